@@ -1,0 +1,248 @@
+//! Quantities as people write and read them.
+//!
+//! Sizes: `4096`, `64k`, `8MiB`, `2 MB`. As in fio and dd, a bare letter and
+//! the `iB` forms count in 1024; the `B` forms (`kB`, `MB`) in 1000.
+//! Rates: a size and `/s`, or bits as `25 Mbit/s`. Times: `250ms`, `1.5 s`.
+
+use crate::{Bytes, Duration, Instant, Rate};
+use core::fmt;
+use core::str::FromStr;
+
+/// Why a text is no quantity, and what would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    problem: &'static str,
+    example: &'static str,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; write for example {}", self.problem, self.example)
+    }
+}
+impl core::error::Error for ParseError {}
+
+const TIMES: &str = "250ms, 1.5s or 20us";
+const SIZES: &str = "64k, 8MiB or 2MB";
+const RATES: &str = "1MB/s, 800KiB/s or 25Mbit/s";
+
+/// Splits `text` into a decimal number and its unit, and scales the number:
+/// `scale` gives numerator and denominator for a unit. Exact, rounded down.
+fn scaled(
+    text: &str,
+    example: &'static str,
+    scale: impl Fn(&str) -> Option<(u64, u64)>,
+) -> Result<u64, ParseError> {
+    let error = |problem| ParseError { problem, example };
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return Err(error("no number"));
+    }
+    if fraction.len() > 9 || fraction.contains('.') {
+        return Err(error("not a decimal number of at most nine places"));
+    }
+    let (up, down) = scale(unit.trim()).ok_or(error("unknown unit"))?;
+    let mut value: u128 = 0;
+    for digit in whole.bytes().chain(fraction.bytes()) {
+        value = value * 10 + u128::from(digit - b'0');
+        if value > u128::from(u64::MAX) {
+            return Err(error("number too large"));
+        }
+    }
+    let places = 10u128.pow(fraction.len() as u32);
+    let scaled = value * u128::from(up) / (places * u128::from(down));
+    u64::try_from(scaled).map_err(|_| error("number too large"))
+}
+
+fn size_unit(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "" | "B" => 1,
+        "k" | "K" | "KiB" => 1 << 10,
+        "m" | "M" | "MiB" => 1 << 20,
+        "g" | "G" | "GiB" => 1 << 30,
+        "t" | "T" | "TiB" => 1 << 40,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return None,
+    })
+}
+
+impl FromStr for Bytes {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        scaled(text, SIZES, |unit| Some((size_unit(unit)?, 1))).map(Bytes::new)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        scaled(text, RATES, |unit| {
+            let unit = unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps"));
+            match unit?.trim() {
+                "bit" => Some((1, 8)),
+                "kbit" => Some((1_000, 8)),
+                "Mbit" => Some((1_000_000, 8)),
+                "Gbit" => Some((1_000_000_000, 8)),
+                bytes => Some((size_unit(bytes)?, 1)),
+            }
+        })
+        .map(Rate::per_second)
+    }
+}
+
+impl FromStr for Duration {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        scaled(text, TIMES, |unit| {
+            Some(match unit {
+                "ns" => (1, 1),
+                "us" | "µs" => (1_000, 1),
+                "ms" => (1_000_000, 1),
+                "s" => (1_000_000_000, 1),
+                "min" => (60_000_000_000, 1),
+                "h" => (3_600_000_000_000, 1),
+                _ => return None,
+            })
+        })
+        .map(Duration::from_nanos)
+    }
+}
+
+/// Three significant figures and a unit; a whole number without a point.
+fn figure(f: &mut fmt::Formatter<'_>, value: u64, steps: &[(u64, &str)]) -> fmt::Result {
+    let (size, unit) =
+        steps.iter().copied().find(|&(size, _)| value >= size).unwrap_or(steps[steps.len() - 1]);
+    let (places, parts): (usize, u128) = match value / size {
+        _ if value.is_multiple_of(size) => (0, 1),
+        0..10 => (2, 100),
+        10..100 => (1, 10),
+        _ => (0, 1),
+    };
+    let rounded = (u128::from(value) * parts + u128::from(size) / 2) / u128::from(size);
+    let (whole, rest) = (rounded / parts, rounded % parts);
+    if places == 0 {
+        write!(f, "{whole} {unit}")
+    } else {
+        write!(f, "{whole}.{rest:0places$} {unit}")
+    }
+}
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        figure(
+            f,
+            self.as_nanos(),
+            &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")],
+        )
+    }
+}
+impl fmt::Debug for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = self.as_nanos() / 1_000;
+        write!(f, "{}.{:06} s", us / 1_000_000, us % 1_000_000)
+    }
+}
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t={} ns", self.as_nanos())
+    }
+}
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        figure(
+            f,
+            self.get(),
+            &[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")],
+        )
+    }
+}
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} B", self.get())
+    }
+}
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        figure(
+            f,
+            self.get(),
+            &[(1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s")],
+        )
+    }
+}
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} B/s", self.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn sizes_rates_and_times_read_as_people_write_them() {
+        let sizes = [
+            ("4096", 4096),
+            ("64k", 65_536),
+            ("8MiB", 8 << 20),
+            ("2 MB", 2_000_000),
+            ("1.5G", 3 << 29),
+        ];
+        for (text, bytes) in sizes {
+            assert_eq!(text.parse::<Bytes>().unwrap().get(), bytes, "{text}");
+        }
+        let rates = [("2 MB/s", 2_000_000), ("25Mbit/s", 3_125_000), ("1MiB/s", 1 << 20)];
+        for (text, rate) in rates {
+            assert_eq!(text.parse::<Rate>().unwrap().get(), rate, "{text}");
+        }
+        let times = [("250ms", 250_000_000), ("1.5 s", 1_500_000_000), ("20us", 20_000)];
+        for (text, ns) in times {
+            assert_eq!(text.parse::<Duration>().unwrap().as_nanos(), ns, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused_with_an_example() {
+        for text in ["", "MB", "1.2.3k", "-4k", "5 bananas", "99999999999999999999", "1e9", "5"] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+        let error = "12 parsecs".parse::<Bytes>().unwrap_err();
+        assert_eq!(format!("{error}"), "unknown unit; write for example 64k, 8MiB or 2MB");
+        assert!("20000000T".parse::<Bytes>().is_err(), "2^64 bytes do not fit");
+    }
+
+    #[test]
+    fn quantities_print_with_three_figures_and_a_unit() {
+        assert_eq!(format!("{}", Duration::from_micros(1_234)), "1.23 ms");
+        assert_eq!(format!("{}", Duration::from_micros(12_349)), "12.3 ms");
+        assert_eq!(format!("{}", Duration::from_millis(999)), "999 ms");
+        assert_eq!(format!("{}", Duration::ZERO), "0 ns");
+        assert_eq!(format!("{}", Bytes::kib(64)), "64 KiB");
+        assert_eq!(format!("{}", Rate::per_second(817_000)), "817 kB/s");
+        assert_eq!(format!("{}", Rate::per_second(1_048_576)), "1.05 MB/s");
+        assert_eq!(format!("{}", Instant::from_nanos(1_002_003_000)), "1.002003 s");
+    }
+
+    #[test]
+    fn a_rate_and_its_time_agree_to_the_nanosecond() {
+        let rate = Rate::per_second(817_000);
+        let period = rate.time_for(Bytes::MIB);
+        assert!(rate.bytes_in(period) >= Bytes::MIB);
+        assert!(rate.bytes_in(period - Duration::from_nanos(1)) < Bytes::MIB);
+        assert_eq!(Rate::ZERO.time_for(Bytes::MIB), Duration::MAX);
+        assert_eq!(Rate::of(Bytes::MIB, Duration::from_secs(2)).get(), 1 << 19);
+    }
+}
