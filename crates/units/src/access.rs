@@ -58,3 +58,12 @@ impl Access {
         Lba::new(self.lba.0 + self.len.get().div_ceil(SECTOR.get()))
     }
 }
+
+/// What a disk is asked to do, once and without interruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Move bytes.
+    Transfer(Access),
+    /// Put everything that was written before onto the medium.
+    Flush,
+}

@@ -15,7 +15,7 @@ mod size;
 mod text;
 mod time;
 
-pub use access::{Access, Direction, Lba, SECTOR};
+pub use access::{Access, Command, Direction, Lba, SECTOR};
 pub use size::{Bytes, Rate};
 pub use text::ParseError;
 pub use time::{Duration, Instant};

@@ -1,0 +1,438 @@
+//! What crosses the seam between a [`Node`](crate::Node) and whoever drives it.
+#![allow(missing_docs)] // a field that is named for what it holds is not explained twice
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use units::{Bytes, Duration, Instant, Rate};
+
+/// The number of a disk in its pool, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DiskIndex(pub u16);
+
+/// Chosen by the caller of an operation; comes back with its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// One open stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// One command on one disk, unique over the life of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId(pub u64);
+
+/// A piece of the arena, the driver's one block of memory for data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Where in the arena; a multiple of 4 KiB for what goes to a disk.
+    pub offset: Bytes,
+    /// How long.
+    pub len: Bytes,
+}
+
+/// What a program asks of a stream: `rate`, moved in blocks of `block`, of
+/// which it may touch `burst` beyond its playout point at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contract {
+    /// Bytes per second, sustained.
+    pub rate: Rate,
+    /// A power of two from 4 KiB to 1 MiB.
+    pub block: Bytes,
+    /// At most [`limits::BURST_MAX`](crate::limits::BURST_MAX).
+    pub burst: Bytes,
+}
+
+/// Which way a stream moves bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The window is filled ahead of the reader.
+    Read,
+    /// The window is drained behind the writer.
+    Write,
+}
+
+/// Where a new volume's extents go.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Placement {
+    /// Rotate over these disks, in this order; empty means all disks.
+    pub disks: Vec<DiskIndex>,
+    /// Which part of each disk.
+    pub zone: Zone,
+}
+
+/// A part of a disk. On a hard disk low addresses are the outer, faster tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Zone {
+    /// First free place from the outside in.
+    #[default]
+    Any,
+    /// The outer half only.
+    Outer,
+    /// The inner half only.
+    Inner,
+}
+
+/// What can be asked. Each ends in exactly one [`Output`] with its ticket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Make a volume and reserve its space. Answer: [`Reply::Done`], durable.
+    VolumeCreate { name: String, size: Bytes, placement: Placement },
+    /// Grow or shrink, also while streams are open. [`Reply::Done`], durable.
+    VolumeResize { name: String, size: Bytes },
+    /// Remove; refused while open. [`Reply::Done`], durable.
+    VolumeDelete { name: String },
+    /// Open a stream under contract; admission decides. [`Reply::Stream`].
+    StreamOpen { volume: String, mode: Mode, contract: Contract, start: Bytes },
+    /// The next bytes at the playout point, at most `len_max`, contiguous in
+    /// memory. [`Reply::Data`] when they are there; [`Reply::End`] at the end of
+    /// the volume's data. The bytes stay in the window until advanced past.
+    StreamRead { stream: StreamId, len_max: Bytes },
+    /// Move a reader's playout point past `len` bytes it was given. [`Reply::Done`].
+    StreamAdvance { stream: StreamId, len: Bytes },
+    /// Memory for a writer's next bytes, at most `len_max`. [`Reply::Room`] when
+    /// the window has room; the caller fills a prefix and says so.
+    StreamRoom { stream: StreamId, len_max: Bytes },
+    /// `len` bytes of the room last given are filled. [`Reply::Done`] at once.
+    StreamWrite { stream: StreamId, len: Bytes },
+    /// Wait until more than `beyond` bytes (a volume offset) of this writer are
+    /// on the medium, data and metadata. [`Reply::Durable`].
+    StreamDurable { stream: StreamId, beyond: Bytes },
+    /// Put everything written so far on the medium. [`Reply::Durable`].
+    StreamSync { stream: StreamId },
+    /// Close; a writer is synced first. [`Reply::Durable`] for writers,
+    /// [`Reply::Done`] for readers.
+    StreamClose { stream: StreamId },
+    /// Read as best effort, 4 KiB aligned, at most 1 MiB. [`Reply::Data`]; the
+    /// span is the caller's until [`Op::Release`].
+    Read { volume: String, offset: Bytes, len: Bytes },
+    /// Memory for a best-effort write. [`Reply::Room`]; the caller's until it is
+    /// given to [`Op::Write`] or [`Op::Release`].
+    Room { len: Bytes },
+    /// Write `span` (from [`Op::Room`]) as best effort, 4 KiB aligned.
+    /// [`Reply::Done`] when it is on the disk; durable after [`Op::Sync`].
+    Write { volume: String, offset: Bytes, span: Span },
+    /// Give memory back. [`Reply::Done`].
+    Release { span: Span },
+    /// Make all completed best-effort writes durable. [`Reply::Done`].
+    Sync,
+    /// What-if: how many more such streams fit on a new volume with this
+    /// placement, and what stops the next. [`Reply::Plan`]. Changes nothing.
+    Plan { contract: Contract, placement: Placement },
+    /// Refuse new work, sync every writer, commit. [`Reply::Done`].
+    Shutdown,
+}
+
+/// A good answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    Done,
+    /// The stream is open. A reader's first data comes when its window is full.
+    Stream {
+        stream: StreamId,
+        /// Memory of the playout window.
+        window: Bytes,
+    },
+    /// Bytes are in memory.
+    Data {
+        span: Span,
+        /// Where in the volume they start.
+        offset: Bytes,
+    },
+    /// Memory to fill.
+    Room {
+        span: Span,
+    },
+    /// The volume's recorded data ends here.
+    End,
+    /// The device failed on these bytes of a stream's volume: a declared gap.
+    /// The playout point is moved past it.
+    Gap {
+        offset: Bytes,
+        len: Bytes,
+    },
+    /// Everything of this writer up to this volume offset is on the medium.
+    Durable {
+        upto: Bytes,
+    },
+    Plan(Plan),
+}
+
+/// How many more streams fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// How many more like this one.
+    pub fits: u64,
+    /// What stops the next one.
+    pub stops: Error,
+    /// Memory of each one's window.
+    pub window: Bytes,
+    /// Utilisation of each disk with that many, in parts per million.
+    pub utilisation_ppm: Vec<u64>,
+    /// Static slack of each disk with that many.
+    pub slack: Vec<Duration>,
+}
+
+/// What went wrong; [`core::fmt::Display`] says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// Admission refused the contract.
+    Refused(Refusal),
+    NoSuchVolume {
+        name: String,
+    },
+    VolumeExists {
+        name: String,
+    },
+    VolumeBusy {
+        name: String,
+        streams: u64,
+    },
+    NoSuchStream {
+        stream: StreamId,
+    },
+    NoSuchDisk {
+        disk: DiskIndex,
+        disks: u16,
+    },
+    /// A value outside its range; `rule` says which range.
+    Invalid {
+        what: &'static str,
+        rule: &'static str,
+    },
+    /// The pool (or the asked part of it) has not so much free space.
+    PoolFull {
+        asked: Bytes,
+        free: Bytes,
+    },
+    /// The write does not fit in the volume.
+    VolumeFull {
+        size: Bytes,
+    },
+    /// Reading past the volume's end.
+    BeyondEnd {
+        size: Bytes,
+    },
+    /// The window does not fit in the memory that is left.
+    NoMemory {
+        asked: Bytes,
+        free: Bytes,
+    },
+    /// Too much is waiting; the work is handed back, try again later.
+    Busy {
+        waiting: u64,
+    },
+    /// The stream was opened in the other direction.
+    WrongMode,
+    /// The disk failed.
+    Device {
+        disk: DiskIndex,
+        error: DeviceError,
+    },
+    /// The pool is being shut down.
+    ShuttingDown,
+    /// A metadata write failed; the pool is read-only from here on.
+    ReadOnly {
+        disk: DiskIndex,
+        error: DeviceError,
+    },
+}
+
+/// Why a contract does not fit, and what would.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The disk that cannot take it.
+    pub disk: DiskIndex,
+    /// Utilisation of that disk with the contract, in parts per million.
+    pub utilisation_ppm: u64,
+    /// The earliest deadline, from a common start, at which the disk would be
+    /// asked for more time than there is, and by how much; none where the
+    /// utilisation alone exceeds the disk.
+    pub deadline: Option<(Duration, Duration)>,
+    /// The largest rate in the same blocks that would have been admitted.
+    pub rate_max: Rate,
+}
+
+/// What a device says when it fails: an errno, as the kernel gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceError(pub i32);
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Somebody asks for something.
+    Request { ticket: Ticket, op: Op },
+    /// A command ended. `started` and `finished` are the device's own times;
+    /// the host may have noticed later than `finished`.
+    CommandDone {
+        disk: DiskIndex,
+        id: CommandId,
+        started: Instant,
+        finished: Instant,
+        result: Result<(), DeviceError>,
+    },
+}
+
+/// What a disk shall do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskCommand {
+    pub id: CommandId,
+    pub action: DiskAction,
+    /// Bound on the device time, for holding against reality.
+    pub predicted: Duration,
+}
+
+/// The action of a [`DiskCommand`]; offsets are bytes on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiskAction {
+    /// Fill `span` from the disk.
+    Read { offset: Bytes, span: Span },
+    /// Write `span` to the disk.
+    Write { offset: Bytes, span: Span },
+    /// Write these bytes (metadata).
+    WriteBytes { offset: Bytes, bytes: Vec<u8> },
+    /// Put all completed writes on the medium.
+    Flush,
+}
+
+/// The answer of [`Node::poll_disk`](crate::Node::poll_disk).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiskPoll {
+    /// Give this to the device now, then poll again.
+    Start(DiskCommand),
+    /// Nothing before this instant (or before the next event).
+    Wait { until: Option<Instant> },
+}
+
+/// The end of an [`Op`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    pub ticket: Ticket,
+    pub result: Result<Reply, Error>,
+}
+
+/// Which scheduler a pool uses on its disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// Best effort in the exact online slack.
+    #[default]
+    Slack,
+    /// Best effort in the static slack.
+    DeltaL,
+    /// Earliest deadline first; best effort when nothing else waits.
+    Edf,
+    /// First come, first served; no promise.
+    Fcfs,
+}
+
+/// How a node is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub policy: Policy,
+    /// Off only for comparisons: every contract is then taken.
+    pub admission: bool,
+    /// Size of the arena; a multiple of 1 MiB.
+    pub memory: Bytes,
+    /// Deadlines are advanced by this much, so that a late wake-up of the host
+    /// does not make a request late. Zero in simulation.
+    pub host_latency: Duration,
+    /// Time between commits of the metadata log.
+    pub commit_interval: Duration,
+}
+
+/// Everything that can be seen of a node, at one instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    pub now: Instant,
+    pub disks: Vec<DiskStatus>,
+    pub volumes: Vec<VolumeStatus>,
+    pub streams: Vec<StreamStatus>,
+    pub memory: MemoryStatus,
+    /// Set once a metadata write has failed.
+    pub read_only: bool,
+}
+
+/// One disk at one instant. Counts are since the node was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskStatus {
+    pub disk: DiskIndex,
+    pub capacity: Bytes,
+    pub free: Bytes,
+    /// Admitted utilisation, parts per million.
+    pub utilisation_ppm: u64,
+    /// Static slack of the admitted contracts.
+    pub slack: Duration,
+    pub waiting_real_time: u64,
+    pub waiting_best_effort: u64,
+    pub real_time: Traffic,
+    pub best_effort: Traffic,
+    /// Commands that took longer than predicted, and by how much at the most.
+    pub overruns: u64,
+    pub overrun_max: Duration,
+    /// Sum of predicted and of actual device time, for their ratio.
+    pub predicted_total: Duration,
+    pub actual_total: Duration,
+    /// Requests done after their deadline, and by how much at the most.
+    pub late_requests: u64,
+    pub late_max: Duration,
+    pub errors: u64,
+}
+
+/// Requests and bytes done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Traffic {
+    pub requests: u64,
+    pub bytes: Bytes,
+}
+
+/// One volume at one instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeStatus {
+    pub name: String,
+    /// Space reserved.
+    pub size: Bytes,
+    /// End of the recorded data.
+    pub length: Bytes,
+    pub placement: Placement,
+    /// Extents on each disk of the pool.
+    pub extents: Vec<u64>,
+    pub streams: u64,
+}
+
+/// One stream at one instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamStatus {
+    pub stream: StreamId,
+    pub volume: String,
+    pub mode: Mode,
+    pub contract: Contract,
+    /// Memory of the playout window.
+    pub window: Bytes,
+    /// The playout point: a volume offset.
+    pub position: Bytes,
+    /// Bytes moved by the program since it opened the stream.
+    pub moved: Bytes,
+    /// Writers: the volume offset up to which everything is on the medium.
+    pub durable: Bytes,
+    pub requests: u64,
+    /// Requests done after their deadline, and by how much at the most.
+    pub late_requests: u64,
+    pub late_max: Duration,
+    /// Times that a program within its rate found the window not ready.
+    pub underruns: u64,
+    /// Times that a program was slowed to its rate.
+    pub throttled: u64,
+    /// Bytes given up as declared gaps.
+    pub gaps: Bytes,
+    /// From release to completion of each request.
+    pub latency_max: Duration,
+    pub open_since: Instant,
+}
+
+/// The arena's use at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryStatus {
+    pub total: Bytes,
+    pub windows: Bytes,
+    pub best_effort: Bytes,
+    pub free: Bytes,
+}

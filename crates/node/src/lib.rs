@@ -1,0 +1,16 @@
+//! The composition: streams with their playout windows, the memory that they
+//! share, one schedule per disk, and the store beneath.
+//!
+//! One job: decide. A [`Node`] is one pool as a state machine. It is told what
+//! happened ([`Node::handle`]), asked what each disk shall do next
+//! ([`Node::poll_disk`]) and what its callers shall hear ([`Node::poll_output`]).
+//! It has no clock, no thread and no I/O, and never touches the bytes: it hands
+//! out [`Span`]s of an arena that the driver owns. The engine and the simulator
+//! drive this same type.
+#![no_std]
+
+extern crate alloc;
+
+mod api;
+
+pub use api::*;
