@@ -284,10 +284,11 @@ pub struct DiskCommand {
 /// The action of a [`DiskCommand`]; offsets are bytes on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskAction {
-    /// Fill `span` from the disk.
-    Read { offset: Bytes, span: Span },
-    /// Write `span` to the disk.
-    Write { offset: Bytes, span: Span },
+    /// Fill the first `valid` bytes of `span` from the disk and the rest with
+    /// zeros; where `valid` is zero, without touching the disk.
+    Read { offset: Bytes, span: Span, valid: Bytes },
+    /// Fill `span` from `valid` on with zeros, then write all of it.
+    Write { offset: Bytes, span: Span, valid: Bytes },
     /// Write these bytes (metadata).
     WriteBytes { offset: Bytes, bytes: Vec<u8> },
     /// Put all completed writes on the medium.

@@ -1,0 +1,89 @@
+//! How far a program may have moved its playout point.
+//!
+//! Credit accrues at the contract's rate and is capped, so that a program that
+//! paused cannot catch up on others' time (ABISS, section 2.3). Kept as an
+//! anchor, not as a running sum, so that rounding never accumulates: byte `x`
+//! after the anchor may pass at `anchor + (x - cap) / rate`.
+
+use units::{Bytes, Duration, Instant, Rate};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Credit {
+    rate: Rate,
+    cap: Bytes,
+    anchor: Instant,
+    /// Bytes moved since the anchor.
+    moved: Bytes,
+}
+
+impl Credit {
+    /// Full credit at `now`.
+    pub(crate) fn new(rate: Rate, cap: Bytes, now: Instant) -> Self {
+        Self { rate, cap, anchor: now, moved: Bytes::ZERO }
+    }
+
+    /// When `len` more bytes may pass; at most the cap.
+    pub(crate) fn when(&self, len: Bytes) -> Instant {
+        debug_assert!(len <= self.cap);
+        let beyond = (self.moved + len).saturating_sub(self.cap);
+        self.anchor.saturating_add(self.time(beyond))
+    }
+
+    /// `len` bytes pass at `now`.
+    pub(crate) fn spend(&mut self, len: Bytes, now: Instant) {
+        // Where the program is slower than its rate, credit beyond the cap is
+        // forgotten: the anchor comes along.
+        if now.saturating_since(self.anchor) >= self.time(self.moved) {
+            self.anchor = now;
+            self.moved = Bytes::ZERO;
+        }
+        self.moved += len;
+    }
+
+    fn time(&self, len: Bytes) -> Duration {
+        if len.is_zero() { Duration::ZERO } else { self.rate.time_for(len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate::per_second(1_000_000);
+    const CAP: Bytes = Bytes::new(100_000);
+    fn at(ms: u64) -> Instant {
+        Instant::EPOCH + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_burst_is_free_and_what_follows_comes_at_the_rate() {
+        let mut credit = Credit::new(RATE, CAP, at(0));
+        credit.spend(CAP, at(0));
+        assert_eq!(credit.when(Bytes::new(50_000)), at(50));
+        credit.spend(Bytes::new(50_000), at(50));
+        assert_eq!(credit.when(CAP), at(150));
+    }
+
+    #[test]
+    fn a_pause_saves_no_more_than_the_cap() {
+        let mut credit = Credit::new(RATE, CAP, at(0));
+        credit.spend(CAP, at(0));
+        // After an hour, one cap at once and then the rate again.
+        let later = 3_600_000;
+        assert!(credit.when(CAP) <= at(later));
+        credit.spend(CAP, at(later));
+        assert_eq!(credit.when(CAP), at(later + 100));
+    }
+
+    #[test]
+    fn rounding_does_not_add_up() {
+        let rate = Rate::per_second(3);
+        let mut credit = Credit::new(rate, Bytes::new(1), at(0));
+        let mut now = at(0);
+        for _ in 0..3_000 {
+            credit.spend(Bytes::new(1), now);
+            now = credit.when(Bytes::new(1));
+        }
+        assert_eq!(now, at(1_000_000), "3,000 bytes at 3 B/s");
+    }
+}

@@ -1,0 +1,88 @@
+//! What an [`Error`] says to a person: what is wrong, with its figures, and
+//! what to do next.
+
+use crate::api::{Error, Refusal};
+use core::fmt;
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = self.utilisation_ppm.div_ceil(100);
+        write!(
+            f,
+            "disk {} would be {}.{:02} % utilised",
+            self.disk.0,
+            percent / 100,
+            percent % 100
+        )?;
+        if let Some((deadline, excess)) = self.deadline {
+            write!(
+                f,
+                "; at the deadline {deadline} after a common start, demand exceeds supply by {excess}"
+            )?;
+        }
+        if self.rate_max.is_zero() {
+            write!(f, "; no rate in these blocks would be admitted: close a stream or use larger blocks")
+        } else {
+            write!(f, "; the largest rate in these blocks that would be admitted is {} ({} B/s)", self.rate_max, self.rate_max.get())
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Refused(refusal) => write!(f, "contract refused: {refusal}"),
+            Error::NoSuchVolume { name } => {
+                write!(f, "no volume is named '{name}'; `slackline volume list` shows them")
+            }
+            Error::VolumeExists { name } => {
+                write!(f, "a volume named '{name}' exists; choose another name or delete it first")
+            }
+            Error::VolumeBusy { name, streams } => write!(
+                f,
+                "volume '{name}' is in use by {streams} stream(s); close them first (`slackline stream list`)"
+            ),
+            Error::NoSuchStream { stream } => {
+                write!(f, "no stream {} is open; it was closed or never opened", stream.0)
+            }
+            Error::NoSuchDisk { disk, disks } => {
+                write!(f, "no disk {} in this pool; it has disks 0 to {}", disk.0, disks.saturating_sub(1))
+            }
+            Error::Invalid { what, rule } => write!(f, "{what} is not valid: {rule}"),
+            Error::PoolFull { asked, free } => write!(
+                f,
+                "the pool has no room: {asked} asked, {free} free there; delete or shrink a volume, or add a disk"
+            ),
+            Error::VolumeFull { size } => write!(
+                f,
+                "the write does not fit: the volume ends at {size}; grow it with `slackline volume resize`"
+            ),
+            Error::BeyondEnd { size } => {
+                write!(f, "beyond the end: the volume's size is {size}; read within it")
+            }
+            Error::NoMemory { asked, free } => write!(
+                f,
+                "no memory for the window: {asked} asked, {free} free; use smaller blocks or bursts, close a stream, or give the pool more memory"
+            ),
+            Error::Busy { waiting } => {
+                write!(f, "too much is waiting ({waiting} operations); try again when some have ended")
+            }
+            Error::WrongMode => {
+                write!(f, "the stream was opened in the other direction; open one of the right mode")
+            }
+            Error::Device { disk, error } => write!(
+                f,
+                "disk {} failed (errno {}); the bytes concerned are lost or unwritten: check the device and `slackline pool check`",
+                disk.0, error.0
+            ),
+            Error::ShuttingDown => write!(f, "the pool is being shut down; try again after it is served again"),
+            Error::ReadOnly { disk, error } => write!(
+                f,
+                "the pool is read-only since metadata could not be written on disk {} (errno {}); repair the disk and restart",
+                disk.0, error.0
+            ),
+        }
+    }
+}
+
+impl core::error::Error for Error {}

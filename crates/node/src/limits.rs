@@ -1,0 +1,44 @@
+//! Every bound of a node in one place, with the relations between them.
+
+use units::{Bytes, Duration};
+
+/// Smallest block of a stream, and the alignment of everything on a disk.
+pub const BLOCK_MIN: Bytes = Bytes::kib(4);
+/// Largest block of a stream: an extent, so that a block is one request.
+pub const BLOCK_MAX: Bytes = store::EXTENT;
+/// Largest burst of a contract.
+pub const BURST_MAX: Bytes = Bytes::mib(64);
+/// Streams open at once.
+pub const STREAMS_MAX: usize = 10_000;
+/// Largest best-effort operation; memory for it is one span.
+pub const BEST_EFFORT_MAX: Bytes = Bytes::mib(1);
+/// Best-effort operations that may wait for memory; past that the work is
+/// handed back.
+pub const BEST_EFFORT_WAITING_MAX: usize = 4_096;
+/// Callers that may wait for a commit or on one stream.
+pub const WAITERS_MAX: usize = 16_384;
+/// Best-effort transfers are cut so that one command costs no more than this
+/// (where the disk allows it): it is what every contract has to wait for.
+pub const BEST_EFFORT_COST: Duration = Duration::from_millis(60);
+/// Smallest piece that a best-effort transfer is cut to.
+pub const BEST_EFFORT_PIECE_MIN: Bytes = Bytes::kib(64);
+/// Metadata is written in pieces of at most this size, one a commit as a rule.
+pub const METADATA_PIECE: Bytes = Bytes::kib(64);
+/// Memory that stays for best effort however many windows are open.
+pub const BEST_EFFORT_MEMORY_MIN: Bytes = Bytes::mib(4);
+/// Zeros are written in pieces of at most this size.
+pub const ZEROS: Bytes = Bytes::kib(64);
+/// Smallest arena that a node can work with.
+pub const MEMORY_MIN: Bytes = Bytes::mib(16);
+/// Streams that a plan counts to before it says "at least".
+pub const PLAN_MAX: u64 = 10_000;
+
+const _: () = {
+    assert!(BLOCK_MIN.get() == store::BLOCK.get());
+    assert!(BLOCK_MAX.get() >= BLOCK_MIN.get());
+    assert!(BEST_EFFORT_MAX.get() <= BEST_EFFORT_MEMORY_MIN.get());
+    assert!(BEST_EFFORT_PIECE_MIN.get() <= BEST_EFFORT_MAX.get());
+    assert!(ZEROS.get() <= BEST_EFFORT_PIECE_MIN.get());
+    assert!(METADATA_PIECE.get() >= BLOCK_MIN.get());
+    assert!(BEST_EFFORT_MEMORY_MIN.get() + ZEROS.get() < MEMORY_MIN.get());
+};
