@@ -1,0 +1,49 @@
+# Slackline from the outside: each target sets up what it needs, then runs.
+#
+#   make demo    the main job on an emulated disk in real time, under 3 minutes
+#   make test    formatting, lints, all tests, the rules of the house, docs
+#   make bench   decisions, and transfers beside fio
+#   make soak    the searches and the crash tests, many times larger
+#   make fmt     format the sources
+#   make clean   remove what was built
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.PHONY: demo test bench soak fmt clean
+
+# One target directory and one profile, so that tests, lints and docs share
+# what they can. DEMO_ARGS, for example: make demo DEMO_ARGS="--json"
+DEMO_ARGS ?= --svg out/demo.svg
+
+demo:
+	@scripts/setup demo
+	cargo build --release --bin slackline
+	@mkdir -p out
+	target/release/slackline demo $(DEMO_ARGS)
+
+test:
+	@scripts/setup test
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo test --workspace
+	cargo run -q -p xtask -- tidy
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --document-private-items
+	@echo "make test: formatting, lints, tests, tidy (arrows, purity, licences, links) and docs: all passed"
+
+bench:
+	@scripts/setup bench
+	cargo bench -p slackline-sched --bench decisions
+	cargo bench -p slackline-engine --bench beside_fio
+
+# SETS: task sets searched exhaustively. HISTORIES: random histories whose power
+# is cut at every write. KILLS: recordings ended by kill -9.
+soak:
+	@scripts/setup test
+	SLACKLINE_SETS=50000 SLACKLINE_HISTORIES=5000 SLACKLINE_KILLS=50 \
+		cargo test --release --workspace
+
+fmt:
+	cargo fmt --all
+
+clean:
+	cargo clean
+	rm -rf out
