@@ -1,0 +1,451 @@
+//! The control messages: what travels as JSON over HTTP.
+//!
+//! Invariants: a quantity is an integer whose unit ends the field's name; a
+//! request with a field that is not known is refused, so that a misspelt field
+//! is not silently ignored; every bad answer is a [`Problem`].
+
+use crate::{Code, quantity};
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, Rate};
+
+/// The version of this interface: the first part of every path.
+pub const VERSION: &str = "v1";
+/// The media type of a [`Problem`].
+pub const PROBLEM_TYPE: &str = "application/problem+json";
+
+/// What a program asks of a stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Contract {
+    /// Bytes per second, sustained.
+    #[serde(with = "quantity::rate")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub rate_bytes_per_second: Rate,
+    /// What the stream transfers at a time: a power of two from 4 KiB to 1 MiB.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub block_bytes: Bytes,
+    /// How far the program may run past its playout point at once.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub burst_bytes: Bytes,
+}
+
+/// Which way a stream moves bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// From the volume to the program.
+    Read,
+    /// From the program to the volume.
+    Write,
+}
+
+/// A part of every disk. On a hard disk the outer tracks are the faster ones.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Zone {
+    /// The first free place.
+    #[default]
+    Any,
+    /// The outer half only.
+    Outer,
+    /// The inner half only.
+    Inner,
+}
+
+/// Where a volume's extents go.
+#[derive(Clone, Default, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Placement {
+    /// Numbers of the disks to rotate over, in this order; empty means all.
+    #[serde(default)]
+    pub disks: Vec<u16>,
+    /// Which part of each disk.
+    #[serde(default)]
+    pub zone: Zone,
+}
+
+/// Asks for a new volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct VolumeCreate {
+    /// 1 to 255 bytes, without a slash.
+    pub name: String,
+    /// Space to reserve.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub size_bytes: Bytes,
+    /// Where it goes.
+    #[serde(default)]
+    pub placement: Placement,
+}
+
+/// Asks for another size of a volume, also while it is in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct VolumeResize {
+    /// Space to reserve from now on.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub size_bytes: Bytes,
+}
+
+/// One volume at one instant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Volume {
+    /// Its name.
+    pub name: String,
+    /// Space reserved.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub size_bytes: Bytes,
+    /// End of the recorded data.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub length_bytes: Bytes,
+    /// Where its extents go.
+    pub placement: Placement,
+    /// Extents of 1 MiB on each disk of the pool.
+    pub extents: Vec<u64>,
+    /// Streams open on it.
+    pub streams: u64,
+}
+
+/// All volumes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Volumes {
+    /// In the order of their names.
+    pub volumes: Vec<Volume>,
+}
+
+/// Asks for a stream under contract.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct StreamOpen {
+    /// The name of the volume.
+    pub volume: String,
+    /// Which way.
+    pub mode: Mode,
+    /// What is asked.
+    pub contract: Contract,
+    /// The playout point to start from: a volume offset.
+    #[serde(default, with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub start_bytes: Bytes,
+}
+
+/// The contract is taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct StreamOpened {
+    /// The number of the stream, for the first frame on the data socket.
+    pub id: u64,
+    /// Memory of the playout window.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub window_bytes: Bytes,
+    /// The path of the data socket.
+    pub data_socket: String,
+    /// The stream is closed unless a data connection asks for it within this time.
+    pub attach_within_ms: u64,
+}
+
+/// One stream at one instant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Stream {
+    /// Its number.
+    pub id: u64,
+    /// The volume that it is open on.
+    pub volume: String,
+    /// Which way.
+    pub mode: Mode,
+    /// What was asked and promised.
+    pub contract: Contract,
+    /// True while a data connection carries its bytes.
+    pub attached: bool,
+    /// Memory of the playout window.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub window_bytes: Bytes,
+    /// The playout point: a volume offset.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub position_bytes: Bytes,
+    /// Bytes that the program has moved.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub moved_bytes: Bytes,
+    /// Writers: everything before this volume offset is on the medium.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub durable_bytes: Bytes,
+    /// Disk requests done.
+    pub requests: u64,
+    /// Disk requests done after their deadline.
+    pub late_requests: u64,
+    /// The latest of them, after its deadline.
+    #[serde(with = "quantity::nanos")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub late_max_ns: Duration,
+    /// Times that the program, within its rate, found the window not ready.
+    pub underruns: u64,
+    /// Times that the program was slowed to its rate.
+    pub throttled: u64,
+    /// Bytes given up as declared gaps.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub gap_bytes: Bytes,
+    /// Longest time from the release of a request to its completion.
+    #[serde(with = "quantity::nanos")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub latency_max_ns: Duration,
+    /// Time since the stream was opened.
+    #[serde(with = "quantity::nanos")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub open_ns: Duration,
+}
+
+/// All streams.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Streams {
+    /// In the order in which they were opened.
+    pub streams: Vec<Stream>,
+}
+
+/// Requests and bytes done since the pool was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Traffic {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub bytes: Bytes,
+}
+
+/// One disk at one instant. Counts are since the pool was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Disk {
+    /// Its number in the pool, from 0.
+    pub disk: u16,
+    /// What was given to open it: a path, or `emulated:MODEL:PATH`.
+    pub device: String,
+    /// Room for extents.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub capacity_bytes: Bytes,
+    /// Room that no volume has reserved.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub free_bytes: Bytes,
+    /// Utilisation by admitted contracts, in parts per million.
+    pub utilisation_ppm: u64,
+    /// Static slack of the admitted contracts.
+    #[serde(with = "quantity::nanos")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub slack_ns: Duration,
+    /// Stream requests that wait.
+    pub waiting_real_time: u64,
+    /// Best-effort requests that wait.
+    pub waiting_best_effort: u64,
+    /// Done for streams.
+    pub real_time: Traffic,
+    /// Done as best effort.
+    pub best_effort: Traffic,
+    /// Commands that took longer than predicted.
+    pub overruns: u64,
+    /// The largest excess over a prediction.
+    #[serde(with = "quantity::nanos")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub overrun_max_ns: Duration,
+    /// Sum of the predicted device times.
+    #[serde(with = "quantity::nanos")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub predicted_ns: Duration,
+    /// Sum of the actual device times.
+    #[serde(with = "quantity::nanos")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub actual_ns: Duration,
+    /// Requests done after their deadline.
+    pub late_requests: u64,
+    /// The latest of them, after its deadline.
+    #[serde(with = "quantity::nanos")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub late_max_ns: Duration,
+    /// Commands that failed.
+    pub errors: u64,
+}
+
+/// Use of the memory for windows and transfers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Memory {
+    /// All of it.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub total_bytes: Bytes,
+    /// In playout windows.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub window_bytes: Bytes,
+    /// In best-effort transfers.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub best_effort_bytes: Bytes,
+    /// Neither.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub free_bytes: Bytes,
+}
+
+/// Everything that can be seen of the daemon and its pool at one instant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Status {
+    /// The name of the pool.
+    pub pool: String,
+    /// The version of the daemon.
+    pub version: String,
+    /// The scheduling policy of the disks.
+    pub policy: String,
+    /// Time since the daemon opened the pool.
+    #[serde(with = "quantity::nanos")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub up_ns: Duration,
+    /// True once a metadata write has failed.
+    pub read_only: bool,
+    /// The pool's disks, in the order of their numbers.
+    pub disks: Vec<Disk>,
+    /// All volumes, in the order of their names.
+    pub volumes: Vec<Volume>,
+    /// All streams, in the order in which they were opened.
+    pub streams: Vec<Stream>,
+    /// Use of memory.
+    pub memory: Memory,
+    /// The largest lateness of the host in waking a disk's thread.
+    #[serde(with = "quantity::nanos")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub host_lateness_max_ns: Duration,
+    /// What the daemon could not get from the host (locked memory, real-time
+    /// priority), and what to do about it.
+    pub warnings: Vec<String>,
+}
+
+/// Asks how many more such streams fit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PlanRequest {
+    /// What each would ask.
+    pub contract: Contract,
+    /// Where its volume would lie.
+    #[serde(default)]
+    pub placement: Placement,
+}
+
+/// How many more streams fit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Plan {
+    /// How many more like this one.
+    pub fits: u64,
+    /// What stops the next one.
+    pub stops: Problem,
+    /// Memory of each one's window.
+    #[serde(with = "quantity::bytes")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub window_bytes: Bytes,
+    /// Utilisation of each disk with that many, in parts per million.
+    pub utilisation_ppm: Vec<u64>,
+    /// Static slack of each disk with that many.
+    #[serde(with = "quantity::nanos_list")]
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<u64>))]
+    pub slack_ns: Vec<Duration>,
+}
+
+/// Why a contract does not fit, and what would.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Refusal {
+    /// The disk that cannot take it.
+    pub disk: u16,
+    /// Utilisation of that disk with the contract, in parts per million.
+    pub utilisation_ppm: u64,
+    /// The earliest deadline, from a common start, at which the disk would be
+    /// asked for more time than there is; missing where the utilisation alone
+    /// is too much.
+    #[serde(with = "quantity::nanos_option", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub deadline_ns: Option<Duration>,
+    /// By how much demand exceeds supply at that deadline.
+    #[serde(with = "quantity::nanos_option", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub excess_ns: Option<Duration>,
+    /// The largest rate, in the same blocks, that would have been admitted.
+    #[serde(with = "quantity::rate")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub rate_max_bytes_per_second: Rate,
+}
+
+/// A bad answer (RFC 9457), with what to do next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Problem {
+    /// `urn:slackline:problem:` and the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What the code means; the same for every occurrence.
+    pub title: String,
+    /// The status of the HTTP answer.
+    pub status: u16,
+    /// What went wrong this time.
+    pub detail: String,
+    /// What went wrong, for a program.
+    pub code: Code,
+    /// What to do about it.
+    pub next_step: String,
+    /// The figures, where admission refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
+}
+
+impl Problem {
+    /// A problem of this code: what went wrong this time, and what to do.
+    pub fn new(code: Code, detail: impl Into<String>, next_step: impl Into<String>) -> Self {
+        Self {
+            kind: format!("urn:slackline:problem:{}", code.word()),
+            title: code.title().into(),
+            status: code.http_status(),
+            detail: detail.into(),
+            code,
+            next_step: next_step.into(),
+            refusal: None,
+        }
+    }
+}
+
+/// The daemon answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Health {
+    /// `ok`, or `read_only` once a metadata write has failed.
+    pub status: String,
+    /// The name of the pool.
+    pub pool: String,
+    /// The version of the daemon.
+    pub version: String,
+}
