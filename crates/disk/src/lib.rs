@@ -1,0 +1,40 @@
+//! What a disk costs: drive models, and profiles that predict.
+//!
+//! One job: say how long a command takes. A [`Model`] describes a drive that
+//! somebody built; [`HardDisk`] serves commands as that drive would, exactly and
+//! repeatably. A [`Profile`] is what is known of a disk from the outside: bounds
+//! that hold for every command, for admission and for prediction. Both are data
+//! files (TOML) with the source of their numbers in them.
+//!
+//! Everything is integer arithmetic; nothing here knows a clock.
+#![no_std]
+
+extern crate alloc;
+
+mod error;
+mod hard_disk;
+mod linear;
+mod model;
+mod profile;
+mod seek;
+mod text;
+
+pub use error::Error;
+pub use hard_disk::HardDisk;
+pub use linear::Line;
+pub use model::{Model, Zone};
+pub use profile::{HardDiskProfile, Kind, LinearProfile, Profile, ZoneProfile};
+pub use seek::SeekCurve;
+pub use text::{exact_duration, exact_rate, exact_size};
+
+use units::{Command, Duration, Instant};
+
+/// Something that serves commands one at a time, each in a known time.
+///
+/// Every drive model implements this, so that the simulator and the emulated
+/// disk take any of them.
+pub trait Drive {
+    /// The time from `start`, when the drive begins with `command`, to its end.
+    /// Calls come in order of `start`, no call before the end of the last.
+    fn serve(&mut self, start: Instant, command: &Command) -> Duration;
+}

@@ -1,0 +1,470 @@
+//! Profiles: what is known of a disk from the outside, as bounds that hold.
+//!
+//! Invariant: for an emulated disk, no command takes longer than
+//! [`Profile::bound`] from where the head is, and no command in a range takes
+//! longer than [`Profile::worst`] from anywhere. Admission counts with `worst`,
+//! prediction with `bound`; so the second never exceeds the first.
+
+use crate::error::ensure;
+use crate::hard_disk::{Layout, layout};
+use crate::text::{Points, Text};
+use crate::{Error, Line, Model, SeekCurve};
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ops::Range;
+use serde::{Deserialize, Serialize};
+use units::{Access, Bytes, Command, Direction, Duration, Lba, Rate, SECTOR};
+
+/// The most commands in flight that a profile may ask for.
+const DEPTH_MAX: u32 = 1_024;
+
+/// What is known of one disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Where the numbers come from.
+    pub source: String,
+    /// How far they can be trusted, in words.
+    pub confidence: String,
+    /// How much the disk holds; a whole number of sectors.
+    pub capacity: Bytes,
+    /// Bound on the time of a flush.
+    pub flush: Duration,
+    /// What a transfer costs.
+    pub kind: Kind,
+}
+
+/// The forms that a cost can take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A seek, a turn and a transfer at the zone's rate.
+    HardDisk(HardDiskProfile),
+    /// A line over the size, by direction, whatever the place.
+    Linear(LinearProfile),
+}
+
+/// A hard disk that serves one command at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HardDiskProfile {
+    /// What each command costs before the mechanics move.
+    pub overhead: Duration,
+    /// The time of one turn: the longest wait for the first sector.
+    pub rotation: Duration,
+    /// Bound on the time to move the arm, by cylinders; at distance 0 the switch
+    /// to another head.
+    pub seek: SeekCurve,
+    /// What a write costs on top when the arm moved.
+    pub write_settle: Duration,
+    /// What the steps between tracks cost a transfer more than the zones' rates
+    /// account for.
+    pub switch: Duration,
+    /// From the outside in; the first starts at sector 0.
+    pub zones: Vec<ZoneProfile>,
+}
+
+/// Some cylinders with one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneProfile {
+    /// The first sector.
+    pub start: Lba,
+    /// How many cylinders share the zone's sectors evenly.
+    pub cylinders: u64,
+    /// Sustained over whole cylinders, steps between tracks included.
+    pub rate: Rate,
+}
+
+/// A device whose cost depends on size and direction alone: a file, an SSD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinearProfile {
+    /// Device time that a read takes from the others.
+    pub read: Line,
+    /// Device time that a write takes from the others.
+    pub write: Line,
+    /// How many commands to keep in flight; at least 1.
+    pub depth: u32,
+    /// Bound on the time that a command spends in the device's pipeline beside
+    /// its cost.
+    pub latency: Duration,
+}
+
+impl Profile {
+    /// The profile of an emulated disk, computed from its model.
+    pub fn of(model: &Model) -> Self {
+        Self {
+            source: format!("computed from the disk model {}: {}", model.name, model.source),
+            confidence: "exact for the emulated disk: its service times never exceed these"
+                .to_owned(),
+            capacity: model.capacity(),
+            flush: model.overhead,
+            kind: Kind::HardDisk(HardDiskProfile::of(model)),
+        }
+    }
+
+    /// Upper bound on the service time of `command` when the head is at `from`:
+    /// the sector after the last one that was moved (or that last one itself).
+    /// Panics when the command lies outside the disk.
+    pub fn bound(&self, from: Lba, command: &Command) -> Duration {
+        let access = match command {
+            Command::Flush => return self.flush,
+            Command::Transfer(access) => access,
+        };
+        self.assert_inside(access.lba..access.end());
+        match &self.kind {
+            Kind::HardDisk(disk) => disk.bound(self.end(), from, access),
+            Kind::Linear(line) => line.line(access.direction).cost(access.len),
+        }
+    }
+
+    /// Upper bound on a transfer of `len` inside `range`, wherever the head was
+    /// before; no [`Profile::bound`] of such a transfer exceeds it. Panics when
+    /// the range lies outside the disk or does not hold `len`.
+    pub fn worst(&self, range: Range<Lba>, len: Bytes, direction: Direction) -> Duration {
+        self.assert_inside(range.clone());
+        assert!(
+            !len.is_zero() && len <= SECTOR * range.start.distance(range.end),
+            "a transfer that is empty or longer than its range"
+        );
+        match &self.kind {
+            Kind::HardDisk(disk) => disk.worst(self.end(), range, len, direction),
+            Kind::Linear(line) => line.line(direction).cost(len),
+        }
+    }
+
+    /// Bound on the time of a flush.
+    pub fn flush(&self) -> Duration {
+        self.flush
+    }
+
+    /// How many commands to keep in flight.
+    pub fn depth(&self) -> u32 {
+        match &self.kind {
+            Kind::HardDisk(_) => 1,
+            Kind::Linear(line) => line.depth,
+        }
+    }
+
+    /// Bound on the time in the device's pipeline beside a command's cost.
+    pub fn latency(&self) -> Duration {
+        match &self.kind {
+            Kind::HardDisk(_) => Duration::ZERO,
+            Kind::Linear(line) => line.latency,
+        }
+    }
+
+    /// How much the disk holds.
+    pub fn capacity(&self) -> Bytes {
+        self.capacity
+    }
+
+    fn end(&self) -> Lba {
+        Lba::containing(self.capacity)
+    }
+
+    fn assert_inside(&self, range: Range<Lba>) {
+        assert!(
+            range.start < range.end && range.end <= self.end(),
+            "sectors {range:?} of a disk that ends at {:?}",
+            self.end()
+        );
+    }
+}
+
+impl LinearProfile {
+    fn line(&self, direction: Direction) -> &Line {
+        match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+        }
+    }
+}
+
+impl HardDiskProfile {
+    /// The bound on steps between tracks. A zone's rate counts each step as if
+    /// its time were spread over the track before it. A transfer then meets at
+    /// most one cylinder step that it has not paid for: any run of steps in it
+    /// costs no more than one cylinder step and, for each whole track between
+    /// them, that track's share; since the cylinder step is the longest, and
+    /// since zones begin with a whole cylinder, a step into the next zone changes
+    /// nothing. One nanosecond for each zone covers the rounding of edges.
+    fn of(model: &Model) -> Self {
+        let zones = layout(model);
+        let rotation = model.rotation;
+        let step = |zone: &Layout| zone.cylinder_skew(rotation);
+        let longest = zones.iter().map(step).max().expect("a model has zones");
+        let mut points = Vec::from([(0, model.head_switch)]);
+        points.extend_from_slice(model.seek.points());
+        Self {
+            overhead: model.overhead,
+            rotation,
+            seek: SeekCurve::new(points).expect("a checked model's curve rises"),
+            write_settle: model.write_settle,
+            switch: longest + Duration::from_nanos(2 * zones.len() as u64),
+            zones: model
+                .zones
+                .iter()
+                .zip(&zones)
+                .map(|(zone, layout)| {
+                    let track_steps = layout.track_skew(rotation) * (model.heads - 1);
+                    let turn = rotation * model.heads + track_steps + step(layout);
+                    let cylinder = SECTOR * zone.sectors_per_track * model.heads;
+                    ZoneProfile {
+                        start: Lba::new(layout.first_sector),
+                        cylinders: zone.cylinders,
+                        rate: Rate::of(cylinder, turn),
+                    }
+                })
+                .collect(),
+        }
+    }
+
+    /// The zone that holds `lba`, its first cylinder and its end.
+    fn zone(&self, end: Lba, lba: Lba) -> (usize, Lba) {
+        let index = self.zones.partition_point(|zone| zone.start <= lba) - 1;
+        (index, self.zones.get(index + 1).map_or(end, |next| next.start))
+    }
+
+    fn cylinder(&self, end: Lba, lba: Lba) -> u64 {
+        let (index, zone_end) = self.zone(end, lba);
+        let before: u64 = self.zones[..index].iter().map(|zone| zone.cylinders).sum();
+        let zone = &self.zones[index];
+        let inside = u128::from(lba.get() - zone.start.get()) * u128::from(zone.cylinders);
+        let cylinder = inside / u128::from(zone.start.distance(zone_end));
+        before + u64::try_from(cylinder).expect("fewer than the zone has")
+    }
+
+    fn seek(&self, distance: u64, direction: Direction) -> Duration {
+        match direction {
+            Direction::Write if distance > 0 => self.seek.time(distance) + self.write_settle,
+            _ => self.seek.time(distance),
+        }
+    }
+
+    fn bound(&self, end: Lba, from: Lba, access: &Access) -> Duration {
+        let to = self.cylinder(end, access.lba);
+        // The head passed the sector before `from`; if a cylinder ends there, the
+        // arm still stands on it.
+        let last = Lba::new(from.get().saturating_sub(1));
+        let from = Lba::new(from.get().min(end.get() - 1));
+        let distance = self.cylinder(end, from).abs_diff(to);
+        let distance = distance.max(self.cylinder(end, last).abs_diff(to));
+        let mechanics = self.overhead + self.seek(distance, access.direction) + self.rotation;
+        mechanics + self.media(end, access) + self.switch
+    }
+
+    /// The time of the transfer itself at the rates of the zones it lies in.
+    fn media(&self, end: Lba, access: &Access) -> Duration {
+        let mut total = Duration::ZERO;
+        let mut at = access.lba;
+        while at < access.end() {
+            let (index, zone_end) = self.zone(end, at);
+            let upto = zone_end.min(access.end());
+            total += self.zones[index].rate.time_for(SECTOR * at.distance(upto));
+            at = upto;
+        }
+        total
+    }
+
+    fn worst(&self, end: Lba, range: Range<Lba>, len: Bytes, direction: Direction) -> Duration {
+        let last = Lba::new(range.end.get() - 1);
+        let innermost = self.cylinder(end, Lba::new(end.get() - 1));
+        let to_inside = innermost - self.cylinder(end, range.start);
+        let distance = to_inside.max(self.cylinder(end, last));
+        let zones = self.zone(end, range.start).0..=self.zone(end, last).0;
+        let slowest = self.zones[zones.clone()].iter().map(|zone| zone.rate).min();
+        let media = slowest.expect("a range lies in some zone").time_for(len.round_up(SECTOR));
+        // Each zone's part of a transfer is rounded up by itself.
+        let rounding = Duration::from_nanos((zones.end() - zones.start()) as u64);
+        let mechanics = self.overhead + self.seek(distance, direction) + self.rotation;
+        mechanics + media + rounding + self.switch
+    }
+
+    fn check(&self, capacity: Bytes) -> Result<(), Error> {
+        ensure!(!self.zones.is_empty(), "hard-disk.zones is empty; give at least one zone");
+        ensure!(
+            self.zones[0].start == Lba::new(0),
+            "hard-disk.zones[0] starts at sector {}; the first zone starts at 0",
+            self.zones[0].start.get()
+        );
+        let end = Lba::containing(capacity);
+        for (index, zone) in self.zones.iter().enumerate() {
+            let zone_end = self.zones.get(index + 1).map_or(end, |next| next.start);
+            ensure!(
+                zone.start < zone_end,
+                "hard-disk.zones[{index}] starts at sector {} and ends at {}; zones rise and end \
+                 with the capacity",
+                zone.start.get(),
+                zone_end.get()
+            );
+            ensure!(
+                (1..=1 << 32).contains(&zone.cylinders) && !zone.rate.is_zero(),
+                "hard-disk.zones[{index}] needs cylinders and a rate above zero"
+            );
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    kind: String,
+    source: String,
+    confidence: String,
+    capacity: Text<Bytes>,
+    flush: Text<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hard_disk: Option<HardDiskFile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    linear: Option<LinearFile>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct HardDiskFile {
+    overhead: Text<Duration>,
+    rotation: Text<Duration>,
+    write_settle: Text<Duration>,
+    switch: Text<Duration>,
+    seek: Points,
+    zones: Vec<ZoneFile>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ZoneFile {
+    start: u64,
+    cylinders: u64,
+    rate: Text<Rate>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinearFile {
+    depth: u32,
+    latency: Text<Duration>,
+    read: LineFile,
+    write: LineFile,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LineFile {
+    fixed: Text<Duration>,
+    rate: Text<Rate>,
+}
+
+impl Profile {
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// Says what is wrong and what would do.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let file: File = toml::from_str(text).map_err(|error| Error::Syntax(error.to_string()))?;
+        let capacity = file.capacity.0;
+        ensure!(
+            !capacity.is_zero() && capacity.is_multiple_of(SECTOR),
+            "capacity is {capacity:?}; give a whole number of sectors of 512 B above zero"
+        );
+        let kind = match (file.kind.as_str(), file.hard_disk, file.linear) {
+            ("hard-disk", Some(disk), None) => Kind::HardDisk(disk.profile(capacity)?),
+            ("linear", None, Some(linear)) => Kind::Linear(linear.profile()?),
+            (kind @ ("hard-disk" | "linear"), _, _) => {
+                let text = format!("kind is {kind:?}; give the section [{kind}] and no other");
+                return Err(Error::Invalid(text));
+            }
+            (other, _, _) => {
+                let text = format!("kind is {other:?}; give \"hard-disk\" or \"linear\"");
+                return Err(Error::Invalid(text));
+            }
+        };
+        let flush = file.flush.0;
+        Ok(Self { source: file.source, confidence: file.confidence, capacity, flush, kind })
+    }
+
+    /// The profile as text that [`Profile::parse`] reads back unchanged.
+    pub fn to_toml(&self) -> String {
+        let (kind, hard_disk, linear) = match &self.kind {
+            Kind::HardDisk(disk) => ("hard-disk", Some(HardDiskFile::of(disk)), None),
+            Kind::Linear(line) => ("linear", None, Some(LinearFile::of(line))),
+        };
+        toml::to_string(&File {
+            kind: kind.to_owned(),
+            source: self.source.clone(),
+            confidence: self.confidence.clone(),
+            capacity: Text(self.capacity),
+            flush: Text(self.flush),
+            hard_disk,
+            linear,
+        })
+        .expect("texts, integers and tables can be written as TOML")
+    }
+}
+
+impl HardDiskFile {
+    fn profile(self, capacity: Bytes) -> Result<HardDiskProfile, Error> {
+        let zone = |zone: &ZoneFile| ZoneProfile {
+            start: Lba::new(zone.start),
+            cylinders: zone.cylinders,
+            rate: zone.rate.0,
+        };
+        let disk = HardDiskProfile {
+            overhead: self.overhead.0,
+            rotation: self.rotation.0,
+            seek: SeekCurve::parse(self.seek)?,
+            write_settle: self.write_settle.0,
+            switch: self.switch.0,
+            zones: self.zones.iter().map(zone).collect(),
+        };
+        disk.check(capacity)?;
+        Ok(disk)
+    }
+
+    fn of(disk: &HardDiskProfile) -> Self {
+        Self {
+            overhead: Text(disk.overhead),
+            rotation: Text(disk.rotation),
+            write_settle: Text(disk.write_settle),
+            switch: Text(disk.switch),
+            seek: disk.seek.text(),
+            zones: disk
+                .zones
+                .iter()
+                .map(|zone| ZoneFile {
+                    start: zone.start.get(),
+                    cylinders: zone.cylinders,
+                    rate: Text(zone.rate),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl LinearFile {
+    fn profile(self) -> Result<LinearProfile, Error> {
+        ensure!(
+            (1..=DEPTH_MAX).contains(&self.depth),
+            "linear.depth is {}; give 1 to {DEPTH_MAX}",
+            self.depth
+        );
+        for (name, line) in [("read", &self.read), ("write", &self.write)] {
+            ensure!(!line.rate.0.is_zero(), "linear.{name}.rate is 0; give a rate above zero");
+        }
+        Ok(LinearProfile {
+            read: Line { fixed: self.read.fixed.0, rate: self.read.rate.0 },
+            write: Line { fixed: self.write.fixed.0, rate: self.write.rate.0 },
+            depth: self.depth,
+            latency: self.latency.0,
+        })
+    }
+
+    fn of(linear: &LinearProfile) -> Self {
+        let line = |line: &Line| LineFile { fixed: Text(line.fixed), rate: Text(line.rate) };
+        Self {
+            depth: linear.depth,
+            latency: Text(linear.latency),
+            read: line(&linear.read),
+            write: line(&linear.write),
+        }
+    }
+}
