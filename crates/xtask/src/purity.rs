@@ -1,31 +1,44 @@
 //! The pure crates stay pure: `no_std`, and nothing from outside that is not.
 //!
 //! A `no_std` crate cannot name a clock, a thread or a file; the compiler sees
-//! to that. What it does not see is a dependency that brings `std` in by the
-//! back door, so each package from outside needs an entry here, with a reason.
+//! to that. What it does not see is a dependency that brings `std` in by the back
+//! door. So each package from outside that a pure crate names has an entry here,
+//! with a reason, and all that it links must be `no_std` with the features it has.
+//! (On a machine with the standard library nothing else would tell.)
 
 use crate::finding::Finding;
 use crate::lexer::{has_word, split};
 use crate::workspace::{Package, Workspace};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Rooms where all decisions live.
 pub const PURE: [&str; 5] = ["units", "sched", "disk", "store", "node"];
 
-/// Packages from outside that pure crates may use, directly or through another.
-const ALLOWED: [(&str, &str); 0] = [];
+/// Packages from outside that pure crates may name in their manifests, and why.
+const ALLOWED: [(&str, &str); 2] = [
+    ("serde", "derives the readers of profiles; text in, values out, no I/O"),
+    ("toml", "disk models and profiles are written by people; text in, values out, no I/O"),
+];
 
-/// Packages from outside below a pure crate that are not on the list.
-pub fn check_dependencies(workspace: &Workspace) -> Vec<Finding> {
+/// What is named in a pure crate's manifest without being on the list, and what
+/// is linked below it without being `no_std`. `read` gives the text of a file.
+pub fn check_dependencies(workspace: &Workspace, read: impl Fn(&str) -> String) -> Vec<Finding> {
     let mut found = Vec::new();
     for (room, package) in workspace.rooms().filter(|(room, _)| PURE.contains(room)) {
-        for outside in below(workspace, package) {
-            if !ALLOWED.iter().any(|(name, _)| *name == outside) {
+        let path = format!("crates/{room}/Cargo.toml");
+        for outside in workspace.uses(package).filter(|used| used.room.is_none()) {
+            if !ALLOWED.iter().any(|(name, _)| *name == outside.name) {
                 let text = format!(
-                    "`{outside}` below a pure crate; do without, or list it in \
-                     crates/xtask/src/purity.rs with the reason why it is no_std and pure"
+                    "`{}` in a pure crate; do without, or list it in \
+                     crates/xtask/src/purity.rs with the reason why it is pure",
+                    outside.name
                 );
-                let path = format!("crates/{room}/Cargo.toml");
+                found.push(Finding::new(&path, 0, "purity", text));
+            }
+        }
+        for (name, library) in linked_below(workspace, package) {
+            if !split(&read(library)).code.contains("no_std") {
+                let text = format!("`{name}` is linked below a pure crate and is not no_std");
                 found.push(Finding::new(&path, 0, "purity", text));
             }
         }
@@ -33,16 +46,36 @@ pub fn check_dependencies(workspace: &Workspace) -> Vec<Finding> {
     found
 }
 
-/// The names of all packages from outside that are reached from `package`.
-fn below(workspace: &Workspace, package: &Package) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+/// Names and library sources of all packages from outside that are linked when
+/// `package` is.
+fn linked_below<'a>(workspace: &'a Workspace, package: &'a Package) -> BTreeMap<&'a str, &'a str> {
+    let mut linked = BTreeMap::new();
     let mut waiting: Vec<&Package> = workspace.uses(package).collect();
     while let Some(package) = waiting.pop() {
-        if package.room.is_none() && names.insert(package.name.clone()) {
+        let Some(library) = &package.library else { continue };
+        if package.room.is_none() && linked.insert(&*package.name, &**library).is_none() {
             waiting.extend(workspace.uses(package));
         }
     }
-    names
+    linked
+}
+
+/// Packages whose `std` feature a pure crate turns on; `features` as
+/// [`Workspace::features`] gives them.
+pub fn check_features(room: &str, features: &str) -> Vec<Finding> {
+    let path = format!("crates/{room}/Cargo.toml");
+    let mut names = BTreeSet::new();
+    for line in features.lines() {
+        let (package, features) = line.split_once('|').unwrap_or((line, ""));
+        if features.split(',').any(|feature| feature == "std") {
+            names.insert(package.split(' ').next().unwrap_or(package));
+        }
+    }
+    let told = |name| {
+        let text = format!("turns on the feature `std` of `{name}`; use default-features = false");
+        Finding::new(&path, 0, "purity", text)
+    };
+    names.into_iter().map(told).collect()
 }
 
 /// Checks a source file of any crate; only pure ones are held to anything.
@@ -80,19 +113,34 @@ mod tests {
     use super::*;
     use crate::workspace::planted;
 
+    /// `getrandom` and `libc` are no pure packages; `serde` is, and may bring
+    /// what is `no_std` itself.
     #[test]
-    fn a_package_from_outside_is_found_below_a_pure_crate_and_free_elsewhere() {
+    fn an_unlisted_package_or_one_with_std_is_found_below_a_pure_crate_only() {
         let packages = [
             ("crates/sched", None, &[1][..]),
-            ("crates/units", None, &[2]),
+            ("crates/units", None, &[2, 4]),
             ("getrandom", None, &[3]),
             ("libc", None, &[]),
+            ("serde", None, &[5]),
+            ("serde_core", None, &[]),
             ("crates/engine", None, &[3]),
         ];
-        let found = check_dependencies(&planted(&packages));
-        let told: Vec<_> = found.iter().map(|f| (f.path.as_str(), &f.text[..11])).collect();
+        let read = |path: &str| match path.starts_with("libc") {
+            true => "// #![no_std]\n".into(),
+            false => "#![cfg_attr(not(feature = \"std\"), no_std)]\n".into(),
+        };
+        let found = check_dependencies(&planted(&packages), read);
+        let told: Vec<_> = found.iter().map(|f| (f.path.as_str(), &f.text[..14])).collect();
         let path = "crates/units/Cargo.toml";
-        assert_eq!(told, [(path, "`getrandom`"), (path, "`libc` belo")]);
+        assert_eq!(told, [(path, "`getrandom` in"), (path, "`libc` is link")]);
+    }
+
+    #[test]
+    fn a_std_feature_is_found() {
+        let tree = "disk v0.1.0 (x)|\nserde v1.0.0|alloc,std\ntoml v1.0.0|parse\nserde v1.0.0|std";
+        assert_eq!(check_features("disk", tree).len(), 1, "once a package");
+        assert_eq!(check_features("disk", &tree.replace("std", "derive")).len(), 0);
     }
 
     #[test]

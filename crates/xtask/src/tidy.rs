@@ -50,7 +50,12 @@ pub fn run(root: &Path) -> Result<Report, String> {
         findings.extend(check_file(path, text));
     }
     findings.extend(links::check(&files));
-    findings.extend(purity::check_dependencies(&workspace));
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    findings.extend(purity::check_dependencies(&workspace, read));
+    for (room, package) in workspace.rooms().filter(|(room, _)| purity::PURE.contains(room)) {
+        let features = Workspace::features(root, &package.name)?;
+        findings.extend(purity::check_features(room, &features));
+    }
     findings.extend(licences::check(&workspace));
     let architecture = files.get(arrows::PATH).map_or("", String::as_str);
     let arrows = arrows::check(architecture, &workspace);

@@ -17,6 +17,9 @@ pub struct Package {
     pub room: Option<String>,
     /// The licence expression; none where the manifest has none.
     pub licence: Option<String>,
+    /// The file that its library starts with; none for a procedural macro,
+    /// which runs in the compiler and is not linked.
+    pub library: Option<String>,
     /// Indices into [`Workspace::packages`].
     pub uses: Vec<usize>,
 }
@@ -45,6 +48,14 @@ impl Workspace {
         Self::parse(&json, &root.to_string_lossy())
     }
 
+    /// The features of all packages that are linked into `package` when it is
+    /// built alone, one package a line: `name vX.Y.Z|feature,feature`.
+    pub fn features(root: &Path, package: &str) -> Result<String, String> {
+        let tree = ["tree", "--offline", "--all-features", "--prefix=none", "--no-dedupe"];
+        let what = ["--edges=normal,no-proc-macro", "--format={p}|{f}", "--package", package];
+        stdout_of(Command::new("cargo").args(tree).args(what).current_dir(root))
+    }
+
     /// Reads the output of `cargo metadata` for a workspace at `root`.
     pub fn parse(json: &str, root: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(json).map_err(|e| format!("metadata: {e}"))?;
@@ -56,6 +67,7 @@ impl Workspace {
                 name: text(&package["name"])?.into(),
                 room: room(text(&package["manifest_path"])?, root),
                 licence: package["license"].as_str().map(Into::into),
+                library: library(&package["targets"]),
                 uses: Vec::new(),
             });
         }
@@ -90,6 +102,13 @@ fn text(value: &Value) -> Result<&str, String> {
     value.as_str().ok_or_else(|| format!("metadata: expected a string, found {value}"))
 }
 
+/// The source of the target that others link, if there is one.
+fn library(targets: &Value) -> Option<String> {
+    let is_library =
+        |target: &&Value| array(&target["kind"]).iter().any(|kind| kind == "lib" || kind == "rlib");
+    array(targets).iter().find(is_library)?["src_path"].as_str().map(Into::into)
+}
+
 /// `crates/X/Cargo.toml` under `root` is the room `X`.
 fn room(manifest: &str, root: &str) -> Option<String> {
     let inside = manifest.strip_prefix(root)?.strip_prefix("/crates/")?;
@@ -114,6 +133,7 @@ pub fn planted(packages: &[(&str, Option<&str>, &[usize])]) -> Workspace {
         name: name.rsplit('/').next().unwrap_or(name).into(),
         room: name.strip_prefix("crates/").map(Into::into),
         licence: licence.map(Into::into),
+        library: Some(format!("{name}/src/lib.rs")),
         uses: uses.to_vec(),
     };
     Workspace { packages: packages.iter().map(package).collect() }
@@ -128,9 +148,11 @@ mod tests {
         let json = r#"{
             "packages": [
                 {"id": "a", "name": "x-sched", "manifest_path": "/r/crates/sched/Cargo.toml",
-                 "license": "MIT"},
+                 "license": "MIT", "targets": [
+                    {"kind": ["test"], "src_path": "/r/t.rs"},
+                    {"kind": ["lib"], "src_path": "/r/crates/sched/src/lib.rs"}]},
                 {"id": "b", "name": "x-units", "manifest_path": "/r/crates/units/Cargo.toml",
-                 "license": null},
+                 "license": null, "targets": [{"kind": ["proc-macro"], "src_path": "/r/m.rs"}]},
                 {"id": "c", "name": "serde", "manifest_path": "/c/serde/Cargo.toml",
                  "license": "MIT OR Apache-2.0"}],
             "resolve": {"nodes": [
@@ -141,6 +163,8 @@ mod tests {
         let rooms: Vec<_> = workspace.rooms().map(|(room, _)| room).collect();
         assert_eq!(rooms, ["sched", "units"]);
         let used: Vec<_> = workspace.uses(&workspace.packages[0]).map(|p| &*p.name).collect();
+        let libraries: Vec<_> = workspace.packages.iter().map(|p| p.library.as_deref()).collect();
+        assert_eq!(libraries, [Some("/r/crates/sched/src/lib.rs"), None, None]);
         assert_eq!(used, ["x-units"], "what only tests use is not shipped");
         assert!(Workspace::parse("{}", "/r").unwrap().packages.is_empty());
         assert!(Workspace::parse("no json", "/r").is_err());
