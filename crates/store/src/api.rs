@@ -1,0 +1,212 @@
+//! The words that cross the seam between `store` and whoever does its I/O.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use units::Bytes;
+
+/// What space is handed out in: 1 MiB of one disk.
+pub const EXTENT: Bytes = Bytes::MIB;
+
+/// The smallest piece that metadata and watermarks count in: 4 KiB.
+pub const BLOCK: Bytes = Bytes::kib(4);
+
+/// The number of a disk in its pool, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DiskIndex(pub u16);
+
+impl DiskIndex {
+    /// The number as an index into an array with one entry per disk.
+    pub fn as_usize(self) -> usize {
+        usize::from(self.0)
+    }
+    /// The disk with number `index`; a pool never has so many that it does not fit.
+    pub(crate) fn new(index: usize) -> Self {
+        Self(u16::try_from(index).expect("a pool has fewer disks"))
+    }
+}
+
+/// A volume's number: unique over the life of the pool, never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VolumeId(pub u64);
+
+/// A commit's number, from 1 since the pool was opened. [`CommitId::NONE`] is before the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitId(pub u64);
+
+impl CommitId {
+    /// Before the first commit.
+    pub const NONE: Self = Self(0);
+}
+
+/// 16 bytes that tell one pool or one disk from every other. The caller draws
+/// them at random; `store` knows no randomness.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Id(pub [u8; 16]);
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// One I/O that a state machine asked for, unique within that state machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IoId(pub(crate) u64);
+
+/// What a device says when it fails: an errno, as the kernel gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoError(pub i32);
+
+impl fmt::Display for IoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "I/O error (errno {})", self.0)
+    }
+}
+
+/// Something to do on a disk. Its end is told to the same state machine's
+/// `done`. I/O that is given out at the same time may end in any order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// Comes back with the result.
+    pub id: IoId,
+    /// On which disk. While a pool is opened or checked: the place of the disk
+    /// among those that the caller gave; everywhere else its number in the pool.
+    pub disk: DiskIndex,
+    /// What to do.
+    pub kind: IoKind,
+}
+
+/// The three things that can be done on a disk. Offsets and lengths are
+/// multiples of [`BLOCK`]; no transfer is longer than [`IO_MAX`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IoKind {
+    /// Read `len` bytes; they come back as the result.
+    Read {
+        /// First byte on the disk.
+        offset: Bytes,
+        /// How many.
+        len: Bytes,
+    },
+    /// Write `bytes`; the result is an empty vector.
+    Write {
+        /// First byte on the disk.
+        offset: Bytes,
+        /// What to write.
+        bytes: Vec<u8>,
+    },
+    /// Put everything whose write has ended before onto the medium; the result
+    /// is an empty vector.
+    Flush,
+}
+
+/// The longest transfer that `store` asks for: short enough that metadata never
+/// blocks a disk for longer than one extent of a stream does.
+pub const IO_MAX: Bytes = Bytes::kib(256);
+
+/// Where a new volume's extents go.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Placement {
+    /// Rotate over these disks, in this order; empty means all disks.
+    pub disks: Vec<DiskIndex>,
+    /// Which part of each disk.
+    pub zone: Zone,
+}
+
+/// A part of a disk. On a hard disk low addresses are the outer, faster tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Zone {
+    /// First free place from the outside in.
+    #[default]
+    Any,
+    /// The outer half only.
+    Outer,
+    /// The inner half only.
+    Inner,
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "any zone",
+            Self::Outer => "the outer half",
+            Self::Inner => "the inner half",
+        })
+    }
+}
+
+/// Where one extent of a volume lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// On which disk.
+    pub disk: DiskIndex,
+    /// The extent's first byte on that disk; a multiple of [`EXTENT`].
+    pub offset: Bytes,
+    /// How much of the extent was ever written, from its start; what lies
+    /// beyond reads as zeros, whatever the medium holds. A multiple of [`BLOCK`].
+    pub written: Bytes,
+}
+
+/// The room for volumes on a disk or in a pool; always a whole number of extents.
+/// `total = used + free + freeing`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Space {
+    /// Everything that volumes can have.
+    pub total: Bytes,
+    /// Reserved by volumes.
+    pub used: Bytes,
+    /// Can be reserved now.
+    pub free: Bytes,
+    /// Given back, and free once the commit that gave it back is durable.
+    pub freeing: Bytes,
+}
+
+/// A disk as its pool knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// Its number in the pool.
+    pub index: DiskIndex,
+    /// Its identity.
+    pub id: Id,
+    /// How many bytes the pool uses of it, metadata included.
+    pub capacity: Bytes,
+}
+
+/// What is fixed about a pool when it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// What people call it.
+    pub name: String,
+    /// Its identity.
+    pub id: Id,
+    /// Its disks in the order of their numbers.
+    pub disks: Vec<Disk>,
+}
+
+/// What a new pool is made of; see [`Formatting`](crate::Formatting).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPool {
+    /// 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    pub name: String,
+    /// Never used before: drawn at random.
+    pub pool_id: Id,
+    /// At least one.
+    pub disks: Vec<NewDisk>,
+}
+
+/// A disk of a new pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDisk {
+    /// Never used before: drawn at random.
+    pub id: Id,
+    /// The size of the device.
+    pub capacity: Bytes,
+    /// The disk's measured profile, kept as it is; at most
+    /// [`PROFILE_MAX`](crate::PROFILE_MAX).
+    pub profile: Vec<u8>,
+}

@@ -1,0 +1,363 @@
+//! Changes: what a commit record and a checkpoint are lists of.
+//!
+//! A checkpoint is the list of changes that makes the state from nothing, so one
+//! encoder and one decoder serve both. Decoding believes no number that it has
+//! not held against the bytes that are there: it never allocates more than a
+//! small multiple of its input, and never panics.
+
+use crate::api::{DiskIndex, VolumeId, Zone};
+use crate::format;
+use crate::geometry::DISKS_MAX;
+use crate::layout::Field;
+use crate::runs::Run;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// One change to the volumes of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Create { volume: VolumeId, name: String, zone: Zone, disks: Vec<DiskIndex> },
+    Grow { volume: VolumeId, extents: u32, runs: Vec<Vec<Run>> },
+    Cut { volume: VolumeId, size: u64 },
+    Delete { volume: VolumeId },
+    Length { volume: VolumeId, length: u64 },
+    Written { volume: VolumeId, first: u32, count: u32, blocks: u16 },
+    WrittenEach { volume: VolumeId, first: u32, blocks: Vec<u16> },
+}
+
+/// Bytes that the description of a volume takes in a checkpoint at the most.
+pub(crate) fn volume_size_max(name: usize, disks: usize, runs: usize, extents: u32) -> u64 {
+    let fixed = format::create::LEN + format::grow::LEN + format::length::LEN;
+    let written = format::written_each::LEN + format::watermark::LEN * extents as usize;
+    let disk = format::volume_disk::LEN + format::run_list::LEN;
+    (fixed + name + written + disks * disk + runs * format::run::LEN) as u64
+}
+
+/// Collects changes into a payload.
+pub(crate) struct Encoder {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+impl Encoder {
+    pub(crate) fn new(next_volume: VolumeId) -> Self {
+        let mut bytes = vec![0; format::changes::LEN];
+        format::changes::NEXT_VOLUME.put(&mut bytes, next_volume.0);
+        Self { bytes, count: 0 }
+    }
+    /// Appends a structure of `len` bytes with these fields.
+    fn put(&mut self, len: usize, fields: &[(Field, u64)]) {
+        let start = self.bytes.len();
+        self.bytes.resize(start + len, 0);
+        for (field, value) in fields {
+            field.put(&mut self.bytes[start..], *value);
+        }
+    }
+    pub(crate) fn change(&mut self, change: &Change) {
+        self.count += 1;
+        match change {
+            Change::Create { volume, name, zone, disks } => {
+                self.create(*volume, name, *zone, disks)
+            }
+            Change::Grow { volume, extents, runs } => {
+                self.grow(*volume, *extents, runs.iter().map(|runs| runs.iter().copied()));
+            }
+            Change::Cut { volume, size } => {
+                use format::cut::{LEN, SIZE, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 3), (VOLUME, volume.0), (SIZE, *size)]);
+            }
+            Change::Delete { volume } => {
+                use format::delete::{LEN, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 4), (VOLUME, volume.0)]);
+            }
+            Change::Length { volume, length } => {
+                use format::length::{LEN, LENGTH, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 5), (VOLUME, volume.0), (LENGTH, *length)]);
+            }
+            Change::Written { volume, first, count, blocks } => {
+                self.written(*volume, *first, *count, *blocks);
+            }
+            Change::WrittenEach { volume, first, blocks } => {
+                self.written_each(*volume, *first, blocks);
+            }
+        }
+    }
+    fn create(&mut self, volume: VolumeId, name: &str, zone: Zone, disks: &[DiskIndex]) {
+        use format::create::{DISKS, LEN, NAME_LENGTH, TAG, VOLUME, ZONE};
+        let zone = match zone {
+            Zone::Any => 0,
+            Zone::Outer => 1,
+            Zone::Inner => 2,
+        };
+        let fields = [
+            (TAG, 1),
+            (VOLUME, volume.0),
+            (ZONE, zone),
+            (NAME_LENGTH, name.len() as u64),
+            (DISKS, disks.len() as u64),
+        ];
+        self.put(LEN, &fields);
+        self.bytes.extend_from_slice(name.as_bytes());
+        for disk in disks {
+            use format::volume_disk::{INDEX, LEN};
+            self.put(LEN, &[(INDEX, disk.0.into())]);
+        }
+    }
+    fn grow<R: ExactSizeIterator<Item = Run>>(
+        &mut self,
+        volume: VolumeId,
+        extents: u32,
+        disks: impl ExactSizeIterator<Item = R>,
+    ) {
+        use format::grow::{DISKS, EXTENTS, LEN, TAG, VOLUME};
+        let fields =
+            [(TAG, 2), (VOLUME, volume.0), (EXTENTS, extents.into()), (DISKS, disks.len() as u64)];
+        self.put(LEN, &fields);
+        for runs in disks {
+            self.put(format::run_list::LEN, &[(format::run_list::RUNS, runs.len() as u64)]);
+            for run in runs {
+                use format::run::{COUNT, LEN, START};
+                self.put(LEN, &[(START, run.start.into()), (COUNT, run.count.into())]);
+            }
+        }
+    }
+    fn written(&mut self, volume: VolumeId, first: u32, count: u32, blocks: u16) {
+        use format::written::{BLOCKS, COUNT, FIRST, LEN, TAG, VOLUME};
+        let fields = [
+            (TAG, 6),
+            (VOLUME, volume.0),
+            (FIRST, first.into()),
+            (COUNT, count.into()),
+            (BLOCKS, blocks.into()),
+        ];
+        self.put(LEN, &fields);
+    }
+    fn written_each(&mut self, volume: VolumeId, first: u32, blocks: &[u16]) {
+        use format::written_each::{COUNT, FIRST, LEN, TAG, VOLUME};
+        let fields =
+            [(TAG, 7), (VOLUME, volume.0), (FIRST, first.into()), (COUNT, blocks.len() as u64)];
+        self.put(LEN, &fields);
+        for blocks in blocks {
+            self.bytes.extend_from_slice(&blocks.to_le_bytes());
+        }
+    }
+    /// The watermarks of neighbouring extents in whichever form is shorter.
+    pub(crate) fn watermarks(&mut self, volume: VolumeId, first: u32, blocks: &[u16]) {
+        let alike = || blocks.chunk_by(|a, b| a == b);
+        let each = format::written_each::LEN + blocks.len() * format::watermark::LEN;
+        if alike().count().saturating_mul(format::written::LEN) <= each {
+            let mut first = first;
+            for run in alike() {
+                let count = run.len() as u32;
+                self.change(&Change::Written { volume, first, count, blocks: run[0] });
+                first += count;
+            }
+        } else {
+            self.change(&Change::WrittenEach { volume, first, blocks: blocks.into() });
+        }
+    }
+    /// The payload.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        format::changes::COUNT.put(&mut self.bytes, self.count.into());
+        self.bytes
+    }
+}
+
+/// Why a payload is no list of changes.
+type Malformed = &'static str;
+
+const SHORT: Malformed = "it ends in the middle of a change";
+
+/// Gives the changes of a payload one by one.
+pub(crate) struct Decoder<'a> {
+    rest: &'a [u8],
+    left: u32,
+    /// The number that the next new volume gets.
+    pub(crate) next_volume: VolumeId,
+}
+
+impl<'a> Decoder<'a> {
+    pub(crate) fn new(payload: &'a [u8]) -> Result<Self, Malformed> {
+        let (fixed, rest) = payload.split_at_checked(format::changes::LEN).ok_or(SHORT)?;
+        Ok(Self {
+            rest,
+            left: format::changes::COUNT.get_u32(fixed),
+            next_volume: VolumeId(format::changes::NEXT_VOLUME.get(fixed)),
+        })
+    }
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(SHORT)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+    /// `count` structures of `len` bytes each.
+    fn take_many(&mut self, count: u32, len: usize) -> Result<&'a [u8], Malformed> {
+        self.take((count as usize).checked_mul(len).ok_or(SHORT)?)
+    }
+    /// The next change; `None` after the last.
+    pub(crate) fn next(&mut self) -> Result<Option<Change>, Malformed> {
+        if self.left == 0 {
+            return if self.rest.is_empty() {
+                Ok(None)
+            } else {
+                Err("bytes follow the last change")
+            };
+        }
+        self.left -= 1;
+        let volume = |bytes, field: Field| VolumeId(field.get(bytes));
+        Ok(Some(match *self.rest.first().ok_or(SHORT)? {
+            1 => self.create()?,
+            2 => self.grow()?,
+            3 => {
+                use format::cut::{LEN, SIZE, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Cut { volume: volume(bytes, VOLUME), size: SIZE.get(bytes) }
+            }
+            4 => {
+                use format::delete::{LEN, VOLUME};
+                Change::Delete { volume: volume(self.take(LEN)?, VOLUME) }
+            }
+            5 => {
+                use format::length::{LEN, LENGTH, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Length { volume: volume(bytes, VOLUME), length: LENGTH.get(bytes) }
+            }
+            6 => {
+                use format::written::{BLOCKS, COUNT, FIRST, LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Written {
+                    volume: volume(bytes, VOLUME),
+                    first: FIRST.get_u32(bytes),
+                    count: COUNT.get_u32(bytes),
+                    blocks: BLOCKS.get_u16(bytes),
+                }
+            }
+            7 => {
+                use format::written_each::{COUNT, FIRST, LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                let each = self.take_many(COUNT.get_u32(bytes), format::watermark::LEN)?;
+                let blocks = each.chunks_exact(format::watermark::LEN);
+                Change::WrittenEach {
+                    volume: volume(bytes, VOLUME),
+                    first: FIRST.get_u32(bytes),
+                    blocks: blocks.map(|each| format::watermark::BLOCKS.get_u16(each)).collect(),
+                }
+            }
+            _ => return Err("a change of unknown kind"),
+        }))
+    }
+    fn create(&mut self) -> Result<Change, Malformed> {
+        use format::create::{DISKS, LEN, NAME_LENGTH, VOLUME, ZONE};
+        let bytes = self.take(LEN)?;
+        let name = self.take(usize::from(NAME_LENGTH.get_u16(bytes)))?;
+        let disks = self.take_many(DISKS.get_u32(bytes), format::volume_disk::LEN)?;
+        let disks = disks.chunks_exact(format::volume_disk::LEN);
+        Ok(Change::Create {
+            volume: VolumeId(VOLUME.get(bytes)),
+            name: String::from_utf8(name.into()).map_err(|_| "a volume's name is no text")?,
+            zone: match ZONE.get(bytes) {
+                0 => Zone::Any,
+                1 => Zone::Outer,
+                2 => Zone::Inner,
+                _ => return Err("a volume's zone is unknown"),
+            },
+            disks: disks.map(|d| DiskIndex(format::volume_disk::INDEX.get_u16(d))).collect(),
+        })
+    }
+    fn grow(&mut self) -> Result<Change, Malformed> {
+        use format::grow::{DISKS, EXTENTS, LEN, VOLUME};
+        let bytes = self.take(LEN)?;
+        let disks = usize::from(DISKS.get_u16(bytes));
+        if disks > DISKS_MAX {
+            return Err("a volume on more disks than a pool can have");
+        }
+        let mut runs = Vec::with_capacity(disks);
+        for _ in 0..disks {
+            let count = format::run_list::RUNS.get_u32(self.take(format::run_list::LEN)?);
+            let list = self.take_many(count, format::run::LEN)?;
+            let run = |bytes| Run {
+                start: format::run::START.get_u32(bytes),
+                count: format::run::COUNT.get_u32(bytes),
+            };
+            runs.push(list.chunks_exact(format::run::LEN).map(run).collect());
+        }
+        Ok(Change::Grow {
+            volume: VolumeId(VOLUME.get(bytes)),
+            extents: EXTENTS.get_u32(bytes),
+            runs,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Change> {
+        let volume = VolumeId(u64::MAX);
+        let run = |start, count| Run { start, count };
+        vec![
+            Change::Create {
+                volume,
+                name: "a.b-c_9".into(),
+                zone: Zone::Inner,
+                disks: vec![DiskIndex(2), DiskIndex(0)],
+            },
+            Change::Grow { volume, extents: 7, runs: vec![vec![run(3, 4), run(9, 1)], vec![]] },
+            Change::Cut { volume, size: 1 << 40 },
+            Change::Length { volume, length: 12345 },
+            Change::Written { volume, first: 1, count: 6, blocks: 256 },
+            Change::WrittenEach { volume, first: 0, blocks: vec![1, 256, 0] },
+            Change::Delete { volume },
+        ]
+    }
+
+    fn decode(payload: &[u8]) -> Result<Vec<Change>, Malformed> {
+        let mut decoder = Decoder::new(payload)?;
+        let mut changes = Vec::new();
+        while let Some(change) = decoder.next()? {
+            changes.push(change);
+        }
+        Ok(changes)
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded_and_cut_short_it_is_refused() {
+        let mut encoder = Encoder::new(VolumeId(77));
+        samples().iter().for_each(|change| encoder.change(change));
+        let payload = encoder.finish();
+        assert_eq!(decode(&payload), Ok(samples()));
+        for len in 0..payload.len() {
+            assert!(decode(&payload[..len]).is_err(), "cut to {len} bytes");
+        }
+        let longer = [&payload[..], &[0]].concat();
+        assert!(decode(&longer).is_err());
+    }
+
+    #[test]
+    fn watermarks_take_the_shorter_form_and_never_more_than_accounted() {
+        let volume = VolumeId(1);
+        let alike = [256; 1000];
+        let each: Vec<u16> = (0..1000).map(|i| i % 257).collect();
+        for (blocks, most) in [(&alike[..], 40), (&each[..], 17 + 2 * 1000)] {
+            let mut encoder = Encoder::new(volume);
+            encoder.watermarks(volume, 5, blocks);
+            let payload = encoder.finish();
+            assert!(payload.len() - format::changes::LEN <= most, "{}", payload.len());
+            let mut read = vec![0; 1000];
+            for change in decode(&payload).unwrap() {
+                match change {
+                    Change::Written { first, count, blocks, .. } => {
+                        read[first as usize - 5..][..count as usize].fill(blocks);
+                    }
+                    Change::WrittenEach { first, blocks, .. } => {
+                        read[first as usize - 5..][..blocks.len()].copy_from_slice(&blocks);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert_eq!(read, blocks);
+        }
+    }
+}

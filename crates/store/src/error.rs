@@ -1,0 +1,363 @@
+//! What went wrong, which thing it is about, and what to do next.
+
+use crate::api::{DiskIndex, Id, IoError, VolumeId, Zone};
+use crate::format::VERSION;
+use crate::geometry::{DISKS_MAX, PROFILE_MAX};
+use crate::state::NAME_RULE;
+use crate::structure::Problem;
+use alloc::string::String;
+use core::fmt;
+use units::Bytes;
+
+/// Why a change to the volumes is refused; nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// A metadata write or flush failed: what is on the medium is uncertain.
+    ReadOnly {
+        /// On which disk.
+        disk: DiskIndex,
+        /// What the disk said.
+        error: IoError,
+    },
+    /// The name is not allowed.
+    BadName {
+        /// As it was given.
+        name: String,
+    },
+    /// There is a volume with this name.
+    VolumeExists {
+        /// The name.
+        name: String,
+    },
+    /// There is no volume with this number (any more).
+    NoSuchVolume {
+        /// The number.
+        volume: VolumeId,
+    },
+    /// The placement names a disk that the pool does not have.
+    NoSuchDisk {
+        /// As it was given.
+        disk: DiskIndex,
+        /// How many the pool has.
+        disks: usize,
+    },
+    /// The placement names a disk twice.
+    DiskTwice {
+        /// Which.
+        disk: DiskIndex,
+    },
+    /// One of the volume's disks has not so much free space.
+    NoSpace {
+        /// Which.
+        disk: DiskIndex,
+        /// In this part of it.
+        zone: Zone,
+        /// The volume's share of that disk.
+        asked: Bytes,
+        /// What can be reserved now.
+        free: Bytes,
+        /// What comes free on that disk with the next commit.
+        freeing: Bytes,
+    },
+    /// The extent maps would not fit in a checkpoint.
+    MetadataFull {
+        /// What the maps could come to need.
+        needed: Bytes,
+        /// The room for them, fixed when the pool was made.
+        room: Bytes,
+    },
+    /// More than a volume can have.
+    TooLarge {
+        /// As it was given.
+        size: Bytes,
+    },
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadOnly { disk, error } => write!(
+                f,
+                "disk {} failed to write metadata ({error}), so the pool is read-only; \
+                 stop, check the disk and its cable, and open the pool again",
+                disk.0
+            ),
+            Self::BadName { name } => {
+                write!(f, "'{}' is no name; use {NAME_RULE}", name.escape_debug())
+            }
+            Self::VolumeExists { name } => write!(
+                f,
+                "a volume named '{name}' exists; choose another name, or delete or resize that one"
+            ),
+            Self::NoSuchVolume { volume } => write!(
+                f,
+                "there is no volume with number {}; it may have been deleted: list the volumes",
+                volume.0
+            ),
+            Self::NoSuchDisk { disk, disks } => write!(
+                f,
+                "the pool has no disk {}; its disks are 0 to {}",
+                disk.0,
+                disks.saturating_sub(1)
+            ),
+            Self::DiskTwice { disk } => {
+                write!(f, "disk {} is named twice; name each disk of a placement once", disk.0)
+            }
+            Self::NoSpace { disk, zone, asked, free, freeing } => {
+                let place = match zone {
+                    Zone::Any => "",
+                    Zone::Outer => " in its outer half",
+                    Zone::Inner => " in its inner half",
+                };
+                write!(f, "{asked} is asked of disk {}, which has {free} free{place}", disk.0)?;
+                if !freeing.is_zero() {
+                    write!(f, " and {freeing} more after the next commit")?;
+                }
+                f.write_str("; delete or shrink volumes, ask for less, or choose other disks")
+            }
+            Self::MetadataFull { needed, room } => write!(
+                f,
+                "the extent maps could need {needed}, this pool has {room} for them; \
+                 delete volumes, or make fewer and larger ones"
+            ),
+            Self::TooLarge { size } => {
+                write!(f, "no volume can have {size}; ask for less")
+            }
+        }
+    }
+}
+impl core::error::Error for StoreError {}
+
+/// Why a pool cannot be made; nothing was written unless a disk failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormatError {
+    /// The pool's name is not allowed.
+    BadName {
+        /// As it was given.
+        name: String,
+    },
+    /// No disk, or too many.
+    DiskCount {
+        /// How many were given.
+        disks: usize,
+    },
+    /// Two disks with one identity, or a disk with the identity of the pool.
+    SameId {
+        /// Which of the given disks.
+        disk: DiskIndex,
+        /// The identity.
+        id: Id,
+    },
+    /// Too small for the metadata and a few extents.
+    DiskTooSmall {
+        /// Which of the given disks.
+        disk: DiskIndex,
+        /// Its capacity.
+        capacity: Bytes,
+        /// What it must have in this pool.
+        least: Bytes,
+    },
+    /// All disks together are more than extents can be counted.
+    PoolTooLarge {
+        /// All capacities together.
+        total: Bytes,
+    },
+    /// The profile does not fit beside the label.
+    ProfileTooLarge {
+        /// Of which of the given disks.
+        disk: DiskIndex,
+        /// Its length.
+        len: Bytes,
+    },
+    /// A disk failed.
+    Device {
+        /// Which of the given disks.
+        disk: DiskIndex,
+        /// What it said.
+        error: IoError,
+    },
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadName { name } => {
+                write!(f, "'{}' is no name for a pool; use {NAME_RULE}", name.escape_debug())
+            }
+            Self::DiskCount { disks } => {
+                write!(f, "{disks} disks were given; a pool has 1 to {DISKS_MAX}")
+            }
+            Self::SameId { disk, id } => write!(
+                f,
+                "identity {id} of disk {} is used twice; give every disk and the pool its own",
+                disk.0
+            ),
+            Self::DiskTooSmall { disk, capacity, least } => write!(
+                f,
+                "disk {} has {capacity}; in this pool a disk must have {least} or more",
+                disk.0
+            ),
+            Self::PoolTooLarge { total } => {
+                write!(f, "the disks have {total} together; a pool has less than 4096 TiB")
+            }
+            Self::ProfileTooLarge { disk, len } => {
+                write!(f, "the profile of disk {} has {len}; it may have {PROFILE_MAX}", disk.0)
+            }
+            Self::Device { disk, error } => write!(
+                f,
+                "disk {} failed with an {error} while the pool was made; check it and try again",
+                disk.0
+            ),
+        }
+    }
+}
+impl core::error::Error for FormatError {}
+
+/// A thing on a disk that is damaged, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Which of the given disks.
+    pub device: DiskIndex,
+    /// What: "label", "checkpoint in area A", "log record 17 in area B".
+    pub what: String,
+    /// The first byte of it on that disk.
+    pub offset: Bytes,
+    /// How.
+    pub problem: Problem,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, what, offset, problem } = self;
+        write!(f, "given disk {}, byte {}, {what}: {problem}", device.0, offset.get())
+    }
+}
+
+/// Why a pool cannot be opened. Disks are meant by their place among those that
+/// were given, counted from 0, unless their number in the pool is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// Nothing was given.
+    NoDisks,
+    /// No label at either place.
+    NotAPool {
+        /// Which of the given disks.
+        device: DiskIndex,
+    },
+    /// A newer program made this.
+    Newer {
+        /// Which of the given disks.
+        device: DiskIndex,
+        /// The format version.
+        version: u32,
+    },
+    /// The device is smaller than the pool's disk was.
+    CutShort {
+        /// Which of the given disks.
+        device: DiskIndex,
+        /// What the device has.
+        capacity: Bytes,
+        /// What the label says.
+        expected: Bytes,
+    },
+    /// Disks of two pools were given.
+    OtherPool {
+        /// Which of the given disks is the odd one.
+        device: DiskIndex,
+        /// Its pool.
+        pool: String,
+        /// Its pool's identity.
+        pool_id: Id,
+        /// The pool of the others.
+        expected: String,
+        /// Their pool's identity.
+        expected_id: Id,
+    },
+    /// One disk was given twice, or was copied.
+    SameDisk {
+        /// One.
+        device: DiskIndex,
+        /// The other.
+        other: DiskIndex,
+        /// The disk's number in the pool.
+        index: DiskIndex,
+        /// The disk's identity.
+        id: Id,
+    },
+    /// A disk of the pool was not given.
+    Missing {
+        /// The pool.
+        pool: String,
+        /// The disk's number in the pool.
+        index: DiskIndex,
+        /// The disk's identity.
+        id: Id,
+        /// How many disks the pool has.
+        disks: usize,
+    },
+    /// Metadata is damaged in every copy.
+    Damaged(Damage),
+    /// A disk failed while the pool was being recovered.
+    Device {
+        /// Which of the given disks.
+        device: DiskIndex,
+        /// What it said.
+        error: IoError,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoDisks => f.write_str("no disk was given; name every disk of the pool"),
+            Self::NotAPool { device } => write!(
+                f,
+                "given disk {} carries no pool; check its path, or make a pool on it",
+                device.0
+            ),
+            Self::Newer { device, version } => write!(
+                f,
+                "given disk {} has format version {version}, this program knows up to {VERSION}; \
+                 use a newer program",
+                device.0
+            ),
+            Self::CutShort { device, capacity, expected } => write!(
+                f,
+                "given disk {} is cut short: it has {} bytes, its label says {}; \
+                 restore the device's size, or restore the disk from a copy",
+                device.0,
+                capacity.get(),
+                expected.get()
+            ),
+            Self::OtherPool { device, pool, pool_id, expected, expected_id } => write!(
+                f,
+                "given disk {} belongs to pool '{pool}' ({pool_id}), the others to '{expected}' \
+                 ({expected_id}); give the disks of one pool",
+                device.0
+            ),
+            Self::SameDisk { device, other, index, id } => write!(
+                f,
+                "given disks {} and {} are both disk {} ({id}) of the pool; \
+                 give each disk once, and no copies of it",
+                device.0, other.0, index.0
+            ),
+            Self::Missing { pool, index, id, disks } => write!(
+                f,
+                "disk {} ({id}) of the {disks} disks of pool '{pool}' is missing; give it too",
+                index.0
+            ),
+            Self::Damaged(damage) => write!(
+                f,
+                "{damage}; no other copy of it is whole: run a check for everything that is \
+                 damaged, and restore that disk from a copy"
+            ),
+            Self::Device { device, error } => write!(
+                f,
+                "given disk {} failed with an {error} during recovery; check the disk and its \
+                 cable, and open the pool again",
+                device.0
+            ),
+        }
+    }
+}
+impl core::error::Error for OpenError {}

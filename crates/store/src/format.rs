@@ -1,0 +1,180 @@
+//! On-disk format, version 1: the byte tables of every structure.
+//!
+//! What may never change, whatever the version: the first 16 bytes of the header
+//! (magic, version, checksum) and that the checksum covers the header's 96 bytes.
+//! So an old program recognises a newer pool and says so.
+
+use crate::layout::{Table, layout};
+
+/// The version that this program writes, and the only one that it reads.
+pub const VERSION: u32 = 1;
+
+layout! {
+    /// What every structure begins with.
+    header, "Header" {
+        MAGIC, 8, "which structure this is";
+        VERSION, 4, "format version, 1";
+        CHECKSUM, 4, "CRC-32C of these 96 bytes with this field zero";
+        POOL, 16, "identity of the pool";
+        DISK, 16, "identity of the disk that this was written for";
+        GENERATION, 8, "labels and profiles: 1; areas: grows with every checkpoint, over all areas of the pool";
+        PARENT, 8, "areas: the generation of the twin checkpoint with the same content, or this one's own where it has none";
+        SEQUENCE, 8, "records: their number, each one more than the last; checkpoints: the last number that they contain";
+        BASE, 8, "records: the number that the generation's checkpoint contains; checkpoints: the same as sequence";
+        PLACE, 8, "byte offset on the disk at which this structure lies";
+        PAYLOAD_LENGTH, 4, "bytes of payload behind the header";
+        PAYLOAD_CHECKSUM, 4, "CRC-32C of everything from the end of the header to the end of the structure's last block";
+    }
+}
+
+layout! {
+    /// Payload of a label; `DISKS` entries follow.
+    label, "Label payload" {
+        INDEX, 2, "this disk's number in the pool";
+        DISKS, 2, "number of disks of the pool; as many entries follow, in the order of their numbers";
+        NAME_LENGTH, 2, "bytes of the pool's name";
+        NAME, 64, "the pool's name, zeros behind it";
+        CHECKPOINT_SIZE, 8, "bytes of each area that hold the checkpoint";
+        LOG_SIZE, 8, "bytes of each area that hold the log";
+    }
+}
+
+layout! {
+    /// One disk in a label.
+    label_disk, "Disk entry of a label" {
+        ID, 16, "identity of the disk";
+        CAPACITY, 8, "bytes of the disk";
+    }
+}
+
+layout! {
+    /// Payload of a seal.
+    seal, "Seal payload" {
+        SUCCESSOR, 8, "a generation that was durable on every disk when the seal was written";
+    }
+}
+
+layout! {
+    /// Payload of a record or a checkpoint; `COUNT` changes follow.
+    changes, "Changes payload" {
+        NEXT_VOLUME, 8, "the number that the next new volume gets";
+        COUNT, 4, "number of changes that follow";
+    }
+}
+
+layout! {
+    /// A new volume without extents; the name, then the disks as `volume_disk` follow.
+    create, "Change 1: create" {
+        TAG, 1, "1";
+        VOLUME, 8, "the volume's number";
+        ZONE, 1, "0 any, 1 outer half, 2 inner half";
+        NAME_LENGTH, 1, "bytes of the name, which follows";
+        DISKS, 2, "number of disks; their numbers follow the name";
+    }
+}
+
+layout! {
+    /// A disk of a volume.
+    volume_disk, "Disk of a volume" {
+        INDEX, 2, "the disk's number in the pool";
+    }
+}
+
+layout! {
+    /// More extents; for each disk a `run_list` and its runs follow.
+    grow, "Change 2: grow" {
+        TAG, 1, "2";
+        VOLUME, 8, "the volume's number";
+        EXTENTS, 4, "how many extents the volume has after this";
+        DISKS, 2, "number of disks of the volume; as many run lists follow";
+    }
+}
+
+layout! {
+    /// The new extents on one of a volume's disks.
+    run_list, "Run list" {
+        RUNS, 4, "number of runs that follow";
+    }
+}
+
+layout! {
+    /// Neighbouring extents.
+    run, "Run" {
+        START, 4, "number of the first extent: its byte offset on the disk in MiB";
+        COUNT, 4, "how many extents";
+    }
+}
+
+layout! {
+    /// Fewer extents and bytes.
+    cut, "Change 3: cut" {
+        TAG, 1, "3";
+        VOLUME, 8, "the volume's number";
+        SIZE, 8, "extents wholly beyond this many bytes are given back; length and watermarks are lowered to it";
+    }
+}
+
+layout! {
+    /// The volume is gone.
+    delete, "Change 4: delete" {
+        TAG, 1, "4";
+        VOLUME, 8, "the volume's number";
+    }
+}
+
+layout! {
+    /// The volume's recorded data ends elsewhere.
+    length, "Change 5: length" {
+        TAG, 1, "5";
+        VOLUME, 8, "the volume's number";
+        LENGTH, 8, "end of the recorded data in bytes";
+    }
+}
+
+layout! {
+    /// Watermarks of neighbouring extents, all alike.
+    written, "Change 6: written" {
+        TAG, 1, "6";
+        VOLUME, 8, "the volume's number";
+        FIRST, 4, "the first extent, counted in the volume";
+        COUNT, 4, "how many extents";
+        BLOCKS, 2, "the watermark of each of them, in blocks of 4 KiB";
+    }
+}
+
+layout! {
+    /// Watermarks of neighbouring extents, each its own; they follow.
+    written_each, "Change 7: written, each its own" {
+        TAG, 1, "7";
+        VOLUME, 8, "the volume's number";
+        FIRST, 4, "the first extent, counted in the volume";
+        COUNT, 4, "how many watermarks follow";
+    }
+}
+
+layout! {
+    /// One watermark.
+    watermark, "Watermark" {
+        BLOCKS, 2, "blocks of 4 KiB";
+    }
+}
+
+/// Every table, in the document's order.
+pub const TABLES: &[Table] = &[
+    header::TABLE,
+    label::TABLE,
+    label_disk::TABLE,
+    seal::TABLE,
+    changes::TABLE,
+    create::TABLE,
+    volume_disk::TABLE,
+    grow::TABLE,
+    run_list::TABLE,
+    run::TABLE,
+    cut::TABLE,
+    delete::TABLE,
+    length::TABLE,
+    written::TABLE,
+    written_each::TABLE,
+    watermark::TABLE,
+];

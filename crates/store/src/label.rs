@@ -1,0 +1,138 @@
+//! Labels: what a disk says about itself and its pool, and the profile beside it.
+
+use crate::api::{BLOCK, Disk, DiskIndex, EXTENT, Id, Pool};
+use crate::format::{label, label_disk};
+use crate::geometry::{AreaSize, DISKS_MAX, EXTENTS_MAX, Geometry, PROFILE_MAX};
+use crate::state::is_name;
+use crate::steps::Task;
+use crate::structure::{
+    Header, Kind, Owner, Payload, Problem, Stamp, Structure, size_of_structure,
+};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use units::Bytes;
+
+/// The label of one disk. Written when the pool is made, and again only to
+/// repair a damaged copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) pool: Pool,
+    pub(crate) index: DiskIndex,
+    pub(crate) area: AreaSize,
+}
+
+/// Labels are never rewritten with another content in this version.
+const STAMP: Stamp = Stamp { generation: 1, parent: 1, sequence: 0, base: 0 };
+
+impl Label {
+    /// The disk that carries this label.
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.pool.disks[self.index.as_usize()]
+    }
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { pool: self.pool.id, disk: self.disk().id }
+    }
+    fn payload(&self) -> Payload {
+        let mut bytes = vec![0; label::LEN];
+        label::INDEX.put(&mut bytes, self.index.0.into());
+        label::DISKS.put(&mut bytes, self.pool.disks.len() as u64);
+        label::NAME_LENGTH.put(&mut bytes, self.pool.name.len() as u64);
+        label::NAME.put_bytes(&mut bytes, self.pool.name.as_bytes());
+        label::CHECKPOINT_SIZE.put(&mut bytes, self.area.checkpoint.get());
+        label::LOG_SIZE.put(&mut bytes, self.area.log.get());
+        for disk in &self.pool.disks {
+            let mut entry = [0; label_disk::LEN];
+            label_disk::ID.put_bytes(&mut entry, &disk.id.0);
+            label_disk::CAPACITY.put(&mut entry, disk.capacity.get());
+            bytes.extend_from_slice(&entry);
+        }
+        Payload::new(bytes)
+    }
+    /// What writes label `copy` of this disk, and its profile.
+    pub(crate) fn tasks(&self, copy: usize, profile: &Payload) -> [Task; 2] {
+        let capacity = self.disk().capacity;
+        let task = |kind, at, payload| {
+            Task::Write(at, Structure::new(kind, self.owner(), STAMP, at, payload).bytes())
+        };
+        [
+            task(Kind::Label, Geometry::label(capacity, copy), self.payload()),
+            task(Kind::Profile, Geometry::profile(capacity, copy), profile.clone()),
+        ]
+    }
+    /// Reads the label at `bytes`, which lie at `at` of some disk.
+    pub(crate) fn read(bytes: &[u8], at: Bytes) -> Result<Self, Problem> {
+        let header = Header::read(Kind::Label, bytes, at)?;
+        if header.size() > BLOCK.as_usize() {
+            return Err(Problem::Contradiction("it is larger than its place"));
+        }
+        let payload = header.payload(bytes)?;
+        let label = Self::decode(payload, header.owner.pool).map_err(Problem::Contradiction)?;
+        if label.owner() == header.owner { Ok(label) } else { Err(Problem::Foreign) }
+    }
+    fn decode(payload: &[u8], pool: Id) -> Result<Self, &'static str> {
+        const SHORT: &str = "it ends too early";
+        let (fixed, entries) = payload.split_at_checked(label::LEN).ok_or(SHORT)?;
+        let count = usize::from(label::DISKS.get_u16(fixed));
+        if !(1..=DISKS_MAX).contains(&count) || entries.len() != count * label_disk::LEN {
+            return Err("its list of disks has the wrong length");
+        }
+        let index = DiskIndex(label::INDEX.get_u16(fixed));
+        if index.as_usize() >= count {
+            return Err("its disk is not in its list of disks");
+        }
+        let name_length = usize::from(label::NAME_LENGTH.get_u16(fixed));
+        let name = label::NAME.bytes(fixed).get(..name_length).ok_or(SHORT)?;
+        let name = String::from_utf8(name.into()).ok().filter(|name| is_name(name));
+        let disks = entries.chunks_exact(label_disk::LEN).enumerate().map(|(i, entry)| Disk {
+            index: DiskIndex::new(i),
+            id: Id(label_disk::ID.bytes(entry).try_into().expect("an identity has 16 bytes")),
+            capacity: Bytes::new(label_disk::CAPACITY.get(entry)),
+        });
+        let area = AreaSize {
+            checkpoint: Bytes::new(label::CHECKPOINT_SIZE.get(fixed)),
+            log: Bytes::new(label::LOG_SIZE.get(fixed)),
+        };
+        let pool = Pool {
+            name: name.ok_or("the pool's name is not allowed")?,
+            id: pool,
+            disks: disks.collect(),
+        };
+        check_sizes(&pool, area)?;
+        Ok(Self { pool, index, area })
+    }
+    /// Reads the profile at `bytes`.
+    pub(crate) fn read_profile(&self, bytes: &[u8], at: Bytes) -> Result<Vec<u8>, Problem> {
+        let header = Header::read_own(Kind::Profile, bytes, at, self.owner())?;
+        Ok(header.payload(bytes)?.into())
+    }
+}
+
+/// Sizes that nothing later needs to doubt.
+fn check_sizes(pool: &Pool, area: AreaSize) -> Result<(), &'static str> {
+    let extents = pool.disks.iter().map(|disk| disk.capacity / EXTENT);
+    let total = extents.fold(0u64, u64::saturating_add);
+    if !area.is_possible() || total >= EXTENTS_MAX {
+        return Err("a size in it is impossible");
+    }
+    let fits = |disk: &Disk| Geometry::new(disk.capacity, area).is_some();
+    if pool.disks.iter().all(fits) { Ok(()) } else { Err("a disk in it is too small") }
+}
+
+/// Bytes that a profile takes on the disk at the most.
+pub(crate) const PROFILE_SIZE: Bytes = Bytes::kib(36);
+
+const _: () = assert!(label::LEN + DISKS_MAX * label_disk::LEN <= 4096 - 96);
+const _: () = assert!(BLOCK.get() + PROFILE_SIZE.get() <= crate::geometry::LABEL_REGION.get());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_label_and_profile_fit_their_places() {
+        assert_eq!(size_of_structure(PROFILE_MAX.as_usize()), PROFILE_SIZE.as_usize());
+        let largest = label::LEN + DISKS_MAX * label_disk::LEN;
+        assert_eq!(size_of_structure(largest), BLOCK.as_usize());
+    }
+}

@@ -1,0 +1,49 @@
+//! Where bytes live: pools, volumes, extents, the metadata log and its recovery.
+//!
+//! One job: say which byte of which disk holds which byte of which volume, and
+//! never forget it once it was acknowledged. Everything here is a state machine
+//! that asks for reads, writes and flushes ([`Io`]) and is told of their end;
+//! nothing here does I/O, knows a clock, or draws a number at random.
+//!
+//! * [`Formatting`] makes a pool.
+//! * [`Opening`] recovers it and gives a [`Store`].
+//! * [`Store`] is an open pool: volumes are made, resized and removed, and
+//!   commits make that durable.
+//! * [`Checking`] reads everything, writes nothing and names every damage.
+//!
+//! The format is described in docs/on-disk-format.md, the order of writes and
+//! what it survives in docs/crash-safety.md.
+#![no_std]
+
+extern crate alloc;
+
+mod api;
+mod change;
+mod error;
+mod format;
+mod formatting;
+mod geometry;
+mod label;
+mod layout;
+mod log;
+mod opening;
+mod runs;
+mod state;
+mod steps;
+mod store;
+mod structure;
+mod volume;
+
+pub use api::{
+    BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, Location,
+    NewDisk, NewPool, Placement, Pool, Space, VolumeId, Zone,
+};
+pub use error::{Damage, FormatError, OpenError, StoreError};
+pub use format::{TABLES, VERSION};
+pub use formatting::Formatting;
+pub use geometry::{DISKS_MAX, PROFILE_MAX};
+pub use layout::{Field, Table};
+pub use opening::Opened;
+pub use store::Store;
+pub use structure::Problem;
+pub use volume::Volume;

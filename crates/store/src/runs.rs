@@ -1,0 +1,244 @@
+//! Extents in runs: lists of them, and which are free.
+//!
+//! Invariants: runs of a list that touch are one run; the free map's runs are
+//! disjoint, never touch each other, and lie inside the disk's extents.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Neighbouring extents of one disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) start: u32,
+    pub(crate) count: u32,
+}
+
+/// The extents that a volume has on one disk, in the volume's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// How many extents lie in the list before each run, and the run's start.
+    places: Vec<(u32, u32)>,
+    len: u32,
+}
+
+impl Runs {
+    /// How many extents.
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+    /// How many runs.
+    pub(crate) fn runs(&self) -> usize {
+        self.places.len()
+    }
+    pub(crate) fn push(&mut self, run: Run) {
+        if run.count == 0 {
+            return;
+        }
+        if self.last().is_none_or(|last| last + 1 != run.start) {
+            self.places.push((self.len, run.start));
+        }
+        self.len += run.count;
+    }
+    /// The last extent.
+    pub(crate) fn last(&self) -> Option<u32> {
+        let (before, start) = self.places.last()?;
+        Some(start + (self.len - before) - 1)
+    }
+    /// The extent at `position`.
+    pub(crate) fn get(&self, position: u32) -> Option<u32> {
+        if position >= self.len {
+            return None;
+        }
+        let behind = self.places.partition_point(|&(before, _)| before <= position);
+        let (before, start) = self.places[behind - 1];
+        Some(start + (position - before))
+    }
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
+        self.places.iter().enumerate().map(|(i, &(before, start))| {
+            let end = self.places.get(i + 1).map_or(self.len, |&(next, _)| next);
+            Run { start, count: end - before }
+        })
+    }
+    /// Keeps the first `len` extents and gives the others.
+    pub(crate) fn truncate(&mut self, len: u32) -> Vec<Run> {
+        let mut cut = Vec::new();
+        while self.len > len {
+            let (before, start) = *self.places.last().expect("a run for each extent");
+            let keep = len.saturating_sub(before);
+            cut.push(Run { start: start + keep, count: self.len - before - keep });
+            self.len = before + keep;
+            if keep == 0 {
+                self.places.pop();
+            }
+        }
+        cut
+    }
+}
+
+/// The free extents of one disk: start and count of each run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FreeMap {
+    runs: BTreeMap<u32, u32>,
+    free: u32,
+}
+
+impl FreeMap {
+    /// All of `extents` free.
+    pub(crate) fn new(extents: Range<u32>) -> Self {
+        let free = extents.end - extents.start;
+        Self { runs: BTreeMap::from([(extents.start, free)]), free }
+    }
+    /// How many extents are free.
+    pub(crate) fn free(&self) -> u32 {
+        self.free
+    }
+    /// How many extents of `zone` are free.
+    pub(crate) fn free_in(&self, zone: &Range<u32>) -> u32 {
+        self.within(zone).map(|run| run.count).sum()
+    }
+    /// The free runs, cut to `zone`.
+    fn within(&self, zone: &Range<u32>) -> impl Iterator<Item = Run> {
+        let zone = zone.clone();
+        let first = self.runs.range(..zone.start).next_back().map_or(zone.start, |(&at, _)| at);
+        self.runs.range(first..zone.end.max(first)).filter_map(move |(&start, &count)| {
+            let (from, to) = (start.max(zone.start), (start + count).min(zone.end));
+            (from < to).then(|| Run { start: from, count: to - from })
+        })
+    }
+    /// Takes `run` out; false, and nothing changes, where not all of it is free.
+    pub(crate) fn take(&mut self, run: Run) -> bool {
+        let Some(end) = run.start.checked_add(run.count) else { return false };
+        if run.count == 0 {
+            return true;
+        }
+        let Some((&start, &count)) = self.runs.range(..=run.start).next_back() else {
+            return false;
+        };
+        if start + count < end {
+            return false;
+        }
+        self.runs.remove(&start);
+        if start < run.start {
+            self.runs.insert(start, run.start - start);
+        }
+        if end < start + count {
+            self.runs.insert(end, start + count - end);
+        }
+        self.free -= run.count;
+        true
+    }
+    /// Puts back what was taken.
+    pub(crate) fn give(&mut self, run: Run) {
+        let (mut start, mut end) = (run.start, run.start + run.count);
+        if let Some((&at, &count)) = self.runs.range(..=start).next_back() {
+            assert!(at + count <= start, "extent {start} is given back twice");
+            if at + count == start {
+                self.runs.remove(&at);
+                start = at;
+            }
+        }
+        if let Some((&at, &count)) = self.runs.range(run.start..).next() {
+            assert!(end <= at, "extent {at} is given back twice");
+            if end == at {
+                self.runs.remove(&at);
+                end = at + count;
+            }
+        }
+        self.runs.insert(start, end - start);
+        self.free += run.count;
+    }
+    /// Chooses `wanted` free extents in `zone`, and changes nothing: the run
+    /// behind `after` first, so that a growing volume stays in one piece; then
+    /// the lowest run that holds all that is left; then the longest runs,
+    /// the lowest first among equals. `None` where there are not enough.
+    pub(crate) fn choose(
+        &self,
+        zone: &Range<u32>,
+        wanted: u32,
+        after: Option<u32>,
+    ) -> Option<Vec<Run>> {
+        if self.free_in(zone) < wanted {
+            return None;
+        }
+        let mut rest: Vec<Run> = self.within(zone).collect();
+        let (mut left, mut chosen) = (wanted, Vec::new());
+        let neighbour = after.and_then(|last| rest.iter().position(|run| run.start == last + 1));
+        let mut next = neighbour;
+        while left > 0 {
+            let i = next.take().or_else(|| rest.iter().position(|run| run.count >= left));
+            let Some(i) = i else {
+                rest.sort_by_key(|run| (core::cmp::Reverse(run.count), run.start));
+                for run in core::mem::take(&mut rest) {
+                    let count = run.count.min(left);
+                    chosen.push(Run { start: run.start, count });
+                    left -= count;
+                    if left == 0 {
+                        break;
+                    }
+                }
+                break;
+            };
+            let run = rest.remove(i);
+            let count = run.count.min(left);
+            chosen.push(Run { start: run.start, count });
+            left -= count;
+        }
+        chosen.retain(|run| run.count > 0);
+        Some(chosen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn run(start: u32, count: u32) -> Run {
+        Run { start, count }
+    }
+
+    #[test]
+    fn a_list_of_runs_merges_finds_and_cuts() {
+        let mut runs = Runs::default();
+        for piece in [run(10, 2), run(12, 3), run(4, 1), run(6, 2)] {
+            runs.push(piece);
+        }
+        assert_eq!(runs.iter().collect::<Vec<_>>(), [run(10, 5), run(4, 1), run(6, 2)]);
+        let all: Vec<_> = (0..9).map(|i| runs.get(i)).collect();
+        let expected = [10, 11, 12, 13, 14, 4, 6, 7].map(Some);
+        assert_eq!(all[..8], expected);
+        assert_eq!(all[8], None);
+        assert_eq!(runs.truncate(3), [run(6, 2), run(4, 1), run(13, 2)]);
+        assert_eq!((runs.len(), runs.last()), (3, Some(12)));
+        assert_eq!(runs.truncate(0), [run(10, 3)]);
+        assert_eq!((runs.len(), runs.runs(), runs.last()), (0, 0, None));
+    }
+
+    #[test]
+    fn a_free_map_takes_what_is_free_and_merges_what_comes_back() {
+        let mut map = FreeMap::new(2..20);
+        assert!(map.take(run(5, 3)) && map.take(run(2, 1)));
+        assert!(!map.take(run(4, 2)) && !map.take(run(19, 2)) && !map.take(run(0, 1)));
+        assert!(!map.take(run(u32::MAX, 2)));
+        assert_eq!((map.free(), map.free_in(&(2..6))), (14, 2));
+        map.give(run(5, 3));
+        map.give(run(2, 1));
+        assert_eq!(map, FreeMap::new(2..20));
+    }
+
+    #[test]
+    fn space_is_chosen_next_door_then_low_and_whole_then_in_the_fewest_pieces() {
+        let mut map = FreeMap::new(0..30);
+        for taken in [run(2, 1), run(6, 1), run(15, 1)] {
+            assert!(map.take(taken)); // free: 0-1, 3-5, 7-14, 16-29
+        }
+        assert_eq!(map.choose(&(0..30), 3, None), Some(vec![run(3, 3)]));
+        assert_eq!(map.choose(&(0..30), 2, Some(15)), Some(vec![run(16, 2)]));
+        assert_eq!(map.choose(&(0..30), 9, Some(6)), Some(vec![run(7, 8), run(0, 1)]));
+        assert_eq!(map.choose(&(0..30), 20, None), Some(vec![run(16, 14), run(7, 6)]));
+        assert_eq!(map.choose(&(0..10), 5, None), Some(vec![run(3, 3), run(7, 2)]));
+        assert_eq!(map.choose(&(0..30), 28, None), None);
+        assert_eq!(map.choose(&(0..30), 0, None), Some(vec![]));
+    }
+}

@@ -1,0 +1,238 @@
+//! What a pool holds at one moment, and how a change changes it.
+//!
+//! The running store and recovery go through the same [`State::apply`]: the
+//! first makes changes that must apply, the second applies changes that it read
+//! and believes nothing. Invariants: every extent of a disk is free, or belongs
+//! to exactly one volume, or was freed by a change whose caller holds it; the
+//! shares of a volume's disks differ by one at the most; a length is never
+//! beyond its volume's size, nor a watermark beyond its extent.
+
+use crate::api::{BLOCK, DiskIndex, EXTENT, VolumeId, Zone};
+use crate::change::{Change, Decoder, Encoder, volume_size_max};
+use crate::format;
+use crate::geometry::Geometry;
+use crate::runs::{FreeMap, Run};
+use crate::volume::{BLOCKS, Volume};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Longest name of a pool or a volume.
+pub(crate) const NAME_MAX: usize = 64;
+
+/// What a name must be.
+pub(crate) const NAME_RULE: &str = "1 to 64 of A-Z a-z 0-9 . _ -";
+
+pub(crate) fn is_name(name: &str) -> bool {
+    let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
+    (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+/// Extents that no volume has any more.
+pub(crate) type Freed = Vec<(DiskIndex, Run)>;
+
+/// The volumes of a pool and the extents that they leave free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) volumes: BTreeMap<VolumeId, Volume>,
+    names: BTreeMap<String, VolumeId>,
+    pub(crate) next_volume: VolumeId,
+    pub(crate) free: Vec<FreeMap>,
+}
+
+impl State {
+    /// No volumes on disks with these places.
+    pub(crate) fn new(disks: &[Geometry]) -> Self {
+        let free = disks.iter().map(|disk| FreeMap::new(disk.first..disk.last)).collect();
+        Self { volumes: BTreeMap::new(), names: BTreeMap::new(), next_volume: VolumeId(1), free }
+    }
+    pub(crate) fn find(&self, name: &str) -> Option<&Volume> {
+        self.names.get(name).map(|id| &self.volumes[id])
+    }
+    /// Applies one change, wholly or, where it contradicts the state, not
+    /// usefully: the state is then to be thrown away. Gives the extents that it
+    /// freed; they are not free until [`State::give_back`].
+    pub(crate) fn apply(&mut self, change: &Change) -> Result<Freed, &'static str> {
+        match change {
+            Change::Create { volume, name, zone, disks } => {
+                self.create(*volume, name, *zone, disks)?;
+            }
+            Change::Grow { volume, extents, runs } => self.grow(*volume, *extents, runs)?,
+            Change::Cut { volume, size } => return self.cut(*volume, *size),
+            Change::Delete { volume } => {
+                let freed = self.cut(*volume, 0)?;
+                let volume = self.volumes.remove(volume).ok_or(NO_VOLUME)?;
+                self.names.remove(&volume.name);
+                return Ok(freed);
+            }
+            Change::Length { volume, length } => {
+                let volume = self.volumes.get_mut(volume).ok_or(NO_VOLUME)?;
+                if *length > volume.size().get() {
+                    return Err("a volume's length is beyond its size");
+                }
+                volume.length = *length;
+            }
+            Change::Written { volume, first, count, blocks } => {
+                self.watermarks(*volume, *first, *count)?.try_for_each(|w| raise(w, *blocks))?;
+            }
+            Change::WrittenEach { volume, first, blocks } => {
+                let count = u32::try_from(blocks.len()).map_err(|_| NO_EXTENT)?;
+                let mut pairs = self.watermarks(*volume, *first, count)?.zip(blocks);
+                pairs.try_for_each(|(w, blocks)| raise(w, *blocks))?;
+            }
+        }
+        Ok(Vec::new())
+    }
+    fn create(
+        &mut self,
+        id: VolumeId,
+        name: &str,
+        zone: Zone,
+        disks: &[DiskIndex],
+    ) -> Result<(), &'static str> {
+        let repeated = |(i, disk): (usize, &DiskIndex)| disks[..i].contains(disk);
+        if !is_name(name) {
+            return Err("a volume's name is not allowed");
+        }
+        if self.volumes.contains_key(&id) || self.names.contains_key(name) {
+            return Err("a volume is there twice");
+        }
+        if disks.is_empty() || disks.iter().any(|disk| disk.as_usize() >= self.free.len()) {
+            return Err("a volume lies on a disk that the pool does not have");
+        }
+        if disks.iter().enumerate().any(repeated) {
+            return Err("a volume names a disk twice");
+        }
+        self.names.insert(name.into(), id);
+        self.volumes.insert(id, Volume::new(id, name.into(), zone, disks.into()));
+        Ok(())
+    }
+    fn grow(&mut self, id: VolumeId, extents: u32, runs: &[Vec<Run>]) -> Result<(), &'static str> {
+        let volume = self.volumes.get_mut(&id).ok_or(NO_VOLUME)?;
+        if runs.len() != volume.slots.len() || u64::from(extents) < volume.extents() {
+            return Err("a volume grows by the wrong extents");
+        }
+        for (slot, runs) in runs.iter().enumerate() {
+            let free = &mut self.free[volume.placement.disks[slot].as_usize()];
+            for run in runs {
+                if run.count == 0 || !free.take(*run) {
+                    return Err("an extent has two owners, or none");
+                }
+                volume.slots[slot].push(*run);
+            }
+            if volume.slots[slot].len() != Volume::share(extents, volume.slots.len(), slot) {
+                return Err("a volume's extents do not rotate over its disks");
+            }
+        }
+        volume.written.resize(extents as usize, 0);
+        Ok(())
+    }
+    /// What lies beyond `size` bytes goes: extents, length, and watermarks, so
+    /// that no old byte comes back when the volume grows again.
+    fn cut(&mut self, id: VolumeId, size: u64) -> Result<Freed, &'static str> {
+        let volume = self.volumes.get_mut(&id).ok_or(NO_VOLUME)?;
+        let extents = match u32::try_from(size.div_ceil(EXTENT.get())) {
+            Ok(extents) if u64::from(extents) <= volume.extents() => extents,
+            _ => return Err("a volume is cut to more than it has"),
+        };
+        let mut freed = Freed::new();
+        let k = volume.slots.len();
+        for (slot, runs) in volume.slots.iter_mut().enumerate() {
+            let disk = volume.placement.disks[slot];
+            let cut = runs.truncate(Volume::share(extents, k, slot));
+            freed.extend(cut.into_iter().map(|run| (disk, run)));
+        }
+        volume.written.truncate(extents as usize);
+        volume.length = volume.length.min(size);
+        let in_last = size % EXTENT.get();
+        if let (Some(last), 1..) = (volume.written.last_mut(), in_last) {
+            *last = (*last).min(in_last.div_ceil(BLOCK.get()) as u16);
+        }
+        Ok(freed)
+    }
+    fn watermarks(
+        &mut self,
+        id: VolumeId,
+        first: u32,
+        count: u32,
+    ) -> Result<impl Iterator<Item = &mut u16>, &'static str> {
+        let volume = self.volumes.get_mut(&id).ok_or(NO_VOLUME)?;
+        let end = first.checked_add(count).ok_or(NO_EXTENT)?;
+        let extents = volume.written.get_mut(first as usize..end as usize).ok_or(NO_EXTENT)?;
+        Ok(extents.iter_mut())
+    }
+    /// Makes freed extents free.
+    pub(crate) fn give_back(&mut self, freed: Freed) {
+        for (disk, run) in freed {
+            self.free[disk.as_usize()].give(run);
+        }
+    }
+    /// The part of a disk that `zone` is.
+    pub(crate) fn zone(disk: &Geometry, zone: Zone) -> Range<u32> {
+        match zone {
+            Zone::Any => disk.first..disk.last,
+            Zone::Outer => disk.first..disk.middle(),
+            Zone::Inner => disk.middle()..disk.last,
+        }
+    }
+    /// Bytes that a checkpoint of this state takes at the most, however its
+    /// watermarks come to lie.
+    pub(crate) fn checkpoint_size_max(&self) -> u64 {
+        let volumes = self.volumes.values().map(|volume| {
+            let runs = volume.slots.iter().map(|slot| slot.runs()).sum();
+            let extents = volume.written.len() as u32;
+            volume_size_max(volume.name.len(), volume.slots.len(), runs, extents)
+        });
+        (format::header::LEN + format::changes::LEN) as u64 + volumes.sum::<u64>()
+    }
+    /// The payload of a checkpoint: the changes that make this state from nothing.
+    pub(crate) fn checkpoint(&self) -> Vec<u8> {
+        let mut encoder = Encoder::new(self.next_volume);
+        for volume in self.volumes.values() {
+            let Volume { id, name, placement, slots, written, length } = volume;
+            encoder.change(&Change::Create {
+                volume: *id,
+                name: name.clone(),
+                zone: placement.zone,
+                disks: placement.disks.clone(),
+            });
+            if !written.is_empty() {
+                encoder.change(&Change::Grow {
+                    volume: *id,
+                    extents: written.len() as u32,
+                    runs: slots.iter().map(|slot| slot.iter().collect()).collect(),
+                });
+                encoder.change(&Change::Length { volume: *id, length: *length });
+                encoder.watermarks(*id, 0, written);
+            }
+        }
+        encoder.finish()
+    }
+    /// Applies a payload: a checkpoint to an empty state, or the next record.
+    pub(crate) fn replay(&mut self, payload: &[u8]) -> Result<(), &'static str> {
+        let mut decoder = Decoder::new(payload)?;
+        let mut freed = Freed::new();
+        while let Some(change) = decoder.next()? {
+            freed.extend(self.apply(&change)?);
+        }
+        self.give_back(freed);
+        let highest = self.volumes.last_key_value().map(|(id, _)| *id);
+        if decoder.next_volume < self.next_volume || highest >= Some(decoder.next_volume) {
+            return Err("a volume's number comes back");
+        }
+        self.next_volume = decoder.next_volume;
+        Ok(())
+    }
+}
+
+const NO_VOLUME: &str = "it changes a volume that is not there";
+const NO_EXTENT: &str = "it changes an extent that is not there";
+
+fn raise(watermark: &mut u16, blocks: u16) -> Result<(), &'static str> {
+    if blocks > BLOCKS {
+        return Err("a watermark is beyond its extent");
+    }
+    *watermark = (*watermark).max(blocks);
+    Ok(())
+}

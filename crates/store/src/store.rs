@@ -1,0 +1,368 @@
+//! An open pool: its volumes, and the commits that make changes durable.
+//!
+//! Changes are made in memory at once and are *staged*; [`Store::commit`] takes
+//! all that is staged and makes it durable in three steps: flush the disks that
+//! hold unflushed data, write the record on every disk, flush every disk. So a
+//! watermark never becomes durable before the bytes that it speaks of.
+//!
+//! Invariants: an extent that was given back is not handed out before the commit
+//! that gave it back is durable, so a pool that is opened after a power cut
+//! never shows one volume's bytes in another; a state whose checkpoint could
+//! come to be larger than its place is never entered.
+
+use crate::api::{
+    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool, Space,
+    VolumeId,
+};
+use crate::change::{Change, Encoder, volume_size_max};
+use crate::error::StoreError;
+use crate::format;
+use crate::geometry::{EXTENTS_MAX, Geometry};
+use crate::log::Log;
+use crate::runs::Run;
+use crate::state::{Freed, State, is_name};
+use crate::steps::Steps;
+use crate::structure::Payload;
+use crate::volume::Volume;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use units::Bytes;
+
+/// An open pool.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pool: Pool,
+    profiles: Vec<Vec<u8>>,
+    geometry: Vec<Geometry>,
+    state: State,
+    log: Log,
+    staged: Staged,
+    running: Option<Running>,
+    steps: Steps,
+    committed: CommitId,
+    next: CommitId,
+}
+
+/// What changed since the last commit began.
+#[derive(Clone, Debug, Default)]
+struct Staged {
+    changes: Vec<Change>,
+    freed: Freed,
+    /// Extents whose watermark rose.
+    written: BTreeMap<VolumeId, BTreeSet<u32>>,
+    /// Volumes whose length rose.
+    lengths: BTreeSet<VolumeId>,
+    /// Disks with data that no flush has covered.
+    unflushed: BTreeSet<DiskIndex>,
+}
+
+/// A commit on its way.
+#[derive(Clone, Debug)]
+struct Running {
+    id: CommitId,
+    freed: Freed,
+}
+
+impl Store {
+    pub(crate) fn new(
+        pool: Pool,
+        profiles: Vec<Vec<u8>>,
+        geometry: Vec<Geometry>,
+        state: State,
+        log: Log,
+    ) -> Self {
+        Self {
+            pool,
+            profiles,
+            geometry,
+            state,
+            log,
+            staged: Staged::default(),
+            running: None,
+            steps: Steps::default(),
+            committed: CommitId::NONE,
+            next: CommitId(1),
+        }
+    }
+
+    /// What is fixed about the pool.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+    /// The pool's disks in the order of their numbers.
+    pub fn disks(&self) -> &[Disk] {
+        &self.pool.disks
+    }
+    /// The profile that a disk carries, as it was given when the pool was made.
+    pub fn profile(&self, disk: DiskIndex) -> &[u8] {
+        &self.profiles[disk.as_usize()]
+    }
+    /// Every volume, oldest first.
+    pub fn volumes(&self) -> impl ExactSizeIterator<Item = &Volume> {
+        self.state.volumes.values()
+    }
+    /// The volume with this number.
+    pub fn volume(&self, id: VolumeId) -> Option<&Volume> {
+        self.state.volumes.get(&id)
+    }
+    /// The volume with this name.
+    pub fn find(&self, name: &str) -> Option<&Volume> {
+        self.state.find(name)
+    }
+    /// The room on one disk.
+    pub fn space_on(&self, disk: DiskIndex) -> Space {
+        let geometry = &self.geometry[disk.as_usize()];
+        let extents = |count: u32| EXTENT * u64::from(count);
+        let total = extents(geometry.last - geometry.first);
+        let free = extents(self.state.free[disk.as_usize()].free());
+        let freed = self.freed().filter(|(on, _)| *on == disk);
+        let freeing = freed.map(|(_, run)| extents(run.count)).sum();
+        Space { total, used: total - free - freeing, free, freeing }
+    }
+    /// The room in the whole pool.
+    pub fn space(&self) -> Space {
+        let disks = self.pool.disks.iter().map(|disk| self.space_on(disk.index));
+        disks.fold(Space::default(), |sum, disk| Space {
+            total: sum.total + disk.total,
+            used: sum.used + disk.used,
+            free: sum.free + disk.free,
+            freeing: sum.freeing + disk.freeing,
+        })
+    }
+    fn freed(&self) -> impl Iterator<Item = &(DiskIndex, Run)> {
+        let running = self.running.iter().flat_map(|running| &running.freed);
+        self.staged.freed.iter().chain(running)
+    }
+    /// Where extent `index` of a volume lies; `None` where there is none.
+    pub fn locate(&self, volume: VolumeId, index: u64) -> Option<Location> {
+        let volume = self.volume(volume)?;
+        let index = u32::try_from(index).ok()?;
+        let written = *volume.written.get(index as usize)?;
+        let (disk, extent) = volume.place(index)?;
+        Some(Location {
+            disk,
+            offset: EXTENT * u64::from(extent),
+            written: BLOCK * u64::from(written),
+        })
+    }
+
+    /// Makes a volume and reserves `size`, rounded up to whole extents.
+    pub fn create(
+        &mut self,
+        name: &str,
+        size: Bytes,
+        placement: &Placement,
+    ) -> Result<VolumeId, StoreError> {
+        self.check_writable()?;
+        if !is_name(name) {
+            return Err(StoreError::BadName { name: name.into() });
+        }
+        if self.find(name).is_some() {
+            return Err(StoreError::VolumeExists { name: name.into() });
+        }
+        let disks = self.resolve(&placement.disks)?;
+        let id = self.state.next_volume;
+        let volume = Volume::new(id, name.into(), placement.zone, disks.clone());
+        let extents = extents_for(size)?;
+        let runs = self.choose(&volume, extents)?;
+        self.check_metadata(volume_size_max(name.len(), disks.len(), count(&runs), extents))?;
+        self.state.next_volume = VolumeId(id.0 + 1);
+        let zone = placement.zone;
+        self.stage(Change::Create { volume: id, name: name.into(), zone, disks });
+        if extents > 0 {
+            self.stage(Change::Grow { volume: id, extents, runs });
+        }
+        Ok(id)
+    }
+    /// Grows or shrinks a volume to `size`, rounded up to whole extents. What
+    /// was recorded beyond `size` is gone, to the byte; no read or write beyond
+    /// it may be on its way.
+    pub fn resize(&mut self, id: VolumeId, size: Bytes) -> Result<(), StoreError> {
+        self.check_writable()?;
+        let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
+        if size < volume.size() {
+            self.stage(Change::Cut { volume: id, size: size.get() });
+            return Ok(());
+        }
+        let extents = extents_for(size)?;
+        let more = extents - volume.written.len() as u32;
+        if more > 0 {
+            let runs = self.choose(volume, extents)?;
+            self.check_metadata(volume_size_max(0, 0, count(&runs), more))?;
+            self.stage(Change::Grow { volume: id, extents, runs });
+        }
+        Ok(())
+    }
+    /// Removes a volume. No read or write of it may be on its way.
+    pub fn delete(&mut self, id: VolumeId) -> Result<(), StoreError> {
+        self.check_writable()?;
+        self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
+        self.stage(Change::Delete { volume: id });
+        self.staged.written.remove(&id);
+        self.staged.lengths.remove(&id);
+        Ok(())
+    }
+    /// A write of data up to byte `upto` of an extent has ended: raises the
+    /// watermark (never lowers it), and remembers to flush the disk. Everything
+    /// below `upto` must have been written, or lie below the old watermark.
+    /// Does nothing where the volume or the extent is gone.
+    pub fn note_written(&mut self, id: VolumeId, index: u64, upto: Bytes) {
+        assert!(upto.is_multiple_of(BLOCK) && upto <= EXTENT, "{upto:?} is no watermark");
+        let Some(location) = self.locate(id, index) else { return };
+        self.staged.unflushed.insert(location.disk);
+        if upto > location.written {
+            let index = index as u32; // it was just located
+            let volume = self.state.volumes.get_mut(&id).expect("it was just located");
+            volume.written[index as usize] = (upto / BLOCK) as u16;
+            self.staged.written.entry(id).or_default().insert(index);
+        }
+    }
+    /// Recorded data reaches up to byte `length` of a volume: raises the length
+    /// (never lowers it, never beyond the size).
+    pub fn note_length(&mut self, id: VolumeId, length: Bytes) {
+        let Some(volume) = self.state.volumes.get_mut(&id) else { return };
+        let length = length.min(volume.size()).get();
+        if length > volume.length {
+            volume.length = length;
+            self.staged.lengths.insert(id);
+        }
+    }
+
+    /// True when there is something to commit.
+    pub fn dirty(&self) -> bool {
+        self.staged.changed() || !self.staged.unflushed.is_empty()
+    }
+    /// Begins to make durable all that is staged; its I/O comes out of
+    /// [`Store::poll`]. `None` while a commit is running, when nothing is staged
+    /// and when the pool is read-only.
+    pub fn commit(&mut self) -> Option<CommitId> {
+        if self.running.is_some() || !self.dirty() || self.failed().is_some() {
+            return None;
+        }
+        let staged = core::mem::take(&mut self.staged);
+        self.steps.push_flush(staged.unflushed.iter().copied());
+        if staged.changed() {
+            let record = Payload::new(self.record(&staged));
+            if !self.log.append(&record, &mut self.steps) {
+                let checkpoint = Payload::new(self.state.checkpoint());
+                assert!(checkpoint.size() <= self.log.checkpoint_size().as_usize());
+                self.log.checkpoint(&checkpoint, &mut self.steps);
+            }
+        }
+        let id = self.next;
+        self.next = CommitId(id.0 + 1);
+        self.running = Some(Running { id, freed: staged.freed });
+        Some(id)
+    }
+    /// The next I/O to start; none while others must end first.
+    pub fn poll(&mut self) -> Option<Io> {
+        self.steps.poll()
+    }
+    /// An I/O has ended.
+    pub fn done(&mut self, id: IoId, result: Result<Vec<u8>, IoError>) {
+        self.steps.done(id, result);
+        if self.steps.is_finished()
+            && self.failed().is_none()
+            && let Some(running) = self.running.take()
+        {
+            self.committed = running.id;
+            self.state.give_back(running.freed);
+        }
+    }
+    /// The last commit that is durable on every disk.
+    pub fn committed(&self) -> CommitId {
+        self.committed
+    }
+    /// The first metadata write or flush that failed; the pool is read-only since.
+    pub fn failed(&self) -> Option<(DiskIndex, IoError)> {
+        self.steps.failed()
+    }
+
+    fn check_writable(&self) -> Result<(), StoreError> {
+        self.failed().map_or(Ok(()), |(disk, error)| Err(StoreError::ReadOnly { disk, error }))
+    }
+    /// Refuses `more` bytes of metadata that might not fit.
+    fn check_metadata(&self, more: u64) -> Result<(), StoreError> {
+        let needed = Bytes::new(self.state.checkpoint_size_max() + more).round_up(BLOCK);
+        let room = self.log.checkpoint_size();
+        if needed > room { Err(StoreError::MetadataFull { needed, room }) } else { Ok(()) }
+    }
+    fn resolve(&self, disks: &[DiskIndex]) -> Result<Vec<DiskIndex>, StoreError> {
+        let all = self.pool.disks.len();
+        if disks.is_empty() {
+            return Ok((0..all).map(DiskIndex::new).collect());
+        }
+        for (i, &disk) in disks.iter().enumerate() {
+            if disk.as_usize() >= all {
+                return Err(StoreError::NoSuchDisk { disk, disks: all });
+            }
+            if disks[..i].contains(&disk) {
+                return Err(StoreError::DiskTwice { disk });
+            }
+        }
+        Ok(disks.into())
+    }
+    /// Chooses what `volume` needs to have `extents` extents, disk by disk.
+    fn choose(&self, volume: &Volume, extents: u32) -> Result<Vec<Vec<Run>>, StoreError> {
+        let Placement { disks, zone } = volume.placement();
+        let each = disks.iter().zip(&volume.slots).enumerate();
+        each.map(|(slot, (&disk, has))| {
+            let wanted = Volume::share(extents, disks.len(), slot) - has.len();
+            let free = &self.state.free[disk.as_usize()];
+            let range = State::zone(&self.geometry[disk.as_usize()], *zone);
+            free.choose(&range, wanted, has.last()).ok_or_else(|| StoreError::NoSpace {
+                disk,
+                zone: *zone,
+                asked: EXTENT * u64::from(wanted),
+                free: EXTENT * u64::from(free.free_in(&range)),
+                freeing: self.space_on(disk).freeing,
+            })
+        })
+        .collect()
+    }
+    fn stage(&mut self, change: Change) {
+        let freed = self.state.apply(&change).expect("a change that was checked applies");
+        self.staged.freed.extend(freed);
+        self.staged.changes.push(change);
+    }
+    /// The payload of a record: the changes in their order, then where the
+    /// watermarks and lengths that rose have got to.
+    fn record(&self, staged: &Staged) -> Vec<u8> {
+        let mut encoder = Encoder::new(self.state.next_volume);
+        staged.changes.iter().for_each(|change| encoder.change(change));
+        for (&id, extents) in &staged.written {
+            let written = &self.state.volumes[&id].written;
+            let marks: Vec<(u32, u16)> =
+                extents.iter().filter_map(|&i| Some((i, *written.get(i as usize)?))).collect();
+            for run in marks.chunk_by(|a, b| a.0 + 1 == b.0) {
+                let blocks: Vec<u16> = run.iter().map(|&(_, blocks)| blocks).collect();
+                encoder.watermarks(id, run[0].0, &blocks);
+            }
+        }
+        for &volume in &staged.lengths {
+            let length = self.state.volumes[&volume].length;
+            encoder.change(&Change::Length { volume, length });
+        }
+        encoder.finish()
+    }
+}
+
+impl Staged {
+    /// True when there is something for a record.
+    fn changed(&self) -> bool {
+        !(self.changes.is_empty() && self.written.is_empty() && self.lengths.is_empty())
+    }
+}
+
+/// Whole extents for `size`.
+fn extents_for(size: Bytes) -> Result<u32, StoreError> {
+    let extents = size.div_ceil(EXTENT);
+    let possible = u32::try_from(extents).ok().filter(|&n| u64::from(n) < EXTENTS_MAX);
+    possible.ok_or(StoreError::TooLarge { size })
+}
+
+fn count(runs: &[Vec<Run>]) -> usize {
+    runs.iter().map(Vec::len).sum()
+}
+
+const _: () = assert!(format::header::LEN < BLOCK.get() as usize);

@@ -1,0 +1,248 @@
+//! Headers: what makes bytes on a disk a structure of this pool.
+//!
+//! Invariant: what [`Header::read`] and [`Header::payload`] let pass was written
+//! whole, by this pool, for this disk and this place; a flipped bit anywhere in
+//! the structure's blocks, a torn write, a block that went to another place and
+//! a block of another pool are told apart and named.
+
+use crate::api::{BLOCK, Id, IoError};
+use crate::format::{VERSION, header};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use crc::{CRC_32_ISCSI, Crc, Table};
+use units::Bytes;
+
+/// CRC-32C (Castagnoli), the polynomial of iSCSI, ext4 and Btrfs.
+static CRC32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
+
+/// The kinds of structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Label,
+    Profile,
+    Checkpoint,
+    Record,
+    Seal,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Label, Self::Profile, Self::Checkpoint, Self::Record, Self::Seal];
+
+    pub(crate) fn magic(self) -> &'static [u8; 8] {
+        match self {
+            Self::Label => b"SLKLABEL",
+            Self::Profile => b"SLKPROFI",
+            Self::Checkpoint => b"SLKCHECK",
+            Self::Record => b"SLKRECOR",
+            Self::Seal => b"SLKSEAL1",
+        }
+    }
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Label => "label",
+            Self::Profile => "profile",
+            Self::Checkpoint => "checkpoint",
+            Self::Record => "log record",
+            Self::Seal => "seal",
+        }
+    }
+}
+
+/// Why bytes are not the structure that should be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The device could not read them.
+    Unreadable(IoError),
+    /// They do not begin as such a structure does.
+    Absent,
+    /// They are of a newer format version than this program knows.
+    Newer(u32),
+    /// The checksum does not fit: flipped bits, or a write that was cut short.
+    Checksum,
+    /// Intact, but of another pool or disk.
+    Foreign,
+    /// Intact, but meant for another place on the disk.
+    Misplaced,
+    /// Intact, but contradicts itself, or the rest of the pool; says how.
+    Contradiction(&'static str),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(error) => write!(f, "{error} while reading it"),
+            Self::Absent => f.write_str("it is not there"),
+            Self::Newer(version) => {
+                write!(f, "its format version is {version}, this program knows up to {VERSION}")
+            }
+            Self::Checksum => {
+                f.write_str("its checksum does not fit (flipped bits or a cut write)")
+            }
+            Self::Foreign => f.write_str("it belongs to another pool or disk"),
+            Self::Misplaced => f.write_str("it was meant for another place on the disk"),
+            Self::Contradiction(how) => write!(f, "its checksum fits but it makes no sense: {how}"),
+        }
+    }
+}
+
+/// What a header says besides its place and its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Stamp {
+    pub(crate) generation: u64,
+    pub(crate) parent: u64,
+    pub(crate) sequence: u64,
+    pub(crate) base: u64,
+}
+
+/// Whose structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) pool: Id,
+    pub(crate) disk: Id,
+}
+
+/// A payload with its checksum, shared by the disks that it is written to.
+#[derive(Clone, Debug)]
+pub(crate) struct Payload {
+    bytes: Arc<[u8]>,
+    checksum: u32,
+}
+
+impl Payload {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        let padding = size_of_structure(bytes.len()) - header::LEN - bytes.len();
+        let mut digest = CRC32C.digest();
+        digest.update(&bytes);
+        digest.update(&[0; BLOCK.get() as usize][..padding]);
+        Self { bytes: bytes.into(), checksum: digest.finalize() }
+    }
+    /// Bytes on the disk, header and padding included: whole blocks.
+    pub(crate) fn size(&self) -> usize {
+        size_of_structure(self.bytes.len())
+    }
+}
+
+/// Whole blocks for a header and `payload` bytes.
+pub(crate) fn size_of_structure(payload: usize) -> usize {
+    (header::LEN + payload).next_multiple_of(BLOCK.as_usize())
+}
+
+/// A structure ready to be written: made piece by piece, so that a large
+/// checkpoint exists once in memory, however many disks it goes to.
+#[derive(Clone, Debug)]
+pub(crate) struct Structure {
+    header: [u8; header::LEN],
+    payload: Payload,
+}
+
+impl Structure {
+    pub(crate) fn new(kind: Kind, owner: Owner, stamp: Stamp, at: Bytes, payload: Payload) -> Self {
+        let mut head = [0; header::LEN];
+        header::MAGIC.put_bytes(&mut head, kind.magic());
+        header::VERSION.put(&mut head, VERSION.into());
+        header::POOL.put_bytes(&mut head, &owner.pool.0);
+        header::DISK.put_bytes(&mut head, &owner.disk.0);
+        header::GENERATION.put(&mut head, stamp.generation);
+        header::PARENT.put(&mut head, stamp.parent);
+        header::SEQUENCE.put(&mut head, stamp.sequence);
+        header::BASE.put(&mut head, stamp.base);
+        header::PLACE.put(&mut head, at.get());
+        header::PAYLOAD_LENGTH.put(&mut head, payload.bytes.len() as u64);
+        header::PAYLOAD_CHECKSUM.put(&mut head, payload.checksum.into());
+        let checksum = CRC32C.checksum(&head);
+        header::CHECKSUM.put(&mut head, checksum.into());
+        Self { header: head, payload }
+    }
+    pub(crate) fn size(&self) -> usize {
+        self.payload.size()
+    }
+    /// The bytes from `from`, at most `len`; none at the end.
+    pub(crate) fn piece(&self, from: usize, len: usize) -> Vec<u8> {
+        let to = self.size().min(from + len);
+        let mut piece = vec![0; to.saturating_sub(from)];
+        for (start, part) in [(0, &self.header[..]), (header::LEN, &self.payload.bytes[..])] {
+            let (first, last) = (from.max(start), to.min(start + part.len()));
+            if first < last {
+                piece[first - from..last - from]
+                    .copy_from_slice(&part[first - start..last - start]);
+            }
+        }
+        piece
+    }
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.piece(0, self.size())
+    }
+}
+
+/// A header that was read and found whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) owner: Owner,
+    pub(crate) stamp: Stamp,
+    payload_length: usize,
+    payload_checksum: u32,
+}
+
+impl Header {
+    /// Reads the header of a `kind` at `bytes`, which lie at `at` of their disk.
+    pub(crate) fn read(kind: Kind, bytes: &[u8], at: Bytes) -> Result<Self, Problem> {
+        let Some(head) = bytes.first_chunk::<{ header::LEN }>() else {
+            return Err(Problem::Absent);
+        };
+        if header::MAGIC.bytes(head) != kind.magic() {
+            return Err(Problem::Absent);
+        }
+        let mut blank = *head;
+        header::CHECKSUM.put(&mut blank, 0);
+        if header::CHECKSUM.get_u32(head) != CRC32C.checksum(&blank) {
+            return Err(Problem::Checksum);
+        }
+        let version = header::VERSION.get_u32(head);
+        if version != VERSION {
+            return Err(Problem::Newer(version));
+        }
+        if header::PLACE.get(head) != at.get() {
+            return Err(Problem::Misplaced);
+        }
+        let id = |field: &[u8]| Id(field.try_into().expect("an identity has 16 bytes"));
+        Ok(Self {
+            owner: Owner { pool: id(header::POOL.bytes(head)), disk: id(header::DISK.bytes(head)) },
+            stamp: Stamp {
+                generation: header::GENERATION.get(head),
+                parent: header::PARENT.get(head),
+                sequence: header::SEQUENCE.get(head),
+                base: header::BASE.get(head),
+            },
+            payload_length: header::PAYLOAD_LENGTH.get_u32(head) as usize,
+            payload_checksum: header::PAYLOAD_CHECKSUM.get_u32(head),
+        })
+    }
+    /// The same, and it must be `owner`'s.
+    pub(crate) fn read_own(
+        kind: Kind,
+        bytes: &[u8],
+        at: Bytes,
+        owner: Owner,
+    ) -> Result<Self, Problem> {
+        let header = Self::read(kind, bytes, at)?;
+        if header.owner == owner { Ok(header) } else { Err(Problem::Foreign) }
+    }
+    /// Bytes of the whole structure on the disk.
+    pub(crate) fn size(&self) -> usize {
+        size_of_structure(self.payload_length)
+    }
+    /// The payload in `structure`, which begins with this header.
+    pub(crate) fn payload<'a>(&self, structure: &'a [u8]) -> Result<&'a [u8], Problem> {
+        let Some(structure) = structure.get(..self.size()) else {
+            return Err(Problem::Contradiction("it is larger than its place"));
+        };
+        let behind = &structure[header::LEN..];
+        if CRC32C.checksum(behind) != self.payload_checksum {
+            return Err(Problem::Checksum);
+        }
+        Ok(&behind[..self.payload_length])
+    }
+}

@@ -1,0 +1,72 @@
+//! A volume: its name, its bytes, and where its extents lie.
+
+use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
+use crate::runs::Runs;
+use alloc::string::String;
+use alloc::vec::Vec;
+use units::Bytes;
+
+/// Blocks of an extent that was written to its end.
+pub(crate) const BLOCKS: u16 = (EXTENT.get() / BLOCK.get()) as u16;
+
+/// A named sequence of extents. Extent `i` lies on disk `i mod k` of the `k`
+/// disks of its placement, so consecutive extents on one disk are `k` apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    pub(crate) id: VolumeId,
+    pub(crate) name: String,
+    pub(crate) placement: Placement,
+    /// The extents on each disk of the placement, in its order.
+    pub(crate) slots: Vec<Runs>,
+    /// The watermark of each extent, in blocks.
+    pub(crate) written: Vec<u16>,
+    pub(crate) length: u64,
+}
+
+impl Volume {
+    pub(crate) fn new(id: VolumeId, name: String, zone: Zone, disks: Vec<DiskIndex>) -> Self {
+        let slots = disks.iter().map(|_| Runs::default()).collect();
+        let placement = Placement { disks, zone };
+        Self { id, name, placement, slots, written: Vec::new(), length: 0 }
+    }
+    /// Its number.
+    pub fn id(&self) -> VolumeId {
+        self.id
+    }
+    /// Its name, unique in the pool.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// Space reserved: a whole number of extents.
+    pub fn size(&self) -> Bytes {
+        EXTENT * self.extents()
+    }
+    /// The byte behind the last one recorded.
+    pub fn length(&self) -> Bytes {
+        Bytes::new(self.length)
+    }
+    /// Its disks, all of them named, in the order of rotation; and its zone.
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+    /// How many extents it has.
+    pub fn extents(&self) -> u64 {
+        self.written.len() as u64
+    }
+    /// How many of its extents lie on `disk`.
+    pub fn extents_on(&self, disk: DiskIndex) -> u64 {
+        let slot = self.placement.disks.iter().position(|&d| d == disk);
+        slot.map_or(0, |slot| self.slots[slot].len().into())
+    }
+    /// The disk and the number on it of extent `index`.
+    pub(crate) fn place(&self, index: u32) -> Option<(DiskIndex, u32)> {
+        let k = self.slots.len() as u32;
+        let slot = (index % k) as usize;
+        Some((self.placement.disks[slot], self.slots[slot].get(index / k)?))
+    }
+    /// How many of `extents` extents of a volume on `disks` disks lie on disk `slot`.
+    pub(crate) fn share(extents: u32, disks: usize, slot: usize) -> u32 {
+        let (k, slot) = (disks as u32, slot as u32);
+        extents / k + u32::from(slot < extents % k)
+    }
+}
