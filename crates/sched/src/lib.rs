@@ -1,0 +1,34 @@
+//! Who may join a disk's schedule, and who goes next.
+//!
+//! One job: decide. [`TaskSet`] is the analysis: it says whether a set of
+//! contracts on one disk can be kept, and how much time stays free ([`TaskSet::slack`]).
+//! [`Schedule`] is the queue of one disk: it gives each request its release time
+//! and deadline, asks a [`Policy`] which request goes next, and holds what the
+//! disk did against what was predicted. Time is an argument; there is no clock,
+//! no I/O, no thread and no randomness.
+//!
+//! A disk serves one command at a time, never interrupts one, and needs at most
+//! the task's `cost` for each. Under the policies [`PolicyKind::Slack`] and
+//! [`PolicyKind::DeltaL`] no request of an admitted task is late while that holds.
+#![no_std]
+
+extern crate alloc;
+
+mod analysis;
+mod divide;
+pub mod limits;
+mod policies;
+mod policy;
+mod queues;
+mod request;
+mod schedule;
+mod slack;
+mod task;
+
+pub use analysis::TaskSet;
+pub use policies::PolicyKind;
+pub use policy::{Choice, Policy, View};
+pub use queues::{Queues, Waiting};
+pub use request::{Class, Counts, Flow, Next, Options, Outcome, Predict, Request, Times, Totals};
+pub use schedule::Schedule;
+pub use task::{Analysis, Refusal, Task, TaskId, Utilisation};

@@ -1,0 +1,43 @@
+//! Every bound of this crate, with its reason.
+
+use units::Duration;
+
+/// The longest period, deadline or cost of a task: 13 days. Sums of demand over
+/// the longest horizon then fit 64 bits.
+pub const PERIOD_MAX: Duration = Duration::from_nanos(1 << 50);
+
+/// The longest interval that the analysis looks at: 2.2 years. It is only
+/// reached when the utilisation is within about 10^-9 of the whole disk.
+pub const HORIZON_MAX: Duration = Duration::from_nanos(1 << 56);
+
+/// The most classes (distinct pairs of period and deadline) that one analysis
+/// visits before it gives up and the task is refused. About 30 ms of work.
+pub const ANALYSIS_VISITS_MAX: u64 = 1 << 24;
+
+/// The most tasks on one disk.
+pub const TASKS_MAX: usize = 1 << 16;
+
+/// A synchronous best-effort request that waits longer goes before the sweep.
+pub const AGE_SYNCHRONOUS: Duration = Duration::from_secs(1);
+
+/// An asynchronous best-effort request that waits longer goes before the sweep
+/// and before synchronous requests.
+pub const AGE_ASYNCHRONOUS: Duration = Duration::from_secs(5);
+
+/// Best-effort requests that are taken in sweep order between two that are
+/// taken for their age: under overload, when all are old, the sweep survives.
+pub const AGED_EVERY: u32 = 16;
+
+/// How many bursts of slack are worth knowing exactly; more is reported as this.
+pub const SLACK_BURSTS: u64 = 4;
+
+/// The most task visits of one computation of the online slack; past it the
+/// slack counts as nothing, which is safe.
+pub const SLACK_VISITS_MAX: u64 = 1 << 20;
+
+/// How often a best-effort command that waits on an idle disk for want of slack
+/// is looked at again. Where the reserve covers it, it never waits there.
+pub const SLACK_RETRY: Duration = Duration::from_millis(1);
+
+// A task's first deadline, and the sum of all costs, lie inside the horizon.
+const _: () = assert!(PERIOD_MAX.as_nanos() < HORIZON_MAX.as_nanos());

@@ -1,0 +1,84 @@
+//! `delta-l`: best effort in the static slack; safe.
+//!
+//! The budget is the static slack. Every command out of deadline order is charged
+//! to it in full when it starts; the budget is full again whenever no released
+//! request under contract waits. In an interval that ends in a deadline and in
+//! which a request due by then always waits, the budget is not refilled, so that
+//! at most the static slack is stolen, even by a command that was in service when
+//! the interval began. The thesis (section 6.3.2) does not charge that one; see
+//! `delta-l-1999`.
+
+use super::elevator::Elevator;
+use super::slack::is_near;
+use crate::policy::{Choice, Policy, View};
+use crate::queues::Waiting;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use units::{Duration, Instant};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct DeltaL {
+    elevator: Elevator,
+    /// What may still be given away before the next refill.
+    budget: Duration,
+}
+
+impl Policy for DeltaL {
+    fn choose(&mut self, view: &mut View<'_>) -> Choice {
+        let ready = view.queues().ready_first().copied();
+        if ready.is_none() {
+            let spent = view.in_flight().map(|(_, bound)| bound).sum();
+            self.budget = view.tasks().slack().saturating_sub(spent);
+        }
+        let pick = self.elevator.pick(view);
+        if let Some(ready) = ready {
+            if let Some(pick) = pick
+                && self.spend(view, &pick.request)
+            {
+                self.elevator.took(&pick);
+                return Choice::Start(pick.request.key);
+            }
+            return if view.in_flight().len() == 0 || self.spend(view, &ready) {
+                Choice::Start(ready.key)
+            } else {
+                Choice::Wait { until: None }
+            };
+        }
+        let early = view.queues().early_first().copied();
+        let near = early.filter(|early| is_near(view, early));
+        let background = view.queues().background_first().copied();
+        let first = if pick.is_some_and(|pick| pick.aged) { None } else { near };
+        let order = [first, pick.map(|pick| pick.request), early, background];
+        for request in order.into_iter().flatten() {
+            if self.spend(view, &request) {
+                if let Some(pick) = pick.filter(|pick| pick.request.key == request.key) {
+                    self.elevator.took(&pick);
+                }
+                return Choice::Start(request.key);
+            }
+        }
+        Choice::Wait { until: None }
+    }
+
+    fn joined(&mut self) {
+        // What was given away before counted on the slack of the smaller set.
+        self.budget = Duration::ZERO;
+    }
+
+    fn remember(&self, _now: Instant, state: &mut Vec<u64>) {
+        self.elevator.remember(state);
+        state.push(self.budget.as_nanos());
+    }
+
+    fn clone_box(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+}
+
+impl DeltaL {
+    fn spend(&mut self, view: &View<'_>, request: &Waiting) -> bool {
+        let Some(left) = self.budget.checked_sub(view.predicted(request)) else { return false };
+        self.budget = left;
+        true
+    }
+}

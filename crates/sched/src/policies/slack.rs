@@ -1,0 +1,107 @@
+//! `slack`: best effort in the exact online slack, in bursts; the default.
+//!
+//! A command that is not urgent runs whenever the slack covers its bound. Once
+//! best effort is refused, released requests under contract are drained until
+//! the slack exceeds the burst threshold or none is left, because every change
+//! between the two kinds costs long seeks.
+//!
+//! Order: best effort while requests under contract wait (if the slack covers
+//! it); released requests by deadline; requests under contract that came early,
+//! up to one period ahead; best effort; those further ahead; background.
+
+use super::elevator::{Elevator, Pick};
+use crate::policy::{Choice, Policy, View};
+use crate::queues::Waiting;
+use crate::request::Class;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use units::Instant;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slack {
+    elevator: Elevator,
+    /// Best effort was refused; released requests go first for now.
+    draining: bool,
+}
+
+impl Policy for Slack {
+    fn choose(&mut self, view: &mut View<'_>) -> Choice {
+        let ready = view.queues().ready_first().copied();
+        let pick = self.elevator.pick(view);
+        match ready {
+            Some(ready) => self.busy(view, ready, pick),
+            None => self.idle(view, pick),
+        }
+    }
+
+    fn remember(&self, _now: Instant, state: &mut Vec<u64>) {
+        self.elevator.remember(state);
+        state.push(u64::from(self.draining));
+    }
+
+    fn clone_box(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+}
+
+impl Slack {
+    /// Released requests under contract wait.
+    fn busy(&mut self, view: &mut View<'_>, ready: Waiting, pick: Option<Pick>) -> Choice {
+        if let Some(pick) = pick {
+            let cost = view.predicted(&pick.request);
+            let needed = if self.draining { cost.max(view.options().burst) } else { cost };
+            if view.slack_covers(needed) {
+                self.draining = false;
+                self.elevator.took(&pick);
+                return Choice::Start(pick.request.key);
+            }
+            self.draining = !view.options().burst.is_zero();
+        }
+        start_ready(view, &ready)
+    }
+
+    /// No released request under contract waits.
+    fn idle(&mut self, view: &mut View<'_>, pick: Option<Pick>) -> Choice {
+        self.draining = false;
+        let early = view.queues().early_first().copied();
+        let near = early.filter(|early| is_near(view, early));
+        let aged = pick.filter(|pick| pick.aged);
+        let far = if near.is_some() { None } else { early };
+        let background = view.queues().background_first().copied();
+        let order = [
+            aged.map(|pick| pick.request),
+            near,
+            pick.map(|pick| pick.request),
+            far,
+            background.filter(|_| pick.is_none() && early.is_none()),
+        ];
+        for request in order.into_iter().flatten() {
+            let cost = view.predicted(&request);
+            if view.slack_covers(cost) {
+                if let Some(pick) = pick.filter(|pick| pick.request.key == request.key) {
+                    self.elevator.took(&pick);
+                }
+                return Choice::Start(request.key);
+            }
+        }
+        Choice::Wait { until: order.iter().flatten().next().and_then(|_| view.slack_may_grow()) }
+    }
+}
+
+/// Serves the earliest deadline. A disk that still works on others is given it
+/// only where that cannot make an earlier deadline late, which may yet come.
+pub(super) fn start_ready(view: &mut View<'_>, ready: &Waiting) -> Choice {
+    let cost = view.predicted(ready);
+    if view.in_flight().len() == 0 || view.slack_covers_before(cost, ready.times.deadline) {
+        Choice::Start(ready.key)
+    } else {
+        Choice::Wait { until: None }
+    }
+}
+
+/// Released within one period from now.
+pub(super) fn is_near(view: &View<'_>, early: &Waiting) -> bool {
+    let Class::RealTime(id) = early.class else { return false };
+    let task = view.tasks().get(id).expect("a waiting request's task is there");
+    early.times.release.saturating_since(view.now()) <= task.period
+}

@@ -1,0 +1,109 @@
+//! What a scheduling algorithm is: a choice of what goes next.
+//!
+//! A policy sees the queues, the contracts and the slack, and answers with a
+//! request or with patience. All else (release times, deadlines, bounds,
+//! accounts) is the schedule's. One file each under `policies/`, and one line in
+//! `policies/mod.rs`.
+
+use crate::queues::{Queues, Waiting};
+use crate::request::Predict;
+use crate::schedule::Core;
+use crate::{Options, TaskSet};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use units::{Duration, Instant, Lba};
+
+/// A scheduling algorithm.
+pub trait Policy: fmt::Debug + Send + Sync {
+    /// What the disk shall do now. Called only when the disk can take a command.
+    /// A request that is named here is started, always.
+    fn choose(&mut self, view: &mut View<'_>) -> Choice;
+
+    /// A request has come. After a change of policy, called once for each request
+    /// that waits, by arrival.
+    fn submitted(&mut self, _request: &Waiting) {}
+
+    /// A request left the queues without being started.
+    fn dropped(&mut self, _request: &Waiting) {}
+
+    /// A request that this or an earlier policy chose is done.
+    fn finished(&mut self, _request: &Waiting) {}
+
+    /// A task has joined; the static slack may be less than before.
+    fn joined(&mut self) {}
+
+    /// Appends everything that later choices depend on, times relative to `now`:
+    /// what a search of all behaviours needs to tell two states apart.
+    fn remember(&self, _now: Instant, _state: &mut Vec<u64>) {}
+
+    /// A copy in the same state.
+    fn clone_box(&self) -> Box<dyn Policy>;
+}
+
+impl Clone for Box<dyn Policy> {
+    fn clone(&self) -> Self {
+        self.as_ref().clone_box()
+    }
+}
+
+/// The answer of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Start this waiting request, which may run.
+    Start(u64),
+    /// Nothing for now. The schedule asks again at every event, at the next
+    /// release of a request that waits, and at `until`.
+    Wait {
+        /// When the answer may change without an event.
+        until: Option<Instant>,
+    },
+}
+
+/// What a policy can see.
+pub struct View<'a> {
+    pub(crate) core: &'a mut Core,
+    pub(crate) now: Instant,
+    pub(crate) predict: &'a dyn Predict,
+}
+
+impl View<'_> {
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+    /// Where the last command ended.
+    pub fn head(&self) -> Lba {
+        self.core.head
+    }
+    /// What waits.
+    pub fn queues(&self) -> &Queues {
+        &self.core.queues
+    }
+    /// The contracts.
+    pub fn tasks(&self) -> &TaskSet {
+        &self.core.tasks
+    }
+    /// How the schedule is set up.
+    pub fn options(&self) -> &Options {
+        &self.core.options
+    }
+    /// What the disk holds: each request and the bound on its device time.
+    pub fn in_flight(&self) -> impl ExactSizeIterator<Item = (&Waiting, Duration)> {
+        self.core.in_flight.iter().map(|flight| (&flight.request, flight.predicted))
+    }
+    /// Bound on the device time of a request, were it started next.
+    pub fn predicted(&self, request: &Waiting) -> Duration {
+        self.predict.bound(self.core.head, &request.command)
+    }
+    /// True where a command of `cost`, started now, cannot make any request under
+    /// contract late.
+    pub fn slack_covers(&mut self, cost: Duration) -> bool {
+        self.core.slack_covers(self.now, cost.as_nanos())
+    }
+    /// True where a request under contract of `cost` and `deadline` may be given
+    /// to a disk that still works on others.
+    pub fn slack_covers_before(&mut self, cost: Duration, deadline: Instant) -> bool {
+        self.core.slack_covers_before(self.now, cost.as_nanos(), deadline)
+    }
+}

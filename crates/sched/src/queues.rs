@@ -1,0 +1,257 @@
+//! The requests that wait on one disk, in every order that policies ask for.
+//!
+//! Invariants: each waiting request is in `by_key`, and in exactly one of `ready`,
+//! `early`, `sweeps`, `background`, or held back behind an earlier ordered request
+//! of its flow (which may also be in flight).
+
+use crate::request::{Class, Flow, Times};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use units::{Command, Duration, Instant, Lba};
+
+/// A request that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Chosen by the caller.
+    pub key: u64,
+    /// Rises with every request of the schedule.
+    pub arrival: u64,
+    /// When it came.
+    pub submitted: Instant,
+    /// Under which promise.
+    pub class: Class,
+    /// What the disk shall do.
+    pub command: Command,
+    /// Its release time and deadline.
+    pub times: Times,
+    /// The cost of its task; zero without one.
+    pub cost: Duration,
+    /// Best effort for which somebody waits, or behind which such a request waits.
+    pub synchronous: bool,
+}
+
+impl Waiting {
+    /// Where on the disk it begins; the start for a flush.
+    pub fn place(&self) -> Lba {
+        match self.command {
+            Command::Transfer(access) => access.lba,
+            Command::Flush => Lba::default(),
+        }
+    }
+
+    pub(crate) fn is_real_time(&self) -> bool {
+        matches!(self.class, Class::RealTime(_))
+    }
+}
+
+type Timed = BTreeSet<(Instant, u64, u64)>;
+
+/// Best-effort requests of one urgency, by place and by arrival.
+#[derive(Clone, Debug, Default)]
+struct Sweep {
+    by_place: BTreeSet<(Lba, u64, u64)>,
+    by_arrival: BTreeSet<(u64, u64)>,
+}
+
+/// Everything that waits.
+#[derive(Clone, Debug, Default)]
+pub struct Queues {
+    by_key: BTreeMap<u64, Waiting>,
+    /// Released, by deadline.
+    ready: Timed,
+    /// Released in the future, by release.
+    early: Timed,
+    /// Asynchronous and synchronous best effort.
+    sweeps: [Sweep; 2],
+    background: BTreeSet<(u64, u64)>,
+    /// Ordered requests of each flow, waiting or in flight; the first may run.
+    ordered: BTreeMap<Flow, VecDeque<u64>>,
+}
+
+impl Queues {
+    /// A waiting request.
+    pub fn get(&self, key: u64) -> Option<&Waiting> {
+        self.by_key.get(&key)
+    }
+
+    /// The released request under contract with the earliest deadline.
+    pub fn ready_first(&self) -> Option<&Waiting> {
+        self.at(self.ready.first()?.2)
+    }
+
+    /// The request under contract that is released next.
+    pub fn early_first(&self) -> Option<&Waiting> {
+        self.at(self.early.first()?.2)
+    }
+
+    /// Released requests under contract, by deadline.
+    pub fn ready(&self) -> impl Iterator<Item = &Waiting> {
+        self.ready.iter().filter_map(|entry| self.at(entry.2))
+    }
+
+    /// Requests under contract with releases in the future, by release.
+    pub fn early(&self) -> impl Iterator<Item = &Waiting> {
+        self.early.iter().filter_map(|entry| self.at(entry.2))
+    }
+
+    /// True where a best-effort request may run.
+    pub fn has_best_effort(&self) -> bool {
+        self.sweeps.iter().any(|sweep| !sweep.by_place.is_empty())
+    }
+
+    /// The oldest best-effort request of this urgency that may run.
+    pub fn best_effort_oldest(&self, synchronous: bool) -> Option<&Waiting> {
+        self.at(self.sweep(synchronous).by_arrival.first()?.1)
+    }
+
+    /// The nearest best-effort request of this urgency at `from` or above.
+    pub fn best_effort_above(&self, synchronous: bool, from: Lba) -> Option<&Waiting> {
+        self.at(self.sweep(synchronous).by_place.range((from, 0, 0)..).next()?.2)
+    }
+
+    /// The nearest best-effort request of this urgency below `from`.
+    pub fn best_effort_below(&self, synchronous: bool, from: Lba) -> Option<&Waiting> {
+        self.at(self.sweep(synchronous).by_place.range(..(from, 0, 0)).next_back()?.2)
+    }
+
+    /// The oldest background request.
+    pub fn background_first(&self) -> Option<&Waiting> {
+        self.at(self.background.first()?.1)
+    }
+
+    /// True where the request may run now: it waits, and not behind another of
+    /// its flow.
+    pub fn may_run(&self, key: u64) -> bool {
+        self.by_key.get(&key).is_some_and(|waiting| match waiting.class {
+            Class::BestEffort { flow, ordered: true, .. } => {
+                self.ordered.get(&flow).and_then(VecDeque::front) == Some(&key)
+            }
+            _ => true,
+        })
+    }
+
+    /// Everything that waits, by arrival.
+    pub fn by_arrival(&self) -> Vec<&Waiting> {
+        let mut all: Vec<_> = self.by_key.values().collect();
+        all.sort_unstable_by_key(|waiting| waiting.arrival);
+        all
+    }
+
+    fn at(&self, key: u64) -> Option<&Waiting> {
+        Some(self.by_key.get(&key).expect("every queue holds only what waits"))
+    }
+
+    fn sweep(&self, synchronous: bool) -> &Sweep {
+        &self.sweeps[usize::from(synchronous)]
+    }
+
+    /// # Panics
+    /// Where a request with this key waits already.
+    pub(crate) fn insert(&mut self, waiting: Waiting, now: Instant) {
+        let known = self.by_key.insert(waiting.key, waiting);
+        assert!(known.is_none(), "key {} is in use", waiting.key);
+        if let Class::BestEffort { flow, ordered: true, .. } = waiting.class {
+            let line = self.ordered.entry(flow).or_default();
+            line.push_back(waiting.key);
+            if line.len() > 1 {
+                let first = line[0];
+                if waiting.synchronous {
+                    self.hurry(first);
+                }
+                return;
+            }
+        }
+        self.enqueue(&waiting, now);
+    }
+
+    /// Takes a request out, to run it or to drop it.
+    pub(crate) fn take(&mut self, key: u64) -> Option<Waiting> {
+        let waiting = self.by_key.remove(&key)?;
+        self.dequeue(&waiting);
+        Some(waiting)
+    }
+
+    /// The request is done or dropped: the next one of its flow may run.
+    pub(crate) fn settle(&mut self, key: u64, class: Class) {
+        let Class::BestEffort { flow, ordered: true, .. } = class else { return };
+        let line = self.ordered.get_mut(&flow).expect("an ordered request is in its line");
+        let at = line.iter().position(|&other| other == key).expect("it is in its line");
+        line.remove(at);
+        if line.is_empty() {
+            self.ordered.remove(&flow);
+        } else if at == 0 {
+            let urgent = line.iter().any(|key| self.by_key[key].synchronous);
+            let first = line[0];
+            let waiting = self.by_key.get_mut(&first).expect("only the first may be in flight");
+            waiting.synchronous |= urgent;
+            let waiting = *waiting;
+            self.enqueue(&waiting, waiting.submitted);
+        }
+    }
+
+    /// Moves what is released by `now` from the early requests to the ready ones.
+    pub(crate) fn release(&mut self, now: Instant) {
+        while let Some(&(release, arrival, key)) = self.early.first() {
+            if release > now {
+                return;
+            }
+            self.early.pop_first();
+            self.ready.insert((self.by_key[&key].times.deadline, arrival, key));
+        }
+    }
+
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let real_time = self.ready.len() + self.early.len();
+        (real_time, self.by_key.len() - real_time)
+    }
+
+    /// The first of an ordered line is waited for by somebody further back.
+    fn hurry(&mut self, key: u64) {
+        let Some(&waiting) = self.by_key.get(&key) else { return };
+        if !waiting.synchronous {
+            self.dequeue(&waiting);
+            let hurried = Waiting { synchronous: true, ..waiting };
+            self.by_key.insert(key, hurried);
+            self.enqueue(&hurried, waiting.submitted);
+        }
+    }
+
+    fn enqueue(&mut self, waiting: &Waiting, now: Instant) {
+        let (arrival, key) = (waiting.arrival, waiting.key);
+        match waiting.class {
+            Class::RealTime(_) if waiting.times.release <= now => {
+                self.ready.insert((waiting.times.deadline, arrival, key));
+            }
+            Class::RealTime(_) => {
+                self.early.insert((waiting.times.release, arrival, key));
+            }
+            Class::BestEffort { .. } => {
+                let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
+                sweep.by_place.insert((waiting.place(), arrival, key));
+                sweep.by_arrival.insert((arrival, key));
+            }
+            Class::Background => {
+                self.background.insert((arrival, key));
+            }
+        }
+    }
+
+    fn dequeue(&mut self, waiting: &Waiting) {
+        let (arrival, key) = (waiting.arrival, waiting.key);
+        match waiting.class {
+            Class::RealTime(_) => {
+                if !self.ready.remove(&(waiting.times.deadline, arrival, key)) {
+                    self.early.remove(&(waiting.times.release, arrival, key));
+                }
+            }
+            Class::BestEffort { .. } => {
+                let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
+                sweep.by_place.remove(&(waiting.place(), arrival, key));
+                sweep.by_arrival.remove(&(arrival, key));
+            }
+            Class::Background => {
+                self.background.remove(&(arrival, key));
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What goes into a [`Schedule`](crate::Schedule) and what comes out.
+
+use crate::TaskId;
+use units::{Command, Duration, Instant, Lba};
+
+/// Work for the disk: one command and on whose behalf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// On whose behalf, and so under which promise.
+    pub class: Class,
+    /// What the disk shall do.
+    pub command: Command,
+}
+
+/// Under which promise a request is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Under the contract of this task: done by its deadline.
+    RealTime(TaskId),
+    /// In the slack of the schedule.
+    BestEffort {
+        /// Somebody waits for the result; goes before what nobody waits for.
+        synchronous: bool,
+        /// Who asks. Requests of one flow are told apart from those of others.
+        flow: Flow,
+        /// Starts only after every earlier ordered request of the same flow is
+        /// done (dependent metadata writes).
+        ordered: bool,
+    },
+    /// Only when nothing else wants the disk.
+    Background,
+}
+
+impl Class {
+    /// Best effort without an order of its own, in flow 0.
+    pub const fn best_effort(synchronous: bool) -> Self {
+        Self::BestEffort { synchronous, flow: Flow(0), ordered: false }
+    }
+}
+
+/// Who issues best-effort requests (a volume, a session); chosen by the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Flow(pub u64);
+
+/// When a request counts as made, and when it must be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// The regulator's answer: not before the contract allows it.
+    pub release: Instant,
+    /// [`Instant::MAX`] for what has no deadline.
+    pub deadline: Instant,
+}
+
+/// Says what a command costs before it runs.
+pub trait Predict {
+    /// An upper bound of the device time of `command` when the head is at `from`.
+    fn bound(&self, from: Lba, command: &Command) -> Duration;
+}
+
+/// How a schedule is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Off only for comparisons: every task is then taken, and nothing is promised.
+    pub admission: bool,
+    /// Static slack that admission leaves. At least the cost of the longest
+    /// best-effort command, so that best effort never waits for ever.
+    pub reserve: Duration,
+    /// Once best effort was refused for want of slack, real-time requests are
+    /// drained until this much slack is there: each change between the two
+    /// costs long seeks. Zero: best effort goes whenever the slack covers it.
+    pub burst: Duration,
+    /// Commands that the disk may hold at once, at least 1.
+    pub depth: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            admission: true,
+            reserve: Duration::from_millis(50),
+            burst: Duration::from_millis(100),
+            depth: 1,
+        }
+    }
+}
+
+/// What the disk shall do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Give it this request's command, and ask again.
+    Start {
+        /// The key of the request.
+        key: u64,
+        /// Bound on its device time.
+        predicted: Duration,
+    },
+    /// Nothing now; ask again after the next event, or at `until`.
+    Wait {
+        /// When the answer may change without an event.
+        until: Option<Instant>,
+    },
+}
+
+/// A finished request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whose it was.
+    pub class: Class,
+    /// Its release time and deadline.
+    pub times: Times,
+    /// When it was given to the disk.
+    pub started: Instant,
+    /// The bound on its device time.
+    pub predicted: Duration,
+    /// Its device time: from its start, or from the end of the command before it.
+    pub actual: Duration,
+    /// How long after its deadline it was done.
+    pub late_by: Duration,
+    /// How much longer than the bound it took.
+    pub overrun: Duration,
+}
+
+/// Requests of one kind that are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// How many.
+    pub requests: u64,
+    /// Their device time.
+    pub actual: Duration,
+    /// The sum of the bounds on it.
+    pub predicted: Duration,
+}
+
+/// What happened on a schedule since it was made, and what waits now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Tasks that have joined and not left.
+    pub tasks: u64,
+    /// Requests under contract that wait.
+    pub waiting_real_time: u64,
+    /// Other requests that wait.
+    pub waiting_best_effort: u64,
+    /// Requests under contract that are done.
+    pub real_time: Totals,
+    /// Other requests that are done.
+    pub best_effort: Totals,
+    /// Requests done after their deadline.
+    pub late: u64,
+    /// The most that one was late by.
+    pub late_max: Duration,
+    /// Commands that took longer than their bound.
+    pub overruns: u64,
+    /// The most that one took longer.
+    pub overrun_max: Duration,
+    /// Requests whose bound was above the cost of their task: the contract was
+    /// made for less than what is asked under it.
+    pub over_cost: u64,
+    /// Best-effort requests that were started while real-time requests waited.
+    pub in_slack: u64,
+    /// Times that the online slack was computed in full.
+    pub slack_computed: u64,
+}

@@ -1,0 +1,432 @@
+//! The schedule of one disk: contracts in, requests in, commands out in order.
+//!
+//! Invariants: every waiting request under contract belongs to a task of `tasks`;
+//! a task's requests are released at least its period apart, whatever the caller
+//! does; `live` holds exactly the tasks of `tasks`.
+
+use crate::analysis::TaskSet;
+use crate::limits::{SLACK_BURSTS, SLACK_RETRY};
+use crate::policies::PolicyKind;
+use crate::policy::{Choice, Policy, View};
+use crate::queues::{Queues, Waiting};
+use crate::request::{Class, Counts, Next, Options, Outcome, Predict, Request, Times, Totals};
+use crate::slack::{Due, Exact, Live, Meter};
+use crate::task::{Refusal, Task, TaskId};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use units::{Command, Duration, Instant, Lba};
+
+/// The queue of one disk.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    core: Core,
+    policy: Box<dyn Policy>,
+}
+
+/// Everything but the policy, which looks at this.
+#[derive(Clone, Debug)]
+pub(crate) struct Core {
+    pub options: Options,
+    pub tasks: TaskSet,
+    pub queues: Queues,
+    pub in_flight: Vec<Flight>,
+    pub head: Lba,
+    /// By when the disk is done with what it was given, at the bounds.
+    busy_until: Instant,
+    /// When the last command ended.
+    finished: Instant,
+    live: Vec<Live>,
+    /// From the index of a task to its place in `live`.
+    places: Vec<u32>,
+    meter: Meter,
+    arrivals: u64,
+    counts: Counts,
+}
+
+/// A command that the disk has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    pub request: Waiting,
+    pub started: Instant,
+    pub predicted: Duration,
+}
+
+impl Schedule {
+    /// An empty schedule under one of the known policies.
+    ///
+    /// # Panics
+    /// Where `options.depth` is zero.
+    pub fn new(policy: PolicyKind, options: Options) -> Self {
+        Self::with_policy(policy.start(), options)
+    }
+
+    /// An empty schedule under any policy.
+    ///
+    /// # Panics
+    /// Where `options.depth` is zero.
+    pub fn with_policy(policy: Box<dyn Policy>, options: Options) -> Self {
+        assert!(options.depth > 0, "a disk that takes no command");
+        let core = Core {
+            options,
+            tasks: TaskSet::new(options.reserve),
+            queues: Queues::default(),
+            in_flight: Vec::new(),
+            head: Lba::default(),
+            busy_until: Instant::EPOCH,
+            finished: Instant::EPOCH,
+            live: Vec::new(),
+            places: Vec::new(),
+            meter: Meter::unknown(),
+            arrivals: 0,
+            counts: Counts::default(),
+        };
+        Self { core, policy }
+    }
+
+    /// Takes a contract. Its first request may be released now, or, where the disk
+    /// is deep in other work, as soon after as the others allow; the regulator
+    /// sees to that.
+    ///
+    /// # Errors
+    /// [`Refusal`] where admission is on and the contract cannot be kept beside
+    /// the others. The schedule is unchanged.
+    ///
+    /// # Panics
+    /// Where the task is not valid ([`Task::is_valid`]).
+    pub fn join(&mut self, now: Instant, task: Task) -> Result<TaskId, Refusal> {
+        let id = if self.core.options.admission {
+            self.core.tasks.add(task)?
+        } else {
+            self.core.tasks.add_unchecked(task)
+        };
+        self.core.enter(id, Live::new(&task, id.index, now));
+        if self.core.options.admission && !self.core.delay_first(now) {
+            let utilisation_ppm = self.core.tasks.utilisation().ppm();
+            self.core.exit(id);
+            self.core.tasks.remove(id);
+            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+        }
+        self.core.meter.forget();
+        self.policy.joined();
+        Ok(id)
+    }
+
+    /// Ends a contract. Its waiting requests are dropped and their keys returned, by
+    /// arrival; one that the disk already has ends as usual.
+    ///
+    /// # Panics
+    /// Where there is no such task.
+    pub fn leave(&mut self, id: TaskId) -> Vec<u64> {
+        let waiting = self.core.queues.by_arrival().into_iter();
+        let theirs = waiting.filter(|waiting| waiting.class == Class::RealTime(id));
+        let keys: Vec<u64> = theirs.map(|waiting| waiting.key).collect();
+        for &key in &keys {
+            self.cancel(key);
+        }
+        self.core.tasks.remove(id);
+        self.core.exit(id);
+        keys
+    }
+
+    /// Takes a request. One under contract is released as soon as its contract
+    /// allows: not before now, nor before a period after the one before it.
+    ///
+    /// # Panics
+    /// Where the key is in use, or where the task has left.
+    pub fn submit(&mut self, now: Instant, key: u64, request: Request) -> Times {
+        let core = &mut self.core;
+        let in_flight = core.in_flight.iter().any(|flight| flight.request.key == key);
+        assert!(!in_flight, "key {key} is in use");
+        let mut cost = Duration::ZERO;
+        let times = match request.class {
+            Class::RealTime(id) => {
+                let task = core.tasks.get(id).expect("a request of a task that has joined");
+                cost = task.cost;
+                core.regulate(now, id, &task)
+            }
+            _ => Times { release: now, deadline: Instant::MAX },
+        };
+        let Request { class, command } = request;
+        let synchronous = matches!(class, Class::BestEffort { synchronous: true, .. });
+        let arrival = core.arrivals;
+        core.arrivals += 1;
+        let submitted = now;
+        let waiting = Waiting { key, arrival, submitted, class, command, times, cost, synchronous };
+        core.queues.insert(waiting, now);
+        self.policy.submitted(&waiting);
+        times
+    }
+
+    /// What the disk shall do now. Ask again after [`Next::Start`] until the answer
+    /// is [`Next::Wait`], and after each event.
+    pub fn next(&mut self, now: Instant, predict: &dyn Predict) -> Next {
+        let core = &mut self.core;
+        core.queues.release(now);
+        if core.in_flight.len() >= core.options.depth as usize {
+            return Next::Wait { until: None };
+        }
+        match self.policy.choose(&mut View { core, now, predict }) {
+            Choice::Start(key) => {
+                let predicted = self.core.start(now, key, predict);
+                Next::Start { key, predicted }
+            }
+            Choice::Wait { until } => {
+                let early = self.core.queues.early_first().map(|early| early.times.release);
+                Next::Wait { until: until.into_iter().chain(early).min() }
+            }
+        }
+    }
+
+    /// The disk is done with a command; `now` is when it was, which may be before
+    /// the time of other calls.
+    ///
+    /// # Panics
+    /// Where the disk was not given this request.
+    pub fn finished(&mut self, now: Instant, key: u64) -> Outcome {
+        let (request, outcome) = self.core.finish(now, key);
+        self.policy.finished(&request);
+        outcome
+    }
+
+    /// Drops a request that waits. False where it does not wait: it is with the
+    /// disk, done, or was never there.
+    pub fn cancel(&mut self, key: u64) -> bool {
+        let Some(waiting) = self.core.queues.take(key) else { return false };
+        self.core.queues.settle(key, waiting.class);
+        self.policy.dropped(&waiting);
+        true
+    }
+
+    /// Goes on under another policy, with the same contracts and requests.
+    pub fn set_policy(&mut self, policy: PolicyKind) {
+        self.policy = policy.start();
+        for waiting in self.core.queues.by_arrival() {
+            self.policy.submitted(waiting);
+        }
+    }
+
+    /// The contracts and their analysis.
+    pub fn tasks(&self) -> &TaskSet {
+        &self.core.tasks
+    }
+
+    /// What waits.
+    pub fn queues(&self) -> &Queues {
+        &self.core.queues
+    }
+
+    /// Where the last command ends.
+    pub fn head(&self) -> Lba {
+        self.core.head
+    }
+
+    /// How many commands the disk has.
+    pub fn in_flight(&self) -> usize {
+        self.core.in_flight.len()
+    }
+
+    /// Everything that was counted, and what waits now.
+    pub fn counts(&self) -> Counts {
+        let (real_time, best_effort) = self.core.queues.counts();
+        Counts {
+            tasks: self.core.tasks.len() as u64,
+            waiting_real_time: real_time as u64,
+            waiting_best_effort: best_effort as u64,
+            ..self.core.counts
+        }
+    }
+
+    /// The time that could be given away once the disk is done with what it has;
+    /// at most a few bursts, zero where it is negative. Computed in full: for
+    /// reports.
+    pub fn slack_now(&self, now: Instant) -> Duration {
+        let enough = self.core.enough(0);
+        let slack = self.core.exact(now, enough, None).unwrap_or(0);
+        Duration::from_nanos(slack.max(0) as u64)
+    }
+
+    /// Appends everything that later answers depend on, times relative to `now`,
+    /// but for the place of the head, the counts and the time in flight: what a
+    /// search of all behaviours needs to tell two states apart.
+    pub fn remember(&self, now: Instant, state: &mut Vec<u64>) {
+        let core = &self.core;
+        for task in &core.live {
+            state.push(task.release_next.saturating_sub(now.as_nanos()));
+        }
+        for waiting in core.queues.ready().chain(core.queues.early()) {
+            let Class::RealTime(id) = waiting.class else { continue };
+            let times = [waiting.times.release, waiting.times.deadline];
+            state.push(u64::from(id.index));
+            state.extend(times.map(|time| time.as_nanos().wrapping_sub(now.as_nanos())));
+        }
+        let others = core.queues.by_arrival().into_iter().filter(|waiting| !waiting.is_real_time());
+        state.extend(others.map(|waiting| waiting.key));
+        for flight in &core.in_flight {
+            state.push(flight.request.key);
+        }
+        self.policy.remember(now, state);
+    }
+}
+
+impl Core {
+    /// True where `cost` may be spent now.
+    pub(crate) fn slack_covers(&mut self, now: Instant, cost: u64) -> bool {
+        let cost = cost as i64;
+        let free_at = self.free_at(now).as_nanos();
+        if self.in_flight.is_empty() && self.queues.ready_first().is_none() {
+            // Nothing that was released waits: the offline test covers the rest.
+            let slack = self.tasks.slack().as_nanos().min(i64::MAX as u64 / 2);
+            self.meter.learn(slack as i64, free_at);
+        }
+        if self.meter.least(free_at) >= cost {
+            return true;
+        }
+        self.counts.slack_computed += 1;
+        let enough = self.enough(cost);
+        let Some(slack) = self.exact(now, enough, None) else { return false };
+        debug_assert!(slack >= self.meter.least(free_at).min(enough), "a bound that was none");
+        self.meter.learn(slack, free_at);
+        slack >= cost
+    }
+
+    /// True where `cost` may be spent as far as deadlines before `deadline` go.
+    pub(crate) fn slack_covers_before(&mut self, now: Instant, cost: u64, by: Instant) -> bool {
+        if self.meter.least(self.free_at(now).as_nanos()) >= cost as i64 {
+            return true;
+        }
+        self.exact(now, cost as i64, Some(by.as_nanos())).is_some_and(|slack| slack >= cost as i64)
+    }
+
+    /// The most slack that is worth knowing.
+    fn enough(&self, cost: i64) -> i64 {
+        cost.max(self.options.burst.as_nanos() as i64).saturating_mul(SLACK_BURSTS as i64)
+    }
+
+    fn free_at(&self, now: Instant) -> Instant {
+        now.max(self.busy_until)
+    }
+
+    fn exact(&self, now: Instant, enough: i64, before: Option<u64>) -> Option<i64> {
+        let waiting = self.queues.ready().chain(self.queues.early());
+        let mut due: Vec<Due> = waiting
+            .map(|waiting| Due {
+                deadline: waiting.times.deadline.as_nanos(),
+                cost: waiting.cost.as_nanos(),
+            })
+            .collect();
+        due.sort_unstable_by_key(|due| due.deadline);
+        let exact = Exact {
+            live: &self.live,
+            due: &due,
+            share: self.tasks.utilisation().0,
+            now: now.as_nanos(),
+            free_at: self.free_at(now).as_nanos(),
+        };
+        exact.slack(enough, before)
+    }
+
+    /// The regulator.
+    fn regulate(&mut self, now: Instant, id: TaskId, task: &Task) -> Times {
+        let live = &mut self.live[self.places[id.index as usize] as usize];
+        let release = now.max(Instant::from_nanos(live.release_next));
+        live.release_next = (release + task.period).as_nanos();
+        Times { release, deadline: release + task.deadline }
+    }
+
+    /// The task that came last may release its first request only when no other
+    /// can be late for it: the state may owe slack that was given away under the
+    /// smaller set. False where no such time is found in bounded work.
+    fn delay_first(&mut self, now: Instant) -> bool {
+        let last = self.live.len() - 1;
+        let deadline = self.live[last].deadline;
+        let mut delay = 0;
+        for attempt in 0..64 {
+            self.live[last].release_next = now.as_nanos().saturating_add(delay);
+            match self.exact(now, 0, None) {
+                Some(slack) if slack >= 0 => return true,
+                None if self.queues.counts().0 == 0 && self.in_flight.is_empty() => return true,
+                None => return false,
+                Some(_) => delay = (deadline / 8).max(1) << (attempt / 2).min(40),
+            }
+        }
+        false
+    }
+
+    fn enter(&mut self, id: TaskId, live: Live) {
+        let index = id.index as usize;
+        if self.places.len() <= index {
+            self.places.resize(index + 1, u32::MAX);
+        }
+        self.places[index] = self.live.len() as u32;
+        self.live.push(live);
+    }
+
+    fn exit(&mut self, id: TaskId) {
+        let place = core::mem::replace(&mut self.places[id.index as usize], u32::MAX) as usize;
+        self.live.swap_remove(place);
+        if let Some(moved) = self.live.get(place) {
+            self.places[moved.index as usize] = place as u32;
+        }
+    }
+
+    fn start(&mut self, now: Instant, key: u64, predict: &dyn Predict) -> Duration {
+        assert!(self.queues.may_run(key), "the policy chose a request that may not run: {key}");
+        let in_slack = self.queues.ready_first().is_some();
+        let request = self.queues.take(key).expect("a request that may run waits");
+        let predicted = predict.bound(self.head, &request.command);
+        if request.is_real_time() {
+            self.counts.over_cost += u64::from(predicted > request.cost);
+        } else {
+            self.counts.in_slack += u64::from(in_slack);
+        }
+        if let Command::Transfer(access) = request.command {
+            self.head = access.end();
+        }
+        self.busy_until = self.free_at(now).saturating_add(predicted);
+        self.in_flight.push(Flight { request, started: now, predicted });
+        predicted
+    }
+
+    fn finish(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {
+        let at = self.in_flight.iter().position(|flight| flight.request.key == key);
+        let Flight { request, started, predicted } =
+            self.in_flight.remove(at.expect("the disk was given this request"));
+        self.queues.settle(key, request.class);
+        let actual = now.saturating_since(started.max(self.finished));
+        self.finished = self.finished.max(now);
+        let left: Duration = self.in_flight.iter().map(|flight| flight.predicted).sum();
+        self.busy_until = self.busy_until.min(now.saturating_add(left));
+        let outcome = Outcome {
+            class: request.class,
+            times: request.times,
+            started,
+            predicted,
+            actual,
+            late_by: now.saturating_since(request.times.deadline),
+            overrun: actual.saturating_sub(predicted),
+        };
+        self.count(&outcome, request.is_real_time());
+        (request, outcome)
+    }
+
+    fn count(&mut self, outcome: &Outcome, real_time: bool) {
+        let counts = &mut self.counts;
+        let totals = if real_time { &mut counts.real_time } else { &mut counts.best_effort };
+        *totals = Totals {
+            requests: totals.requests + 1,
+            actual: totals.actual + outcome.actual,
+            predicted: totals.predicted + outcome.predicted,
+        };
+        counts.late += u64::from(!outcome.late_by.is_zero());
+        counts.late_max = counts.late_max.max(outcome.late_by);
+        counts.overruns += u64::from(!outcome.overrun.is_zero());
+        counts.overrun_max = counts.overrun_max.max(outcome.overrun);
+    }
+}
+
+impl View<'_> {
+    /// When to look again at a request that slack did not cover on an idle disk.
+    pub fn slack_may_grow(&self) -> Option<Instant> {
+        Some(self.now.saturating_add(SLACK_RETRY))
+    }
+}

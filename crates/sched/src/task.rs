@@ -1,0 +1,102 @@
+//! A contract as the scheduler sees it, and what the analysis says about it.
+
+use core::fmt;
+use units::Duration;
+
+/// One stream on one disk: requests at least `period` apart, each at most `cost`
+/// of device time, each done `deadline` after its release.
+///
+/// Invariant: `0 < cost <= deadline <= period <= limits::PERIOD_MAX`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// The least time between two releases.
+    pub period: Duration,
+    /// From release to completion at the most; the period for a rate contract.
+    pub deadline: Duration,
+    /// Bound on the device time of one request.
+    pub cost: Duration,
+}
+
+impl Task {
+    /// True where the invariant of this type holds.
+    pub fn is_valid(&self) -> bool {
+        !self.cost.is_zero()
+            && self.cost <= self.deadline
+            && self.deadline <= self.period
+            && self.period <= crate::limits::PERIOD_MAX
+    }
+}
+
+/// Names a task of one [`TaskSet`](crate::TaskSet) or [`Schedule`](crate::Schedule);
+/// never used again after the task is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// The share of the disk's time that is promised, rounded up by less than 2^-64
+/// for each class of tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Utilisation(pub(crate) u128);
+
+/// The whole disk, in units of 2^-64.
+pub(crate) const WHOLE: u128 = 1 << 64;
+
+impl Utilisation {
+    /// Parts per million, rounded up.
+    pub fn ppm(self) -> u64 {
+        u64::try_from((self.0.saturating_mul(1_000_000)).div_ceil(WHOLE)).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Display for Utilisation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ppm = self.ppm();
+        write!(f, "{}.{:04} %", ppm / 10_000, ppm % 10_000)
+    }
+}
+
+/// What the analysis says of a set that can be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Analysis {
+    /// The share of the disk that is promised.
+    pub utilisation: Utilisation,
+    /// The static slack: the least of `L - demand(L) - blocking(L)` over all
+    /// deadlines `L` from a common start; [`Duration::MAX`] for no tasks.
+    pub slack: Duration,
+    /// The interval at which the slack is that small (the largest such, unless
+    /// several are equal and the search met another first).
+    pub critical: Duration,
+    /// Classes that the search visited, for tests and benchmarks.
+    pub visits: u64,
+}
+
+/// Why a task cannot be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Utilisation with the task, in parts per million, rounded up.
+    pub utilisation_ppm: u64,
+    /// The earliest deadline `L`, from a common start, by which more time would be
+    /// asked for than there is (the reserve counts as asked for), and by how much.
+    /// None where the utilisation alone leaves too little, or where `undecided`.
+    pub deadline: Option<(Duration, Duration)>,
+    /// The analysis reached one of its bounds (see [`limits`](crate::limits))
+    /// before an answer, and refused to be safe.
+    pub undecided: bool,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let utilisation = Utilisation(u128::from(self.utilisation_ppm) * WHOLE / 1_000_000);
+        write!(f, "the disk would be promised to {utilisation}")?;
+        if let Some((interval, excess)) = self.deadline {
+            write!(f, "; within {interval} it would be asked for {excess} more than there is")?;
+        }
+        if self.undecided {
+            write!(f, "; too close to the limit to be decided in bounded time")?;
+        }
+        Ok(())
+    }
+}
+impl core::error::Error for Refusal {}
