@@ -3,11 +3,9 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use store::StoreError;
+pub use store::{DiskIndex, Placement, Zone};
 use units::{Bytes, Duration, Instant, Rate};
-
-/// The number of a disk in its pool, from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DiskIndex(pub u16);
 
 /// Chosen by the caller of an operation; comes back with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,27 +47,6 @@ pub enum Mode {
     Read,
     /// The window is drained behind the writer.
     Write,
-}
-
-/// Where a new volume's extents go.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Placement {
-    /// Rotate over these disks, in this order; empty means all disks.
-    pub disks: Vec<DiskIndex>,
-    /// Which part of each disk.
-    pub zone: Zone,
-}
-
-/// A part of a disk. On a hard disk low addresses are the outer, faster tracks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Zone {
-    /// First free place from the outside in.
-    #[default]
-    Any,
-    /// The outer half only.
-    Outer,
-    /// The inner half only.
-    Inner,
 }
 
 /// What can be asked. Each ends in exactly one [`Output`] with its ticket.
@@ -230,6 +207,8 @@ pub enum Error {
     },
     /// The pool is being shut down.
     ShuttingDown,
+    /// The store refuses the change; its own words say why.
+    Store(StoreError),
     /// A metadata write failed; the pool is read-only from here on.
     ReadOnly {
         disk: DiskIndex,
@@ -293,6 +272,13 @@ pub enum DiskAction {
     WriteBytes { offset: Bytes, bytes: Vec<u8> },
     /// Put all completed writes on the medium.
     Flush,
+}
+
+/// One disk of a pool, for making a node.
+#[derive(Clone, Debug)]
+pub struct DiskSetup {
+    /// What commands cost on it.
+    pub profile: disk::Profile,
 }
 
 /// The answer of [`Node::poll_disk`](crate::Node::poll_disk).

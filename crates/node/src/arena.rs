@@ -65,7 +65,7 @@ impl Arena {
     pub(crate) fn take(&mut self, len: Bytes, purpose: Use) -> Option<Span> {
         assert!(!len.is_zero());
         let need = len.round_up(limits::BLOCK_MIN).get();
-        let fits = |(_, &have): &(&u64, &u64)| have >= need;
+        let fits = |piece: &(&u64, &u64)| *piece.1 >= need;
         let (start, have, taken) = match purpose {
             Use::Window => {
                 if self.free_for_windows().get() < need {

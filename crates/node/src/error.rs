@@ -1,8 +1,9 @@
 //! What an [`Error`] says to a person: what is wrong, with its figures, and
 //! what to do next.
 
-use crate::api::{Error, Refusal};
+use crate::api::{DeviceError, Error, Refusal};
 use core::fmt;
+use store::StoreError;
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,9 +22,17 @@ impl fmt::Display for Refusal {
             )?;
         }
         if self.rate_max.is_zero() {
-            write!(f, "; no rate in these blocks would be admitted: close a stream or use larger blocks")
+            write!(
+                f,
+                "; no rate in these blocks would be admitted: close a stream or use larger blocks"
+            )
         } else {
-            write!(f, "; the largest rate in these blocks that would be admitted is {} ({} B/s)", self.rate_max, self.rate_max.get())
+            write!(
+                f,
+                "; the largest rate in these blocks that would be admitted is {} ({} B/s)",
+                self.rate_max,
+                self.rate_max.get()
+            )
         }
     }
 }
@@ -46,7 +55,12 @@ impl fmt::Display for Error {
                 write!(f, "no stream {} is open; it was closed or never opened", stream.0)
             }
             Error::NoSuchDisk { disk, disks } => {
-                write!(f, "no disk {} in this pool; it has disks 0 to {}", disk.0, disks.saturating_sub(1))
+                write!(
+                    f,
+                    "no disk {} in this pool; it has disks 0 to {}",
+                    disk.0,
+                    disks.saturating_sub(1)
+                )
             }
             Error::Invalid { what, rule } => write!(f, "{what} is not valid: {rule}"),
             Error::PoolFull { asked, free } => write!(
@@ -65,17 +79,26 @@ impl fmt::Display for Error {
                 "no memory for the window: {asked} asked, {free} free; use smaller blocks or bursts, close a stream, or give the pool more memory"
             ),
             Error::Busy { waiting } => {
-                write!(f, "too much is waiting ({waiting} operations); try again when some have ended")
+                write!(
+                    f,
+                    "too much is waiting ({waiting} operations); try again when some have ended"
+                )
             }
             Error::WrongMode => {
-                write!(f, "the stream was opened in the other direction; open one of the right mode")
+                write!(
+                    f,
+                    "the stream was opened in the other direction; open one of the right mode"
+                )
             }
             Error::Device { disk, error } => write!(
                 f,
                 "disk {} failed (errno {}); the bytes concerned are lost or unwritten: check the device and `slackline pool check`",
                 disk.0, error.0
             ),
-            Error::ShuttingDown => write!(f, "the pool is being shut down; try again after it is served again"),
+            Error::Store(error) => write!(f, "{error}"),
+            Error::ShuttingDown => {
+                write!(f, "the pool is being shut down; try again after it is served again")
+            }
             Error::ReadOnly { disk, error } => write!(
                 f,
                 "the pool is read-only since metadata could not be written on disk {} (errno {}); repair the disk and restart",
@@ -86,3 +109,23 @@ impl fmt::Display for Error {
 }
 
 impl core::error::Error for Error {}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::ReadOnly { disk, error } => {
+                Self::ReadOnly { disk, error: DeviceError(error.0) }
+            }
+            StoreError::BadName { .. } => Self::Invalid {
+                what: "volume name",
+                rule: "1 to 64 letters, digits, dots, dashes and underscores",
+            },
+            StoreError::VolumeExists { name } => Self::VolumeExists { name },
+            StoreError::NoSuchDisk { disk, disks } => {
+                Self::NoSuchDisk { disk, disks: disks as u16 }
+            }
+            StoreError::NoSpace { asked, free, .. } => Self::PoolFull { asked, free },
+            other => Self::Store(other),
+        }
+    }
+}

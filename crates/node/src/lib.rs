@@ -12,5 +12,19 @@
 extern crate alloc;
 
 mod api;
+mod arena;
+mod best_effort;
+mod commits;
+mod contract;
+mod core;
+mod credit;
+mod error;
+pub mod limits;
+mod node;
+mod reader;
+mod stream;
+mod writer;
+mod writes;
 
 pub use api::*;
+pub use node::Node;

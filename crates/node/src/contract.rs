@@ -1,0 +1,293 @@
+//! From a contract to tasks on disks, and to the window that makes them suffice.
+//!
+//! A stream of rate r in blocks of B needs a block every T = B / r. Where its
+//! volume's extents come back to a disk every k-th extent, that disk sees one
+//! block every k T (scheduling.md, section 1), so the task there is (k T, k T,
+//! worst cost). An extent of m blocks comes as m releases in a row; spaced k T
+//! apart they run ahead of need by at most (m - 1)(k - 1) T, which the window
+//! has to hold: `k + 1 + (m - 1)(k - 1)` blocks, plus what the reader may touch
+//! at once (its burst) and what passes while the host is late. For one disk
+//! that is two blocks: double buffering.
+
+use crate::api::*;
+use crate::core::{Core, ppm};
+use crate::limits;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+use sched::{Task, TaskId, TaskSet};
+use store::{EXTENT, VolumeId};
+use units::{Direction, Duration, Instant, Lba, Rate};
+
+/// What a volume's extents mean for one disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub disk: DiskIndex,
+    /// Every how many extents of the volume this disk's turn comes, at least.
+    pub gap: u64,
+    /// Where on the disk they lie.
+    pub range: Range<Lba>,
+}
+
+/// A task that a stream has on a disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joined {
+    pub disk: DiskIndex,
+    pub id: TaskId,
+    pub task: Task,
+}
+
+fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
+    Refusal {
+        disk,
+        utilisation_ppm: refusal.utilisation_ppm,
+        deadline: refusal.deadline,
+        rate_max: Rate::ZERO,
+    }
+}
+
+/// Checks what does not depend on the disks.
+pub(crate) fn check(contract: &Contract) -> Result<(), Error> {
+    let invalid = |what, rule| Err(Error::Invalid { what, rule });
+    if contract.rate.is_zero() {
+        return invalid("rate", "more than nothing per second");
+    }
+    let block = contract.block;
+    if !block.get().is_power_of_two() || block < limits::BLOCK_MIN || block > limits::BLOCK_MAX {
+        return invalid("block size", "a power of two from 4 KiB to 1 MiB");
+    }
+    if contract.burst > limits::BURST_MAX {
+        return invalid("burst", "at most 64 MiB");
+    }
+    if contract.rate.time_for(block) > Duration::from_secs(86_400) {
+        return invalid("rate", "at least one block a day: use smaller blocks");
+    }
+    Ok(())
+}
+
+/// Blocks of the window.
+pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], config: &Config) -> u64 {
+    let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
+    let per_extent = EXTENT / contract.block;
+    let late = contract.rate.bytes_in(config.host_latency);
+    let ahead = contract.burst.div_ceil(contract.block) + late.div_ceil(contract.block);
+    gap + 1 + (per_extent - 1) * (gap - 1) + ahead
+}
+
+impl Core {
+    /// How the extents of `volume` are shared out. Cost: one look at each.
+    pub(crate) fn shares(&self, volume: VolumeId, extents: u64) -> Vec<Share> {
+        let mut last: Vec<Option<u64>> = vec![None; self.disks.len()];
+        let mut shares: Vec<Option<Share>> = vec![None; self.disks.len()];
+        for extent in 0..extents {
+            let location = self.store.locate(volume, extent).expect("an extent of the volume");
+            let at = usize::from(location.disk.0);
+            let from = Lba::containing(location.offset);
+            let to = Lba::containing(location.offset + EXTENT);
+            let gap = last[at].map_or(u64::MAX, |last| extent - last);
+            last[at] = Some(extent);
+            let share = shares[at].get_or_insert(Share {
+                disk: location.disk,
+                gap: extents.max(1),
+                range: from..to,
+            });
+            share.gap = share.gap.min(gap);
+            share.range = share.range.start.min(from)..share.range.end.max(to);
+        }
+        shares.into_iter().flatten().collect()
+    }
+
+    /// The shares of a volume that does not exist yet.
+    pub(crate) fn shares_of(&self, placement: &Placement) -> Result<Vec<Share>, Error> {
+        let count = self.disks.len() as u16;
+        let disks = match placement.disks.as_slice() {
+            [] => (0..count).map(DiskIndex).collect(),
+            some => some.to_vec(),
+        };
+        if let Some(&disk) = disks.iter().find(|disk| disk.0 >= count) {
+            return Err(Error::NoSuchDisk { disk, disks: count });
+        }
+        Ok(disks
+            .iter()
+            .map(|&disk| {
+                let end = Lba::containing(self.store.disks()[disk.as_usize()].capacity);
+                let middle = Lba::new(end.get() / 2);
+                let range = match placement.zone {
+                    Zone::Any => Lba::new(0)..end,
+                    Zone::Outer => Lba::new(0)..middle,
+                    Zone::Inner => middle..end,
+                };
+                Share { disk, gap: disks.len() as u64, range }
+            })
+            .collect())
+    }
+
+    /// What `contract` asks of one disk; `Err` where even an idle disk could
+    /// not keep it.
+    fn task(&self, contract: &Contract, share: &Share, mode: Mode) -> Result<Task, Refusal> {
+        let disk = &self.disks[usize::from(share.disk.0)];
+        let period = contract.rate.time_for(contract.block) * share.gap;
+        let direction = match mode {
+            Mode::Read => Direction::Read,
+            Mode::Write => Direction::Write,
+        };
+        let cost = disk.profile.worst(share.range.clone(), contract.block, direction);
+        let deadline = period.saturating_sub(disk.advance);
+        if cost > deadline {
+            let used = disk.schedule.tasks().utilisation().ppm();
+            return Err(Refusal {
+                disk: share.disk,
+                utilisation_ppm: used.saturating_add(ppm(cost, period)),
+                deadline: Some((deadline, cost - deadline)),
+                rate_max: Rate::ZERO,
+            });
+        }
+        Ok(Task { period, deadline, cost: cost.max(Duration::from_nanos(1)) })
+    }
+
+    /// Whether these sets of tasks, one a disk, would take `contract`; the
+    /// first refusal if not.
+    fn fits(
+        &self,
+        sets: &[&TaskSet],
+        contract: &Contract,
+        shares: &[Share],
+        mode: Mode,
+    ) -> Result<(), Refusal> {
+        for share in shares {
+            let task = self.task(contract, share, mode)?;
+            let set = sets[usize::from(share.disk.0)];
+            set.check(&task).map_err(|refusal| refused(share.disk, &refusal))?;
+        }
+        Ok(())
+    }
+
+    /// Joins `contract` on every disk, or on none and says why.
+    pub(crate) fn join(
+        &mut self,
+        now: Instant,
+        contract: &Contract,
+        shares: &[Share],
+        mode: Mode,
+    ) -> Result<Vec<Joined>, Error> {
+        let mut joined = Vec::with_capacity(shares.len());
+        for share in shares {
+            let task = match self.task(contract, share, mode) {
+                Err(refusal) if self.config.admission => Err(refusal),
+                // Only without admission: the task that is nearest to possible.
+                Err(_) => {
+                    let period = contract.rate.time_for(contract.block) * share.gap;
+                    Ok(Task { period, deadline: period, cost: period })
+                }
+                task => task,
+            };
+            let schedule = &mut self.disk(share.disk).schedule;
+            let result = task.and_then(|task| {
+                let id = schedule.join(now, task);
+                let id = id.map_err(|refusal| refused(share.disk, &refusal))?;
+                Ok(Joined { disk: share.disk, id, task })
+            });
+            match result {
+                Ok(one) => joined.push(one),
+                Err(mut refusal) => {
+                    self.leave(&joined);
+                    let sets: Vec<&TaskSet> =
+                        self.disks.iter().map(|disk| disk.schedule.tasks()).collect();
+                    refusal.rate_max = self.rate_max(&sets, contract, shares, mode);
+                    return Err(Error::Refused(refusal));
+                }
+            }
+        }
+        Ok(joined)
+    }
+
+    pub(crate) fn leave(&mut self, tasks: &[Joined]) {
+        for joined in tasks {
+            self.disk(joined.disk).schedule.leave(joined.id);
+        }
+    }
+
+    /// What `contract` asks of every disk; `None` where one could not keep it
+    /// even if idle.
+    pub(crate) fn tasks(
+        &self,
+        contract: &Contract,
+        shares: &[Share],
+        mode: Mode,
+    ) -> Option<Vec<(DiskIndex, Task)>> {
+        let task = |share: &Share| Some((share.disk, self.task(contract, share, mode).ok()?));
+        shares.iter().map(task).collect()
+    }
+
+    /// The largest rate, in the same blocks, that would be admitted; zero if
+    /// none. A longer period never hurts a set (its demand falls by at least
+    /// what its blocking rises), so halving finds it.
+    fn rate_max(
+        &self,
+        sets: &[&TaskSet],
+        contract: &Contract,
+        shares: &[Share],
+        mode: Mode,
+    ) -> Rate {
+        let (mut good, mut bad) = (0, contract.rate.get());
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            let tried = Contract { rate: Rate::per_second(middle), ..*contract };
+            if check(&tried).is_ok() && self.fits(sets, &tried, shares, mode).is_ok() {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        Rate::per_second(good)
+    }
+
+    /// How many more streams like this one fit, tried on copies of the sets.
+    pub(crate) fn plan(&self, contract: &Contract, placement: &Placement) -> Result<Plan, Error> {
+        check(contract)?;
+        let shares = self.shares_of(placement)?;
+        let window = contract.block * window_blocks(contract, &shares, &self.config);
+        let mode = self.dearer(contract, &shares);
+        let mut sets: Vec<TaskSet> =
+            self.disks.iter().map(|disk| disk.schedule.tasks().clone()).collect();
+        let mut memory = self.arena.free_for_windows();
+        let mut fits = 0;
+        let stops = loop {
+            if fits >= limits::PLAN_MAX {
+                break Error::Invalid { what: "plan", rule: "counting stops at 10,000 streams" };
+            }
+            if window > memory {
+                break Error::NoMemory { asked: window, free: memory };
+            }
+            let looked: Vec<&TaskSet> = sets.iter().collect();
+            if let Err(mut refusal) = self.fits(&looked, contract, &shares, mode) {
+                refusal.rate_max = self.rate_max(&looked, contract, &shares, mode);
+                break Error::Refused(refusal);
+            }
+            for share in &shares {
+                let task = self.task(contract, share, mode).expect("what fits has a task");
+                sets[usize::from(share.disk.0)].add_unchecked(task);
+            }
+            memory = memory - window;
+            fits += 1;
+        };
+        Ok(Plan {
+            fits,
+            stops,
+            window,
+            utilisation_ppm: sets.iter().map(|set| set.utilisation().ppm()).collect(),
+            slack: sets.iter().map(TaskSet::slack).collect(),
+        })
+    }
+
+    /// The direction that costs more; a plan has to hold for both.
+    fn dearer(&self, contract: &Contract, shares: &[Share]) -> Mode {
+        let cost = |share: &Share, direction| {
+            let disk = &self.disks[usize::from(share.disk.0)];
+            disk.profile.worst(share.range.clone(), contract.block, direction)
+        };
+        let dearer =
+            shares.iter().any(|share| cost(share, Direction::Write) > cost(share, Direction::Read));
+        if dearer { Mode::Write } else { Mode::Read }
+    }
+}

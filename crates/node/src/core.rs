@@ -1,0 +1,397 @@
+//! What all parts of a node share: the disks with their schedules, the store,
+//! the arena, commands under way, answers and timers.
+//!
+//! Invariant: every command in `commands` is in exactly one disk's schedule or
+//! in its `instant` queue, and ends in exactly one call of
+//! [`Core::command_done`].
+
+use crate::api::*;
+use crate::arena::Arena;
+use crate::commits::Commits;
+use crate::limits;
+use crate::writes::Writes;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use disk::Profile;
+use sched::{Class, Next, Request, Schedule, Task, TaskId};
+use store::{IoId, Store, VolumeId};
+use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
+
+/// Whom the end of a command concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A block of a stream.
+    Block { stream: StreamId, block: u64 },
+    /// A piece of a best-effort operation.
+    Piece { operation: u64, write: Option<Written> },
+    /// A piece of a write (or a flush) of the store.
+    Store { io: IoId },
+}
+
+/// Which bytes a write covers: a range of one extent of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub volume: VolumeId,
+    pub extent: u64,
+    pub from: Bytes,
+    pub to: Bytes,
+}
+
+#[derive(Clone, Debug)]
+struct Pending {
+    disk: DiskIndex,
+    owner: Owner,
+    action: DiskAction,
+    predicted: Duration,
+    /// Real-time requests only: when it was released and must be done.
+    times: Option<(Instant, Instant)>,
+    len: Bytes,
+}
+
+/// What became of a command.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub disk: DiskIndex,
+    pub owner: Owner,
+    pub result: Result<(), DeviceError>,
+    /// Real-time requests: how late, and how long since the release.
+    pub late_by: Duration,
+    pub latency: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Disk {
+    pub profile: Profile,
+    pub schedule: Schedule,
+    /// Commands that need no device.
+    instant: VecDeque<CommandId>,
+    /// Contracts of the metadata log: flush, write.
+    pub metadata: [TaskId; 2],
+    pub status: DiskStatus,
+    wake: bool,
+    /// Deadlines are advanced by this: host and device latency.
+    pub advance: Duration,
+    /// Best-effort transfers are cut to this.
+    pub piece: Bytes,
+}
+
+/// A node's parts, without the streams and best-effort operations.
+#[derive(Clone, Debug)]
+pub(crate) struct Core {
+    pub config: Config,
+    pub store: Store,
+    pub disks: Vec<Disk>,
+    pub arena: Arena,
+    pub writes: Writes,
+    pub commits: Commits,
+    pub outputs: VecDeque<Output>,
+    commands: BTreeMap<CommandId, Pending>,
+    timers: BTreeSet<(Instant, StreamId)>,
+    next_command: u64,
+}
+
+/// A profile as a schedule wants to ask it.
+struct Predictions<'a>(&'a Profile);
+
+impl sched::Predict for Predictions<'_> {
+    fn bound(&self, from: Lba, command: &Command) -> Duration {
+        self.0.bound(from, command)
+    }
+}
+
+impl Core {
+    pub(crate) fn new(config: Config, setups: Vec<DiskSetup>, store: Store) -> Result<Self, Error> {
+        let mut disks = Vec::with_capacity(setups.len());
+        for (index, setup) in setups.into_iter().enumerate() {
+            disks.push(Disk::new(&config, DiskIndex(index as u16), setup.profile, &store)?);
+        }
+        Ok(Self {
+            config,
+            store,
+            disks,
+            arena: Arena::new(config.memory),
+            writes: Writes::default(),
+            commits: Commits::default(),
+            outputs: VecDeque::new(),
+            commands: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            next_command: 0,
+        })
+    }
+
+    pub(crate) fn disk(&mut self, disk: DiskIndex) -> &mut Disk {
+        &mut self.disks[usize::from(disk.0)]
+    }
+
+    pub(crate) fn answer(&mut self, ticket: Ticket, result: Result<Reply, Error>) {
+        self.outputs.push_back(Output { ticket, result });
+    }
+
+    /// Puts an action into its disk's schedule.
+    pub(crate) fn submit(
+        &mut self,
+        now: Instant,
+        disk: DiskIndex,
+        class: Class,
+        action: DiskAction,
+        owner: Owner,
+    ) -> CommandId {
+        let id = CommandId(self.next_command);
+        self.next_command += 1;
+        let (command, len) = as_command(&action);
+        let state = self.disk(disk);
+        state.wake = true;
+        let mut times = None;
+        if matches!(action, DiskAction::Read { valid: Bytes::ZERO, .. }) {
+            state.instant.push_back(id);
+        } else {
+            let real_time = matches!(class, Class::RealTime(_));
+            let given = state.schedule.submit(now, id.0, Request { class, command });
+            if real_time {
+                times = Some((given.release, given.deadline.saturating_add(state.advance)));
+            }
+        }
+        let predicted = Duration::ZERO;
+        self.commands.insert(id, Pending { disk, owner, action, predicted, times, len });
+        id
+    }
+
+    /// The newest command.
+    pub(crate) fn last_command(&self) -> CommandId {
+        CommandId(self.next_command.saturating_sub(1))
+    }
+
+    /// Takes a command back that has not been started. Says whether it could.
+    pub(crate) fn cancel(&mut self, id: CommandId) -> bool {
+        let Some(pending) = self.commands.get(&id) else { return false };
+        let state = &mut self.disks[usize::from(pending.disk.0)];
+        let instant = state.instant.iter().position(|&other| other == id);
+        let cancelled = match instant {
+            Some(at) => state.instant.remove(at).is_some(),
+            None => state.schedule.cancel(id.0),
+        };
+        if cancelled {
+            self.commands.remove(&id);
+        }
+        cancelled
+    }
+
+    /// What `disk` shall do next.
+    pub(crate) fn poll_disk(&mut self, now: Instant, disk: DiskIndex) -> DiskPoll {
+        let state = &mut self.disks[usize::from(disk.0)];
+        state.wake = false;
+        if let Some(id) = state.instant.pop_front() {
+            let pending = &self.commands[&id];
+            let action = pending.action.clone();
+            return DiskPoll::Start(DiskCommand { id, action, predicted: Duration::ZERO });
+        }
+        match state.schedule.next(now, &Predictions(&state.profile)) {
+            Next::Start { key, predicted } => {
+                let id = CommandId(key);
+                let pending = self.commands.get_mut(&id).expect("a scheduled command is known");
+                pending.predicted = predicted;
+                // Metadata is used once: its bytes move out.
+                let action = match &mut pending.action {
+                    DiskAction::WriteBytes { offset, bytes } => {
+                        DiskAction::WriteBytes { offset: *offset, bytes: core::mem::take(bytes) }
+                    }
+                    other => other.clone(),
+                };
+                DiskPoll::Start(DiskCommand { id, action, predicted })
+            }
+            Next::Wait { until } => DiskPoll::Wait { until },
+        }
+    }
+
+    /// A command has ended: schedule, statistics, and whom it concerns.
+    pub(crate) fn command_done(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        started: Instant,
+        finished: Instant,
+        result: Result<(), DeviceError>,
+    ) -> Ended {
+        let pending = self.commands.remove(&id).expect("a command ends once");
+        let state = &mut self.disks[usize::from(pending.disk.0)];
+        let without_device = pending.predicted.is_zero()
+            && matches!(pending.action, DiskAction::Read { valid: Bytes::ZERO, .. });
+        if !without_device {
+            state.schedule.finished(now, id.0);
+            state.account(&pending, finished.saturating_since(started), result.is_err());
+        }
+        let (mut late_by, mut latency) = (Duration::ZERO, Duration::ZERO);
+        if let Some((release, deadline)) = pending.times {
+            late_by = finished.saturating_since(deadline);
+            latency = finished.saturating_since(release);
+        }
+        if !late_by.is_zero() {
+            state.status.late_requests += 1;
+            state.status.late_max = state.status.late_max.max(late_by);
+        }
+        Ended { disk: pending.disk, owner: pending.owner, result, late_by, latency }
+    }
+
+    /// Makes [`Core::due_timer`] name `stream` at `at`; returns the timer, to
+    /// be taken back with [`Core::clear_timer`].
+    pub(crate) fn set_timer(&mut self, at: Instant, stream: StreamId) {
+        self.timers.insert((at, stream));
+        // Disk 0's poll runs the timers.
+        self.disks[0].wake = true;
+    }
+
+    pub(crate) fn clear_timer(&mut self, at: Instant, stream: StreamId) {
+        self.timers.remove(&(at, stream));
+    }
+
+    pub(crate) fn due_timer(&mut self, now: Instant) -> Option<StreamId> {
+        let &(at, stream) = self.timers.first()?;
+        if at > now {
+            return None;
+        }
+        self.timers.remove(&(at, stream));
+        Some(stream)
+    }
+
+    /// When something is due that is no command's business.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        let stream = self.timers.first().map(|&(at, _)| at);
+        [stream, self.commits.due()].into_iter().flatten().min()
+    }
+
+    pub(crate) fn next_wake(&mut self) -> Option<DiskIndex> {
+        let at = self.disks.iter().position(|disk| disk.wake)?;
+        self.disks[at].wake = false;
+        Some(DiskIndex(at as u16))
+    }
+
+    pub(crate) fn wake_timers(&mut self) {
+        self.disks[0].wake = true;
+    }
+
+    /// Why nothing can be written any more, if so.
+    pub(crate) fn read_only(&self) -> Option<Error> {
+        self.store
+            .failed()
+            .map(|(disk, error)| Error::ReadOnly { disk, error: DeviceError(error.0) })
+    }
+}
+
+impl Disk {
+    fn new(
+        config: &Config,
+        index: DiskIndex,
+        profile: Profile,
+        store: &Store,
+    ) -> Result<Self, Error> {
+        let capacity = store.disks()[index.as_usize()].capacity;
+        let whole = Lba::new(0)..Lba::containing(capacity);
+        let worst = |len, direction| profile.worst(whole.clone(), len, direction);
+        let mut piece = limits::BEST_EFFORT_MAX;
+        let cost = |piece| worst(piece, Direction::Read).max(worst(piece, Direction::Write));
+        while piece > limits::BEST_EFFORT_PIECE_MIN && cost(piece) > limits::BEST_EFFORT_COST {
+            piece = piece / 2;
+        }
+        let mut schedule = Schedule::new(
+            match config.policy {
+                Policy::Slack => sched::PolicyKind::Slack,
+                Policy::DeltaL => sched::PolicyKind::DeltaL,
+                Policy::Edf => sched::PolicyKind::Edf,
+                Policy::Fcfs => sched::PolicyKind::Fcfs,
+            },
+            sched::Options {
+                admission: config.admission,
+                reserve: cost(piece),
+                depth: profile.depth(),
+                ..sched::Options::default()
+            },
+        );
+        let advance = config.host_latency + profile.latency();
+        // A commit is a flush, a write and a flush, one after the other, within
+        // one interval; each step gets a third of it.
+        let deadline = (config.commit_interval / 3).saturating_sub(advance);
+        let write = worst(limits::METADATA_PIECE, Direction::Write);
+        let mut join = |period: Duration, cost: Duration| {
+            let refused = |utilisation_ppm, deadline| {
+                Error::Refused(Refusal {
+                    disk: index,
+                    utilisation_ppm,
+                    deadline,
+                    rate_max: units::Rate::ZERO,
+                })
+            };
+            let cost = cost.max(Duration::from_nanos(1));
+            if cost > deadline {
+                let excess = cost.saturating_sub(deadline);
+                return Err(refused(ppm(cost, period), Some((deadline, excess))));
+            }
+            schedule
+                .join(Instant::EPOCH, Task { period, deadline, cost })
+                .map_err(|refusal| refused(refusal.utilisation_ppm, refusal.deadline))
+        };
+        let metadata = [
+            join(config.commit_interval / 2, profile.flush())?,
+            join(config.commit_interval, write)?,
+        ];
+        let status = DiskStatus {
+            disk: index,
+            capacity,
+            free: Bytes::ZERO,
+            utilisation_ppm: 0,
+            slack: Duration::ZERO,
+            waiting_real_time: 0,
+            waiting_best_effort: 0,
+            real_time: Traffic::default(),
+            best_effort: Traffic::default(),
+            overruns: 0,
+            overrun_max: Duration::ZERO,
+            predicted_total: Duration::ZERO,
+            actual_total: Duration::ZERO,
+            late_requests: 0,
+            late_max: Duration::ZERO,
+            errors: 0,
+        };
+        let instant = VecDeque::new();
+        Ok(Self { profile, schedule, instant, metadata, status, wake: false, advance, piece })
+    }
+
+    fn account(&mut self, pending: &Pending, actual: Duration, failed: bool) {
+        let status = &mut self.status;
+        let traffic = match pending.times {
+            Some(_) => &mut status.real_time,
+            None => &mut status.best_effort,
+        };
+        traffic.requests += 1;
+        traffic.bytes += pending.len;
+        status.errors += u64::from(failed);
+        status.predicted_total = status.predicted_total.saturating_add(pending.predicted);
+        status.actual_total = status.actual_total.saturating_add(actual);
+        let overrun = actual.saturating_sub(pending.predicted);
+        if !overrun.is_zero() {
+            status.overruns += 1;
+            status.overrun_max = status.overrun_max.max(overrun);
+        }
+    }
+}
+
+/// `part` of `whole` in parts per million, rounded up.
+pub(crate) fn ppm(part: Duration, whole: Duration) -> u64 {
+    let ppm = u128::from(part.as_nanos()) * 1_000_000;
+    let ppm = ppm.div_ceil(u128::from(whole.as_nanos().max(1)));
+    u64::try_from(ppm).unwrap_or(u64::MAX)
+}
+
+fn as_command(action: &DiskAction) -> (Command, Bytes) {
+    let transfer = |offset, len: Bytes, direction| {
+        let len = len.round_up(limits::BLOCK_MIN);
+        (Command::Transfer(Access { lba: Lba::containing(offset), len, direction }), len)
+    };
+    match action {
+        DiskAction::Read { offset, valid, .. } => transfer(*offset, *valid, Direction::Read),
+        DiskAction::Write { offset, span, .. } => transfer(*offset, span.len, Direction::Write),
+        DiskAction::WriteBytes { offset, bytes } => {
+            transfer(*offset, Bytes::new(bytes.len() as u64), Direction::Write)
+        }
+        DiskAction::Flush => (Command::Flush, Bytes::ZERO),
+    }
+}

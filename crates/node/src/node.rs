@@ -1,0 +1,526 @@
+//! The state machine itself: what comes in is told to those whom it concerns.
+
+use crate::api::*;
+use crate::arena::Use;
+use crate::best_effort::{BestEffort, Gap};
+use crate::contract;
+use crate::core::{Core, Ended, Owner};
+use crate::limits;
+use crate::stream::{self, Stream};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use store::{EXTENT, Store, VolumeId};
+use units::{Bytes, Instant};
+
+/// One pool as a state machine; see the crate's first paragraph.
+///
+/// Time may stand still between calls but never goes back.
+#[derive(Clone, Debug)]
+pub struct Node {
+    core: Core,
+    streams: BTreeMap<StreamId, Stream>,
+    best_effort: BestEffort,
+    next_stream: u64,
+    shutting_down: Option<Option<Ticket>>,
+}
+
+impl Node {
+    /// A node over a recovered store; `disks` in the order of the pool.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where a disk is too slow even for the metadata log at
+    /// this commit interval.
+    ///
+    /// # Panics
+    /// Where `disks` are not as many as the store's, or the memory is below
+    /// [`limits::MEMORY_MIN`].
+    pub fn new(config: Config, disks: Vec<DiskSetup>, store: Store) -> Result<Self, Error> {
+        assert_eq!(disks.len(), store.disks().len(), "a profile for every disk of the pool");
+        Ok(Self {
+            core: Core::new(config, disks, store)?,
+            streams: BTreeMap::new(),
+            best_effort: BestEffort::default(),
+            next_stream: 1,
+            shutting_down: None,
+        })
+    }
+
+    /// Something happened at `now`.
+    pub fn handle(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Request { ticket, op } => self.request(now, ticket, op),
+            Event::CommandDone { disk: _, id, started, finished, result } => {
+                let ended = self.core.command_done(now, id, started, finished, result);
+                self.ended(now, ended);
+            }
+        }
+        self.run_commits(now);
+    }
+
+    /// What `disk` shall do next; disk 0 also runs the timers.
+    pub fn poll_disk(&mut self, now: Instant, disk: DiskIndex) -> DiskPoll {
+        if disk.0 == 0 {
+            self.run_timers(now);
+        }
+        let poll = self.core.poll_disk(now, disk);
+        match (poll, self.core.next_timer()) {
+            (DiskPoll::Wait { until }, Some(timer)) if disk.0 == 0 => {
+                DiskPoll::Wait { until: Some(until.map_or(timer, |until| until.min(timer))) }
+            }
+            (poll, _) => poll,
+        }
+    }
+
+    /// The end of some operation, if any has ended.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.core.outputs.pop_front()
+    }
+
+    /// A disk that got work since it was last polled.
+    pub fn next_wake(&mut self) -> Option<DiskIndex> {
+        self.core.next_wake()
+    }
+
+    /// Everything that can be seen. Cost: grows with streams and volumes.
+    pub fn status(&self, now: Instant) -> Status {
+        let core = &self.core;
+        let disks = core.disks.iter().map(|disk| {
+            let counts = disk.schedule.counts();
+            DiskStatus {
+                free: core.store.space_on(disk.status.disk).free,
+                utilisation_ppm: disk.schedule.tasks().utilisation().ppm(),
+                slack: disk.schedule.tasks().slack(),
+                waiting_real_time: counts.waiting_real_time,
+                waiting_best_effort: counts.waiting_best_effort,
+                ..disk.status.clone()
+            }
+        });
+        let name = |id| {
+            core.store.volume(id).map(|volume| String::from(volume.name())).unwrap_or_default()
+        };
+        let volumes = core.store.volumes().map(|volume| VolumeStatus {
+            name: String::from(volume.name()),
+            size: volume.size(),
+            length: volume.length(),
+            placement: volume.placement().clone(),
+            extents: core.disks.iter().map(|disk| volume.extents_on(disk.status.disk)).collect(),
+            streams: self.streams_of(volume.id()).count() as u64,
+        });
+        Status {
+            now,
+            disks: disks.collect(),
+            volumes: volumes.collect(),
+            streams: self
+                .streams
+                .values()
+                .map(|stream| stream.status(name(stream.volume)))
+                .collect(),
+            memory: core.arena.status(),
+            read_only: core.read_only().is_some(),
+        }
+    }
+
+    fn request(&mut self, now: Instant, ticket: Ticket, op: Op) {
+        let closes = matches!(
+            op,
+            Op::Release { .. }
+                | Op::StreamAdvance { .. }
+                | Op::StreamWrite { .. }
+                | Op::StreamSync { .. }
+                | Op::StreamClose { .. }
+        );
+        if self.shutting_down.is_some() && !closes {
+            return self.core.answer(ticket, Err(Error::ShuttingDown));
+        }
+        match op {
+            Op::VolumeCreate { name, size, placement } => {
+                let made = self.core.store.create(&name, size, &placement);
+                self.change(now, ticket, made.map(|_| ()).map_err(Error::from));
+            }
+            Op::VolumeResize { name, size } => {
+                let resized = self.resize(now, &name, size);
+                self.change(now, ticket, resized);
+            }
+            Op::VolumeDelete { name } => {
+                let deleted = self.delete(&name);
+                self.change(now, ticket, deleted);
+            }
+            Op::StreamOpen { volume, mode, contract, start } => {
+                if let Err(error) = self.open(now, ticket, &volume, mode, &contract, start) {
+                    self.core.answer(ticket, Err(error));
+                }
+            }
+            Op::StreamRead { stream, len_max } => {
+                self.with_stream(now, ticket, stream, |stream, core, growing| {
+                    stream.read(core, now, ticket, len_max, growing);
+                });
+            }
+            Op::StreamAdvance { stream, len } => {
+                self.with_stream(now, ticket, stream, |stream, core, growing| {
+                    let advanced = stream.advance(core, now, len, growing);
+                    core.answer(ticket, advanced.map(|()| Reply::Done));
+                });
+            }
+            Op::StreamRoom { stream, len_max } => {
+                self.with_stream(now, ticket, stream, |stream, core, _| {
+                    stream.room(core, now, ticket, len_max);
+                });
+            }
+            Op::StreamWrite { stream, len } => {
+                self.with_stream(now, ticket, stream, |stream, core, _| {
+                    let written = stream.write(core, now, len);
+                    core.answer(ticket, written.map(|()| Reply::Done));
+                });
+            }
+            Op::StreamDurable { stream, beyond } => {
+                self.with_stream(now, ticket, stream, |stream, core, _| {
+                    let at_least = beyond + Bytes::new(1);
+                    stream.when_durable(core, now, ticket, at_least, false);
+                });
+            }
+            Op::StreamSync { stream } => {
+                self.with_stream(now, ticket, stream, |stream, core, _| {
+                    stream.when_durable(core, now, ticket, stream.position, true);
+                });
+            }
+            Op::StreamClose { stream } => self.close(now, ticket, stream),
+            op @ (Op::Read { .. } | Op::Room { .. } | Op::Write { .. } | Op::Release { .. }) => {
+                self.best_effort.handle(&mut self.core, now, ticket, op);
+            }
+            Op::Sync => match self.core.writes.failure() {
+                Some((disk, error)) => {
+                    self.core.answer(ticket, Err(Error::Device { disk, error }));
+                }
+                None => self.core.answer_when_committed(now, ticket),
+            },
+            Op::Plan { contract, placement } => {
+                let plan = self.core.plan(&contract, &placement);
+                self.core.answer(ticket, plan.map(Reply::Plan));
+            }
+            Op::Shutdown => {
+                if self.shutting_down.is_some() {
+                    return self.core.answer(ticket, Err(Error::ShuttingDown));
+                }
+                self.shutting_down = Some(Some(ticket));
+                self.best_effort.refuse_waiting(&mut self.core, &Error::ShuttingDown);
+                let open: Vec<StreamId> = self.streams.keys().copied().collect();
+                for stream in open {
+                    self.begin_close(now, stream);
+                }
+            }
+        }
+    }
+
+    /// Answers a change of the metadata when it is durable.
+    fn change(&mut self, now: Instant, ticket: Ticket, made: Result<(), Error>) {
+        match made {
+            Ok(()) => self.core.answer_when_committed(now, ticket),
+            Err(error) => self.core.answer(ticket, Err(error)),
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<VolumeId, Error> {
+        let none = || Error::NoSuchVolume { name: String::from(name) };
+        self.core.store.find(name).map(|volume| volume.id()).ok_or_else(none)
+    }
+
+    fn streams_of(&self, volume: VolumeId) -> impl Iterator<Item = &Stream> {
+        self.streams.values().filter(move |stream| stream.volume == volume)
+    }
+
+    fn delete(&mut self, name: &str) -> Result<(), Error> {
+        let volume = self.find(name)?;
+        let streams = self.streams_of(volume).count() as u64;
+        if streams > 0 || self.best_effort.touches(volume) {
+            return Err(Error::VolumeBusy { name: String::from(name), streams });
+        }
+        self.core.store.delete(volume)?;
+        self.core.writes.forget(volume);
+        Ok(())
+    }
+
+    /// Grows or shrinks. While streams are open, what they were promised must
+    /// still hold on the new map, or nothing changes.
+    fn resize(&mut self, now: Instant, name: &str, size: Bytes) -> Result<(), Error> {
+        let volume = self.find(name)?;
+        let before = self.core.store.volume(volume).expect("just found").size();
+        let open: Vec<StreamId> = self.streams_of(volume).map(|stream| stream.id).collect();
+        if size < before && (!open.is_empty() || self.best_effort.touches(volume)) {
+            let streams = open.len() as u64;
+            return Err(Error::VolumeBusy { name: String::from(name), streams });
+        }
+        self.core.store.resize(volume, size)?;
+        if size < before {
+            self.core.writes.forget(volume);
+        }
+        for (at, &id) in open.iter().enumerate() {
+            if let Err(error) = self.rejoin(now, id) {
+                self.core.store.resize(volume, before).expect("shrinking back takes no space");
+                for &id in &open[..at] {
+                    self.rejoin(now, id).expect("what was admitted before fits again");
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a stream the tasks that its volume's map asks for now. The old ones
+    /// stay until the requests that were made under them have ended.
+    fn rejoin(&mut self, now: Instant, id: StreamId) -> Result<(), Error> {
+        let stream = &self.streams[&id];
+        let extents = self.core.store.volume(stream.volume).expect("open volumes stay").extents();
+        let shares = self.core.shares(stream.volume, extents);
+        let (contract, mode) = (stream.contract, stream.mode);
+        let asked = self.core.tasks(&contract, &shares, mode);
+        if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
+            return Ok(());
+        }
+        if contract::window_blocks(&contract, &shares, &self.core.config) > stream.blocks() {
+            return Err(Error::Invalid {
+                what: "size",
+                rule: "the extents to be had would need a longer window than an open stream has; close it first",
+            });
+        }
+        let joined = self.core.join(now, &contract, &shares, mode)?;
+        let stream = self.streams.get_mut(&id).expect("looked at above");
+        stream.replace_tasks(&mut self.core, joined);
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        name: &str,
+        mode: Mode,
+        contract: &Contract,
+        start: Bytes,
+    ) -> Result<(), Error> {
+        let volume = self.find(name)?;
+        if self.streams.len() >= limits::STREAMS_MAX {
+            return Err(Error::Busy { waiting: self.streams.len() as u64 });
+        }
+        contract::check(contract)?;
+        let found = self.core.store.volume(volume).expect("just found");
+        let (size, length) = (found.size(), found.length());
+        match mode {
+            Mode::Read if start > length => return Err(Error::BeyondEnd { size: length }),
+            Mode::Write => self.may_write(volume, name, contract, start, size)?,
+            Mode::Read => {}
+        }
+        let (tasks, window) = stream::admit(&mut self.core, now, volume, mode, contract)?;
+        let id = StreamId(self.next_stream);
+        self.next_stream += 1;
+        let len = window.len;
+        let made = Stream::new(id, volume, mode, *contract, tasks, window, start, now);
+        self.streams.insert(id, made);
+        let reply = Reply::Stream { stream: id, window: len };
+        match self.gap_before(volume, mode, start) {
+            Some((extent, gap)) => {
+                let gap = Gap { volume, extent, range: gap };
+                self.best_effort.prepare(&mut self.core, now, ticket, gap, reply);
+            }
+            None => self.core.answer(ticket, Ok(reply)),
+        }
+        if mode == Mode::Read {
+            // The window fills from now on, not from the first read.
+            self.pump(now, id);
+        }
+        Ok(())
+    }
+
+    fn may_write(
+        &self,
+        volume: VolumeId,
+        name: &str,
+        contract: &Contract,
+        start: Bytes,
+        size: Bytes,
+    ) -> Result<(), Error> {
+        if let Some(error) = self.core.read_only() {
+            return Err(error);
+        }
+        if self.streams_of(volume).any(|stream| stream.mode == Mode::Write) {
+            return Err(Error::VolumeBusy { name: String::from(name), streams: 1 });
+        }
+        if !start.is_multiple_of(contract.block) {
+            return Err(Error::Invalid { what: "start", rule: "a multiple of the block size" });
+        }
+        if start >= size {
+            return Err(Error::VolumeFull { size });
+        }
+        Ok(())
+    }
+
+    /// The bytes before `start` in its extent that were never written.
+    fn gap_before(
+        &self,
+        volume: VolumeId,
+        mode: Mode,
+        start: Bytes,
+    ) -> Option<(u64, core::ops::Range<Bytes>)> {
+        let (extent, within) = (start / EXTENT, start % EXTENT);
+        let written = self.core.store.locate(volume, extent)?.written;
+        (mode == Mode::Write && written < within).then_some((extent, written..within))
+    }
+
+    /// Calls `f` with an open stream; answers the ticket where there is none.
+    fn with_stream(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        id: StreamId,
+        f: impl FnOnce(&mut Stream, &mut Core, bool),
+    ) {
+        let growing = self.growing(id);
+        match self.streams.get_mut(&id) {
+            Some(stream) => {
+                f(stream, &mut self.core, growing);
+                self.after(now, id);
+            }
+            None => self.core.answer(ticket, Err(Error::NoSuchStream { stream: id })),
+        }
+    }
+
+    /// Whether a writer is open on the stream's volume.
+    fn growing(&self, id: StreamId) -> bool {
+        self.streams.get(&id).is_some_and(|stream| {
+            self.streams_of(stream.volume).any(|other| other.mode == Mode::Write)
+        })
+    }
+
+    fn pump(&mut self, now: Instant, id: StreamId) {
+        let growing = self.growing(id);
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        match stream.mode {
+            Mode::Read => stream.pump_reader(&mut self.core, now, growing),
+            Mode::Write => stream.pump_writer(&mut self.core, now),
+        }
+        self.after(now, id);
+    }
+
+    /// Readers of a volume that has grown, or whose writer has closed.
+    fn pump_readers(&mut self, now: Instant, volume: VolumeId) {
+        let readers = self.streams_of(volume).filter(|stream| stream.mode == Mode::Read);
+        let readers: Vec<StreamId> = readers.map(|stream| stream.id).collect();
+        for id in readers {
+            self.pump(now, id);
+        }
+    }
+
+    fn close(&mut self, now: Instant, ticket: Ticket, id: StreamId) {
+        match self.streams.get_mut(&id) {
+            Some(stream) if !stream.closing => {
+                stream.close_ticket = Some(ticket);
+                self.begin_close(now, id);
+            }
+            _ => self.core.answer(ticket, Err(Error::NoSuchStream { stream: id })),
+        }
+    }
+
+    fn begin_close(&mut self, now: Instant, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.closing {
+            return;
+        }
+        stream.begin_close(&mut self.core, now);
+        self.after(now, id);
+    }
+
+    /// A closing stream goes when nothing of it is under way any more.
+    fn after(&mut self, now: Instant, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(end) = stream.ended(&self.core) else { return };
+        let mut stream = self.streams.remove(&id).expect("looked at above");
+        stream.stop_timer(&mut self.core);
+        stream.leave(&mut self.core);
+        self.core.arena.give(stream.window, Use::Window);
+        if let Some(ticket) = stream.close_ticket {
+            self.core.answer(ticket, end);
+        }
+        if stream.mode == Mode::Write {
+            self.pump_readers(now, stream.volume);
+        }
+    }
+
+    /// A command has ended.
+    fn ended(&mut self, now: Instant, ended: Ended) {
+        let Ended { disk, owner, result, late_by, latency } = ended;
+        match owner {
+            Owner::Block { stream: id, block } => {
+                let growing = self.growing(id);
+                let core = &mut self.core;
+                let stream = self.streams.get_mut(&id).expect("a stream outlives its commands");
+                stream.account(late_by, latency);
+                let result = result.map_err(|error| (disk, error));
+                match stream.mode {
+                    Mode::Read => stream.block_read(core, now, block, result, growing),
+                    Mode::Write => stream.block_written(core, now, block, result),
+                }
+                let (mode, volume) = (stream.mode, stream.volume);
+                stream.leave_retired(core);
+                self.after(now, id);
+                if mode == Mode::Write {
+                    self.pump_readers(now, volume);
+                }
+            }
+            Owner::Piece { operation, write } => {
+                let result = result.map_err(|error| (disk, error));
+                self.best_effort.piece_done(&mut self.core, now, operation, write, result);
+            }
+            Owner::Store { io } => self.core.store_piece_done(now, io, result),
+        }
+    }
+
+    fn run_timers(&mut self, now: Instant) {
+        while let Some(id) = self.core.due_timer(now) {
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.timer = None;
+                self.pump(now, id);
+            }
+        }
+        self.run_commits(now);
+    }
+
+    /// Begins and ends commits as they fall due, and the node itself when it
+    /// is to end.
+    fn run_commits(&mut self, now: Instant) {
+        if self.core.begin_commit(now) {
+            for stream in self.streams.values_mut() {
+                stream.commit_begins();
+            }
+        }
+        if self.core.end_commit(now) {
+            let ids: Vec<StreamId> = self.streams.keys().copied().collect();
+            for id in ids {
+                let stream = self.streams.get_mut(&id).expect("a key of the map");
+                if stream.mode == Mode::Write {
+                    stream.commit_ended(&mut self.core);
+                    self.pump(now, id);
+                }
+            }
+        }
+        self.end_shutdown(now);
+    }
+
+    fn end_shutdown(&mut self, now: Instant) {
+        let Some(ticket) = self.shutting_down else { return };
+        if ticket.is_none() || !self.streams.is_empty() || !self.best_effort.idle() {
+            return;
+        }
+        match self.core.read_only() {
+            Some(error) => {
+                self.core.answer(ticket.expect("checked above"), Err(error));
+                self.shutting_down = Some(None);
+            }
+            None if self.core.commits.idle() && !self.core.store.dirty() => {
+                self.core.answer(ticket.expect("checked above"), Ok(Reply::Done));
+                self.shutting_down = Some(None);
+            }
+            None if self.core.commits.resting() => self.core.commit_soon(now),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A reader's window: filled ahead of the playout point, emptied behind it.
+
+use crate::api::*;
+use crate::core::{Core, Owner};
+use crate::stream::{Ask, Slot, Stream};
+use store::EXTENT;
+use units::{Bytes, Instant};
+
+impl Stream {
+    /// [`Op::StreamRead`].
+    pub(crate) fn read(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        ticket: Ticket,
+        len_max: Bytes,
+        growing: bool,
+    ) {
+        if self.mode != Mode::Read {
+            return core.answer(ticket, Err(Error::WrongMode));
+        }
+        if let Err(error) = self.may_ask(len_max) {
+            return core.answer(ticket, Err(error));
+        }
+        self.ask = Some(Ask { ticket, len_max, throttled: false, starved_since: None });
+        self.pump_reader(core, now, growing);
+    }
+
+    /// [`Op::StreamAdvance`].
+    pub(crate) fn advance(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        len: Bytes,
+        growing: bool,
+    ) -> Result<(), Error> {
+        if self.mode != Mode::Read {
+            return Err(Error::WrongMode);
+        }
+        if len > self.held {
+            return Err(Error::Invalid { what: "advance", rule: "at most what was read last" });
+        }
+        self.held = Bytes::ZERO;
+        self.credit.spend(len, now);
+        self.moved += len;
+        self.position += len;
+        self.pump_reader(core, now, growing);
+        Ok(())
+    }
+
+    /// Does all that can be done now: lets go of blocks behind the playout
+    /// point, asks for blocks ahead, answers the program. `growing`: a writer
+    /// is open on the volume.
+    pub(crate) fn pump_reader(&mut self, core: &mut Core, now: Instant, growing: bool) {
+        if self.closing {
+            return;
+        }
+        while self.base < self.block_at(self.position) && self.held.is_zero() {
+            debug_assert!(!matches!(self.slots[0], Slot::Moving(_)));
+            self.slide();
+        }
+        self.ask_ahead(core, now, growing);
+        self.answer_reader(core, now, growing);
+    }
+
+    /// Requests every block of the window that has data and was not asked for.
+    fn ask_ahead(&mut self, core: &mut Core, now: Instant, growing: bool) {
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        let block_len = self.contract.block;
+        for block in self.base..self.base + self.blocks() {
+            let from = block_len * block;
+            // A block that a writer is still filling is asked for when it is whole.
+            if from >= length || (growing && from + block_len > length) {
+                break;
+            }
+            if self.slots[(block - self.base) as usize] != Slot::Open {
+                continue;
+            }
+            let (disk, offset, extent, within) = self.locate(core, block);
+            let location = core.store.locate(self.volume, extent).expect("located above");
+            let valid = location.written.saturating_sub(within).min(block_len);
+            let span = Span { offset: self.place(from), len: block_len };
+            let action = DiskAction::Read { offset, span, valid };
+            let owner = Owner::Block { stream: self.id, block };
+            let id = core.submit(now, disk, self.class(disk), action, owner);
+            self.slots[(block - self.base) as usize] = Slot::Moving(id);
+        }
+    }
+
+    fn answer_reader(&mut self, core: &mut Core, now: Instant, growing: bool) {
+        let Some(ask) = self.ask else { return };
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        if self.position >= length {
+            if !growing {
+                self.reply(core, Ok(Reply::End));
+            }
+            return;
+        }
+        if !self.primed {
+            if self.moving() {
+                return;
+            }
+            self.primed = true;
+        }
+        let block = self.block_at(self.position);
+        let block_end = self.contract.block * (block + 1);
+        match *self.slot(block).expect("the playout point is in the window") {
+            Slot::Ready => {
+                let end = block_end.min(length);
+                let len = ask.len_max.min(end - self.position);
+                if self.within_rate(core, now, len) {
+                    self.held = len;
+                    let span = Span { offset: self.place(self.position), len };
+                    self.reply(core, Ok(Reply::Data { span, offset: self.position }));
+                }
+            }
+            Slot::Failed(..) => self.declare_gap(core, now, growing),
+            Slot::Moving(id) => self.wait_for_block(core, now, id, growing),
+            // The writer has not filled this block yet: neither's fault.
+            Slot::Open => {}
+        }
+    }
+
+    /// The program is at a block that is not there. Within its rate that is an
+    /// underrun; one that lasts longer than the whole window ends in a declared
+    /// gap, so that a failing disk cannot hold a reader for ever.
+    fn wait_for_block(&mut self, core: &mut Core, now: Instant, id: CommandId, growing: bool) {
+        if !self.within_rate(core, now, Bytes::new(1)) {
+            return;
+        }
+        self.starved(now);
+        let since = self.ask.and_then(|ask| ask.starved_since).expect("starved just now");
+        let patience = since.saturating_add(self.window_time());
+        if now < patience {
+            self.wake_at(core, patience);
+        } else if core.cancel(id) {
+            self.declare_gap(core, now, growing);
+        }
+    }
+
+    /// Skips the rest of the block at the playout point, and says so.
+    fn declare_gap(&mut self, core: &mut Core, now: Instant, growing: bool) {
+        let block = self.block_at(self.position);
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        let end = (self.contract.block * (block + 1)).min(length);
+        let (offset, len) = (self.position, end - self.position);
+        self.gaps += len;
+        self.position = end;
+        *self.slot(block).expect("the playout point is in the window") = Slot::Ready;
+        self.reply(core, Ok(Reply::Gap { offset, len }));
+        self.pump_reader(core, now, growing);
+    }
+
+    fn reply(&mut self, core: &mut Core, result: Result<Reply, Error>) {
+        let ask = self.ask.take().expect("somebody asked");
+        core.answer(ask.ticket, result);
+    }
+
+    /// A block has been read, or the device failed on it.
+    pub(crate) fn block_read(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        block: u64,
+        result: Result<(), (DiskIndex, DeviceError)>,
+        growing: bool,
+    ) {
+        if let Some(slot) = self.slot(block) {
+            *slot = match result {
+                Ok(()) => Slot::Ready,
+                Err((disk, error)) => Slot::Failed(disk, error),
+            };
+        }
+        self.pump_reader(core, now, growing);
+    }
+
+    /// One ask at a time, and for something.
+    pub(crate) fn may_ask(&self, len_max: Bytes) -> Result<(), Error> {
+        if self.closing {
+            return Err(Error::NoSuchStream { stream: self.id });
+        }
+        if self.ask.is_some() || !self.held.is_zero() {
+            return Err(Error::Invalid {
+                what: "request",
+                rule: "one at a time: give back what the stream gave before asking for more",
+            });
+        }
+        if len_max.is_zero() {
+            return Err(Error::Invalid { what: "length", rule: "more than nothing" });
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(EXTENT.get() == crate::limits::BLOCK_MAX.get());

@@ -1,0 +1,117 @@
+//! Which bytes of an extent are being written, and how far it may be read.
+//!
+//! An extent's written watermark rises only over bytes that are on the disk,
+//! without holes: a deleted volume's bytes are never seen. While writes are
+//! under way, a tracker per extent holds what has been claimed and what has
+//! come back out of order. A failed write leaves a hole that the watermark does
+//! not pass until the same bytes are written again.
+
+use crate::api::{DeviceError, DiskIndex};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+use store::VolumeId;
+use units::Bytes;
+
+type Key = (VolumeId, u64);
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Writes {
+    extents: BTreeMap<Key, Tracker>,
+}
+
+#[derive(Clone, Debug)]
+struct Tracker {
+    written: Bytes,
+    /// End of the furthest write that was issued.
+    claimed: Bytes,
+    under_way: u32,
+    /// Done, but behind a hole; sorted, apart.
+    done: Vec<Range<Bytes>>,
+    failed: Vec<(Range<Bytes>, DiskIndex, DeviceError)>,
+}
+
+impl Writes {
+    /// A write of `range` (offsets in the extent) is about to be issued.
+    /// Returns what has to be filled with zeros before the watermark can reach
+    /// it; that range is claimed as well and must be completed like a write.
+    pub(crate) fn claim(
+        &mut self,
+        volume: VolumeId,
+        extent: u64,
+        range: Range<Bytes>,
+        written: Bytes,
+    ) -> Option<Range<Bytes>> {
+        let tracker = self.extents.entry((volume, extent)).or_insert(Tracker {
+            written,
+            claimed: written,
+            under_way: 0,
+            done: Vec::new(),
+            failed: Vec::new(),
+        });
+        let gap = tracker.claimed..range.start;
+        tracker.under_way += 1 + u32::from(!gap.is_empty());
+        tracker.claimed = tracker.claimed.max(range.end);
+        (!gap.is_empty()).then_some(gap)
+    }
+
+    /// A claimed range will be completed in so many parts.
+    pub(crate) fn split(&mut self, volume: VolumeId, extent: u64, parts: u64) {
+        let tracker = self.extents.get_mut(&(volume, extent)).expect("a write that was claimed");
+        tracker.under_way += u32::try_from(parts - 1).expect("an extent has few parts");
+    }
+
+    /// A claimed range, or a part of one, is on the disk. Returns the watermark.
+    pub(crate) fn complete(&mut self, volume: VolumeId, extent: u64, range: Range<Bytes>) -> Bytes {
+        let tracker = self.extents.get_mut(&(volume, extent)).expect("a write that was claimed");
+        tracker.under_way -= 1;
+        tracker.failed.retain(|(hole, ..)| !(range.start <= hole.start && hole.end <= range.end));
+        tracker.done.push(range);
+        tracker.done.sort_unstable_by_key(|range| range.start);
+        let mut written = tracker.written;
+        tracker.done.retain(|range| {
+            let reaches = range.start <= written;
+            if reaches {
+                written = written.max(range.end);
+            }
+            !reaches
+        });
+        tracker.written = written;
+        self.forget_if_idle(volume, extent);
+        written
+    }
+
+    /// A claimed range failed: its bytes are unknown.
+    pub(crate) fn fail(
+        &mut self,
+        volume: VolumeId,
+        extent: u64,
+        range: Range<Bytes>,
+        disk: DiskIndex,
+        error: DeviceError,
+    ) {
+        let tracker = self.extents.get_mut(&(volume, extent)).expect("a write that was claimed");
+        tracker.under_way -= 1;
+        tracker.failed.push((range, disk, error));
+    }
+
+    /// The first write that failed and was not repeated since.
+    pub(crate) fn failure(&self) -> Option<(DiskIndex, DeviceError)> {
+        self.extents
+            .values()
+            .find_map(|tracker| tracker.failed.first().map(|&(_, disk, error)| (disk, error)))
+    }
+
+    /// The volume is gone, and with it its failures.
+    pub(crate) fn forget(&mut self, volume: VolumeId) {
+        self.extents.retain(|key, _| key.0 != volume);
+    }
+
+    fn forget_if_idle(&mut self, volume: VolumeId, extent: u64) {
+        let tracker = &self.extents[&(volume, extent)];
+        if tracker.under_way == 0 && tracker.failed.is_empty() {
+            debug_assert!(tracker.done.is_empty(), "a hole that nobody fills");
+            self.extents.remove(&(volume, extent));
+        }
+    }
+}
