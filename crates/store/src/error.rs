@@ -237,8 +237,11 @@ impl fmt::Display for Damage {
 /// were given, counted from 0, unless their number in the pool is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// Nothing was given.
-    NoDisks,
+    /// Nothing was given, or more than a pool can have.
+    DiskCount {
+        /// How many devices were given.
+        disks: usize,
+    },
     /// No label at either place.
     NotAPool {
         /// Which of the given disks.
@@ -275,9 +278,9 @@ pub enum OpenError {
     },
     /// One disk was given twice, or was copied.
     SameDisk {
-        /// One.
+        /// The later one of the given devices.
         device: DiskIndex,
-        /// The other.
+        /// The earlier one.
         other: DiskIndex,
         /// The disk's number in the pool.
         index: DiskIndex,
@@ -306,58 +309,95 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// Which of the given devices it is about.
+    pub fn device(&self) -> Option<DiskIndex> {
+        match self {
+            Self::DiskCount { .. } | Self::Missing { .. } => None,
+            Self::NotAPool { device }
+            | Self::Newer { device, .. }
+            | Self::CutShort { device, .. }
+            | Self::OtherPool { device, .. }
+            | Self::SameDisk { device, .. }
+            | Self::Device { device, .. } => Some(*device),
+            Self::Damaged(damage) => Some(damage.device),
+        }
+    }
+    /// What is wrong, without what to do.
+    pub fn what(&self) -> impl fmt::Display {
+        What(self)
+    }
+    /// What to do.
+    pub fn next_step(&self) -> &'static str {
+        match self {
+            Self::DiskCount { .. } => "give every disk of one pool, each once",
+            Self::NotAPool { .. } => "check its path, or make a pool on it",
+            Self::Newer { .. } => "use a newer program",
+            Self::CutShort { .. } => {
+                "restore the device to its size, or restore the disk from a copy"
+            }
+            Self::OtherPool { .. } => "give the disks of one pool",
+            Self::SameDisk { .. } => "give each disk once, and no copies of it",
+            Self::Missing { .. } => "give it too",
+            Self::Damaged(_) => {
+                "no other copy of it is whole: run a check for everything that is damaged, \
+                 and restore that disk from a copy"
+            }
+            Self::Device { .. } => "check the disk and its cable, and open the pool again",
+        }
+    }
+}
+
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoDisks => f.write_str("no disk was given; name every disk of the pool"),
-            Self::NotAPool { device } => write!(
+        write!(f, "{}; {}", What(self), self.next_step())
+    }
+}
+impl core::error::Error for OpenError {}
+
+struct What<'a>(&'a OpenError);
+
+impl fmt::Display for What<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            OpenError::DiskCount { disks } => {
+                write!(f, "{disks} disks were given; a pool has 1 to {DISKS_MAX}")
+            }
+            OpenError::NotAPool { device } => {
+                write!(f, "given disk {} carries no pool", device.0)
+            }
+            OpenError::Newer { device, version } => write!(
                 f,
-                "given disk {} carries no pool; check its path, or make a pool on it",
+                "given disk {} has format version {version}, this program knows up to {VERSION}",
                 device.0
             ),
-            Self::Newer { device, version } => write!(
+            OpenError::CutShort { device, capacity, expected } => write!(
                 f,
-                "given disk {} has format version {version}, this program knows up to {VERSION}; \
-                 use a newer program",
-                device.0
-            ),
-            Self::CutShort { device, capacity, expected } => write!(
-                f,
-                "given disk {} is cut short: it has {} bytes, its label says {}; \
-                 restore the device's size, or restore the disk from a copy",
+                "given disk {} is cut short: it has {} bytes, its label says {}",
                 device.0,
                 capacity.get(),
                 expected.get()
             ),
-            Self::OtherPool { device, pool, pool_id, expected, expected_id } => write!(
+            OpenError::OtherPool { device, pool, pool_id, expected, expected_id } => write!(
                 f,
-                "given disk {} belongs to pool '{pool}' ({pool_id}), the others to '{expected}' \
-                 ({expected_id}); give the disks of one pool",
+                "given disk {} belongs to pool '{pool}' ({pool_id}), others to '{expected}' \
+                 ({expected_id})",
                 device.0
             ),
-            Self::SameDisk { device, other, index, id } => write!(
+            OpenError::SameDisk { device, other, index, id } => write!(
                 f,
-                "given disks {} and {} are both disk {} ({id}) of the pool; \
-                 give each disk once, and no copies of it",
-                device.0, other.0, index.0
+                "given disks {} and {} are both disk {} ({id}) of the pool",
+                other.0, device.0, index.0
             ),
-            Self::Missing { pool, index, id, disks } => write!(
+            OpenError::Missing { pool, index, id, disks } => write!(
                 f,
-                "disk {} ({id}) of the {disks} disks of pool '{pool}' is missing; give it too",
+                "disk {} ({id}) of the {disks} disks of pool '{pool}' is missing",
                 index.0
             ),
-            Self::Damaged(damage) => write!(
-                f,
-                "{damage}; no other copy of it is whole: run a check for everything that is \
-                 damaged, and restore that disk from a copy"
-            ),
-            Self::Device { device, error } => write!(
-                f,
-                "given disk {} failed with an {error} during recovery; check the disk and its \
-                 cable, and open the pool again",
-                device.0
-            ),
+            OpenError::Damaged(damage) => damage.fmt(f),
+            OpenError::Device { device, error } => {
+                write!(f, "given disk {} failed with an {error} during recovery", device.0)
+            }
         }
     }
 }
-impl core::error::Error for OpenError {}

@@ -72,17 +72,18 @@ pub(crate) struct AreaSize {
 }
 
 impl AreaSize {
-    /// For a pool of `total` bytes: a checkpoint region for the worst that its
-    /// extent maps can become (10 bytes for each extent that is a run of its own
-    /// with a watermark of its own) and 256 KiB for the volumes themselves; a
-    /// log of 1/16384, which is minutes of commits.
+    /// For a pool of `total` bytes. The checkpoint region has room for the worst
+    /// that the extent maps can become, 10 bytes for each extent that is a run of
+    /// its own with a watermark of its own, and for the volumes themselves. The
+    /// log has room for hundreds of commits on a pool of 1 GiB and more.
     pub(crate) fn for_pool(total: Bytes) -> Self {
         let maps = Bytes::new((total / EXTENT).saturating_mul(10));
-        let checkpoint = maps.checked_add(Bytes::kib(256)).unwrap_or(CHECKPOINT_MAX);
-        let log = Bytes::new(total.get() / 16384);
+        let share = Bytes::new(total.get() / 256);
+        let volumes = share.clamp(LABEL_REGION, Bytes::kib(256));
+        let checkpoint = maps.checked_add(volumes).unwrap_or(CHECKPOINT_MAX);
         Self {
             checkpoint: checkpoint.min(CHECKPOINT_MAX).round_up(LABEL_REGION),
-            log: log.clamp(Bytes::kib(512), LOG_MAX).round_down(LABEL_REGION),
+            log: share.clamp(LABEL_REGION, LOG_MAX).round_down(LABEL_REGION),
         }
     }
     /// True for sizes that a label may carry.
@@ -175,8 +176,8 @@ mod tests {
     #[test]
     fn metadata_is_small_on_small_and_on_large_disks() {
         for (capacity, room_least) in [
-            (Bytes::mib(64), Bytes::mib(60)),
-            (Bytes::GIB, Bytes::mib(1018)),
+            (Bytes::mib(64), Bytes::mib(62)),
+            (Bytes::GIB, Bytes::mib(1014)),
             (Bytes::new(16_000_000_000_000), Bytes::new(15_990_000_000_000)),
         ] {
             let geometry = Geometry::new(capacity, AreaSize::for_pool(capacity)).unwrap();

@@ -2,12 +2,10 @@
 
 use crate::api::{BLOCK, Disk, DiskIndex, EXTENT, Id, Pool};
 use crate::format::{label, label_disk};
-use crate::geometry::{AreaSize, DISKS_MAX, EXTENTS_MAX, Geometry, PROFILE_MAX};
+use crate::geometry::{AreaSize, DISKS_MAX, EXTENTS_MAX, Geometry, LABEL_REGION};
 use crate::state::is_name;
 use crate::steps::Task;
-use crate::structure::{
-    Header, Kind, Owner, Payload, Problem, Stamp, Structure, size_of_structure,
-};
+use crate::structure::{Header, Kind, Owner, Payload, Problem, Stamp, Structure};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -120,14 +118,20 @@ fn check_sizes(pool: &Pool, area: AreaSize) -> Result<(), &'static str> {
 }
 
 /// Bytes that a profile takes on the disk at the most.
-pub(crate) const PROFILE_SIZE: Bytes = Bytes::kib(36);
+const PROFILE_SIZE: Bytes = Bytes::kib(36);
+
+/// Bytes that a label and a profile take.
+pub(crate) const LABEL_SIZE: Bytes = Bytes::kib(40);
 
 const _: () = assert!(label::LEN + DISKS_MAX * label_disk::LEN <= 4096 - 96);
-const _: () = assert!(BLOCK.get() + PROFILE_SIZE.get() <= crate::geometry::LABEL_REGION.get());
+const _: () = assert!(BLOCK.get() + PROFILE_SIZE.get() == LABEL_SIZE.get());
+const _: () = assert!(LABEL_SIZE.get() <= LABEL_REGION.get());
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::PROFILE_MAX;
+    use crate::structure::size_of_structure;
 
     #[test]
     fn the_largest_label_and_profile_fit_their_places() {

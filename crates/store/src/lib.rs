@@ -19,7 +19,9 @@ extern crate alloc;
 
 mod api;
 mod change;
+mod checking;
 mod error;
+mod facts;
 mod format;
 mod formatting;
 mod geometry;
@@ -27,23 +29,27 @@ mod label;
 mod layout;
 mod log;
 mod opening;
+mod reads;
 mod runs;
 mod state;
 mod steps;
 mod store;
 mod structure;
+mod survey;
+mod verdict;
 mod volume;
 
 pub use api::{
     BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, Location,
     NewDisk, NewPool, Placement, Pool, Space, VolumeId, Zone,
 };
+pub use checking::{Checking, Finding, Report, Severity};
 pub use error::{Damage, FormatError, OpenError, StoreError};
 pub use format::{TABLES, VERSION};
 pub use formatting::Formatting;
 pub use geometry::{DISKS_MAX, PROFILE_MAX};
 pub use layout::{Field, Table};
-pub use opening::Opened;
+pub use opening::{Opened, Opening};
 pub use store::Store;
-pub use structure::Problem;
+pub use structure::{MAGICS, Problem};
 pub use volume::Volume;

@@ -62,6 +62,10 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
+    /// No steps yet; the first I/O gets this number.
+    pub(crate) fn starting_at(next: u64) -> Self {
+        Self { next, ..Self::default() }
+    }
     /// Adds a step behind all others; one without tasks is none.
     pub(crate) fn push(&mut self, step: impl IntoIterator<Item = (DiskIndex, Task)>) {
         let step: Step = step.into_iter().collect();

@@ -27,27 +27,18 @@ pub(crate) enum Kind {
     Seal,
 }
 
-impl Kind {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Label, Self::Profile, Self::Checkpoint, Self::Record, Self::Seal];
+/// What each kind of structure is called, and how it begins.
+pub const MAGICS: [(&str, &[u8; 8]); 5] = [
+    ("label", b"SLKLABEL"),
+    ("profile", b"SLKPROFI"),
+    ("checkpoint", b"SLKCHECK"),
+    ("record", b"SLKRECOR"),
+    ("seal", b"SLKSEAL1"),
+];
 
-    pub(crate) fn magic(self) -> &'static [u8; 8] {
-        match self {
-            Self::Label => b"SLKLABEL",
-            Self::Profile => b"SLKPROFI",
-            Self::Checkpoint => b"SLKCHECK",
-            Self::Record => b"SLKRECOR",
-            Self::Seal => b"SLKSEAL1",
-        }
-    }
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Label => "label",
-            Self::Profile => "profile",
-            Self::Checkpoint => "checkpoint",
-            Self::Record => "log record",
-            Self::Seal => "seal",
-        }
+impl Kind {
+    fn magic(self) -> &'static [u8; 8] {
+        MAGICS[self as usize].1
     }
 }
 

@@ -1,0 +1,172 @@
+//! Which state the facts amount to, and whether anything acknowledged is lost.
+//!
+//! The state is the checkpoint of the highest generation of which anything whole
+//! was found on any disk, and the records of that generation behind it, each
+//! from whichever copy is whole. The next record is written only when the last
+//! one is durable on every disk, so a record that is nowhere whole is an
+//! unfinished commit if it is the last one, and damage if another lies behind it.
+
+use crate::api::DiskIndex;
+use crate::error::Damage;
+use crate::facts::{Facts, Record};
+use crate::geometry::{Area, Geometry};
+use crate::state::State;
+use crate::structure::{Problem, Stamp};
+use alloc::format;
+use alloc::vec::Vec;
+use units::Bytes;
+
+/// The state of a pool, and where on the disks it was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) state: State,
+    /// Of the current checkpoint.
+    pub(crate) stamp: Stamp,
+    /// The current checkpoint is whole on some disk; if not, its twin is.
+    pub(crate) whole: bool,
+    /// The current area of each disk.
+    pub(crate) current: Vec<Area>,
+}
+
+/// Judges the facts of a pool of which at least one disk is there.
+pub(crate) fn judge(facts: &Facts) -> Result<Verdict, Damage> {
+    let stamp = current(facts)?;
+    let whole = facts.newest.as_ref().is_some_and(|(newest, _)| *newest == stamp);
+    let state = replay(facts, stamp)?;
+    let current = (0..facts.members.len()).map(|disk| current_area(facts, disk, stamp));
+    Ok(Verdict { state, stamp, whole, current: current.collect() })
+}
+
+/// The disks of the pool that are there, with their devices and places.
+pub(crate) fn members(facts: &Facts) -> impl Iterator<Item = (usize, DiskIndex, Geometry)> + Clone {
+    let here = (0..facts.members.len()).filter(|&disk| facts.members[disk].is_some());
+    here.map(|disk| {
+        let (device, geometry) = facts.member(disk);
+        (disk, device, geometry)
+    })
+}
+
+/// A damaged checkpoint, or one that is not what it should be.
+fn bad_checkpoint(facts: &Facts, device: DiskIndex, area: Area, how: &'static str) -> Damage {
+    let (_, _, geometry) = members(facts).find(|m| m.1 == device).expect("a member");
+    Damage {
+        device,
+        what: format!("checkpoint in {}", area.name()),
+        offset: geometry.checkpoint(area),
+        problem: facts.area(device, area).checkpoint.err().unwrap_or(Problem::Contradiction(how)),
+    }
+}
+
+/// A record that is damaged in every copy, or makes no sense.
+fn bad_record(record: &Record, sequence: u64, offset: Bytes, problem: Problem) -> Damage {
+    let place = record.copies[0];
+    let what = format!("log record {sequence} in {}", place.area.name());
+    Damage { device: place.device, what, offset, problem }
+}
+
+/// The stamp of the current checkpoint.
+fn current(facts: &Facts) -> Result<Stamp, Damage> {
+    let Some((newest, _)) = &facts.newest else {
+        return Err(no_checkpoint(facts));
+    };
+    check_seals(facts, *newest)?;
+    let last = facts.records.last_key_value().map(|(_, record)| record);
+    let Some(record) = last.filter(|record| record.stamp.generation > newest.generation) else {
+        return Ok(*newest);
+    };
+    // Records of a checkpoint that is nowhere whole; its twin serves as well.
+    let Stamp { generation, parent, base, .. } = record.stamp;
+    if (newest.generation, newest.sequence) != (parent, base) {
+        let place = record.copies[0];
+        let how = "it is older than the records behind it";
+        return Err(bad_checkpoint(facts, place.device, place.area, how));
+    }
+    Ok(Stamp { generation, parent, sequence: base, base })
+}
+
+/// Nothing to start from.
+fn no_checkpoint(facts: &Facts) -> Damage {
+    let areas = members(facts).flat_map(|(_, device, _)| Area::BOTH.map(|area| (device, area)));
+    let telling = areas.clone().find(|&(device, area)| {
+        facts.area(device, area).checkpoint.as_ref().is_err_and(|p| *p != Problem::Absent)
+    });
+    let (device, area) = telling.or_else(|| areas.clone().next()).expect("a disk is there");
+    bad_checkpoint(facts, device, area, "it is not whole")
+}
+
+/// No seal may speak of a generation of which nothing is left.
+fn check_seals(facts: &Facts, newest: Stamp) -> Result<(), Damage> {
+    let highest = facts.records.last_key_value().map_or(0, |((generation, _), _)| *generation);
+    let left = highest.max(newest.generation);
+    for (_, device, _) in members(facts) {
+        for area in Area::BOTH {
+            if facts.area(device, area).seal.is_ok_and(|successor| successor > left) {
+                let how = "an older one is in its place";
+                return Err(bad_checkpoint(facts, device, area.other(), how));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The state that the current checkpoint and its records make.
+fn replay(facts: &Facts, stamp: Stamp) -> Result<State, Damage> {
+    let label = facts.label.as_ref().expect("a pool has a label");
+    let geometry = label.pool.disks.iter().map(|disk| {
+        Geometry::new(disk.capacity, label.area).expect("a label's sizes were checked")
+    });
+    let mut state = State::new(&geometry.collect::<Vec<_>>());
+    let (_, checkpoint) = facts.newest.as_ref().expect("a checkpoint was found");
+    state.replay(checkpoint).map_err(|how| {
+        let of_it = |&(_, device, _): &(usize, DiskIndex, Geometry)| {
+            Area::BOTH.iter().any(|area| facts.area(device, *area).checkpoint.is_ok())
+        };
+        let (_, device, _) = members(facts).find(of_it).expect("it was found on a disk");
+        let area = Area::BOTH.into_iter().find(|a| facts.area(device, *a).checkpoint.is_ok());
+        bad_checkpoint(facts, device, area.unwrap_or(Area::A), how)
+    })?;
+    let generation = stamp.generation;
+    let mut last = stamp.base;
+    let mut used = Bytes::ZERO; // of the log, by the records so far
+    for ((_, sequence), record) in facts.records.range((generation, 0)..=(generation, u64::MAX)) {
+        let place = record.copies[0];
+        let (_, _, geometry) = members(facts).find(|m| m.1 == place.device).expect("a member");
+        let offset = geometry.log(place.area) + used;
+        let damage = |problem| Err(bad_record(record, last + 1, offset, problem));
+        if *sequence != last + 1 {
+            let failed = facts.area(place.device, place.area).log_failed;
+            return damage(failed.map_or(Problem::Checksum, Problem::Unreadable));
+        }
+        if record.differs.is_some() {
+            return damage(Problem::Contradiction("its copies differ"));
+        }
+        if (record.stamp.parent, record.stamp.base) != (stamp.parent, stamp.base) {
+            return damage(Problem::Contradiction("it follows another checkpoint"));
+        }
+        if let Err(how) = state.replay(&record.payload) {
+            return damage(Problem::Contradiction(how));
+        }
+        last = *sequence;
+        used += place.size * 2;
+    }
+    Ok(state)
+}
+
+/// The area of a disk that holds the current generation; where none does, the
+/// one with the newer checkpoint, which recovery overwrites last.
+fn current_area(facts: &Facts, disk: usize, stamp: Stamp) -> Area {
+    let Some(device) = facts.members[disk] else { return Area::A };
+    let generation =
+        |area: Area| facts.area(device, area).attempted.map_or(0, |(s, _)| s.generation);
+    let has_records = |area: Area| {
+        let of = facts.records.range((stamp.generation, 0)..=(stamp.generation, u64::MAX));
+        let mut copies = of.flat_map(|(_, record)| &record.copies);
+        copies.any(|place| place.device == device && place.area == area)
+    };
+    let holds = |area: &Area| generation(*area) == stamp.generation || has_records(*area);
+    let whole = |area: Area| {
+        facts.area(device, area).checkpoint.as_ref().map_or(0, |stamp| stamp.generation)
+    };
+    let newer = if whole(Area::A) >= whole(Area::B) { Area::A } else { Area::B };
+    Area::BOTH.into_iter().find(holds).unwrap_or(newer)
+}
