@@ -14,20 +14,20 @@ pub const VERSION: &str = "v1";
 pub const PROBLEM_TYPE: &str = "application/problem+json";
 
 /// What a program asks of a stream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Contract {
     /// Bytes per second, sustained.
-    #[serde(with = "quantity::rate")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub rate_bytes_per_second: Rate,
     /// What the stream transfers at a time: a power of two from 4 KiB to 1 MiB.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub block_bytes: Bytes,
     /// How far the program may run past its playout point at once.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub burst_bytes: Bytes,
 }
@@ -78,7 +78,7 @@ pub struct VolumeCreate {
     /// 1 to 255 bytes, without a slash.
     pub name: String,
     /// Space to reserve.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub size_bytes: Bytes,
     /// Where it goes.
@@ -92,7 +92,7 @@ pub struct VolumeCreate {
 #[serde(deny_unknown_fields)]
 pub struct VolumeResize {
     /// Space to reserve from now on.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub size_bytes: Bytes,
 }
@@ -104,11 +104,11 @@ pub struct Volume {
     /// Its name.
     pub name: String,
     /// Space reserved.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub size_bytes: Bytes,
     /// End of the recorded data.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub length_bytes: Bytes,
     /// Where its extents go.
@@ -139,7 +139,7 @@ pub struct StreamOpen {
     /// What is asked.
     pub contract: Contract,
     /// The playout point to start from: a volume offset.
-    #[serde(default, with = "quantity::bytes")]
+    #[serde(default, with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub start_bytes: Bytes,
 }
@@ -151,13 +151,25 @@ pub struct StreamOpened {
     /// The number of the stream, for the first frame on the data socket.
     pub id: u64,
     /// Memory of the playout window.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub window_bytes: Bytes,
     /// The path of the data socket.
     pub data_socket: String,
     /// The stream is closed unless a data connection asks for it within this time.
     pub attach_within_ms: u64,
+}
+
+/// A stream was closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct StreamClosed {
+    /// Its number.
+    pub id: u64,
+    /// Writers: everything before this volume offset is on the medium.
+    #[serde(with = "quantity::option", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub durable_bytes: Option<Bytes>,
 }
 
 /// One stream at one instant.
@@ -175,19 +187,19 @@ pub struct Stream {
     /// True while a data connection carries its bytes.
     pub attached: bool,
     /// Memory of the playout window.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub window_bytes: Bytes,
     /// The playout point: a volume offset.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub position_bytes: Bytes,
     /// Bytes that the program has moved.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub moved_bytes: Bytes,
     /// Writers: everything before this volume offset is on the medium.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub durable_bytes: Bytes,
     /// Disk requests done.
@@ -195,7 +207,7 @@ pub struct Stream {
     /// Disk requests done after their deadline.
     pub late_requests: u64,
     /// The latest of them, after its deadline.
-    #[serde(with = "quantity::nanos")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub late_max_ns: Duration,
     /// Times that the program, within its rate, found the window not ready.
@@ -203,15 +215,15 @@ pub struct Stream {
     /// Times that the program was slowed to its rate.
     pub throttled: u64,
     /// Bytes given up as declared gaps.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub gap_bytes: Bytes,
     /// Longest time from the release of a request to its completion.
-    #[serde(with = "quantity::nanos")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub latency_max_ns: Duration,
     /// Time since the stream was opened.
-    #[serde(with = "quantity::nanos")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub open_ns: Duration,
 }
@@ -231,7 +243,7 @@ pub struct Traffic {
     /// Requests.
     pub requests: u64,
     /// Bytes.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub bytes: Bytes,
 }
@@ -245,17 +257,17 @@ pub struct Disk {
     /// What was given to open it: a path, or `emulated:MODEL:PATH`.
     pub device: String,
     /// Room for extents.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub capacity_bytes: Bytes,
     /// Room that no volume has reserved.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub free_bytes: Bytes,
     /// Utilisation by admitted contracts, in parts per million.
     pub utilisation_ppm: u64,
     /// Static slack of the admitted contracts.
-    #[serde(with = "quantity::nanos")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub slack_ns: Duration,
     /// Stream requests that wait.
@@ -269,21 +281,21 @@ pub struct Disk {
     /// Commands that took longer than predicted.
     pub overruns: u64,
     /// The largest excess over a prediction.
-    #[serde(with = "quantity::nanos")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub overrun_max_ns: Duration,
     /// Sum of the predicted device times.
-    #[serde(with = "quantity::nanos")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub predicted_ns: Duration,
     /// Sum of the actual device times.
-    #[serde(with = "quantity::nanos")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub actual_ns: Duration,
     /// Requests done after their deadline.
     pub late_requests: u64,
     /// The latest of them, after its deadline.
-    #[serde(with = "quantity::nanos")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub late_max_ns: Duration,
     /// Commands that failed.
@@ -295,19 +307,19 @@ pub struct Disk {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Memory {
     /// All of it.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub total_bytes: Bytes,
     /// In playout windows.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub window_bytes: Bytes,
     /// In best-effort transfers.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub best_effort_bytes: Bytes,
     /// Neither.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub free_bytes: Bytes,
 }
@@ -323,7 +335,7 @@ pub struct Status {
     /// The scheduling policy of the disks.
     pub policy: String,
     /// Time since the daemon opened the pool.
-    #[serde(with = "quantity::nanos")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub up_ns: Duration,
     /// True once a metadata write has failed.
@@ -337,7 +349,7 @@ pub struct Status {
     /// Use of memory.
     pub memory: Memory,
     /// The largest lateness of the host in waking a disk's thread.
-    #[serde(with = "quantity::nanos")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub host_lateness_max_ns: Duration,
     /// What the daemon could not get from the host (locked memory, real-time
@@ -366,13 +378,13 @@ pub struct Plan {
     /// What stops the next one.
     pub stops: Problem,
     /// Memory of each one's window.
-    #[serde(with = "quantity::bytes")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub window_bytes: Bytes,
     /// Utilisation of each disk with that many, in parts per million.
     pub utilisation_ppm: Vec<u64>,
     /// Static slack of each disk with that many.
-    #[serde(with = "quantity::nanos_list")]
+    #[serde(with = "quantity::list")]
     #[cfg_attr(feature = "schema", schema(value_type = Vec<u64>))]
     pub slack_ns: Vec<Duration>,
 }
@@ -388,15 +400,15 @@ pub struct Refusal {
     /// The earliest deadline, from a common start, at which the disk would be
     /// asked for more time than there is; missing where the utilisation alone
     /// is too much.
-    #[serde(with = "quantity::nanos_option", default)]
+    #[serde(with = "quantity::option", default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub deadline_ns: Option<Duration>,
     /// By how much demand exceeds supply at that deadline.
-    #[serde(with = "quantity::nanos_option", default)]
+    #[serde(with = "quantity::option", default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub excess_ns: Option<Duration>,
     /// The largest rate, in the same blocks, that would have been admitted.
-    #[serde(with = "quantity::rate")]
+    #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub rate_max_bytes_per_second: Rate,
 }

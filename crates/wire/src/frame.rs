@@ -64,7 +64,9 @@ pub enum Head {
         len: Bytes,
     },
     /// Writer: the body comes next in the volume. Answer: [`Head::Accepted`];
-    /// at most [`WRITES_MAX`] may be unanswered.
+    /// at most [`WRITES_MAX`] may be unanswered. Where less than the body was
+    /// accepted, [`Head::Failed`] with the reason goes before the answer, and
+    /// nothing more is accepted until a `Sync` is answered.
     Write,
     /// Writer: put everything on the medium. Answer: [`Head::Synced`].
     Sync,

@@ -15,6 +15,7 @@ mod code;
 pub mod control;
 pub mod frame;
 mod quantity;
+pub mod socket;
 
 pub use code::Code;
 pub use control::{Problem, Refusal};

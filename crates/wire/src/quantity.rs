@@ -1,59 +1,80 @@
 //! Quantities in JSON: plain integers, whose unit stands in the field's name.
 
-macro_rules! quantity {
-    ($module:ident, $type:ty, $get:ident, $make:path) => {
-        pub(crate) mod $module {
-            use serde::{Deserialize, Deserializer, Serializer};
+use serde::{Deserialize, Deserializer, Serializer};
+use units::{Bytes, Duration, Rate};
 
-            pub(crate) fn serialize<S: Serializer>(
-                value: &$type,
-                to: S,
-            ) -> Result<S::Ok, S::Error> {
-                to.serialize_u64(value.$get())
-            }
-            pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-                from: D,
-            ) -> Result<$type, D::Error> {
-                u64::deserialize(from).map($make)
-            }
-        }
-    };
+/// A quantity that is one integer on the wire.
+pub(crate) trait Quantity: Copy {
+    /// In bytes, bytes per second or nanoseconds.
+    fn number(self) -> u64;
+    /// From the same.
+    fn from_number(number: u64) -> Self;
 }
 
-quantity!(bytes, units::Bytes, get, units::Bytes::new);
-quantity!(rate, units::Rate, get, units::Rate::per_second);
-quantity!(nanos, units::Duration, as_nanos, units::Duration::from_nanos);
-
-/// Durations in a list.
-pub(crate) mod nanos_list {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use units::Duration;
-
-    pub(crate) fn serialize<S: Serializer>(list: &[Duration], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(list.iter().map(|span| span.as_nanos()))
+impl Quantity for Bytes {
+    fn number(self) -> u64 {
+        self.get()
     }
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Vec<Duration>, D::Error> {
-        let list = Vec::<u64>::deserialize(from)?;
-        Ok(list.into_iter().map(Duration::from_nanos).collect())
+    fn from_number(number: u64) -> Self {
+        Self::new(number)
+    }
+}
+impl Quantity for Rate {
+    fn number(self) -> u64 {
+        self.get()
+    }
+    fn from_number(number: u64) -> Self {
+        Self::per_second(number)
+    }
+}
+impl Quantity for Duration {
+    fn number(self) -> u64 {
+        self.as_nanos()
+    }
+    fn from_number(number: u64) -> Self {
+        Self::from_nanos(number)
     }
 }
 
-/// A duration that may be missing.
-pub(crate) mod nanos_option {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use units::Duration;
+pub(crate) fn serialize<Q: Quantity, S: Serializer>(value: &Q, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(value.number())
+}
+pub(crate) fn deserialize<'de, Q: Quantity, D: Deserializer<'de>>(from: D) -> Result<Q, D::Error> {
+    u64::deserialize(from).map(Q::from_number)
+}
 
-    pub(crate) fn serialize<S: Serializer>(
-        span: &Option<Duration>,
+/// Where the quantity may be missing.
+pub(crate) mod option {
+    use super::{Deserialize, Deserializer, Quantity, Serializer};
+    use serde::Serialize;
+
+    pub(crate) fn serialize<Q: Quantity, S: Serializer>(
+        value: &Option<Q>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        span.map(Duration::as_nanos).serialize(to)
+        value.map(Q::number).serialize(to)
     }
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, Q: Quantity, D: Deserializer<'de>>(
         from: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        Ok(Option::<u64>::deserialize(from)?.map(Duration::from_nanos))
+    ) -> Result<Option<Q>, D::Error> {
+        Ok(Option::<u64>::deserialize(from)?.map(Q::from_number))
+    }
+}
+
+/// Where there is a list of them.
+pub(crate) mod list {
+    use super::{Deserialize, Deserializer, Quantity, Serializer};
+
+    pub(crate) fn serialize<Q: Quantity, S: Serializer>(
+        list: &[Q],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(list.iter().map(|quantity| quantity.number()))
+    }
+    pub(crate) fn deserialize<'de, Q: Quantity, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<Q>, D::Error> {
+        let list = Vec::<u64>::deserialize(from)?;
+        Ok(list.into_iter().map(Q::from_number).collect())
     }
 }

@@ -1,0 +1,139 @@
+//! What can go wrong for a program, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use wire::{Code, Problem, Refusal};
+
+/// Why a call failed. [`Error::next_step`] says what to do.
+#[derive(Debug)]
+pub enum Error {
+    /// Nobody answers at the socket.
+    NoDaemon {
+        /// The socket.
+        socket: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// The daemon says no.
+    Problem(Box<Problem>),
+    /// The connection to the daemon broke.
+    Broken(io::Error),
+    /// The daemon said something that cannot be understood.
+    Garbled(String),
+    /// The disk failed on these bytes of a stream: they are lost to this reader,
+    /// which goes on behind them.
+    Gap {
+        /// Where they start in the volume.
+        offset: units::Bytes,
+        /// How many they are.
+        len: units::Bytes,
+    },
+}
+
+impl Error {
+    /// The daemon's problem, where it is one.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Problem(problem) => Some(problem),
+            _ => None,
+        }
+    }
+
+    /// The daemon's code, where it gave one.
+    pub fn code(&self) -> Option<Code> {
+        self.problem().map(|problem| problem.code)
+    }
+
+    /// The figures, where admission refused.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.problem().and_then(|problem| problem.refusal.as_ref())
+    }
+
+    /// What to do about it.
+    pub fn next_step(&self) -> String {
+        match self {
+            Self::NoDaemon { .. } => "start the daemon with `slackline serve DEVICE...`, or give \
+                                      its socket with --socket"
+                .into(),
+            Self::Problem(problem) => problem.next_step.clone(),
+            Self::Broken(_) => {
+                "look at the daemon's messages; what it said is durable is kept".into()
+            }
+            Self::Garbled(_) => "use a client and a daemon of the same version".into(),
+            Self::Gap { .. } => "`slackline pool status` counts the errors of each disk".into(),
+        }
+    }
+
+    pub(crate) fn no_daemon(socket: &Path, cause: io::Error) -> Self {
+        Self::NoDaemon { socket: socket.to_owned(), cause }
+    }
+
+    /// From the text of a `Failed` frame: one line what, one line what to do.
+    pub(crate) fn from_frame(code: Code, text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(text);
+        let (detail, next_step) = text.split_once('\n').unwrap_or((&text, ""));
+        Self::Problem(Box::new(Problem::new(code, detail, next_step)))
+    }
+
+    /// The same error once more, for each of those who wait for it.
+    pub(crate) fn again(&self) -> Self {
+        let copy = |cause: &io::Error| io::Error::new(cause.kind(), cause.to_string());
+        match self {
+            Self::NoDaemon { socket, cause } => Self::no_daemon(socket, copy(cause)),
+            Self::Problem(problem) => Self::Problem(problem.clone()),
+            Self::Broken(cause) => Self::Broken(copy(cause)),
+            Self::Garbled(what) => Self::Garbled(what.clone()),
+            &Self::Gap { offset, len } => Self::Gap { offset, len },
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoDaemon { socket, cause } => {
+                write!(f, "no daemon answers at {}: {cause}", socket.display())
+            }
+            Self::Problem(problem) => f.write_str(&problem.detail),
+            Self::Broken(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
+                f.write_str("the daemon has closed the connection")
+            }
+            Self::Broken(cause) => write!(f, "the connection to the daemon broke: {cause}"),
+            Self::Garbled(what) => write!(f, "the daemon's answer cannot be understood: {what}"),
+            Self::Gap { offset, len } => {
+                write!(f, "the disk failed on {len} at offset {}: a gap", offset.get())
+            }
+        }
+    }
+}
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    /// Takes out the error that [`io::Read`] or [`io::Write`] carried.
+    fn from(error: io::Error) -> Self {
+        match error.downcast::<Self>() {
+            Ok(inner) => inner,
+            Err(error) => Self::Broken(error),
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::NoDaemon { cause, .. } | Error::Broken(cause) => cause.kind(),
+            Error::Garbled(_) => io::ErrorKind::InvalidData,
+            Error::Gap { .. } => io::ErrorKind::Other,
+            Error::Problem(problem) => match problem.code {
+                Code::VolumeFull | Code::PoolFull => io::ErrorKind::StorageFull,
+                Code::NoSuchVolume | Code::NoSuchStream => io::ErrorKind::NotFound,
+                Code::Invalid => io::ErrorKind::InvalidInput,
+                Code::Busy => io::ErrorKind::ResourceBusy,
+                Code::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
+                _ => io::ErrorKind::Other,
+            },
+        };
+        Self::new(kind, error)
+    }
+}

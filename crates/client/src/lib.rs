@@ -1,0 +1,196 @@
+//! What a program links to use Slackline: blocking calls, without a runtime.
+//!
+//! ```no_run
+//! use client::Client;
+//! use client::control::{Contract, VolumeCreate};
+//! use std::io::{Read, Write};
+//! use units::{Bytes, Rate};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect(client::default_socket())?;
+//! client.volume_create(&VolumeCreate {
+//!     name: "video".into(),
+//!     size_bytes: Bytes::GIB,
+//!     placement: Default::default(),
+//! })?;
+//! let contract = Contract {
+//!     rate_bytes_per_second: Rate::per_second(1_000_000),
+//!     block_bytes: Bytes::kib(256),
+//!     burst_bytes: Bytes::kib(256),
+//! };
+//! let mut writer = client.writer("video", contract, Bytes::ZERO)?;
+//! writer.write_all(b"on its way")?;
+//! let durable = writer.sync()?; // everything before this offset survives a crash
+//! writer.close()?;
+//! let mut reader = client.reader("video", contract, Bytes::ZERO)?;
+//! let mut back = Vec::new();
+//! reader.read_to_end(&mut back)?;
+//! # Ok(()) }
+//! ```
+//!
+//! Invariants: an error of the daemon arrives as the [`Problem`](wire::Problem)
+//! that it is; a reader or writer that is dropped closes its stream; nothing here
+//! queues more than the protocol's bounds.
+
+mod best_effort;
+mod connection;
+mod error;
+mod http;
+mod reader;
+mod writer;
+
+pub use best_effort::{BestEffort, Completion, Tag};
+pub use error::Error;
+pub use reader::{Piece, Reader};
+pub use units;
+pub use wire::{Code, Problem, Refusal, control};
+pub use writer::{Durability, Writer};
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use units::Bytes;
+use wire::control::{
+    Contract, Health, Mode, Plan, PlanRequest, Status, Stream, StreamClosed, StreamOpen,
+    StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
+};
+
+/// Where the daemon's control socket is unless somebody says otherwise.
+pub fn default_socket() -> PathBuf {
+    // The owner of a process's own directory is its effective user.
+    let uid = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    wire::socket::control_path(uid, runtime.as_deref())
+}
+
+/// A daemon, by its socket. Each control call is a connection of its own.
+#[derive(Clone, Debug)]
+pub struct Client {
+    socket: PathBuf,
+}
+
+/// The result of a call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Client {
+    /// The daemon at this control socket; fails where none answers.
+    pub fn connect(socket: impl Into<PathBuf>) -> Result<Self> {
+        let client = Self { socket: socket.into() };
+        client.health()?;
+        Ok(client)
+    }
+
+    /// The control socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// That the daemon answers, and what it serves.
+    pub fn health(&self) -> Result<Health> {
+        http::call(&self.socket, "GET", "/v1/health", None::<&()>)
+    }
+
+    /// Everything at one instant.
+    pub fn status(&self) -> Result<Status> {
+        http::call(&self.socket, "GET", "/v1/status", None::<&()>)
+    }
+
+    /// All volumes.
+    pub fn volumes(&self) -> Result<Vec<Volume>> {
+        let all: Volumes = http::call(&self.socket, "GET", "/v1/volumes", None::<&()>)?;
+        Ok(all.volumes)
+    }
+
+    /// One volume.
+    pub fn volume(&self, name: &str) -> Result<Volume> {
+        http::call(&self.socket, "GET", &volume_path(name), None::<&()>)
+    }
+
+    /// Makes a volume and reserves its space, durably.
+    pub fn volume_create(&self, create: &VolumeCreate) -> Result<Volume> {
+        http::call(&self.socket, "POST", "/v1/volumes", Some(create))
+    }
+
+    /// Grows or shrinks a volume, durably, also while it is in use.
+    pub fn volume_resize(&self, name: &str, size: Bytes) -> Result<Volume> {
+        let resize = VolumeResize { size_bytes: size };
+        http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
+    }
+
+    /// Removes a volume and its data, durably.
+    pub fn volume_delete(&self, name: &str) -> Result<()> {
+        http::call_without_answer(&self.socket, "DELETE", &volume_path(name))
+    }
+
+    /// All streams.
+    pub fn streams(&self) -> Result<Vec<Stream>> {
+        let all: Streams = http::call(&self.socket, "GET", "/v1/streams", None::<&()>)?;
+        Ok(all.streams)
+    }
+
+    /// One stream.
+    pub fn stream(&self, id: u64) -> Result<Stream> {
+        http::call(&self.socket, "GET", &format!("/v1/streams/{id}"), None::<&()>)
+    }
+
+    /// Closes any stream, also another program's; a writer is synced first.
+    pub fn stream_close(&self, id: u64) -> Result<StreamClosed> {
+        http::call(&self.socket, "DELETE", &format!("/v1/streams/{id}"), None::<&()>)
+    }
+
+    /// How many more such streams fit, and what stops the next.
+    pub fn plan(&self, plan: &PlanRequest) -> Result<Plan> {
+        http::call(&self.socket, "POST", "/v1/plan", Some(plan))
+    }
+
+    /// Opens a volume for reading under contract, from `start` on.
+    pub fn reader(&self, volume: &str, contract: Contract, start: Bytes) -> Result<Reader> {
+        let opened = self.open(volume, Mode::Read, contract, start)?;
+        Reader::attach(Path::new(&opened.data_socket), opened.id)
+    }
+
+    /// Opens a volume for writing under contract, from `start` on.
+    pub fn writer(&self, volume: &str, contract: Contract, start: Bytes) -> Result<Writer> {
+        let opened = self.open(volume, Mode::Write, contract, start)?;
+        Writer::attach(Path::new(&opened.data_socket), opened.id)
+    }
+
+    /// Reads and writes a volume as best effort: in the slack of the contracts.
+    pub fn best_effort(&self, volume: &str) -> Result<BestEffort> {
+        BestEffort::attach(&wire::socket::data_path(&self.socket), volume)
+    }
+
+    fn open(
+        &self,
+        volume: &str,
+        mode: Mode,
+        contract: Contract,
+        start: Bytes,
+    ) -> Result<StreamOpened> {
+        let open = StreamOpen { volume: volume.into(), mode, contract, start_bytes: start };
+        http::call(&self.socket, "POST", "/v1/streams", Some(&open))
+    }
+}
+
+/// The address of a volume. A name may have any character; in an address most
+/// are written as their bytes (RFC 3986, section 2.1).
+fn volume_path(name: &str) -> String {
+    let mut path = String::from("/v1/volumes/");
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => path.push(byte as char),
+            _ => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_one_part_of_an_address() {
+        assert_eq!(volume_path("video-1_a"), "/v1/volumes/video-1_a");
+        assert_eq!(volume_path("a b/ü.."), "/v1/volumes/a%20b%2F%C3%BC%2E%2E");
+    }
+}

@@ -1,0 +1,339 @@
+//! The control interface: HTTP with JSON on a unix socket.
+//!
+//! The routes below are the routes of the OpenAPI document: both come from the
+//! same attributes. Invariants: every bad answer is a [`Problem`]; a stream that
+//! was opened is known to [`Sessions`] even if its program has gone by then.
+
+mod extract;
+
+use crate::convert;
+use crate::limits::{ATTACH_WITHIN, CONTROL_BODY_MAX};
+use crate::pool::{Answer, Ask};
+use crate::sessions::{Opened, Sessions, Stop};
+use axum::Json;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use extract::{Body, Failure, Number, Text};
+use node::{Op, StreamId};
+use std::path::PathBuf;
+use std::sync::Arc;
+use units::Instant;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use wire::control as api;
+use wire::{Code, Problem};
+
+/// What the handlers share.
+#[derive(Clone)]
+pub struct Control {
+    /// The pool.
+    pub ask: Ask,
+    /// The streams opened here.
+    pub sessions: Arc<Sessions>,
+    /// The path of the data socket, for those who open streams.
+    pub data_socket: PathBuf,
+    /// When the pool was opened, on the pool's clock.
+    pub since: Instant,
+}
+
+type Answered<T> = Result<T, Failure>;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Slackline control",
+        description = "Control of one Slackline daemon, as HTTP on a unix socket. Quantities are \
+            integers whose unit ends the field's name. The bytes of streams travel on the data \
+            socket, see data-protocol.md. Every bad answer is a Problem.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    servers((url = "http://localhost", description = "The unix socket; the host is not looked at")),
+    tags(
+        (name = "daemon", description = "The daemon and its pool"),
+        (name = "volumes", description = "Sequences of extents that grow and shrink while in use"),
+        (name = "streams", description = "Open volumes with a contract"),
+    )
+)]
+struct Document;
+
+fn routes() -> OpenApiRouter<Control> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(health))
+        .routes(routes!(status))
+        .routes(routes!(volume_list, volume_create))
+        .routes(routes!(volume_show, volume_resize, volume_delete))
+        .routes(routes!(stream_list, stream_open))
+        .routes(routes!(stream_show, stream_close))
+        .routes(routes!(plan))
+        .routes(routes!(document))
+}
+
+/// The router that serves the interface.
+pub fn router(control: Control) -> axum::Router {
+    let (router, _) = routes().split_for_parts();
+    router
+        .fallback(|| async { Failure::from(nothing_here()) })
+        .method_not_allowed_fallback(|| async { Failure::from(not_with_this_method()) })
+        .layer(DefaultBodyLimit::max(CONTROL_BODY_MAX))
+        .with_state(control)
+}
+
+/// The OpenAPI document, as JSON with a line break at its end.
+pub fn openapi_json() -> String {
+    let mut text = routes().into_openapi().to_pretty_json().expect("the document is JSON");
+    text.push('\n');
+    text
+}
+
+fn nothing_here() -> Problem {
+    let next_step = "GET /v1/openapi.json tells the addresses there are";
+    Problem::new(Code::NotFound, "there is nothing at this address", next_step)
+}
+
+fn not_with_this_method() -> Problem {
+    let next_step = "GET /v1/openapi.json tells the methods of each address";
+    Problem::new(Code::MethodNotAllowed, "the address has no such method", next_step)
+}
+
+/// Tell that the daemon answers.
+#[utoipa::path(get, path = "/v1/health", tag = "daemon", responses(
+    (status = 200, description = "The daemon answers", body = api::Health),
+))]
+async fn health(State(control): State<Control>) -> Json<api::Health> {
+    let read_only = control.ask.0.status().read_only;
+    Json(api::Health {
+        status: if read_only { "read_only" } else { "ok" }.into(),
+        pool: control.ask.0.description().name,
+        version: env!("CARGO_PKG_VERSION").into(),
+    })
+}
+
+/// Show everything at one instant.
+#[utoipa::path(get, path = "/v1/status", tag = "daemon", responses(
+    (status = 200, description = "Everything at one instant", body = api::Status),
+))]
+async fn status(State(control): State<Control>) -> Json<api::Status> {
+    Json(convert::status(&*control.ask.0, &control.sessions, control.since))
+}
+
+/// List all volumes.
+#[utoipa::path(get, path = "/v1/volumes", tag = "volumes", responses(
+    (status = 200, description = "All volumes", body = api::Volumes),
+))]
+async fn volume_list(State(control): State<Control>) -> Json<api::Volumes> {
+    Json(api::Volumes { volumes: convert::volumes(control.ask.0.status().volumes) })
+}
+
+/// Make a volume and reserve its space.
+#[utoipa::path(post, path = "/v1/volumes", tag = "volumes", request_body = api::VolumeCreate,
+    responses(
+        (status = 201, description = "The volume is there, durably", body = api::Volume),
+        (status = 409, description = "A volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 507, description = "The pool has not so much free space", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn volume_create(
+    State(control): State<Control>,
+    Body(request): Body<api::VolumeCreate>,
+) -> Answered<Response> {
+    let op = Op::VolumeCreate {
+        name: request.name.clone(),
+        size: request.size_bytes,
+        placement: convert::placement(&request.placement),
+    };
+    control.ask.done(op).await?;
+    let volume = find_volume(&control, &request.name)?;
+    Ok((StatusCode::CREATED, Json(volume)).into_response())
+}
+
+/// Show one volume.
+#[utoipa::path(get, path = "/v1/volumes/{name}", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume")),
+    responses(
+        (status = 200, description = "The volume", body = api::Volume),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn volume_show(
+    State(control): State<Control>,
+    Text(name): Text,
+) -> Answered<Json<api::Volume>> {
+    Ok(Json(find_volume(&control, &name)?))
+}
+
+/// Grow or shrink a volume, also while it is in use.
+#[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume")),
+    request_body = api::VolumeResize,
+    responses(
+        (status = 200, description = "The volume has its new size, durably", body = api::Volume),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 507, description = "The pool has not so much free space", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn volume_resize(
+    State(control): State<Control>,
+    Text(name): Text,
+    Body(request): Body<api::VolumeResize>,
+) -> Answered<Json<api::Volume>> {
+    control.ask.done(Op::VolumeResize { name: name.clone(), size: request.size_bytes }).await?;
+    Ok(Json(find_volume(&control, &name)?))
+}
+
+/// Remove a volume and its data.
+#[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume")),
+    responses(
+        (status = 204, description = "The volume is gone, durably"),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "Streams are open on it", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn volume_delete(State(control): State<Control>, Text(name): Text) -> Answered<StatusCode> {
+    control.ask.done(Op::VolumeDelete { name }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List all streams.
+#[utoipa::path(get, path = "/v1/streams", tag = "streams", responses(
+    (status = 200, description = "All streams", body = api::Streams),
+))]
+async fn stream_list(State(control): State<Control>) -> Json<api::Streams> {
+    let status = control.ask.0.status();
+    let streams = convert::streams(status.streams, status.now, &control.sessions);
+    Json(api::Streams { streams })
+}
+
+/// Open a stream under contract; admission decides.
+#[utoipa::path(post, path = "/v1/streams", tag = "streams", request_body = api::StreamOpen,
+    responses(
+        (status = 201, description = "The contract is taken", body = api::StreamOpened),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "Admission refused, with the figures", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 507, description = "No memory for the window", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn stream_open(
+    State(control): State<Control>,
+    Body(request): Body<api::StreamOpen>,
+) -> Answered<Response> {
+    // A task of its own: the program may go at any moment, and then this future
+    // is dropped, but a stream that was opened must be known to the sessions.
+    let opened = tokio::spawn(open_stream(control.clone(), request)).await;
+    let opened = opened.map_err(|_| fault())??;
+    Ok((StatusCode::CREATED, Json(opened)).into_response())
+}
+
+async fn open_stream(
+    control: Control,
+    request: api::StreamOpen,
+) -> Result<api::StreamOpened, node::Error> {
+    let (mode, start) = (convert::mode(request.mode), request.start_bytes);
+    let op = Op::StreamOpen {
+        volume: request.volume.clone(),
+        mode,
+        contract: convert::contract(&request.contract),
+        start,
+    };
+    let Answer::Stream { stream, window } = control.ask.op(op).await? else {
+        unreachable!("the pool answers Stream to what opens one");
+    };
+    control.sessions.add(Opened { stream, mode, volume: request.volume, start });
+    Ok(api::StreamOpened {
+        id: stream.0,
+        window_bytes: window,
+        data_socket: control.data_socket.display().to_string(),
+        attach_within_ms: ATTACH_WITHIN.as_millis() as u64,
+    })
+}
+
+/// Show one stream.
+#[utoipa::path(get, path = "/v1/streams/{id}", tag = "streams",
+    params(("id" = u64, Path, description = "The number of the stream")),
+    responses(
+        (status = 200, description = "The stream", body = api::Stream),
+        (status = 404, description = "No stream has this number", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn stream_show(
+    State(control): State<Control>,
+    Number(id): Number,
+) -> Answered<Json<api::Stream>> {
+    let status = control.ask.0.status();
+    let stream = StreamId(id);
+    let found = status.streams.into_iter().find(|one| one.stream == stream);
+    let found = found.ok_or(node::Error::NoSuchStream { stream })?;
+    Ok(Json(convert::stream(found, status.now, &control.sessions)))
+}
+
+/// Close a stream; a writer is synced first.
+#[utoipa::path(delete, path = "/v1/streams/{id}", tag = "streams",
+    params(("id" = u64, Path, description = "The number of the stream")),
+    responses(
+        (status = 200, description = "The stream is closed", body = api::StreamClosed),
+        (status = 404, description = "No stream has this number", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn stream_close(
+    State(control): State<Control>,
+    Number(id): Number,
+) -> Answered<Json<api::StreamClosed>> {
+    let durable_bytes = control.sessions.close(StreamId(id), Stop::Closed).await?;
+    Ok(Json(api::StreamClosed { id, durable_bytes }))
+}
+
+/// Tell how many more such streams fit, and what stops the next. Changes nothing.
+#[utoipa::path(post, path = "/v1/plan", tag = "streams", request_body = api::PlanRequest,
+    responses(
+        (status = 200, description = "How many fit", body = api::Plan),
+        (status = "default", description = "Any bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn plan(
+    State(control): State<Control>,
+    Body(request): Body<api::PlanRequest>,
+) -> Answered<Json<api::Plan>> {
+    let op = Op::Plan {
+        contract: convert::contract(&request.contract),
+        placement: convert::placement(&request.placement),
+    };
+    match control.ask.op(op).await? {
+        Answer::Plan(plan) => Ok(Json(convert::plan(plan))),
+        _ => unreachable!("the pool answers Plan to a what-if"),
+    }
+}
+
+/// This document.
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "daemon", responses(
+    (status = 200, description = "The OpenAPI document", body = serde_json::Value),
+))]
+async fn document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
+}
+
+fn find_volume(control: &Control, name: &str) -> Result<api::Volume, node::Error> {
+    let volumes = control.ask.0.status().volumes;
+    let found = volumes.into_iter().find(|volume| volume.name == name);
+    found.map(convert::volume).ok_or_else(|| node::Error::NoSuchVolume { name: name.into() })
+}
+
+fn fault() -> Problem {
+    Problem::new(Code::Internal, "the request ended in a fault", "see the daemon's messages")
+}

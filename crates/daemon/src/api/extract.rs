@@ -1,0 +1,93 @@
+//! What comes in from a request, and how a problem goes out: axum's own
+//! rejections are turned into [`Problem`]s, so that there is one kind of error.
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use wire::control::PROBLEM_TYPE;
+use wire::{Code, Problem};
+
+/// A bad answer.
+pub struct Failure(Box<Problem>);
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self(Box::new(problem))
+    }
+}
+
+impl From<node::Error> for Failure {
+    fn from(error: node::Error) -> Self {
+        crate::problem::of(&error).into()
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).expect("codes carry a valid status");
+        let mut response = (status, Json(&*self.0)).into_response();
+        let kind = HeaderValue::from_static(PROBLEM_TYPE);
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response
+    }
+}
+
+/// A JSON body.
+pub struct Body<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let Json(value) = Json::from_request(request, state).await.map_err(bad_body)?;
+        Ok(Self(value))
+    }
+}
+
+fn bad_body(rejection: JsonRejection) -> Failure {
+    let code = match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Code::TooLarge,
+        _ => Code::BadRequest,
+    };
+    let next_step = match rejection {
+        JsonRejection::MissingJsonContentType(_) => "send `content-type: application/json`",
+        _ => "GET /v1/openapi.json tells what the request looks like",
+    };
+    Problem::new(code, rejection.body_text(), next_step).into()
+}
+
+/// The part of the path that is a name.
+pub struct Text(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Text {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let Path(text) = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| bad_address(rejection.body_text()))?;
+        Ok(Self(text))
+    }
+}
+
+/// The part of the path that is a number.
+pub struct Number(pub u64);
+
+impl<S: Send + Sync> FromRequestParts<S> for Number {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let Text(text) = Text::from_request_parts(parts, state).await?;
+        let number = text.parse().map_err(|_| bad_address(format!("\"{text}\" is no number")))?;
+        Ok(Self(number))
+    }
+}
+
+fn bad_address(detail: String) -> Failure {
+    let next_step = "GET /v1/openapi.json tells what the address looks like";
+    Problem::new(Code::BadRequest, detail, next_step).into()
+}

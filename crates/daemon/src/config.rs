@@ -1,0 +1,213 @@
+//! Settings of the daemon: what the command's flags say, then what the
+//! configuration file says, then the defaults.
+//!
+//! Invariant: a setting is read from the first of the three that has it; a list
+//! of disks is taken whole, never joined.
+
+use node::Policy;
+use serde::{Deserialize, Deserializer};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use units::{Bytes, Duration};
+
+/// Settings that may each be missing: a configuration file, or a set of flags.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// The pool's disks: `PATH` or `emulated:MODEL:PATH`. None means unset.
+    pub disks: Vec<String>,
+    /// The control socket's path.
+    pub socket: Option<PathBuf>,
+    /// Permissions of both sockets, octal, for example `"0660"`.
+    #[serde(deserialize_with = "from_text")]
+    pub socket_mode: Option<SocketMode>,
+    /// Memory for windows and transfers, for example `"256MiB"`.
+    #[serde(deserialize_with = "from_text")]
+    pub memory: Option<Bytes>,
+    /// Scheduling of the disks: `slack`, `delta-l`, `edf` or `fcfs`.
+    #[serde(deserialize_with = "from_text")]
+    pub policy: Option<PolicyName>,
+    /// False takes every contract; only for comparisons.
+    pub admission: Option<bool>,
+    /// How much earlier than its deadline a request must be done, so that a
+    /// host that wakes late does no harm, for example `"5ms"`.
+    #[serde(deserialize_with = "from_text")]
+    pub host_latency: Option<Duration>,
+    /// Time between commits of the metadata log, for example `"1s"`.
+    #[serde(deserialize_with = "from_text")]
+    pub commit_interval: Option<Duration>,
+}
+
+/// All settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The pool's disks; at least one.
+    pub disks: Vec<String>,
+    /// The control socket's path; the data socket is beside it.
+    pub socket: PathBuf,
+    /// Permissions of both sockets.
+    pub socket_mode: SocketMode,
+    /// How the pool is set up.
+    pub node: node::Config,
+}
+
+/// How a pool is set up where nobody says otherwise.
+pub const NODE_DEFAULT: node::Config = node::Config {
+    policy: Policy::Slack,
+    admission: true,
+    // Windows for about a hundred streams of 1 MB/s in blocks of 256 KiB.
+    memory: Bytes::mib(256),
+    // A loaded host without real-time kernel wakes a thread some milliseconds late.
+    host_latency: Duration::from_millis(5),
+    commit_interval: Duration::from_secs(1),
+};
+
+/// Permission bits of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketMode(pub u32);
+
+impl FromStr for SocketMode {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match u32::from_str_radix(text, 8) {
+            Ok(mode) if mode <= 0o777 => Ok(Self(mode)),
+            _ => Err("not a file mode; write for example 0660"),
+        }
+    }
+}
+
+/// A policy by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyName(pub Policy);
+
+impl FromStr for PolicyName {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let all = [Policy::Slack, Policy::DeltaL, Policy::Edf, Policy::Fcfs];
+        let found = all.into_iter().find(|&policy| crate::convert::policy(policy) == text);
+        found.map(Self).ok_or("not a policy; write slack, delta-l, edf or fcfs")
+    }
+}
+
+fn from_text<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+    T::Err: Display,
+{
+    let text = Option::<String>::deserialize(from)?;
+    text.map(|text| text.parse().map_err(serde::de::Error::custom)).transpose()
+}
+
+/// Why there are no settings. The text says what, and the second what to do.
+#[derive(Debug)]
+pub struct ConfigError {
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub next_step: String,
+}
+
+impl Options {
+    /// The settings in a configuration file (TOML).
+    pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
+        let error = |what: String, next_step: &str| ConfigError {
+            what: format!("configuration file {}: {what}", path.display()),
+            next_step: next_step.into(),
+        };
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| error(cause.to_string(), "correct the path given with --config"))?;
+        toml::from_str(&text).map_err(|cause| {
+            let what = cause.to_string().trim().replace('\n', "\n  ");
+            error(what, "correct the file; docs/daemon.md lists its settings")
+        })
+    }
+
+    /// These settings, and those of `other` where these have none.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            disks: if self.disks.is_empty() { other.disks } else { self.disks },
+            socket: self.socket.or(other.socket),
+            socket_mode: self.socket_mode.or(other.socket_mode),
+            memory: self.memory.or(other.memory),
+            policy: self.policy.or(other.policy),
+            admission: self.admission.or(other.admission),
+            host_latency: self.host_latency.or(other.host_latency),
+            commit_interval: self.commit_interval.or(other.commit_interval),
+        }
+    }
+
+    /// All settings: these, and the defaults where these have none.
+    pub fn settle(self, socket: impl FnOnce() -> PathBuf) -> Result<Settings, ConfigError> {
+        if self.disks.is_empty() {
+            return Err(ConfigError {
+                what: "no disk to serve".into(),
+                next_step: "name the pool's disks: `slackline serve DEVICE...`, or `disks = \
+                    [...]` in the configuration file"
+                    .into(),
+            });
+        }
+        let memory = self.memory.unwrap_or(NODE_DEFAULT.memory);
+        if memory < Bytes::mib(8) {
+            return Err(ConfigError {
+                what: format!("{memory} of memory is too little to serve from"),
+                next_step: "give at least 8 MiB with --memory".into(),
+            });
+        }
+        Ok(Settings {
+            disks: self.disks,
+            socket: self.socket.unwrap_or_else(socket),
+            socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),
+            node: node::Config {
+                policy: self.policy.map_or(NODE_DEFAULT.policy, |name| name.0),
+                admission: self.admission.unwrap_or(NODE_DEFAULT.admission),
+                memory: memory.round_down(Bytes::MIB),
+                host_latency: self.host_latency.unwrap_or(NODE_DEFAULT.host_latency),
+                commit_interval: self.commit_interval.unwrap_or(NODE_DEFAULT.commit_interval),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+        disks = ["/dev/sdb", "emulated:laptop:/tmp/disk"]
+        socket = "/tmp/s.sock"
+        socket_mode = "0600"
+        memory = "64MiB"
+        policy = "edf"
+        commit_interval = "500ms"
+    "#;
+
+    #[test]
+    fn a_flag_goes_before_the_file_and_the_file_before_the_default() {
+        let file: Options = toml::from_str(FILE).unwrap();
+        let flags = Options { memory: Some(Bytes::mib(32)), ..Options::default() };
+        let settings = flags.or(file).settle(|| unreachable!("the file has it")).unwrap();
+        assert_eq!(settings.node.memory, Bytes::mib(32), "from the flag");
+        assert_eq!(settings.node.policy, Policy::Edf, "from the file");
+        assert_eq!(settings.socket_mode, SocketMode(0o600), "from the file");
+        assert_eq!(settings.node.host_latency, NODE_DEFAULT.host_latency, "the default");
+        assert_eq!(settings.disks.len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_setting_or_no_value_is_refused_with_its_place() {
+        for (text, wanted) in [
+            ("memori = \"1MiB\"", "unknown field"),
+            ("memory = \"a lot\"", "write for example"),
+            ("policy = \"fair\"", "not a policy"),
+            ("socket_mode = \"rw\"", "not a file mode"),
+            ("disks = \"/dev/sdb\"", "invalid type"),
+        ] {
+            let error = toml::from_str::<Options>(text).unwrap_err().to_string();
+            assert!(error.contains(wanted) && error.contains("line 1"), "{text}: {error}");
+        }
+        let error = Options::default().settle(PathBuf::new).unwrap_err();
+        assert_eq!(error.what, "no disk to serve");
+    }
+}

@@ -1,0 +1,169 @@
+//! Between the words of the control interface and those of the node.
+
+use crate::pool::{Description, Pool};
+use crate::sessions::Sessions;
+use node::{DiskIndex, DiskStatus, StreamStatus, VolumeStatus};
+use units::Instant;
+use wire::control as api;
+
+/// A contract as the node takes it.
+pub fn contract(contract: &api::Contract) -> node::Contract {
+    node::Contract {
+        rate: contract.rate_bytes_per_second,
+        block: contract.block_bytes,
+        burst: contract.burst_bytes,
+    }
+}
+
+/// A placement as the node takes it.
+pub fn placement(placement: &api::Placement) -> node::Placement {
+    node::Placement {
+        disks: placement.disks.iter().copied().map(DiskIndex).collect(),
+        zone: match placement.zone {
+            api::Zone::Any => node::Zone::Any,
+            api::Zone::Outer => node::Zone::Outer,
+            api::Zone::Inner => node::Zone::Inner,
+        },
+    }
+}
+
+/// A mode as the node takes it.
+pub fn mode(mode: api::Mode) -> node::Mode {
+    match mode {
+        api::Mode::Read => node::Mode::Read,
+        api::Mode::Write => node::Mode::Write,
+    }
+}
+
+/// A volume as it is told.
+pub fn volume(volume: VolumeStatus) -> api::Volume {
+    api::Volume {
+        name: volume.name,
+        size_bytes: volume.size,
+        length_bytes: volume.length,
+        placement: api::Placement {
+            disks: volume.placement.disks.iter().map(|disk| disk.0).collect(),
+            zone: match volume.placement.zone {
+                node::Zone::Any => api::Zone::Any,
+                node::Zone::Outer => api::Zone::Outer,
+                node::Zone::Inner => api::Zone::Inner,
+            },
+        },
+        extents: volume.extents,
+        streams: volume.streams,
+    }
+}
+
+/// A stream as it is told.
+pub fn stream(stream: StreamStatus, now: Instant, sessions: &Sessions) -> api::Stream {
+    api::Stream {
+        id: stream.stream.0,
+        attached: sessions.is_attached(stream.stream),
+        volume: stream.volume,
+        mode: match stream.mode {
+            node::Mode::Read => api::Mode::Read,
+            node::Mode::Write => api::Mode::Write,
+        },
+        contract: api::Contract {
+            rate_bytes_per_second: stream.contract.rate,
+            block_bytes: stream.contract.block,
+            burst_bytes: stream.contract.burst,
+        },
+        window_bytes: stream.window,
+        position_bytes: stream.position,
+        moved_bytes: stream.moved,
+        durable_bytes: stream.durable,
+        requests: stream.requests,
+        late_requests: stream.late_requests,
+        late_max_ns: stream.late_max,
+        underruns: stream.underruns,
+        throttled: stream.throttled,
+        gap_bytes: stream.gaps,
+        latency_max_ns: stream.latency_max,
+        open_ns: now.saturating_since(stream.open_since),
+    }
+}
+
+fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
+    let traffic =
+        |traffic: node::Traffic| api::Traffic { requests: traffic.requests, bytes: traffic.bytes };
+    api::Disk {
+        disk: disk.disk.0,
+        device: description.devices.get(usize::from(disk.disk.0)).cloned().unwrap_or_default(),
+        capacity_bytes: disk.capacity,
+        free_bytes: disk.free,
+        utilisation_ppm: disk.utilisation_ppm,
+        slack_ns: disk.slack,
+        waiting_real_time: disk.waiting_real_time,
+        waiting_best_effort: disk.waiting_best_effort,
+        real_time: traffic(disk.real_time),
+        best_effort: traffic(disk.best_effort),
+        overruns: disk.overruns,
+        overrun_max_ns: disk.overrun_max,
+        predicted_ns: disk.predicted_total,
+        actual_ns: disk.actual_total,
+        late_requests: disk.late_requests,
+        late_max_ns: disk.late_max,
+        errors: disk.errors,
+    }
+}
+
+/// All volumes, in the order of their names.
+pub fn volumes(mut volumes: Vec<VolumeStatus>) -> Vec<api::Volume> {
+    volumes.sort_by(|a, b| a.name.cmp(&b.name));
+    volumes.into_iter().map(volume).collect()
+}
+
+/// All streams, in the order in which they were opened.
+pub fn streams(
+    mut streams: Vec<StreamStatus>,
+    now: Instant,
+    sessions: &Sessions,
+) -> Vec<api::Stream> {
+    streams.sort_by_key(|stream| (stream.open_since, stream.stream));
+    streams.into_iter().map(|one| stream(one, now, sessions)).collect()
+}
+
+/// Everything at one instant; `since` is when the pool was opened.
+pub fn status(pool: &dyn Pool, sessions: &Sessions, since: Instant) -> api::Status {
+    let (status, description) = (pool.status(), pool.description());
+    api::Status {
+        policy: policy(description.policy).into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        up_ns: status.now.saturating_since(since),
+        read_only: status.read_only,
+        disks: status.disks.into_iter().map(|one| disk(one, &description)).collect(),
+        volumes: volumes(status.volumes),
+        streams: streams(status.streams, status.now, sessions),
+        memory: api::Memory {
+            total_bytes: status.memory.total,
+            window_bytes: status.memory.windows,
+            best_effort_bytes: status.memory.best_effort,
+            free_bytes: status.memory.free,
+        },
+        host_lateness_max_ns: pool.host_lateness_max(),
+        warnings: pool.warnings(),
+        pool: description.name,
+    }
+}
+
+/// The name of a policy.
+pub fn policy(policy: node::Policy) -> &'static str {
+    match policy {
+        node::Policy::Slack => "slack",
+        node::Policy::DeltaL => "delta-l",
+        node::Policy::Edf => "edf",
+        node::Policy::Fcfs => "fcfs",
+    }
+}
+
+/// The answer to a what-if as it is told.
+pub fn plan(plan: node::Plan) -> api::Plan {
+    api::Plan {
+        fits: plan.fits,
+        stops: crate::problem::of(&plan.stops),
+        window_bytes: plan.window,
+        utilisation_ppm: plan.utilisation_ppm,
+        slack_ns: plan.slack,
+    }
+}

@@ -1,0 +1,151 @@
+//! The data socket: one connection, one stream or one volume.
+//!
+//! The first frame ties the connection. A reader or a writer serves one request
+//! at a time; best effort up to `OUTSTANDING_MAX`, bounded in bytes as well. No
+//! answer waits in a queue of this process: a connection that is not read from
+//! stops being served.
+//!
+//! Invariant: however a connection ends, its stream is closed, and a writer's
+//! accepted bytes are synced by that.
+
+mod best_effort;
+mod frames;
+mod reader;
+mod writer;
+
+use crate::limits::HELLO_WITHIN;
+use crate::pool::Ask;
+use crate::sessions::{AttachError, Sessions, Stop};
+use frames::{Incoming, Outgoing, Over};
+use node::{Mode, StreamId};
+use std::sync::Arc;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+use units::Bytes;
+use wire::frame::{Head, VERSION};
+use wire::{Code, Problem};
+
+/// Serves one data connection to its end.
+pub async fn serve(connection: UnixStream, ask: Ask, sessions: Arc<Sessions>) {
+    let (input, output) = connection.into_split();
+    let (mut input, output) = (Incoming::new(input), Outgoing::new(output));
+    let Ok(Ok((hello, body))) = tokio::time::timeout(HELLO_WITHIN, input.head()).await else {
+        return; // said nothing, or nothing that can be understood
+    };
+    let (Head::HelloStream { version, .. } | Head::HelloVolume { version }) = hello else {
+        let what = "the first frame must be HelloStream or HelloVolume";
+        return output.fail_last(&protocol(what)).await;
+    };
+    if version != VERSION {
+        let what =
+            format!("the daemon speaks version {VERSION} of the data protocol, not {version}");
+        let problem = Problem::new(Code::Version, what, "use a client of the daemon's version");
+        return output.fail_last(&problem).await;
+    }
+    match hello {
+        Head::HelloStream { stream, .. } => {
+            serve_stream(StreamId(stream), input, output, ask, sessions).await;
+        }
+        _ => {
+            let Ok(name) = input.body(body).await else { return };
+            let Ok(volume) = String::from_utf8(name) else {
+                return output.fail_last(&protocol("the volume's name is not UTF-8")).await;
+            };
+            let stop = sessions.stop_signal();
+            best_effort::serve(volume, input, output, ask, stop).await;
+        }
+    }
+}
+
+/// Tells a program that there is no place for its connection.
+pub async fn refuse_busy(connection: UnixStream, connections: usize) {
+    let waiting = connections as u64;
+    let problem = crate::problem::of(&node::Error::Busy { waiting });
+    Outgoing::new(connection.into_split().1).fail_last(&problem).await;
+}
+
+/// Breaking the protocol, as a problem.
+fn protocol(what: impl Into<String>) -> Problem {
+    Problem::new(Code::Protocol, what, "see the data protocol in docs/api")
+}
+
+async fn serve_stream(
+    stream: StreamId,
+    mut input: Incoming,
+    output: Outgoing,
+    ask: Ask,
+    sessions: Arc<Sessions>,
+) {
+    let mut attached = match sessions.attach(stream) {
+        Ok(attached) => attached,
+        Err(AttachError::NoSuchStream) => {
+            let problem = crate::problem::of(&node::Error::NoSuchStream { stream });
+            return output.fail_last(&problem).await;
+        }
+        Err(AttachError::Attached) => {
+            let what = format!("another connection carries stream {}", stream.0);
+            let problem = Problem::new(Code::Attached, what, "open a stream of your own");
+            return output.fail_last(&problem).await;
+        }
+    };
+    let opened = attached.opened.clone();
+    let size = volume_size(&ask, &opened.volume);
+    let welcome = Head::Welcome { version: VERSION, offset: opened.start, len: size };
+    let session = async {
+        output.send(welcome, &[]).await?;
+        match opened.mode {
+            Mode::Read => reader::serve(&opened, &mut input, &output, &ask).await,
+            Mode::Write => writer::serve(&opened, &mut input, &output, &ask).await,
+        }
+    };
+    let over = tokio::select! {
+        over = session => over.err().unwrap_or(Over::ByRequest),
+        why = stopped(&mut attached.stop) => Over::Stopped(why),
+    };
+    match attached.finish().await {
+        Ok(durable) => say_goodbye(over, durable, &output).await,
+        Err(error) => output.fail_last(&crate::problem::of(&error)).await,
+    }
+}
+
+/// Ends when the connection is told to.
+async fn stopped(stop: &mut watch::Receiver<Stop>) -> Stop {
+    let why = stop.wait_for(|&why| why != Stop::No).await.map(|why| *why);
+    why.unwrap_or(Stop::Closed)
+}
+
+/// The last frames to a program whose stream has ended.
+async fn say_goodbye(over: Over, durable: Option<Bytes>, output: &Outgoing) {
+    let problem = match over {
+        Over::ByRequest => {
+            let upto = durable.unwrap_or(Bytes::ZERO);
+            return output.send_last(Head::Closed { upto }).await;
+        }
+        Over::Gone => return,
+        Over::Failed(problem) => problem,
+        Over::Stopped(why) => stop_problem(why),
+    };
+    if let Some(upto) = durable {
+        output.send_last(Head::Durable { upto }).await;
+    }
+    output.fail_last(&problem).await;
+}
+
+/// What a connection that is told to end tells its program.
+fn stop_problem(why: Stop) -> Problem {
+    match why {
+        Stop::ShuttingDown => crate::problem::of(&node::Error::ShuttingDown),
+        Stop::Closed | Stop::No => Problem::new(
+            Code::NoSuchStream,
+            "the stream was closed by another program's request",
+            "open a new one",
+        ),
+    }
+}
+
+/// The size of a volume; zero where it does not exist.
+fn volume_size(ask: &Ask, name: &str) -> Bytes {
+    let status = ask.0.status();
+    let volume = status.volumes.into_iter().find(|volume| volume.name == name);
+    volume.map_or(Bytes::ZERO, |volume| volume.size)
+}

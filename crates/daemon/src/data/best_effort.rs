@@ -1,0 +1,198 @@
+//! A best-effort connection: many requests at once, on one volume.
+//!
+//! Invariants: at most `OUTSTANDING_MAX` requests and `BEST_EFFORT_BYTES_MAX`
+//! bytes are between their request and their answer; beyond that the connection
+//! is not read from. When it ends, every request under way has ended.
+
+use super::frames::{Incoming, Outgoing, Over, misplaced};
+use crate::limits::{ANSWER_TAKEN_WITHIN, BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT};
+use crate::pool::{Answer, Ask, Room};
+use crate::sessions::Stop;
+use node::{Error, Op};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use units::Bytes;
+use wire::frame::{BODY_MAX, Head, OUTSTANDING_MAX, VERSION};
+
+/// What the requests of one connection share.
+struct Shared {
+    volume: String,
+    ask: Ask,
+    output: Outgoing,
+    /// Set when the program does not take its answers.
+    gone: watch::Sender<bool>,
+}
+
+/// The account of what is under way.
+struct Account {
+    requests: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+}
+
+/// A place in the account, given back when dropped.
+struct Place {
+    _request: OwnedSemaphorePermit,
+    _bytes: OwnedSemaphorePermit,
+}
+
+/// All of [`BEST_EFFORT_BYTES_MAX`], in units.
+const UNITS: usize = (BEST_EFFORT_BYTES_MAX.get() / BEST_EFFORT_UNIT.get()) as usize;
+
+impl Account {
+    fn new() -> Self {
+        Self {
+            requests: Arc::new(Semaphore::new(OUTSTANDING_MAX)),
+            bytes: Arc::new(Semaphore::new(UNITS)),
+        }
+    }
+
+    /// Waits until a request of `len` bytes may begin.
+    async fn place(&self, len: Bytes) -> Place {
+        let units = len.div_ceil(BEST_EFFORT_UNIT).max(1) as u32;
+        let open = "the account is never closed";
+        Place {
+            _request: Arc::clone(&self.requests).acquire_owned().await.expect(open),
+            _bytes: Arc::clone(&self.bytes).acquire_many_owned(units).await.expect(open),
+        }
+    }
+
+    /// Waits until nothing is under way.
+    async fn quiet(&self) {
+        let all = self.requests.acquire_many(OUTSTANDING_MAX as u32).await;
+        drop(all.expect("the account is never closed"));
+    }
+}
+
+/// Serves best effort on `volume` until the program or the daemon ends it.
+pub async fn serve(
+    volume: String,
+    mut input: Incoming,
+    output: Outgoing,
+    ask: Ask,
+    mut stop: watch::Receiver<Stop>,
+) {
+    let status = ask.0.status();
+    let Some(size) = status.volumes.iter().find(|v| v.name == volume).map(|v| v.size) else {
+        let problem = crate::problem::of(&Error::NoSuchVolume { name: volume });
+        return output.fail_last(&problem).await;
+    };
+    let welcome = Head::Welcome { version: VERSION, offset: Bytes::ZERO, len: size };
+    if output.send(welcome, &[]).await.is_err() {
+        return;
+    }
+    let (gone, mut is_gone) = watch::channel(false);
+    let shared = Arc::new(Shared { volume, ask, output, gone });
+    let account = Account::new();
+    let over = tokio::select! {
+        over = take_requests(&mut input, &shared, &account) => over,
+        _ = is_gone.wait_for(|&gone| gone) => Over::Gone,
+        why = super::stopped(&mut stop) => Over::Stopped(why),
+    };
+    account.quiet().await;
+    match over {
+        Over::Gone | Over::ByRequest => {}
+        Over::Failed(problem) => shared.output.fail_last(&problem).await,
+        Over::Stopped(why) => shared.output.fail_last(&super::stop_problem(why)).await,
+    }
+}
+
+async fn take_requests(input: &mut Incoming, shared: &Arc<Shared>, account: &Account) -> Over {
+    loop {
+        match take_request(input, shared, account).await {
+            Ok(()) => {}
+            Err(over) => return over,
+        }
+    }
+}
+
+async fn take_request(
+    input: &mut Incoming,
+    shared: &Arc<Shared>,
+    account: &Account,
+) -> Result<(), Over> {
+    let (head, body) = input.head().await?;
+    match head {
+        Head::ReadAt { tag, offset, len } => {
+            if len.get() > BODY_MAX as u64 {
+                let rule = "at most 1 MiB at once";
+                return shared.fail(tag, &Error::Invalid { what: "length", rule }).await;
+            }
+            let place = account.place(len).await;
+            shared.spawn(place, move |shared| async move { shared.read(tag, offset, len).await });
+            Ok(())
+        }
+        Head::WriteAt { tag, offset } => {
+            let place = account.place(Bytes::new(body as u64)).await;
+            let len = Bytes::new(body as u64);
+            let mut room = match shared.ask.room(Op::Room { len }).await {
+                Ok(room) => room,
+                Err(error) => {
+                    input.discard(body).await?;
+                    return shared.fail(tag, &error).await;
+                }
+            };
+            input.fill(room.as_mut(), body).await?;
+            shared.spawn(place, move |shared| async move { shared.write(tag, offset, room).await });
+            Ok(())
+        }
+        Head::SyncAll { tag } => {
+            let place = account.place(Bytes::ZERO).await;
+            shared.spawn(place, move |shared| async move { shared.sync(tag).await });
+            Ok(())
+        }
+        other => Err(misplaced(other, "best effort")),
+    }
+}
+
+impl Shared {
+    /// Serves a request beside the others.
+    fn spawn<F, S>(self: &Arc<Self>, place: Place, serve: S)
+    where
+        S: FnOnce(Arc<Self>) -> F + Send + 'static,
+        F: Future<Output = Result<(), Over>> + Send,
+    {
+        let shared = Arc::clone(self);
+        tokio::spawn(async move {
+            if serve(Arc::clone(&shared)).await.is_err() {
+                shared.gone.send_replace(true);
+            }
+            drop(place);
+        });
+    }
+
+    async fn read(&self, tag: u64, offset: Bytes, len: Bytes) -> Result<(), Over> {
+        match self.ask.op(Op::Read { volume: self.volume.clone(), offset, len }).await {
+            Ok(Answer::Data { chunk, .. }) => {
+                self.send(Head::ReadDone { tag }, chunk.bytes()).await
+            }
+            Ok(_) => unreachable!("the pool answers a read with data"),
+            Err(error) => self.fail(tag, &error).await,
+        }
+    }
+
+    async fn write(&self, tag: u64, offset: Bytes, room: Box<dyn Room>) -> Result<(), Over> {
+        match self.ask.write(self.volume.clone(), offset, room).await {
+            Ok(()) => self.send(Head::WriteDone { tag }, &[]).await,
+            Err(error) => self.fail(tag, &error).await,
+        }
+    }
+
+    async fn sync(&self, tag: u64) -> Result<(), Over> {
+        match self.ask.done(Op::Sync).await {
+            Ok(()) => self.send(Head::SyncDone { tag }, &[]).await,
+            Err(error) => self.fail(tag, &error).await,
+        }
+    }
+
+    /// Sends an answer to a program that takes it in time.
+    async fn send(&self, head: Head, body: &[u8]) -> Result<(), Over> {
+        let sending = self.output.send(head, body);
+        tokio::time::timeout(ANSWER_TAKEN_WITHIN, sending).await.unwrap_or(Err(Over::Gone))
+    }
+
+    async fn fail(&self, tag: u64, error: &Error) -> Result<(), Over> {
+        let problem = crate::problem::of(error);
+        let sending = self.output.fail(tag, &problem);
+        tokio::time::timeout(ANSWER_TAKEN_WITHIN, sending).await.unwrap_or(Err(Over::Gone))
+    }
+}

@@ -1,0 +1,127 @@
+//! Frames from and to a socket.
+
+use crate::pool::Room;
+use bytes::Buf;
+use std::io;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Mutex;
+use wire::Problem;
+use wire::frame::{HEAD_LEN, Head, text_body};
+
+/// How a connection ends.
+#[derive(Debug)]
+pub enum Over {
+    /// The program asked for it.
+    ByRequest,
+    /// The program has gone.
+    Gone,
+    /// The program is told why, then the connection ends.
+    Failed(Problem),
+    /// The daemon wants it.
+    Stopped(crate::sessions::Stop),
+}
+
+impl From<io::Error> for Over {
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+/// Small frames are read many at a time; bodies go to their place directly.
+const HEADS_BUFFER: usize = 4096;
+
+/// The frames that come from a program.
+pub struct Incoming(BufReader<OwnedReadHalf>);
+
+impl Incoming {
+    pub fn new(half: OwnedReadHalf) -> Self {
+        Self(BufReader::with_capacity(HEADS_BUFFER, half))
+    }
+
+    /// The next head and the length of its body.
+    pub async fn head(&mut self) -> Result<(Head, usize), Over> {
+        let mut bytes = [0; HEAD_LEN];
+        self.0.read_exact(&mut bytes).await?;
+        Head::decode(&bytes).map_err(|error| Over::Failed(super::protocol(error.to_string())))
+    }
+
+    /// The body of the last head, where it is short.
+    pub async fn body(&mut self, len: usize) -> Result<Vec<u8>, Over> {
+        let mut body = vec![0; len];
+        self.0.read_exact(&mut body).await?;
+        Ok(body)
+    }
+
+    /// Fills the first `len` bytes of `room`.
+    pub async fn fill(&mut self, room: &mut dyn Room, len: usize) -> Result<(), Over> {
+        self.0.read_exact(&mut room.bytes_mut()[..len]).await?;
+        Ok(())
+    }
+
+    /// Reads the rest of a body for which there is no place.
+    pub async fn discard(&mut self, len: usize) -> Result<(), Over> {
+        let mut rest = (&mut self.0).take(len as u64);
+        let read = tokio::io::copy_buf(&mut rest, &mut tokio::io::sink()).await?;
+        if read == len as u64 { Ok(()) } else { Err(Over::Gone) }
+    }
+}
+
+/// The frames that go to a program; each is sent whole before the next.
+///
+/// A send that is dropped or timed out half-way leaves a torn frame behind, so
+/// every later send fails: nothing may follow it.
+pub struct Outgoing(Mutex<Sending>);
+
+struct Sending {
+    half: OwnedWriteHalf,
+    /// Not in the middle of a frame.
+    whole: bool,
+}
+
+impl Outgoing {
+    pub fn new(half: OwnedWriteHalf) -> Self {
+        Self(Mutex::new(Sending { half, whole: true }))
+    }
+
+    /// Sends one frame.
+    pub async fn send(&self, head: Head, body: &[u8]) -> Result<(), Over> {
+        let bytes = head.encode(body.len());
+        let mut frame = Buf::chain(&bytes[..], body);
+        let mut sending = self.0.lock().await;
+        if !sending.whole {
+            return Err(Over::Gone);
+        }
+        sending.whole = false;
+        sending.half.write_all_buf(&mut frame).await?;
+        sending.whole = true;
+        Ok(())
+    }
+
+    /// Sends a frame to a program that may have gone.
+    pub async fn send_last(&self, head: Head) {
+        let _ = self.send(head, &[]).await;
+    }
+
+    /// Tells a program what went wrong.
+    pub async fn fail(&self, tag: u64, problem: &Problem) -> Result<(), Over> {
+        let Problem { code, detail, next_step, .. } = problem;
+        let head = Head::Failed { tag, code: *code };
+        self.send(head, text_body(&format!("{detail}\n{next_step}"))).await
+    }
+
+    /// Tells a program, which may have gone, what went wrong.
+    pub async fn fail_last(&self, problem: &Problem) {
+        let _ = self.fail(0, problem).await;
+    }
+}
+
+/// The problem that an error of the pool is, as the end of the connection.
+pub fn failed(error: node::Error) -> Over {
+    Over::Failed(crate::problem::of(&error))
+}
+
+/// A frame that does not belong on this connection.
+pub fn misplaced(head: Head, on: &str) -> Over {
+    Over::Failed(super::protocol(format!("{head:?} has no meaning on a connection for {on}")))
+}

@@ -1,0 +1,59 @@
+//! A reader's connection: one `Next` after the other.
+
+use super::frames::{Incoming, Outgoing, Over, failed, misplaced};
+use crate::pool::{Answer, Ask};
+use crate::sessions::Opened;
+use node::Op;
+use units::Bytes;
+use wire::frame::{BODY_MAX, Head};
+
+/// Serves a reader until it closes its stream, or an error ends the connection.
+pub async fn serve(
+    opened: &Opened,
+    input: &mut Incoming,
+    output: &Outgoing,
+    ask: &Ask,
+) -> Result<(), Over> {
+    let mut position = opened.start;
+    loop {
+        match input.head().await? {
+            (Head::Next { len }, _) => {
+                let len = len.clamp(Bytes::new(1), Bytes::new(BODY_MAX as u64));
+                position = next(opened, position, len, output, ask).await?;
+            }
+            (Head::Close, _) => return Ok(()),
+            (other, _) => return Err(misplaced(other, "a reader")),
+        }
+    }
+}
+
+/// Sends the next bytes, at most `len_max`; gives the playout point behind them.
+async fn next(
+    opened: &Opened,
+    position: Bytes,
+    len_max: Bytes,
+    output: &Outgoing,
+    ask: &Ask,
+) -> Result<Bytes, Over> {
+    let stream = opened.stream;
+    match ask.op(Op::StreamRead { stream, len_max }).await.map_err(failed)? {
+        Answer::Data { chunk, offset } => {
+            let len = Bytes::new(chunk.bytes().len() as u64);
+            assert!(len <= len_max && offset == position, "the pool gives what comes next");
+            // The bytes go from the window to the socket; only then does the window move on.
+            output.send(Head::Data { offset }, chunk.bytes()).await?;
+            drop(chunk);
+            ask.done(Op::StreamAdvance { stream, len }).await.map_err(failed)?;
+            Ok(offset + len)
+        }
+        Answer::Gap { offset, len } => {
+            output.send(Head::Gap { offset, len }, &[]).await?;
+            Ok(offset + len)
+        }
+        Answer::End => {
+            output.send(Head::End { offset: position }, &[]).await?;
+            Ok(position)
+        }
+        _ => unreachable!("the pool answers a read with data, a gap or the end"),
+    }
+}

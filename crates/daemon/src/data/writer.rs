@@ -1,0 +1,112 @@
+//! A writer's connection: bytes in, and word of how far they are durable out.
+//!
+//! Invariant: `Durable` is sent only for what the pool has put on the medium,
+//! and never goes back.
+
+use super::frames::{Incoming, Outgoing, Over, failed, misplaced};
+use crate::pool::Ask;
+use crate::sessions::Opened;
+use node::{Error, Op};
+use units::Bytes;
+use wire::frame::Head;
+
+/// Serves a writer until it closes its stream, or an error ends the connection.
+pub async fn serve(
+    opened: &Opened,
+    input: &mut Incoming,
+    output: &Outgoing,
+    ask: &Ask,
+) -> Result<(), Over> {
+    tokio::select! {
+        over = take_bytes(opened, input, output, ask) => over,
+        over = tell_durable(opened, output, ask) => Err(over),
+    }
+}
+
+async fn take_bytes(
+    opened: &Opened,
+    input: &mut Incoming,
+    output: &Outgoing,
+    ask: &Ask,
+) -> Result<(), Over> {
+    let stream = opened.stream;
+    let mut upto = opened.start;
+    // What stopped the last write. Those that were sent behind it, before the
+    // program could know, must not go through: they would be in the wrong place.
+    let mut stopped: Option<Error> = None;
+    loop {
+        match input.head().await? {
+            (Head::Write, len) => {
+                if stopped.is_none() {
+                    let (accepted, error) = write(opened, len, input, ask).await?;
+                    (upto, stopped) = (upto + accepted, error);
+                } else {
+                    input.discard(len).await?;
+                }
+                // The reason goes first: with `Accepted` the write is answered.
+                if let Some(error) = &stopped {
+                    output.fail(0, &crate::problem::of(error)).await?;
+                }
+                output.send(Head::Accepted { upto }, &[]).await?;
+            }
+            (Head::Sync, _) => {
+                stopped = None;
+                let upto = ask.durable(Op::StreamSync { stream }).await.map_err(failed)?;
+                output.send(Head::Synced { upto }, &[]).await?;
+            }
+            (Head::Close, _) => return Ok(()),
+            (other, _) => return Err(misplaced(other, "a writer")),
+        }
+    }
+}
+
+/// Takes one body of `len` bytes into the window: how much of it went there,
+/// and what stopped the rest. The rest is read all the same, so that the program
+/// can go on with what it likes to do next.
+async fn write(
+    opened: &Opened,
+    len: usize,
+    input: &mut Incoming,
+    ask: &Ask,
+) -> Result<(Bytes, Option<Error>), Over> {
+    let stream = opened.stream;
+    let mut done = 0;
+    while done < len {
+        let len_max = Bytes::new((len - done) as u64);
+        let mut room = match ask.room(Op::StreamRoom { stream, len_max }).await {
+            Ok(room) => room,
+            Err(error) => {
+                input.discard(len - done).await?;
+                return Ok((Bytes::new(done as u64), Some(error)));
+            }
+        };
+        let piece = room.bytes_mut().len().min(len - done);
+        assert!(piece > 0, "the pool gives room when there is some");
+        input.fill(room.as_mut(), piece).await?;
+        drop(room);
+        let piece_len = Bytes::new(piece as u64);
+        ask.done(Op::StreamWrite { stream, len: piece_len }).await.map_err(failed)?;
+        done += piece;
+    }
+    Ok((Bytes::new(done as u64), None))
+}
+
+/// Sends every advance of the durable offset until the connection must end.
+async fn tell_durable(opened: &Opened, output: &Outgoing, ask: &Ask) -> Over {
+    let stream = opened.stream;
+    let mut beyond = opened.start;
+    loop {
+        match ask.durable(Op::StreamDurable { stream, beyond }).await {
+            Ok(upto) => {
+                assert!(upto > beyond, "the pool was asked for more than {beyond:?}");
+                beyond = upto;
+                if let Err(over) = output.send(Head::Durable { upto }, &[]).await {
+                    return over;
+                }
+            }
+            // Closed: who closed it has the last word.
+            Err(Error::NoSuchStream { .. }) => std::future::pending().await,
+            Err(error) => return failed(error),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What the daemon needs of an open pool.
+//!
+//! [`Pool`] is the engine's pool as the daemon sees it; tests put a pool in its
+//! place that answers when they say so. [`Ask`] turns its callbacks into futures.
+//!
+//! Invariant: memory that a pool hands out ([`Chunk`], [`Room`]) goes back when
+//! its handle is dropped, so that a connection may end at any point.
+
+use node::{Error, Op, Plan, Status, StreamId};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use units::{Bytes, Duration};
+
+/// Bytes that the pool has filled.
+pub trait Chunk: Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+}
+
+/// Memory to fill.
+pub trait Room: Send {
+    /// The memory.
+    fn bytes_mut(&mut self) -> &mut [u8];
+    /// For the pool, to find its own handle again.
+    fn into_any(self: Box<Self>) -> Box<dyn std::any::Any>;
+}
+
+/// A good answer: as [`node::Reply`], with handles in place of spans.
+#[allow(missing_docs)] // the fields are those of `Reply`
+pub enum Answer {
+    /// Done, nothing to tell.
+    Done,
+    /// The stream is open.
+    Stream { stream: StreamId, window: Bytes },
+    /// Bytes are in memory.
+    Data { chunk: Box<dyn Chunk>, offset: Bytes },
+    /// Memory to fill.
+    Room { room: Box<dyn Room> },
+    /// The recorded data ends here.
+    End,
+    /// A declared gap.
+    Gap { offset: Bytes, len: Bytes },
+    /// Everything up to here is on the medium.
+    Durable { upto: Bytes },
+    /// The answer to a what-if.
+    Plan(Plan),
+}
+
+/// What is called, once, with the end of an operation. It runs on a thread of
+/// the pool and must be short.
+pub type Callback = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
+
+/// What never changes while a pool is open.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// The pool's name.
+    pub name: String,
+    /// What each disk was opened with.
+    pub devices: Vec<String>,
+    /// The policy of its schedules.
+    pub policy: node::Policy,
+}
+
+/// An open pool.
+pub trait Pool: Send + Sync + 'static {
+    /// Begins an operation. [`Op::Write`] and [`Op::Release`] are not for here:
+    /// see [`Pool::write`] and the drop of the handles.
+    fn submit(&self, op: Op, callback: Callback);
+    /// Begins a best-effort write of `room` to a volume.
+    fn write(&self, volume: String, offset: Bytes, room: Box<dyn Room>, callback: Callback);
+    /// Everything that can be seen, now.
+    fn status(&self) -> Status;
+    /// What never changes.
+    fn description(&self) -> Description;
+    /// The largest lateness of the host in waking a disk's thread.
+    fn host_lateness_max(&self) -> Duration;
+    /// What the host did not grant, and what to do about it.
+    fn warnings(&self) -> Vec<String>;
+}
+
+/// Asks a pool and awaits its answer. Dropping the future is safe: the answer,
+/// when it comes, is dropped and gives its memory back.
+#[derive(Clone)]
+pub struct Ask(pub Arc<dyn Pool>);
+
+impl Ask {
+    /// The end of `op`.
+    pub async fn op(&self, op: Op) -> Result<Answer, Error> {
+        let (answer, coming) = oneshot::channel();
+        self.0.submit(op, Box::new(move |result| drop(answer.send(result))));
+        coming.await.unwrap_or(Err(Error::ShuttingDown))
+    }
+
+    /// The end of an operation that has nothing to tell.
+    pub async fn done(&self, op: Op) -> Result<(), Error> {
+        match self.op(op).await? {
+            Answer::Done | Answer::Durable { .. } => Ok(()),
+            _ => unreachable!("the pool answers Done to what has no result"),
+        }
+    }
+
+    /// The end of a best-effort write.
+    pub async fn write(
+        &self,
+        volume: String,
+        offset: Bytes,
+        room: Box<dyn Room>,
+    ) -> Result<(), Error> {
+        let (answer, coming) = oneshot::channel();
+        self.0.write(volume, offset, room, Box::new(move |result| drop(answer.send(result))));
+        coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
+    }
+
+    /// Room for a writer's next bytes, or for a best-effort write.
+    pub async fn room(&self, op: Op) -> Result<Box<dyn Room>, Error> {
+        match self.op(op).await? {
+            Answer::Room { room } => Ok(room),
+            _ => unreachable!("the pool answers Room to a request for room"),
+        }
+    }
+
+    /// Durable up to where, for the operations that end in it.
+    pub async fn durable(&self, op: Op) -> Result<Bytes, Error> {
+        match self.op(op).await? {
+            Answer::Durable { upto } => Ok(upto),
+            _ => unreachable!("the pool answers Durable to a request for durability"),
+        }
+    }
+}

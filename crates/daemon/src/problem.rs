@@ -1,0 +1,228 @@
+//! A pool's errors as problems: the code for a program, and for a person one
+//! line that says what and one that says what to do next.
+
+use node::{DeviceError, Error, Refusal};
+use wire::{Code, Problem};
+
+/// The problem that this error of the pool is.
+pub fn of(error: &Error) -> Problem {
+    match error {
+        Error::Refused(refusal) => refused(refusal),
+        Error::NoSuchVolume { name } => Problem::new(
+            Code::NoSuchVolume,
+            format!("there is no volume \"{name}\""),
+            "list the volumes with `slackline volume list`",
+        ),
+        Error::VolumeExists { name } => Problem::new(
+            Code::VolumeExists,
+            format!("there is a volume \"{name}\" already"),
+            format!("choose another name, or remove it with `slackline volume delete {name}`"),
+        ),
+        Error::VolumeBusy { name, streams } => Problem::new(
+            Code::VolumeBusy,
+            format!("volume \"{name}\" has {}", counted(*streams, "open stream")),
+            "close them first; `slackline stream list` shows them",
+        ),
+        Error::NoSuchStream { stream } => Problem::new(
+            Code::NoSuchStream,
+            format!("there is no stream {}; it may have been closed", stream.0),
+            "list the streams with `slackline stream list`",
+        ),
+        Error::NoSuchDisk { disk, disks } => Problem::new(
+            Code::NoSuchDisk,
+            format!(
+                "there is no disk {}; the pool has {}",
+                disk.0,
+                counted(u64::from(*disks), "disk")
+            ),
+            "disks count from 0; `slackline pool status` shows them",
+        ),
+        Error::WrongMode => Problem::new(
+            Code::WrongMode,
+            "the stream was opened in the other direction",
+            "open a stream of its own for each direction",
+        ),
+        Error::Invalid { what, rule } => Problem::new(
+            Code::Invalid,
+            format!("{what}: {rule}"),
+            "correct the value and ask again",
+        ),
+        Error::ShuttingDown => Problem::new(
+            Code::ShuttingDown,
+            "the daemon is stopping and takes no new work",
+            "start it again and repeat the request",
+        ),
+        Error::PoolFull { .. }
+        | Error::VolumeFull { .. }
+        | Error::BeyondEnd { .. }
+        | Error::NoMemory { .. }
+        | Error::Busy { .. } => of_space(error),
+        Error::Device { .. } | Error::ReadOnly { .. } => of_device(error),
+    }
+}
+
+/// Errors for want of space or memory.
+fn of_space(error: &Error) -> Problem {
+    match error {
+        Error::PoolFull { asked, free } => Problem::new(
+            Code::PoolFull,
+            format!("{asked} of space was asked for, the disks asked have {free} free"),
+            "ask for less, or delete or shrink a volume",
+        ),
+        Error::VolumeFull { size } => Problem::new(
+            Code::VolumeFull,
+            format!("the write does not fit: the volume ends at {size}"),
+            "grow the volume with `slackline volume resize`; what was accepted before is kept",
+        ),
+        Error::BeyondEnd { size } => Problem::new(
+            Code::BeyondEnd,
+            format!("the access lies behind the end of the volume, at {size}"),
+            "`slackline volume show` tells its size",
+        ),
+        Error::NoMemory { asked, free } => Problem::new(
+            Code::NoMemory,
+            format!("the window needs {asked} of memory, {free} is free"),
+            "close a stream, ask for smaller blocks or a smaller burst, or give the daemon more \
+             with `slackline serve --memory`",
+        ),
+        Error::Busy { waiting } => Problem::new(
+            Code::Busy,
+            format!("{} waiting already", counted_are(*waiting, "request")),
+            "wait for some to end, then try again",
+        ),
+        other => unreachable!("{other:?} is no error of space"),
+    }
+}
+
+/// Errors of a disk.
+fn of_device(error: &Error) -> Problem {
+    match error {
+        Error::Device { disk, error } => Problem::new(
+            Code::Device,
+            format!("disk {} failed: {}", disk.0, device(*error)),
+            "look at the kernel's log; `slackline pool status` counts the errors of each disk",
+        ),
+        Error::ReadOnly { disk, error } => Problem::new(
+            Code::ReadOnly,
+            format!(
+                "metadata could not be written to disk {}: {}; the pool is read-only",
+                disk.0,
+                device(*error)
+            ),
+            "stop the daemon, repair the disk, and run `slackline pool check`",
+        ),
+        other => unreachable!("{other:?} is no error of a disk"),
+    }
+}
+
+fn refused(refusal: &Refusal) -> Problem {
+    let disk = refusal.disk.0;
+    let mut detail = format!(
+        "disk {disk} cannot keep this contract: its utilisation would be {}",
+        percent(refusal.utilisation_ppm)
+    );
+    if let Some((deadline, excess)) = refusal.deadline {
+        detail.push_str(&format!(
+            ", and by the deadline {deadline} after a common start it would be asked for {excess} \
+             more time than there is"
+        ));
+    }
+    let rate = refusal.rate_max;
+    let next_step = if rate.is_zero() {
+        format!(
+            "no rate fits in these blocks; use larger blocks, close a stream on disk {disk}, or place the volume on another disk"
+        )
+    } else {
+        format!(
+            "the largest rate that fits in these blocks is {rate}: ask for `--rate {}B/s`, use \
+             larger blocks, or close a stream",
+            rate.get()
+        )
+    };
+    let mut problem = Problem::new(Code::Refused, detail, next_step);
+    problem.refusal = Some(wire::Refusal {
+        disk,
+        utilisation_ppm: refusal.utilisation_ppm,
+        deadline_ns: refusal.deadline.map(|(deadline, _)| deadline),
+        excess_ns: refusal.deadline.map(|(_, excess)| excess),
+        rate_max_bytes_per_second: rate,
+    });
+    problem
+}
+
+/// Parts per million as a percentage with two places.
+fn percent(ppm: u64) -> String {
+    format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
+}
+
+fn counted(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+fn counted_are(n: u64, what: &str) -> String {
+    format!("{} {}", counted(n, what), if n == 1 { "is" } else { "are" })
+}
+
+fn device(error: DeviceError) -> String {
+    std::io::Error::from_raw_os_error(error.0.saturating_abs()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node::DiskIndex;
+    use units::{Bytes, Duration, Rate};
+
+    #[test]
+    fn a_refusal_says_all_its_figures_in_words() {
+        let problem = of(&Error::Refused(Refusal {
+            disk: DiskIndex(0),
+            utilisation_ppm: 1_023_456,
+            deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
+            rate_max: Rate::per_second(817_432),
+        }));
+        assert_eq!(
+            problem.detail,
+            "disk 0 cannot keep this contract: its utilisation would be 102.34 %, and by the \
+             deadline 507 ms after a common start it would be asked for 7 ms more time than there is"
+        );
+        assert_eq!(
+            problem.next_step,
+            "the largest rate that fits in these blocks is 817 kB/s: ask for `--rate 817432B/s`, \
+             use larger blocks, or close a stream"
+        );
+        assert_eq!(problem.refusal.unwrap().excess_ns, Some(Duration::from_millis(7)));
+    }
+
+    #[test]
+    fn no_error_of_a_pool_ends_as_a_fault_of_slackline() {
+        let (disk, error) = (DiskIndex(1), DeviceError(5));
+        let (asked, free, size) = (Bytes::GIB, Bytes::MIB, Bytes::GIB);
+        let name = || String::from("v");
+        let errors = [
+            Error::NoSuchVolume { name: name() },
+            Error::VolumeExists { name: name() },
+            Error::VolumeBusy { name: name(), streams: 1 },
+            Error::NoSuchStream { stream: node::StreamId(3) },
+            Error::NoSuchDisk { disk, disks: 1 },
+            Error::Invalid { what: "block", rule: "a power of two from 4 KiB to 1 MiB" },
+            Error::PoolFull { asked, free },
+            Error::VolumeFull { size },
+            Error::BeyondEnd { size },
+            Error::NoMemory { asked, free },
+            Error::Busy { waiting: 64 },
+            Error::WrongMode,
+            Error::Device { disk, error },
+            Error::ShuttingDown,
+            Error::ReadOnly { disk, error },
+        ];
+        for error in &errors {
+            let problem = of(error);
+            assert_ne!(problem.code, Code::Internal, "{error:?}");
+            for line in [&problem.detail, &problem.next_step] {
+                assert!(!line.is_empty() && !line.contains('\n'), "{error:?}: {line}");
+            }
+        }
+        assert!(of(&errors[12]).detail.contains("Input/output error"), "the errno in words");
+    }
+}

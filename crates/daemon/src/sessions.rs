@@ -1,0 +1,219 @@
+//! Which streams are open through this daemon, and which connection carries the
+//! bytes of each.
+//!
+//! Invariants: a stream that was opened here is closed here exactly once: by its
+//! data connection when that ends, by request, or because no connection came in
+//! time. At most one connection carries a stream.
+
+use crate::limits::ATTACH_WITHIN;
+use crate::pool::Ask;
+use node::{Error, Mode, Op, StreamId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::watch;
+use units::Bytes;
+
+/// Why a data connection is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It is not.
+    No,
+    /// Its stream was closed by request.
+    Closed,
+    /// The daemon stops.
+    ShuttingDown,
+}
+
+/// One stream as its connection needs it.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// Its number.
+    pub stream: StreamId,
+    /// Which way.
+    pub mode: Mode,
+    /// The volume that it is open on.
+    pub volume: String,
+    /// The playout point that it starts from.
+    pub start: Bytes,
+}
+
+struct Session {
+    opened: Opened,
+    attached: bool,
+    stop: watch::Sender<Stop>,
+    closed: watch::Sender<Option<Closed>>,
+}
+
+/// How a stream was closed. Writers: the volume offset up to which everything
+/// is on the medium.
+type Closed = Result<Option<Bytes>, Error>;
+
+/// Why a connection may not carry a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub enum AttachError {
+    /// There is no such stream.
+    NoSuchStream,
+    /// Another connection carries it.
+    Attached,
+}
+
+/// All sessions of the daemon.
+pub struct Sessions {
+    ask: Ask,
+    open: Mutex<HashMap<StreamId, Session>>,
+    /// Tells connections without a session to end.
+    stop: watch::Sender<Stop>,
+}
+
+/// The tie of a connection to its stream: the stream is closed when it ends,
+/// however it ends.
+pub struct Attached {
+    /// The stream.
+    pub opened: Opened,
+    /// Tells when to end.
+    pub stop: watch::Receiver<Stop>,
+    sessions: Arc<Sessions>,
+    finished: bool,
+}
+
+impl Attached {
+    /// Closes the stream; a writer is synced first.
+    pub async fn finish(mut self) -> Closed {
+        self.finished = true;
+        self.sessions.finish(self.opened.stream).await
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if !self.finished {
+            let (sessions, stream) = (Arc::clone(&self.sessions), self.opened.stream);
+            tokio::spawn(async move { sessions.finish(stream).await });
+        }
+    }
+}
+
+impl Sessions {
+    /// None yet.
+    pub fn new(ask: Ask) -> Arc<Self> {
+        let (stop, _) = watch::channel(Stop::No);
+        Arc::new(Self { ask, open: Mutex::default(), stop })
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<StreamId, Session>> {
+        self.open.lock().expect("no thread panics while it holds the sessions")
+    }
+
+    /// Notes a stream that the pool has opened, and closes it if no connection
+    /// comes in time.
+    pub fn add(self: &Arc<Self>, opened: Opened) {
+        let stream = opened.stream;
+        let (stop, closed) = (watch::channel(Stop::No).0, watch::channel(None).0);
+        let session = Session { opened, attached: false, stop, closed };
+        let before = self.open().insert(stream, session);
+        assert!(before.is_none(), "the pool gives each stream a number of its own");
+        let sessions = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(ATTACH_WITHIN).await;
+            let alone = |session: &Session| !session.attached;
+            if sessions.close_if(stream, Stop::Closed, alone).await.is_ok() {
+                eprintln!("slackline: closed stream {}: no program came for its bytes", stream.0);
+            }
+        });
+    }
+
+    /// Ties a connection to a stream.
+    pub fn attach(self: &Arc<Self>, stream: StreamId) -> Result<Attached, AttachError> {
+        let mut open = self.open();
+        let session = open.get_mut(&stream).ok_or(AttachError::NoSuchStream)?;
+        if session.attached {
+            return Err(AttachError::Attached);
+        }
+        session.attached = true;
+        Ok(Attached {
+            opened: session.opened.clone(),
+            stop: session.stop.subscribe(),
+            sessions: Arc::clone(self),
+            finished: false,
+        })
+    }
+
+    /// True while a connection carries this stream.
+    pub fn is_attached(&self, stream: StreamId) -> bool {
+        self.open().get(&stream).is_some_and(|session| session.attached)
+    }
+
+    /// Closes a stream, through its connection where it has one, so that its
+    /// program hears why.
+    pub async fn close(self: &Arc<Self>, stream: StreamId, why: Stop) -> Closed {
+        self.close_if(stream, why, |_| true).await
+    }
+
+    async fn close_if(
+        self: &Arc<Self>,
+        stream: StreamId,
+        why: Stop,
+        condition: impl FnOnce(&Session) -> bool,
+    ) -> Closed {
+        let mut closed = {
+            let open = self.open();
+            let session = open.get(&stream).filter(|session| condition(session));
+            let session = session.ok_or(Error::NoSuchStream { stream })?;
+            session.stop.send_replace(why);
+            let closed = session.closed.subscribe();
+            if !session.attached {
+                // A task of its own: this future may be dropped, the stream is closed all the same.
+                let sessions = Arc::clone(self);
+                tokio::spawn(async move { sessions.finish(stream).await });
+            }
+            closed
+        };
+        let result = closed.wait_for(Option::is_some).await;
+        result.map_or(Err(Error::NoSuchStream { stream }), |result| {
+            result.clone().expect("waited for it")
+        })
+    }
+
+    async fn finish(&self, stream: StreamId) -> Closed {
+        let session = self.open().remove(&stream);
+        let session = session.ok_or(Error::NoSuchStream { stream })?;
+        let op = Op::StreamClose { stream };
+        let result = match session.opened.mode {
+            Mode::Write => self.ask.durable(op).await.map(Some),
+            Mode::Read => self.ask.done(op).await.map(|()| None),
+        };
+        session.closed.send_replace(Some(result.clone()));
+        result
+    }
+
+    /// For connections without a stream: tells when to end.
+    pub fn stop_signal(&self) -> watch::Receiver<Stop> {
+        self.stop.subscribe()
+    }
+
+    /// Tells every connection to end and closes every stream, synced.
+    pub async fn stop_all(self: &Arc<Self>) {
+        self.stop.send_replace(Stop::ShuttingDown);
+        loop {
+            let streams: Vec<_> = self.open().keys().copied().collect();
+            if streams.is_empty() {
+                return;
+            }
+            // Told all at once, so that their syncs share commits.
+            let closing: Vec<_> = streams
+                .into_iter()
+                .map(|stream| {
+                    let sessions = Arc::clone(self);
+                    tokio::spawn(async move { sessions.close(stream, Stop::ShuttingDown).await })
+                })
+                .collect();
+            for closed in closing {
+                if let Ok(Err(error)) = closed.await
+                    && !matches!(error, Error::NoSuchStream { .. })
+                {
+                    eprintln!("slackline: {}", crate::problem::of(&error).detail);
+                }
+            }
+        }
+    }
+}

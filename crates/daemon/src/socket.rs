@@ -1,0 +1,172 @@
+//! The sockets in the file system: claimed by one daemon, free of stale ones,
+//! with their permissions from the first moment.
+//!
+//! Invariant: whoever holds a [`Claim`] is the only daemon on its path. The claim
+//! is a lock that ends with the process, however that ends; a socket file that is
+//! found under a claim is therefore stale.
+
+use crate::config::SocketMode;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tokio::net::UnixListener;
+
+/// Why there is no socket.
+#[derive(Debug)]
+pub enum SocketError {
+    /// Another daemon has it.
+    Taken(PathBuf),
+    /// Something that is no socket is in its place.
+    Occupied(PathBuf),
+    /// The file system refuses.
+    Io(PathBuf, io::Error),
+}
+
+impl SocketError {
+    /// What is wrong, and what to do.
+    pub fn texts(&self) -> (String, &'static str) {
+        match self {
+            Self::Taken(path) => (
+                format!("another daemon serves {}", path.display()),
+                "stop it, or give this one a socket of its own with --socket",
+            ),
+            Self::Occupied(path) => (
+                format!("{} is in the place of the socket, and is none", path.display()),
+                "move it away, or give another path with --socket",
+            ),
+            Self::Io(path, error) => (
+                format!("{}: {error}", path.display()),
+                "make the directory writable, or give another path with --socket",
+            ),
+        }
+    }
+}
+
+/// The right to serve at a path.
+#[derive(Debug)]
+pub struct Claim {
+    control: PathBuf,
+    _lock: File,
+}
+
+impl Claim {
+    /// Claims the control socket's path, and with it the data socket's.
+    pub fn new(control: &Path) -> Result<Self, SocketError> {
+        let directory = control.parent().unwrap_or(Path::new("."));
+        let error = |path: &Path, cause| SocketError::Io(path.to_owned(), cause);
+        if !directory.as_os_str().is_empty() {
+            fs::create_dir_all(directory).map_err(|cause| error(directory, cause))?;
+        }
+        let lock_path = control.with_extension("lock");
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&lock_path)
+            .map_err(|cause| error(&lock_path, cause))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { control: control.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(SocketError::Taken(control.to_owned())),
+            Err(TryLockError::Error(cause)) => Err(error(&lock_path, cause)),
+        }
+    }
+
+    /// The control socket's path.
+    pub fn control_path(&self) -> &Path {
+        &self.control
+    }
+
+    /// The data socket's path.
+    pub fn data_path(&self) -> PathBuf {
+        wire::socket::data_path(&self.control)
+    }
+
+    /// Listens on both sockets. Must run inside the runtime.
+    pub fn listen(&self, mode: SocketMode) -> Result<(UnixListener, UnixListener), SocketError> {
+        Ok((listen(&self.control, mode)?, listen(&self.data_path(), mode)?))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Nobody else can have put sockets there; one that is not there is as good.
+        let _ = fs::remove_file(&self.control);
+        let _ = fs::remove_file(self.data_path());
+    }
+}
+
+/// Listens at `path`. The socket is made in a directory that is closed to others
+/// and moved to its place with its permissions set: there is no moment in which
+/// it is open to more than `mode` says.
+fn listen(path: &Path, mode: SocketMode) -> Result<UnixListener, SocketError> {
+    let error = |cause| SocketError::Io(path.to_owned(), cause);
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(SocketError::Occupied(path.to_owned()));
+        }
+        Ok(_) => {}
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+        Err(cause) => return Err(error(cause)),
+    }
+    let nest = path.with_extension(format!("{}.nest", std::process::id()));
+    fs::DirBuilder::new().mode(0o700).create(&nest).map_err(error)?;
+    let inside = nest.join("s");
+    let made = (|| {
+        let listener = UnixListener::bind(&inside)?;
+        fs::set_permissions(&inside, fs::Permissions::from_mode(mode.0))?;
+        fs::rename(&inside, path)?;
+        Ok(listener)
+    })();
+    let _ = fs::remove_file(&inside);
+    let _ = fs::remove_dir(&nest);
+    made.map_err(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    fn scratch(name: &str) -> PathBuf {
+        let name = format!("slackline-socket-{name}-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_a_second_daemon_is_refused() {
+        let dir = scratch("stale");
+        let path = dir.join("run/s.sock");
+        let claim = Claim::new(&path).unwrap();
+        assert!(matches!(Claim::new(&path), Err(SocketError::Taken(_))));
+        let listeners = claim.listen(SocketMode(0o660)).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
+        // As a kill leaves it: the socket files stay, the lock does not.
+        drop(listeners);
+        fs::hard_link(&path, dir.join("kept")).unwrap();
+        drop(claim);
+        fs::rename(dir.join("kept"), &path).unwrap();
+        assert!(std::os::unix::net::UnixStream::connect(&path).is_err(), "stale");
+        let claim = Claim::new(&path).unwrap();
+        let _listeners = claim.listen(SocketMode(0o600)).unwrap();
+        assert!(std::os::unix::net::UnixStream::connect(&path).is_ok());
+        drop(claim);
+        assert!(!path.exists() && !wire::socket::data_path(&path).exists());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_in_the_place_of_the_socket_is_left_alone() {
+        let dir = scratch("file");
+        let path = dir.join("s.sock");
+        fs::write(&path, "precious").unwrap();
+        let claim = Claim::new(&path).unwrap();
+        let error = claim.listen(SocketMode(0o660)).unwrap_err();
+        assert!(matches!(&error, SocketError::Occupied(at) if at == &path));
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,517 @@
+//! A pool in memory that answers when a test says so, and a daemon around it.
+//!
+//! Time does not pass in it: a test waits for what happened ([`Fake::wait`]),
+//! never for a while.
+#![allow(dead_code)] // each test file uses its part
+
+use client::Client;
+use daemon::config::SocketMode;
+use daemon::pool::{Answer, Callback, Chunk, Description, Pool, Room};
+use daemon::serve::ServeError;
+use daemon::socket::Claim;
+use node::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use units::{Bytes, Duration, Instant, Rate};
+
+/// The sum of rates that the fake admits.
+pub const RATE_MAX: Rate = Rate::per_second(10_000_000);
+/// The most that the fake gives at once, so that answers come in pieces.
+const PIECE: u64 = 5000;
+
+#[derive(Default)]
+pub struct Fake {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+pub struct State {
+    pub volumes: BTreeMap<String, Volume>,
+    pub streams: BTreeMap<u64, Stream>,
+    last_stream: u64,
+    /// How every stream was closed, in order: its number and its durable end.
+    pub closed: Vec<(u64, u64)>,
+    /// Best-effort operations begun and held back.
+    pub held: Vec<(Op, Callback)>,
+    pub hold_best_effort: bool,
+    /// Reads of these volume bytes are gaps.
+    pub gap: Option<(u64, u64)>,
+    /// Commits go nowhere while set; those who wait for durability wait on.
+    pub hold_commits: bool,
+    pub shut_down: bool,
+    rooms: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
+}
+
+#[derive(Clone, Default)]
+pub struct Volume {
+    pub size: u64,
+    pub data: Vec<u8>,
+}
+
+pub struct Stream {
+    pub volume: String,
+    pub mode: Mode,
+    pub contract: Contract,
+    pub position: u64,
+    pub durable: u64,
+    waiting: Vec<(u64, Callback)>,
+}
+
+struct FakeChunk(Vec<u8>);
+impl Chunk for FakeChunk {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Leaves its bytes with the pool when dropped.
+struct FakeRoom {
+    stream: u64,
+    bytes: Vec<u8>,
+    home: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
+}
+impl Room for FakeRoom {
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn std::any::Any> {
+        self
+    }
+}
+impl Drop for FakeRoom {
+    fn drop(&mut self) {
+        self.home.lock().unwrap().insert(self.stream, std::mem::take(&mut self.bytes));
+    }
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
+impl Fake {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Waits until the pool has come to this.
+    pub fn wait(&self, mut done: impl FnMut(&State) -> bool) -> MutexGuard<'_, State> {
+        let state = self.state();
+        self.news.wait_while(state, |state| !done(state)).unwrap()
+    }
+
+    /// Lets what was held back happen, from now on.
+    pub fn release(&self) {
+        let held = {
+            let mut state = self.state();
+            (state.hold_best_effort, state.hold_commits) = (false, false);
+            std::mem::take(&mut state.held)
+        };
+        for (op, callback) in held {
+            self.submit(op, callback);
+        }
+        self.commit();
+    }
+
+    /// Everything written is on the medium; those who waited hear of it.
+    pub fn commit(&self) {
+        let mut heard = Vec::new();
+        let mut state = self.state();
+        if state.hold_commits {
+            return;
+        }
+        for stream in state.streams.values_mut().filter(|stream| stream.mode == Mode::Write) {
+            stream.durable = stream.position;
+            let upto = Bytes::new(stream.durable);
+            let (now, later): (Vec<_>, Vec<_>) =
+                stream.waiting.drain(..).partition(|(beyond, _)| stream.durable > *beyond);
+            stream.waiting = later;
+            heard.extend(now.into_iter().map(|(_, callback)| (upto, callback)));
+        }
+        drop(state);
+        for (upto, callback) in heard {
+            callback(Ok(Answer::Durable { upto }));
+        }
+    }
+}
+
+impl State {
+    fn volume(&mut self, name: &str) -> Result<&mut Volume> {
+        self.volumes.get_mut(name).ok_or_else(|| Error::NoSuchVolume { name: name.into() })
+    }
+
+    fn stream(&mut self, stream: StreamId, mode: Mode) -> Result<&mut Stream> {
+        let found = self.streams.get_mut(&stream.0).ok_or(Error::NoSuchStream { stream })?;
+        if found.mode == mode { Ok(found) } else { Err(Error::WrongMode) }
+    }
+
+    fn open(
+        &mut self,
+        volume: String,
+        mode: Mode,
+        contract: Contract,
+        start: Bytes,
+    ) -> Result<Answer> {
+        self.volume(&volume)?;
+        let taken: Rate = self.streams.values().map(|stream| stream.contract.rate).sum();
+        if taken + contract.rate > RATE_MAX {
+            return Err(Error::Refused(Refusal {
+                disk: DiskIndex(0),
+                utilisation_ppm: (taken + contract.rate).get() * 1_000_000 / RATE_MAX.get(),
+                deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
+                rate_max: RATE_MAX - taken,
+            }));
+        }
+        self.last_stream += 1;
+        let (position, durable) = (start.get(), start.get());
+        let stream = Stream { volume, mode, contract, position, durable, waiting: Vec::new() };
+        self.streams.insert(self.last_stream, stream);
+        Ok(Answer::Stream { stream: StreamId(self.last_stream), window: contract.block * 2 })
+    }
+
+    fn read(&mut self, stream: StreamId, len_max: Bytes) -> Result<Answer> {
+        let gap = self.gap;
+        let found = self.stream(stream, Mode::Read)?;
+        let (name, at) = (found.volume.clone(), found.position);
+        if let Some((from, len)) = gap
+            && at == from
+        {
+            found.position += len;
+            return Ok(Answer::Gap { offset: Bytes::new(from), len: Bytes::new(len) });
+        }
+        let data = &self.volume(&name)?.data;
+        let stop = gap.map_or(u64::MAX, |(from, _)| if at < from { from } else { u64::MAX });
+        let end = (data.len() as u64).min(at + len_max.get().min(PIECE)).min(stop);
+        if end <= at {
+            return Ok(Answer::End);
+        }
+        let chunk = Box::new(FakeChunk(data[at as usize..end as usize].to_vec()));
+        Ok(Answer::Data { chunk, offset: Bytes::new(at) })
+    }
+
+    fn room(&mut self, stream: StreamId, len_max: Bytes) -> Result<Answer> {
+        let found = self.stream(stream, Mode::Write)?;
+        let (name, at) = (found.volume.clone(), found.position);
+        let size = self.volume(&name)?.size;
+        let len = len_max.get().min(PIECE).min(size - at);
+        if len == 0 {
+            return Err(Error::VolumeFull { size: Bytes::new(size) });
+        }
+        Ok(self.new_room(stream.0, len))
+    }
+
+    fn new_room(&self, stream: u64, len: u64) -> Answer {
+        let (bytes, home) = (vec![0; len as usize], Arc::clone(&self.rooms));
+        Answer::Room { room: Box::new(FakeRoom { stream, bytes, home }) }
+    }
+
+    fn write(&mut self, stream: StreamId, len: Bytes) -> Result<Answer> {
+        let bytes = self.rooms.lock().unwrap().remove(&stream.0).expect("room was given back");
+        let found = self.stream(stream, Mode::Write)?;
+        let (name, at) = (found.volume.clone(), found.position as usize);
+        found.position += len.get();
+        let data = &mut self.volume(&name)?.data;
+        data.resize(data.len().max(at + len.as_usize()), 0);
+        data[at..at + len.as_usize()].copy_from_slice(&bytes[..len.as_usize()]);
+        Ok(Answer::Done)
+    }
+
+    fn close(&mut self, stream: StreamId) -> Result<(Answer, Vec<Callback>)> {
+        let found = self.streams.remove(&stream.0).ok_or(Error::NoSuchStream { stream })?;
+        let waiting = found.waiting.into_iter().map(|(_, callback)| callback).collect();
+        self.closed.push((stream.0, found.position));
+        let upto = Bytes::new(found.position);
+        let answer = match found.mode {
+            Mode::Read => Answer::Done,
+            Mode::Write => Answer::Durable { upto },
+        };
+        Ok((answer, waiting))
+    }
+
+    fn best_effort(&mut self, op: Op) -> Result<Answer> {
+        match op {
+            Op::Read { volume, offset, len } => {
+                let size = Bytes::new(self.volume(&volume)?.size);
+                if offset + len > size {
+                    return Err(Error::BeyondEnd { size });
+                }
+                let mut bytes = self.volume(&volume)?.data.clone();
+                bytes.resize(size.as_usize(), 0);
+                let bytes = bytes[offset.as_usize()..][..len.as_usize()].to_vec();
+                Ok(Answer::Data { chunk: Box::new(FakeChunk(bytes)), offset })
+            }
+            Op::Room { len } => Ok(self.new_room(0, len.get())),
+            Op::Sync => Ok(Answer::Done),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    fn volume_op(&mut self, op: Op) -> Result<Answer> {
+        match op {
+            Op::VolumeCreate { name, size, .. } => {
+                if self.volumes.contains_key(&name) {
+                    return Err(Error::VolumeExists { name });
+                }
+                self.volumes.insert(name, Volume { size: size.get(), data: Vec::new() });
+            }
+            Op::VolumeResize { name, size } => self.volume(&name)?.size = size.get(),
+            Op::VolumeDelete { name } => {
+                let streams = self.streams.values().filter(|s| s.volume == name).count() as u64;
+                if streams > 0 {
+                    return Err(Error::VolumeBusy { name, streams });
+                }
+                self.volume(&name)?;
+                self.volumes.remove(&name);
+            }
+            other => unreachable!("{other:?}"),
+        }
+        Ok(Answer::Done)
+    }
+
+    fn plan(&self, contract: Contract) -> Answer {
+        let taken: Rate = self.streams.values().map(|stream| stream.contract.rate).sum();
+        let fits = (RATE_MAX - taken).get() / contract.rate.get();
+        let stops = Error::NoMemory { asked: Bytes::MIB, free: Bytes::KIB };
+        Answer::Plan(Plan {
+            fits,
+            stops,
+            window: contract.block * 2,
+            utilisation_ppm: vec![990_000],
+            slack: vec![Duration::from_millis(12)],
+        })
+    }
+}
+
+impl Pool for Fake {
+    fn submit(&self, op: Op, callback: Callback) {
+        let mut state = self.state();
+        let mut ended = Vec::new();
+        let result = match op {
+            Op::VolumeCreate { .. } | Op::VolumeResize { .. } | Op::VolumeDelete { .. } => {
+                state.volume_op(op)
+            }
+            Op::StreamOpen { volume, mode, contract, start } => {
+                state.open(volume, mode, contract, start)
+            }
+            Op::StreamRead { stream, len_max } => state.read(stream, len_max),
+            Op::StreamAdvance { stream, len } => state.stream(stream, Mode::Read).map(|stream| {
+                stream.position += len.get();
+                Answer::Done
+            }),
+            Op::StreamRoom { stream, len_max } => state.room(stream, len_max),
+            Op::StreamWrite { stream, len } => state.write(stream, len),
+            Op::StreamDurable { stream, beyond } => match state.stream(stream, Mode::Write) {
+                Ok(found) if found.durable <= beyond.get() => {
+                    return found.waiting.push((beyond.get(), callback));
+                }
+                Ok(found) => Ok(Answer::Durable { upto: Bytes::new(found.durable) }),
+                Err(error) => Err(error),
+            },
+            Op::StreamSync { stream } => {
+                drop(state);
+                self.commit();
+                state = self.state();
+                let found = state.stream(stream, Mode::Write);
+                found.map(|found| Answer::Durable { upto: Bytes::new(found.position) })
+            }
+            Op::StreamClose { stream } => state.close(stream).map(|(answer, waiting)| {
+                ended = waiting.into_iter().map(|waiting| (waiting, stream)).collect();
+                answer
+            }),
+            Op::Plan { contract, .. } => Ok(state.plan(contract)),
+            Op::Shutdown => {
+                state.shut_down = true;
+                Ok(Answer::Done)
+            }
+            Op::Read { .. } | Op::Sync if state.hold_best_effort => {
+                state.held.push((op, callback));
+                return self.news.notify_all();
+            }
+            other => state.best_effort(other),
+        };
+        drop(state);
+        self.news.notify_all();
+        callback(result);
+        for (waiting, stream) in ended {
+            waiting(Err(Error::NoSuchStream { stream }));
+        }
+    }
+
+    fn write(&self, volume: String, offset: Bytes, mut room: Box<dyn Room>, callback: Callback) {
+        let mut state = self.state();
+        let result = state.volume(&volume).and_then(|volume| {
+            let (at, bytes) = (offset.as_usize(), room.bytes_mut());
+            if at + bytes.len() > volume.size as usize {
+                return Err(Error::BeyondEnd { size: Bytes::new(volume.size) });
+            }
+            volume.data.resize(volume.data.len().max(at + bytes.len()), 0);
+            volume.data[at..at + bytes.len()].copy_from_slice(bytes);
+            Ok(Answer::Done)
+        });
+        drop(state);
+        callback(result);
+    }
+
+    fn status(&self) -> Status {
+        let state = self.state();
+        let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
+            name: name.clone(),
+            size: Bytes::new(volume.size),
+            length: Bytes::new(volume.data.len() as u64),
+            placement: Placement::default(),
+            extents: vec![volume.size >> 20],
+            streams: state.streams.values().filter(|stream| &stream.volume == name).count() as u64,
+        });
+        let streams = state.streams.iter().map(|(&id, stream)| StreamStatus {
+            stream: StreamId(id),
+            volume: stream.volume.clone(),
+            mode: stream.mode,
+            contract: stream.contract,
+            window: stream.contract.block * 2,
+            position: Bytes::new(stream.position),
+            moved: Bytes::new(stream.position),
+            durable: Bytes::new(stream.durable),
+            requests: 1,
+            late_requests: 0,
+            late_max: Duration::ZERO,
+            underruns: 0,
+            throttled: 0,
+            gaps: Bytes::ZERO,
+            latency_max: Duration::from_millis(3),
+            open_since: Instant::from_nanos(id),
+        });
+        Status {
+            now: Instant::from_nanos(1_000_000),
+            disks: vec![disk_status()],
+            volumes: volumes.collect(),
+            streams: streams.collect(),
+            memory: MemoryStatus {
+                total: Bytes::mib(64),
+                windows: Bytes::MIB,
+                best_effort: Bytes::ZERO,
+                free: Bytes::mib(63),
+            },
+            read_only: false,
+        }
+    }
+
+    fn description(&self) -> Description {
+        let devices = vec!["emulated:laptop:/tmp/disk".into()];
+        Description { name: "fake".into(), devices, policy: Policy::Slack }
+    }
+
+    fn host_lateness_max(&self) -> Duration {
+        Duration::from_micros(80)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        vec!["memory could not be locked".into()]
+    }
+}
+
+fn disk_status() -> DiskStatus {
+    let traffic = Traffic { requests: 2, bytes: Bytes::MIB };
+    DiskStatus {
+        disk: DiskIndex(0),
+        capacity: Bytes::GIB,
+        free: Bytes::mib(512),
+        utilisation_ppm: 123_456,
+        slack: Duration::from_millis(40),
+        waiting_real_time: 0,
+        waiting_best_effort: 0,
+        real_time: traffic,
+        best_effort: traffic,
+        overruns: 0,
+        overrun_max: Duration::ZERO,
+        predicted_total: Duration::from_secs(2),
+        actual_total: Duration::from_secs(1),
+        late_requests: 0,
+        late_max: Duration::ZERO,
+        errors: 0,
+    }
+}
+
+/// A daemon around a fake pool, in a directory of its own.
+pub struct Running {
+    pub pool: Arc<Fake>,
+    pub client: Client,
+    pub dir: PathBuf,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<std::result::Result<(), ServeError>>>,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Running {
+    /// A daemon whose pool has a volume "v" of 1 MiB.
+    pub fn start() -> Self {
+        let pool = Arc::new(Fake::default());
+        let volume = Volume { size: 1 << 20, data: Vec::new() };
+        pool.state().volumes.insert("v".into(), volume);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("slackline-daemon-{}-{number}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        let socket = dir.join("s.sock");
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (listening, is_listening) = std::sync::mpsc::channel();
+        let serving = Arc::clone(&pool);
+        let at = socket.clone();
+        let thread = std::thread::spawn(move || {
+            let claim = Claim::new(&at).unwrap();
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()
+                .unwrap();
+            // Polled for the first time after the sockets are there.
+            let stop = async move {
+                listening.send(()).unwrap();
+                let _ = stopped.await;
+            };
+            runtime.block_on(daemon::serve::serve(serving, &claim, SocketMode(0o600), stop))
+        });
+        is_listening.recv().unwrap();
+        let client = Client::connect(socket).unwrap();
+        Self { pool, client, dir, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Stops the daemon in order.
+    pub fn stop(&mut self) -> std::result::Result<(), ServeError> {
+        drop(self.stop.take());
+        self.thread.take().expect("stopped once").join().expect("no panic")
+    }
+
+    pub fn data_socket(&self) -> PathBuf {
+        wire::socket::data_path(self.client.socket())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.thread.is_some() && !std::thread::panicking() {
+            self.stop().unwrap();
+        }
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// One megabyte a second in blocks of 4 KiB.
+pub fn contract() -> client::control::Contract {
+    client::control::Contract {
+        rate_bytes_per_second: Rate::per_second(1_000_000),
+        block_bytes: Bytes::kib(4),
+        burst_bytes: Bytes::kib(4),
+    }
+}
+
+/// Bytes without a pattern.
+pub fn noise(len: usize) -> Vec<u8> {
+    let mut x = 0x2545_f491_4f6c_dd1du64;
+    let next = || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
