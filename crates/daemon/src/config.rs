@@ -5,6 +5,7 @@
 //! of disks is taken whole, never joined.
 
 use node::Policy;
+use node::limits::MEMORY_MIN;
 use serde::{Deserialize, Deserializer};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -149,10 +150,10 @@ impl Options {
             });
         }
         let memory = self.memory.unwrap_or(NODE_DEFAULT.memory);
-        if memory < Bytes::mib(8) {
+        if memory < MEMORY_MIN {
             return Err(ConfigError {
                 what: format!("{memory} of memory is too little to serve from"),
-                next_step: "give at least 8 MiB with --memory".into(),
+                next_step: format!("give at least {MEMORY_MIN} with --memory"),
             });
         }
         Ok(Settings {

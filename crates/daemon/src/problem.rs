@@ -2,6 +2,7 @@
 //! line that says what and one that says what to do next.
 
 use node::{DeviceError, Error, Refusal};
+use store::StoreError;
 use wire::{Code, Problem};
 
 /// The problem that this error of the pool is.
@@ -58,7 +59,25 @@ pub fn of(error: &Error) -> Problem {
         | Error::NoMemory { .. }
         | Error::Busy { .. } => of_space(error),
         Error::Device { .. } | Error::ReadOnly { .. } => of_device(error),
+        Error::Store(error) => of_store(error),
     }
+}
+
+/// What the store refuses in its own words, which end in what to do.
+fn of_store(error: &StoreError) -> Problem {
+    let code = match error {
+        StoreError::ReadOnly { .. } => Code::ReadOnly,
+        StoreError::VolumeExists { .. } => Code::VolumeExists,
+        StoreError::NoSuchVolume { .. } => Code::NoSuchVolume,
+        StoreError::NoSuchDisk { .. } => Code::NoSuchDisk,
+        StoreError::NoSpace { .. } | StoreError::MetadataFull { .. } => Code::PoolFull,
+        StoreError::BadName { .. } | StoreError::DiskTwice { .. } | StoreError::TooLarge { .. } => {
+            Code::Invalid
+        }
+    };
+    let text = error.to_string();
+    let (detail, next_step) = text.rsplit_once("; ").unwrap_or((&text, "correct it and ask again"));
+    Problem::new(code, detail, next_step)
 }
 
 /// Errors for want of space or memory.
@@ -215,6 +234,9 @@ mod tests {
             Error::Device { disk, error },
             Error::ShuttingDown,
             Error::ReadOnly { disk, error },
+            Error::Store(StoreError::BadName { name: "a/b".into() }),
+            Error::Store(StoreError::DiskTwice { disk }),
+            Error::Store(StoreError::MetadataFull { needed: asked, room: free }),
         ];
         for error in &errors {
             let problem = of(error);
