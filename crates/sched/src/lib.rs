@@ -26,7 +26,7 @@ mod slack;
 mod task;
 
 pub use analysis::TaskSet;
-pub use policies::PolicyKind;
+pub use policies::{PolicyKind, Promise, UnknownPolicy};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
 pub use request::{Class, Counts, Flow, Next, Options, Outcome, Predict, Request, Times, Totals};

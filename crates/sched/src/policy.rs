@@ -6,13 +6,13 @@
 //! `policies/mod.rs`.
 
 use crate::queues::{Queues, Waiting};
-use crate::request::Predict;
+use crate::request::{Outcome, Predict};
 use crate::schedule::Core;
-use crate::{Options, TaskSet};
+use crate::{Options, TaskId, TaskSet};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
-use units::{Duration, Instant, Lba};
+use units::{Command, Duration, Instant, Lba};
 
 /// A scheduling algorithm.
 pub trait Policy: fmt::Debug + Send + Sync {
@@ -28,10 +28,13 @@ pub trait Policy: fmt::Debug + Send + Sync {
     fn dropped(&mut self, _request: &Waiting) {}
 
     /// A request that this or an earlier policy chose is done.
-    fn finished(&mut self, _request: &Waiting) {}
+    fn finished(&mut self, _request: &Waiting, _outcome: &Outcome) {}
 
     /// A task has joined; the static slack may be less than before.
     fn joined(&mut self) {}
+
+    /// A task has left; none of its requests waits any more.
+    fn left(&mut self, _task: TaskId) {}
 
     /// Appends everything that later choices depend on, times relative to `now`:
     /// what a search of all behaviours needs to tell two states apart.
@@ -95,6 +98,11 @@ impl View<'_> {
     /// Bound on the device time of a request, were it started next.
     pub fn predicted(&self, request: &Waiting) -> Duration {
         self.predict.bound(self.core.head, &request.command)
+    }
+    /// The device time that a command is likely to need, started at `at` with the
+    /// head at `from`.
+    pub fn expected(&self, at: Instant, from: Lba, command: &Command) -> Duration {
+        self.predict.expected(at, from, command)
     }
     /// True where a command of `cost`, started now, cannot make any request under
     /// contract late.

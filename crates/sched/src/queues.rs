@@ -26,6 +26,8 @@ pub struct Waiting {
     pub times: Times,
     /// The cost of its task; zero without one.
     pub cost: Duration,
+    /// The period of its task; zero without one.
+    pub period: Duration,
     /// Best effort for which somebody waits, or behind which such a request waits.
     pub synchronous: bool,
 }
@@ -117,6 +119,11 @@ impl Queues {
     /// The oldest background request.
     pub fn background_first(&self) -> Option<&Waiting> {
         self.at(self.background.first()?.1)
+    }
+
+    /// Background requests, oldest first.
+    pub fn background(&self) -> impl Iterator<Item = &Waiting> {
+        self.background.iter().filter_map(|entry| self.at(entry.1))
     }
 
     /// True where the request may run now: it waits, and not behind another of

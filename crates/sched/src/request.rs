@@ -55,6 +55,13 @@ pub struct Times {
 pub trait Predict {
     /// An upper bound of the device time of `command` when the head is at `from`.
     fn bound(&self, from: Lba, command: &Command) -> Duration;
+
+    /// The device time that is likely, were it started at `at`: what a model that
+    /// follows the rotation knows better than the bound. For choices that no
+    /// promise rests on.
+    fn expected(&self, _at: Instant, from: Lba, command: &Command) -> Duration {
+        self.bound(from, command)
+    }
 }
 
 /// How a schedule is set up.

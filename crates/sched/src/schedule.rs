@@ -125,6 +125,7 @@ impl Schedule {
         }
         self.core.tasks.remove(id);
         self.core.exit(id);
+        self.policy.left(id);
         keys
     }
 
@@ -137,11 +138,11 @@ impl Schedule {
         let core = &mut self.core;
         let in_flight = core.in_flight.iter().any(|flight| flight.request.key == key);
         assert!(!in_flight, "key {key} is in use");
-        let mut cost = Duration::ZERO;
+        let (mut cost, mut period) = (Duration::ZERO, Duration::ZERO);
         let times = match request.class {
             Class::RealTime(id) => {
                 let task = core.tasks.get(id).expect("a request of a task that has joined");
-                cost = task.cost;
+                (cost, period) = (task.cost, task.period);
                 core.regulate(now, id, &task)
             }
             _ => Times { release: now, deadline: Instant::MAX },
@@ -151,7 +152,8 @@ impl Schedule {
         let arrival = core.arrivals;
         core.arrivals += 1;
         let submitted = now;
-        let waiting = Waiting { key, arrival, submitted, class, command, times, cost, synchronous };
+        let waiting =
+            Waiting { key, arrival, submitted, class, command, times, cost, period, synchronous };
         core.queues.insert(waiting, now);
         self.policy.submitted(&waiting);
         times
@@ -184,7 +186,7 @@ impl Schedule {
     /// Where the disk was not given this request.
     pub fn finished(&mut self, now: Instant, key: u64) -> Outcome {
         let (request, outcome) = self.core.finish(now, key);
-        self.policy.finished(&request);
+        self.policy.finished(&request, &outcome);
         outcome
     }
 
@@ -195,6 +197,19 @@ impl Schedule {
         self.core.queues.settle(key, waiting.class);
         self.policy.dropped(&waiting);
         true
+    }
+
+    /// Gives a request that waits another class, keeping its key: one under best
+    /// effort that a stream has come to need is upgraded, not repeated (ABISS,
+    /// section 3.3). It counts as new: its times begin now. None where it does not
+    /// wait.
+    ///
+    /// # Panics
+    /// Where the task of `class` has left.
+    pub fn upgrade(&mut self, now: Instant, key: u64, class: Class) -> Option<Times> {
+        let command = self.core.queues.get(key)?.command;
+        self.cancel(key);
+        Some(self.submit(now, key, Request { class, command }))
     }
 
     /// Goes on under another policy, with the same contracts and requests.

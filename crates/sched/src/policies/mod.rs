@@ -5,19 +5,49 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
+mod bubble_up;
+mod c_scan;
 mod delta_l;
 mod edf;
+mod edl;
 mod elevator;
 mod fcfs;
+mod freeblock;
+mod gss;
+mod look;
+mod places;
+mod ranked;
+mod rate_monotonic;
+mod rest;
+mod round_robin;
+mod satf;
+mod scan;
+mod scan_edf;
 mod slack;
+mod sstf;
 
-/// One line registers a policy: its kind, its name, how it starts.
+/// What a policy promises, besides an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// No request of an admitted task is late while costs stay within bounds,
+    /// whatever else comes.
+    pub contracts: bool,
+    /// Every best-effort request is served in the end, whatever best effort comes
+    /// after it, while tasks keep to their contracts and leave some of the disk.
+    pub everyone: bool,
+}
+
+const NOTHING: Promise = Promise { contracts: false, everyone: false };
+const EVERYONE: Promise = Promise { contracts: false, everyone: true };
+const BOTH: Promise = Promise { contracts: true, everyone: true };
+
+/// One line registers a policy: its kind, its name, what it promises, how it starts.
 macro_rules! policies {
-    ($($(#[$doc:meta])* $kind:ident, $name:literal, $new:expr;)*) => {
+    ($($(#[doc = $doc:literal])* $kind:ident, $name:literal, $promise:expr, $new:expr;)*) => {
         /// Which policy a schedule follows.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum PolicyKind {
-            $($(#[$doc])* $kind,)*
+            $($(#[doc = $doc])* $kind,)*
         }
 
         impl PolicyKind {
@@ -27,6 +57,16 @@ macro_rules! policies {
             /// The name that people write.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
+            }
+
+            /// What it promises.
+            pub const fn promise(self) -> Promise {
+                match self { $(Self::$kind => $promise,)* }
+            }
+
+            /// What it is, in a sentence or two.
+            pub const fn summary(self) -> &'static str {
+                match self { $(Self::$kind => concat!($($doc,)*).trim_ascii_start(),)* }
             }
 
             /// The policy in its first state.
@@ -39,14 +79,39 @@ macro_rules! policies {
 
 policies! {
     /// Best effort in the exact online slack, in bursts. Keeps every contract.
-    Slack, "slack", slack::Slack::default();
+    Slack, "slack", BOTH, slack::Slack::default();
     /// Best effort in the static slack. Keeps every contract.
-    DeltaL, "delta-l", delta_l::DeltaL::default();
+    DeltaL, "delta-l", BOTH, delta_l::DeltaL::default();
     /// Earliest deadline first, best effort when nothing else waits. Best effort
     /// that begins on an idle disk can make requests late.
-    Edf, "edf", edf::Edf::default();
+    Edf, "edf", EVERYONE, edf::Edf::default();
     /// First come, first served. Promises nothing.
-    Fcfs, "fcfs", fcfs::Fcfs::default();
+    Fcfs, "fcfs", EVERYONE, fcfs::Fcfs::default();
+    /// The nearest request next. Promises nothing; what is far can wait for ever.
+    Sstf, "sstf", NOTHING, sstf::Sstf::default();
+    /// The shortest device time next. Promises nothing; what is slow can wait for ever.
+    Satf, "satf", NOTHING, satf::Satf::default();
+    /// Up and down from edge to edge; a turn serves what waited when it began.
+    Scan, "scan", EVERYONE, scan::Scan::default();
+    /// Upward only, then back to the lowest.
+    CScan, "c-scan", EVERYONE, c_scan::CScan::default();
+    /// Up and down, turning at the last request.
+    Look, "look", EVERYONE, look::Look::default();
+    /// C-SCAN, with background work in rotations that would be waited out.
+    Freeblock, "freeblock", EVERYONE, freeblock::Freeblock::default();
+    /// The shortest period first. Admission does not cover it.
+    RateMonotonic, "rate-monotonic", EVERYONE, rate_monotonic::RateMonotonic::default();
+    /// Earliest deadline first, with sweeps among deadlines that are as good as equal.
+    ScanEdf, "scan-edf", EVERYONE, scan_edf::ScanEdf::default();
+    /// Earliest deadline late: best effort in order of arrival whenever the exact
+    /// slack covers it. Keeps every contract.
+    Edl, "edl", BOTH, edl::Edl;
+    /// One request of each stream in turn.
+    RoundRobin, "round-robin", EVERYONE, round_robin::RoundRobin::default();
+    /// A cycle of slots, the free ones kept next for synchronous best effort.
+    BubbleUp, "bubble-up", EVERYONE, bubble_up::BubbleUp::default();
+    /// Groups in deadline order, a sweep within each.
+    Gss, "gss", EVERYONE, gss::Gss::default();
 }
 
 #[allow(clippy::derivable_impls)] // the table stays free of attributes

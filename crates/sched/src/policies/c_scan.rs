@@ -1,0 +1,82 @@
+//! `c-scan`: the elevator that serves on its way up only, whoever asks.
+//!
+//! Promises: everyone is served, and no place on the disk is better than another,
+//! unlike under `look`, which
+//! passes the middle at even intervals and the edges twice in a row. Newcomers
+//! ahead of the arm are taken along. Does not: contracts count for nothing.
+//! Cost: O(log n) per decision, and those held back by the order of their flow.
+//! Source: UCSB QoS scheduler, section II.A (Worthington et al. 1994).
+
+use super::places::{Arm, Places};
+use crate::policy::{Choice, Policy, View};
+use crate::queues::Waiting;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use units::Instant;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct CScan {
+    places: Places,
+    arm: Option<Arm>,
+    newest: u64,
+}
+
+impl CScan {
+    /// The next request of the sweep, for policies that serve some of theirs so.
+    pub(super) fn take(&mut self, view: &View<'_>) -> Option<Waiting> {
+        let arm = self.arm.unwrap_or(Arm { place: view.head(), seen: self.newest });
+        let queues = view.queues();
+        let ahead = self.places.upward(queues, arm);
+        let again = ahead.is_none();
+        let request = *ahead.or_else(|| self.places.lowest(queues))?;
+        if again || request.place() != arm.place {
+            self.arm = Some(Arm { place: request.place(), seen: self.newest });
+        }
+        self.places.remove(&request);
+        Some(request)
+    }
+
+    pub(super) fn insert(&mut self, request: &Waiting) {
+        self.newest = self.newest.max(request.arrival);
+        self.places.insert(request);
+    }
+
+    /// False where it was not here.
+    pub(super) fn remove(&mut self, request: &Waiting) -> bool {
+        self.places.remove(request)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub(super) fn write_state(&self, state: &mut Vec<u64>) {
+        Arm::remember(self.arm, state);
+        self.places.remember(state);
+    }
+}
+
+impl Policy for CScan {
+    fn choose(&mut self, view: &mut View<'_>) -> Choice {
+        match self.take(view) {
+            Some(request) => Choice::Start(request.key),
+            None => Choice::Wait { until: None },
+        }
+    }
+
+    fn submitted(&mut self, request: &Waiting) {
+        self.insert(request);
+    }
+
+    fn dropped(&mut self, request: &Waiting) {
+        self.remove(request);
+    }
+
+    fn remember(&self, _now: Instant, state: &mut Vec<u64>) {
+        self.write_state(state);
+    }
+
+    fn clone_box(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+}

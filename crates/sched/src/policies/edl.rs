@@ -1,0 +1,58 @@
+//! `edl`: earliest deadline late; best effort in the idle times of a schedule whose
+//! requests under contract are all as late as they can be.
+//!
+//! The server looks, as long as best effort waits, for the idle time that the late
+//! schedule begins with: for every deadline the time left once all work due by it
+//! (waiting, or still to be released at the earliest) is served. The original
+//! builds that schedule over the common multiple of all periods and may interrupt
+//! requests; here it is the exact online slack, which needs no multiple and covers
+//! requests that are never interrupted. Best effort goes in order of arrival.
+//!
+//! Promises: no request of an admitted task is late while costs stay within bounds;
+//! everyone is served. Does not: each change between best effort and contracts
+//! costs two seeks, and it changes as often as it can; `slack` does better.
+//! Cost: O(log n) per decision where what is known of the slack suffices, else the
+//! slack's computation, O(n log n) in requests and tasks per deadline visited.
+//! Source: Clockwise thesis, section 6.1.3 (Chetto and Chetto 1989).
+
+use super::slack::start_ready;
+use crate::policy::{Choice, Policy, View};
+use crate::queues::Waiting;
+use alloc::boxed::Box;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Edl;
+
+impl Policy for Edl {
+    fn choose(&mut self, view: &mut View<'_>) -> Choice {
+        let ready = view.queues().ready_first().copied();
+        let early = view.queues().early_first().copied();
+        let background = view.queues().background_first().copied();
+        let idle = |request: &Waiting| ready.is_none() || !request.is_real_time();
+        let background = background.filter(|_| ready.is_none());
+        let order = [oldest(view), early.filter(idle), background];
+        for request in order.into_iter().flatten() {
+            let cost = view.predicted(&request);
+            if view.slack_covers(cost) {
+                return Choice::Start(request.key);
+            }
+        }
+        match ready {
+            Some(ready) => start_ready(view, &ready),
+            None => {
+                let waits = order.iter().flatten().next();
+                Choice::Wait { until: waits.and_then(|_| view.slack_may_grow()) }
+            }
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Policy> {
+        Box::new(*self)
+    }
+}
+
+/// The best-effort request that came first.
+pub(super) fn oldest(view: &View<'_>) -> Option<Waiting> {
+    let both = [true, false].map(|synchronous| view.queues().best_effort_oldest(synchronous));
+    both.into_iter().flatten().min_by_key(|request| request.arrival).copied()
+}
