@@ -8,7 +8,7 @@ use crate::lexer::{has_word, split};
 const LINES_MAX: usize = 1_000;
 
 /// A purpose shorter than this is a title, not a sentence.
-const PURPOSE_CHARS_MIN: usize = 20;
+const PURPOSE_CHARS_MIN: usize = 30;
 
 /// The one crate that talks to the kernel in ways the compiler cannot check.
 const UNSAFE_ROOM: &str = "crates/engine/";
@@ -54,6 +54,7 @@ fn purpose(path: &str, text: &str, marker: &str) -> Vec<Finding> {
     let opening = text.lines().skip_while(|line| line.trim().is_empty());
     let said: usize = opening
         .map_while(|line| line.trim_start().strip_prefix(marker))
+        .take_while(|line| !line.trim().is_empty())
         .map(|line| line.trim().chars().count())
         .sum();
     if said >= PURPOSE_CHARS_MIN {

@@ -1,0 +1,99 @@
+//! What stands between a disk's thread and its device.
+//!
+//! A [`Backend`] belongs to one thread. It is given commands, and waited on for
+//! their ends; it never decides anything. There are two: `uring` for files and
+//! block devices, `emulated` for drive models.
+
+pub(crate) mod emulated;
+pub(crate) mod uring;
+
+use crate::arena::Arena;
+use crate::sys::Event;
+use crate::{HostLateness, lock::Mutex};
+use node::{CommandId, DeviceError, DiskAction, DiskCommand, Span};
+use std::sync::Arc;
+use units::{Bytes, Instant};
+
+/// The end of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Which command.
+    pub id: CommandId,
+    /// When the device began with it.
+    pub started: Instant,
+    /// When the device was done; the host may have noticed later.
+    pub finished: Instant,
+    /// What the device said.
+    pub result: Result<(), DeviceError>,
+}
+
+/// A device that is given commands and waited on.
+///
+/// The memory of a command is the backend's from [`Backend::start`] to the end
+/// of the command: nobody else refers to what it may fill.
+pub trait Backend {
+    /// Takes a command; it may go to the device now or at the next
+    /// [`Backend::submit`] or [`Backend::wait`].
+    fn start(&mut self, command: DiskCommand);
+
+    /// Sends what was taken to the device without waiting for it.
+    fn submit(&mut self);
+
+    /// Sends what was taken, and sleeps until a command ends, somebody wakes the
+    /// thread or `until` has come; then appends what has ended to `done`.
+    fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>);
+
+    /// Commands that were taken and have not ended.
+    fn in_flight(&self) -> usize;
+}
+
+/// What a backend needs of its surroundings.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    /// The memory that spans point into.
+    pub arena: Arc<Arena>,
+    /// What others wake the thread with.
+    pub event: Arc<Event>,
+    /// Where the host's lateness is counted.
+    pub lateness: Arc<Mutex<HostLateness>>,
+}
+
+/// What a command writes to in memory, by the device's hand or by the backend's:
+/// nobody else may refer to it while the command lasts.
+pub(crate) fn fills(action: &DiskAction) -> Option<Span> {
+    match action {
+        DiskAction::Read { span, .. } => Some(*span),
+        DiskAction::Write { span, valid, .. } if *valid < span.len => Some(after(*span, *valid)),
+        DiskAction::Write { .. } | DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
+    }
+}
+
+/// What is left of a span behind its first `len` bytes.
+fn after(span: Span, len: Bytes) -> Span {
+    Span { offset: span.offset + len, len: span.len - len }
+}
+
+/// Fills what a span holds behind its first `valid` bytes with zeros.
+#[allow(unsafe_code)]
+fn zero_behind(arena: &Arena, span: Span, valid: Bytes) {
+    if valid >= span.len {
+        return;
+    }
+    let rest = after(span, valid);
+    // SAFETY: the rest lies in the arena (`pointer` checks), and by `fills` it is
+    // lent to this command alone.
+    unsafe { arena.pointer(rest).write_bytes(0, rest.len.as_usize()) };
+}
+
+#[cfg(test)]
+impl Surroundings {
+    /// A small arena and an event, for a backend in a test.
+    pub(crate) fn alone() -> Self {
+        let arena = Arena::new(Bytes::mib(16), false, &mut Vec::new()).expect("16 MiB of memory");
+        Self {
+            arena: Arc::new(arena),
+            event: Arc::new(Event::new().expect("an event")),
+            lateness: Arc::new(Mutex::new(HostLateness::default())),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A drive model in real time over a backing file.
+//!
+//! The bytes move when the command starts, by plain reads and writes; the end of
+//! the command is held back until the model says that the drive is done. So
+//! `started` and `finished` are the drive's own times. The host's part is kept
+//! apart: how late the thread noticed the end, and how much longer the backing
+//! file took than the drive would have.
+//!
+//! A flush costs the model's time and does not reach the host's own disk: an
+//! emulated disk survives the end of the process, not a power cut of the host.
+
+use super::{Backend, Completion, Surroundings, zero_behind};
+use crate::arena::PAGE;
+use crate::sys;
+use disk::{Drive, HardDisk, Model};
+use node::{DeviceError, DiskAction, DiskCommand, Span};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use units::{Access, Bytes, Command, Direction, Instant, Lba};
+
+/// An emulated disk at work.
+pub(crate) struct Emulated {
+    drive: HardDisk,
+    file: Arc<File>,
+    around: Surroundings,
+    busy: Option<Completion>,
+    /// Ended without the drive, to be told at the next wait.
+    at_once: Vec<Completion>,
+}
+
+impl Emulated {
+    pub(crate) fn new(model: &Model, file: Arc<File>, around: Surroundings) -> Self {
+        Self { drive: HardDisk::new(model), file, around, busy: None, at_once: Vec::new() }
+    }
+
+    /// Moves the bytes of an action between memory and the backing file.
+    fn transfer(&self, action: &DiskAction) -> io::Result<()> {
+        match action {
+            DiskAction::Read { offset, span, valid } => {
+                self.read(*offset, *span, *valid)?;
+                zero_behind(&self.around.arena, *span, *valid);
+                Ok(())
+            }
+            DiskAction::Write { offset, span, valid } => {
+                zero_behind(&self.around.arena, *span, *valid);
+                self.write(*offset, *span)
+            }
+            DiskAction::WriteBytes { offset, bytes } => self.file.write_all_at(bytes, offset.get()),
+            DiskAction::Flush => Ok(()),
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn read(&self, offset: Bytes, span: Span, valid: Bytes) -> io::Result<()> {
+        let span = Span { len: valid, ..span };
+        let memory = self.around.arena.pointer(span);
+        // SAFETY: `pointer` checked that the span lies in the arena; by the
+        // contract of `Backend` nobody else refers to it until the command ends.
+        unsafe { sys::read_into(&self.file, offset, memory, span.len.as_usize()) }
+    }
+
+    #[allow(unsafe_code)]
+    fn write(&self, offset: Bytes, span: Span) -> io::Result<()> {
+        let memory = self.around.arena.pointer(span);
+        // SAFETY: `pointer` checked that the span lies in the arena.
+        unsafe { sys::write_from(&self.file, offset, memory, span.len.as_usize()) }
+    }
+}
+
+/// What the drive is asked to do; none where the device is not needed.
+fn as_command(action: &DiskAction) -> Option<Command> {
+    let transfer = |offset: Bytes, len: Bytes, direction| {
+        let len = len.round_up(PAGE);
+        let access = Access { lba: Lba::containing(offset), len, direction };
+        (!len.is_zero()).then_some(Command::Transfer(access))
+    };
+    match action {
+        DiskAction::Read { offset, valid, .. } => transfer(*offset, *valid, Direction::Read),
+        DiskAction::Write { offset, span, .. } => transfer(*offset, span.len, Direction::Write),
+        DiskAction::WriteBytes { offset, bytes } => {
+            transfer(*offset, Bytes::new(bytes.len() as u64), Direction::Write)
+        }
+        DiskAction::Flush => Some(Command::Flush),
+    }
+}
+
+impl Backend for Emulated {
+    fn start(&mut self, command: DiskCommand) {
+        let started = sys::now();
+        let result = self.transfer(&command.action);
+        let result = result.map_err(|error| DeviceError(sys::errno(&error)));
+        let id = command.id;
+        let Some(wanted) = as_command(&command.action) else {
+            self.at_once.push(Completion { id, started, finished: started, result });
+            return;
+        };
+        assert!(self.busy.is_none(), "an emulated disk serves one command at a time");
+        let service = self.drive.serve(started, &wanted);
+        let moved = sys::now().saturating_since(started);
+        let longer = moved.saturating_sub(service);
+        if !longer.is_zero() {
+            self.around.lateness.lock().transfers.record(longer);
+        }
+        self.busy = Some(Completion { id, started, finished: started + service, result });
+    }
+
+    fn submit(&mut self) {}
+
+    fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) {
+        if !self.at_once.is_empty() {
+            done.append(&mut self.at_once);
+            return;
+        }
+        let end = self.busy.as_ref().map(|busy| busy.finished);
+        let wake = [until, end].into_iter().flatten().min();
+        let timeout = wake.map(|wake| wake.saturating_since(sys::now()));
+        let woken = self.around.event.wait(timeout);
+        let now = sys::now();
+        if let Some(busy) = self.busy.take_if(|busy| busy.finished <= now) {
+            self.around.lateness.lock().completions.record(now - busy.finished);
+            done.push(busy);
+        } else if let (false, Some(wake)) = (woken, wake) {
+            self.around.lateness.lock().timers.record(now.saturating_since(wake));
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.at_once.len() + usize::from(self.busy.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node::CommandId;
+    use units::Duration;
+
+    fn disk() -> Emulated {
+        let path = std::env::temp_dir().join(format!("emulated-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.set_len(64 << 20).unwrap();
+        let model = Model::named("laptop-4200").unwrap().scaled(Bytes::mib(64)).unwrap();
+        Emulated::new(&model, Arc::new(file), Surroundings::alone())
+    }
+
+    fn run(disk: &mut Emulated, id: u64, action: DiskAction) -> Completion {
+        let predicted = Duration::ZERO;
+        disk.start(DiskCommand { id: CommandId(id), action, predicted });
+        let mut done = Vec::new();
+        while done.is_empty() {
+            disk.wait(None, &mut done);
+        }
+        assert_eq!(disk.in_flight(), 0);
+        done[0]
+    }
+
+    #[test]
+    fn bytes_come_back_after_the_drives_own_time() {
+        let mut disk = disk();
+        let offset = Bytes::mib(40);
+        let bytes = vec![7u8; 8192];
+        let wrote = run(&mut disk, 1, DiskAction::WriteBytes { offset, bytes });
+        let span = Span { offset: Bytes::mib(3), len: Bytes::kib(12) };
+        let read = DiskAction::Read { offset, span, valid: Bytes::kib(8) };
+        let read = run(&mut disk, 2, read);
+        // The same commands at the same times take the same times on the model.
+        let mut drive = HardDisk::new(disk.drive.model());
+        for (ended, direction) in [(wrote, Direction::Write), (read, Direction::Read)] {
+            let access = Access { lba: Lba::containing(offset), len: Bytes::kib(8), direction };
+            let service = drive.serve(ended.started, &Command::Transfer(access));
+            assert_eq!(ended.finished - ended.started, service);
+            assert!(sys::now() >= ended.finished, "noticed before it was over");
+        }
+        #[allow(unsafe_code)]
+        // SAFETY: the command has ended and nobody else has the arena.
+        let memory =
+            unsafe { std::slice::from_raw_parts(disk.around.arena.pointer(span), 12 << 10) };
+        assert!(memory[..8192].iter().all(|&byte| byte == 7));
+        assert!(memory[8192..].iter().all(|&byte| byte == 0));
+        assert_eq!(disk.around.lateness.lock().completions.count(), 2);
+    }
+
+    #[test]
+    fn a_read_of_nothing_valid_needs_no_drive() {
+        let mut disk = disk();
+        let span = Span { offset: Bytes::ZERO, len: Bytes::mib(1) };
+        let nothing = DiskAction::Read { offset: Bytes::mib(1), span, valid: Bytes::ZERO };
+        let done = run(&mut disk, 1, nothing);
+        assert_eq!(done.started, done.finished);
+    }
+
+    #[test]
+    fn a_failing_backing_file_is_the_commands_error() {
+        let mut disk = disk();
+        disk.file.set_len(0).unwrap();
+        let span = Span { offset: Bytes::ZERO, len: Bytes::kib(4) };
+        let read = DiskAction::Read { offset: Bytes::mib(1), span, valid: Bytes::kib(4) };
+        assert_eq!(run(&mut disk, 1, read).result, Err(DeviceError(libc::EIO)));
+    }
+}

@@ -1,0 +1,413 @@
+//! A file or a block device through io_uring.
+//!
+//! Invariants: the ring is made, used and dropped by one thread; every entry in
+//! the kernel's hands has a place in `slots` that keeps its memory alive, and the
+//! ring is not dropped before all of them have ended.
+#![allow(unsafe_code)]
+
+use super::{Backend, Completion, Surroundings, zero_behind};
+use crate::aligned::Aligned;
+use crate::arena::PAGE;
+use crate::sys;
+use io_uring::{IoUring, opcode, squeue, types};
+use node::{CommandId, DeviceError, DiskAction, DiskCommand, Span};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use units::{Bytes, Instant};
+
+/// The device is the only registered file.
+const DEVICE: types::Fixed = types::Fixed(0);
+
+/// Marks the entry that waits for the event; commands have smaller numbers.
+const EVENT: u64 = u64::MAX;
+
+/// Where a command's bytes are.
+enum Memory {
+    /// A span of the arena.
+    Span(Span),
+    /// A copy, for metadata.
+    Copy(Aligned),
+    /// A flush has none.
+    None,
+}
+
+/// A command in the kernel's hands.
+struct Slot {
+    id: CommandId,
+    started: Instant,
+    /// What to fill with zeros behind, once read.
+    zeros: Option<(Span, Bytes)>,
+    write: bool,
+    memory: Memory,
+    offset: Bytes,
+    len: usize,
+    /// Moved so far: a transfer may come back short.
+    done: usize,
+}
+
+/// A ring over one device.
+pub(crate) struct Uring {
+    ring: IoUring,
+    /// Keeps the descriptor open that is registered with the ring.
+    file: Arc<File>,
+    around: Surroundings,
+    /// Where the kernel puts the event's count.
+    count: Box<u64>,
+    waiting_for_event: bool,
+    registered: bool,
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    at_once: Vec<Completion>,
+}
+
+impl Uring {
+    /// A ring for up to `depth` commands at a time; what the system did not
+    /// permit is told in `warnings`.
+    pub(crate) fn new(
+        file: Arc<File>,
+        depth: u32,
+        around: Surroundings,
+        warnings: &mut Vec<String>,
+    ) -> io::Result<Self> {
+        // One more for the event. Metadata never waits behind a full ring, since
+        // the schedule counts it in the depth.
+        let entries = (depth + 1).next_power_of_two().max(8);
+        let ring = make_ring(entries)?;
+        ring.submitter().register_files(&[file.as_raw_fd()])?;
+        // SAFETY: the pieces are the arena's own memory, which outlives the ring:
+        // the arena is dropped after `ring`, the fields being dropped in order.
+        let registered = unsafe { ring.submitter().register_buffers(&around.arena.pieces()) };
+        if let Err(error) = &registered {
+            warnings.push(format!(
+                "the arena is not registered with the kernel ({error}), which costs processor time \
+                 on each transfer; raise the limit of locked memory (systemd: \
+                 LimitMEMLOCK=infinity, shell: ulimit -l)"
+            ));
+        }
+        Ok(Self {
+            ring,
+            file,
+            around,
+            count: Box::new(0),
+            waiting_for_event: false,
+            registered: registered.is_ok(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            at_once: Vec::new(),
+        })
+    }
+
+    fn insert(&mut self, slot: Slot) {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[at] = Some(slot);
+        self.queue_slot(at);
+    }
+
+    /// Puts what is left of a slot's transfer into the queue.
+    fn queue_slot(&mut self, at: usize) {
+        let slot = self.slots[at].as_ref().expect("a slot in use");
+        let entry = self.entry(slot).user_data(at as u64);
+        self.queue(&entry);
+    }
+
+    fn queue(&mut self, entry: &squeue::Entry) {
+        // SAFETY: an entry of `entry` points into memory that its slot keeps (the
+        // arena or the copy) until it has ended; the event's, to `count`.
+        while unsafe { self.ring.submission().push(entry) }.is_err() {
+            self.enter(0, None);
+        }
+    }
+
+    fn entry(&self, slot: &Slot) -> squeue::Entry {
+        let (left, at) = ((slot.len - slot.done) as u32, slot.offset.get() + slot.done as u64);
+        let (memory, piece) = match &slot.memory {
+            Memory::None => {
+                return opcode::Fsync::new(DEVICE).flags(types::FsyncFlags::DATASYNC).build();
+            }
+            // A write only reads the copy; the kernel's interface has one pointer for both.
+            Memory::Copy(copy) => (copy.as_ptr().cast_mut(), None),
+            Memory::Span(span) => {
+                (self.around.arena.pointer(*span), self.around.arena.piece(*span))
+            }
+        };
+        let memory = memory.wrapping_add(slot.done);
+        match (slot.write, piece.filter(|_| self.registered)) {
+            (false, Some(piece)) => {
+                opcode::ReadFixed::new(DEVICE, memory, left, piece).offset(at).build()
+            }
+            (false, None) => opcode::Read::new(DEVICE, memory, left).offset(at).build(),
+            (true, Some(piece)) => {
+                opcode::WriteFixed::new(DEVICE, memory, left, piece).offset(at).build()
+            }
+            (true, None) => opcode::Write::new(DEVICE, memory, left).offset(at).build(),
+        }
+    }
+
+    fn queue_event(&mut self) {
+        if !self.waiting_for_event {
+            self.waiting_for_event = true;
+            let event = types::Fd(self.around.event.as_raw_fd());
+            let count: *mut u64 = &mut *self.count;
+            let entry = opcode::Read::new(event, count.cast(), 8).build().user_data(EVENT);
+            self.queue(&entry);
+        }
+    }
+
+    /// Hands the queue to the kernel and waits for `want` ends, or until the
+    /// time is over; true where it was over first.
+    fn enter(&self, want: usize, until: Option<Instant>) -> bool {
+        let left = until.map(|until| until.saturating_since(sys::now()).as_nanos());
+        let time = left.map(|ns| {
+            types::Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32)
+        });
+        let result = match &time {
+            Some(time) if want > 0 => {
+                let arguments = types::SubmitArgs::new().timespec(time);
+                self.ring.submitter().submit_with_args(want, &arguments)
+            }
+            _ => self.ring.submitter().submit_and_wait(want),
+        };
+        match result {
+            Ok(_) => false,
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ETIME) => true,
+                // Interrupted, or out of resources for a moment: whoever waits comes again.
+                Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => false,
+                _ => panic!("io_uring_enter: {error}"),
+            },
+        }
+    }
+
+    fn reap(&mut self, done: &mut Vec<Completion>) {
+        if self.ring.completion().is_empty() {
+            return;
+        }
+        let now = sys::now();
+        // Short transfers are put back into the queue, which needs the ring.
+        let mut short = Vec::new();
+        for ended in self.ring.completion() {
+            if ended.user_data() == EVENT {
+                self.waiting_for_event = false;
+                continue;
+            }
+            let at = ended.user_data() as usize;
+            let slot = self.slots[at].as_mut().expect("ended once");
+            let result = match ended.result() {
+                error if error < 0 && (-error == libc::EINTR || -error == libc::EAGAIN) => None,
+                error if error < 0 => Some(Err(DeviceError(-error))),
+                0 if slot.done < slot.len => Some(Err(DeviceError(libc::EIO))),
+                moved => {
+                    slot.done += moved as usize;
+                    (slot.done >= slot.len).then_some(Ok(()))
+                }
+            };
+            let Some(result) = result else {
+                short.push(at);
+                continue;
+            };
+            let slot = self.slots[at].take().expect("looked at above");
+            self.free.push(at);
+            if let Some((span, valid)) = slot.zeros {
+                zero_behind(&self.around.arena, span, valid);
+            }
+            done.push(Completion { id: slot.id, started: slot.started, finished: now, result });
+        }
+        short.into_iter().for_each(|at| self.queue_slot(at));
+    }
+}
+
+/// The cheapest kind of ring that this kernel has.
+fn make_ring(entries: u32) -> io::Result<IoUring> {
+    let best = IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun() // Linux 6.1
+        .build(entries);
+    best.or_else(|_| IoUring::builder().build(entries))
+}
+
+impl Backend for Uring {
+    fn start(&mut self, command: DiskCommand) {
+        let (id, started) = (command.id, sys::now());
+        let slot = |write, memory, offset, len: Bytes, zeros| Slot {
+            id,
+            started,
+            zeros,
+            write,
+            memory,
+            offset,
+            len: len.as_usize(),
+            done: 0,
+        };
+        let slot = match command.action {
+            DiskAction::Read { offset, span, valid } => {
+                let len = valid.min(span.len).round_up(PAGE);
+                if len.is_zero() {
+                    zero_behind(&self.around.arena, span, valid);
+                    let ended = Completion { id, started, finished: started, result: Ok(()) };
+                    return self.at_once.push(ended);
+                }
+                slot(false, Memory::Span(Span { len, ..span }), offset, len, Some((span, valid)))
+            }
+            DiskAction::Write { offset, span, valid } => {
+                zero_behind(&self.around.arena, span, valid);
+                slot(true, Memory::Span(span), offset, span.len, None)
+            }
+            DiskAction::WriteBytes { offset, bytes } => {
+                let copy = Aligned::copy_of(&bytes);
+                let len = Bytes::new(bytes.len() as u64);
+                slot(true, Memory::Copy(copy), offset, len, None)
+            }
+            DiskAction::Flush => slot(true, Memory::None, Bytes::ZERO, Bytes::ZERO, None),
+        };
+        self.insert(slot);
+    }
+
+    fn submit(&mut self) {
+        self.enter(0, None);
+    }
+
+    fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) {
+        self.queue_event();
+        let already = !self.at_once.is_empty() || !self.ring.completion().is_empty();
+        let late = self.enter(usize::from(!already), until);
+        if let (true, Some(until)) = (late, until) {
+            self.around.lateness.lock().timers.record(sys::now().saturating_since(until));
+        }
+        done.append(&mut self.at_once);
+        self.reap(done);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.at_once.len() + self.slots.len() - self.free.len()
+    }
+}
+
+impl Drop for Uring {
+    /// Waits until nothing is in the kernel's hands, the read of the event
+    /// included, so that no memory is freed that the kernel still writes to.
+    fn drop(&mut self) {
+        let mut done = Vec::new();
+        while self.in_flight() > self.at_once.len() || self.waiting_for_event {
+            self.around.event.signal();
+            self.enter(1, None);
+            self.reap(&mut done);
+        }
+        // The kernel lets go of a ring's files some time after the ring is gone;
+        // the lock is not to wait for that. If it fails, that is all that is lost.
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+    use units::Duration;
+
+    fn ring(name: &str, direct: bool, write: bool) -> Uring {
+        let path = std::env::temp_dir().join(format!("uring-{name}-{}", std::process::id()));
+        let made = File::create(&path).unwrap();
+        made.set_len(8 << 20).unwrap();
+        made.write_all_at(&[9; 8192], 1 << 20).unwrap();
+        made.sync_all().unwrap();
+        let flags = if direct { libc::O_DIRECT } else { 0 };
+        let file = OpenOptions::new().read(true).write(write).custom_flags(flags).open(&path);
+        std::fs::remove_file(&path).unwrap();
+        Uring::new(Arc::new(file.unwrap()), 4, Surroundings::alone(), &mut Vec::new()).unwrap()
+    }
+
+    fn span(offset: Bytes, len: Bytes) -> Span {
+        Span { offset, len }
+    }
+
+    fn run(ring: &mut Uring, actions: Vec<DiskAction>) -> Vec<Result<(), DeviceError>> {
+        let count = actions.len();
+        for (id, action) in actions.into_iter().enumerate() {
+            let (id, predicted) = (CommandId(id as u64), Duration::ZERO);
+            ring.start(DiskCommand { id, action, predicted });
+        }
+        let mut done = Vec::new();
+        while done.len() < count {
+            ring.wait(None, &mut done);
+        }
+        done.sort_by_key(|completion| completion.id);
+        done.into_iter().map(|completion| completion.result).collect()
+    }
+
+    fn memory(ring: &Uring, span: Span) -> &[u8] {
+        // SAFETY: the tests look at memory only between commands.
+        unsafe { std::slice::from_raw_parts(ring.around.arena.pointer(span), span.len.as_usize()) }
+    }
+
+    #[test]
+    fn bytes_go_out_and_come_back_with_zeros_where_nothing_is_valid() {
+        let mut ring = ring("roundtrip", true, true);
+        let offset = Bytes::mib(1);
+        let read = span(Bytes::mib(2), Bytes::kib(16));
+        let read = |valid| DiskAction::Read { offset, span: read, valid };
+        assert_eq!(run(&mut ring, vec![read(Bytes::new(5000))]), [Ok(())]);
+        let got = memory(&ring, span(Bytes::mib(2), Bytes::kib(16)));
+        assert!(got[..5000].iter().all(|&byte| byte == 9));
+        assert!(got[5000..].iter().all(|&byte| byte == 0));
+
+        // The same memory out to another place, of which only 4,000 bytes count.
+        let out = span(Bytes::mib(2), Bytes::kib(8));
+        let to = Bytes::mib(4);
+        let write = DiskAction::Write { offset: to, span: out, valid: Bytes::new(4000) };
+        assert_eq!(run(&mut ring, vec![write]), [Ok(())]);
+        assert_eq!(run(&mut ring, vec![DiskAction::Flush]), [Ok(())]);
+        let back = span(Bytes::mib(8), Bytes::kib(8));
+        let again = DiskAction::Read { offset: to, span: back, valid: Bytes::kib(8) };
+        assert_eq!(run(&mut ring, vec![again]), [Ok(())]);
+        let got = memory(&ring, back);
+        assert!(got[..4000].iter().all(|&byte| byte == 9));
+        assert!(got[4000..].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn more_commands_than_the_ring_has_entries_all_end() {
+        let mut ring = ring("many", false, true);
+        let bytes = vec![3u8; 4096];
+        let writes = (0..100u64)
+            .map(|n| DiskAction::WriteBytes { offset: Bytes::kib(4) * n, bytes: bytes.clone() });
+        assert_eq!(run(&mut ring, writes.collect()), [Ok(()); 100]);
+        assert_eq!(ring.in_flight(), 0);
+    }
+
+    #[test]
+    fn a_device_that_refuses_is_the_commands_error() {
+        let mut ring = ring("refuses", false, false);
+        let write = DiskAction::WriteBytes { offset: Bytes::ZERO, bytes: vec![0; 4096] };
+        assert_eq!(run(&mut ring, vec![write]), [Err(DeviceError(libc::EBADF))]);
+        let beyond = DiskAction::Read {
+            offset: Bytes::mib(64),
+            span: span(Bytes::ZERO, Bytes::kib(4)),
+            valid: Bytes::kib(4),
+        };
+        assert_eq!(run(&mut ring, vec![beyond]), [Err(DeviceError(libc::EIO))]);
+    }
+
+    #[test]
+    fn a_sleeping_ring_wakes_at_its_time_and_when_it_is_woken() {
+        let mut ring = ring("sleeps", false, true);
+        let mut done = Vec::new();
+        let until = sys::now() + Duration::from_millis(3);
+        while ring.around.lateness.lock().timers.count() == 0 {
+            ring.wait(Some(until), &mut done);
+        }
+        assert!(sys::now() >= until);
+        let event = Arc::clone(&ring.around.event);
+        let waker = std::thread::spawn(move || event.signal());
+        while ring.waiting_for_event {
+            ring.wait(None, &mut done);
+        }
+        waker.join().unwrap();
+        assert!(done.is_empty());
+    }
+}

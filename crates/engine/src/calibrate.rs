@@ -1,0 +1,288 @@
+//! A first profile of a file or block device, by timing it.
+//!
+//! Destructive: it writes to the device, which is about to hold a new pool, at
+//! random places and reads those back. A few hundred transfers of 4 KiB to 1 MiB,
+//! for ten seconds at the most. The result is a `linear` profile: safe as far as
+//! the device behaves as it did here, with a margin of half. It knows nothing of
+//! seeks and zones; a hard disk profiled so promises less than it could keep.
+//!
+//! A device that works on `depth` commands at a time is taken for a serial server
+//! of cost with a constant latency. The cost of a size is the largest mean time
+//! between two ends, over any [`WINDOW`] of them in a row, while the device
+//! always had `depth` commands; the latency is what the slowest command took
+//! beyond its cost.
+
+use crate::arena::Arena;
+use crate::backend::uring::Uring;
+use crate::backend::{Backend, Surroundings};
+use crate::device::Device;
+use crate::error::PoolError;
+use crate::lock::Mutex;
+use crate::sys::{self, Event};
+use crate::{Completion, HostLateness};
+use disk::{Kind, Line, LinearProfile, Profile};
+use node::{CommandId, DeviceError, DiskAction, DiskCommand, Span};
+use std::io;
+use std::sync::Arc;
+use units::{Bytes, Duration, Instant, Rate};
+
+/// What is timed.
+const SIZES: [Bytes; 5] =
+    [Bytes::kib(4), Bytes::kib(16), Bytes::kib(64), Bytes::kib(256), Bytes::MIB];
+/// The windows that are tried, in powers of two.
+const DEPTH_MAX: u32 = 32;
+/// A window is deep enough when it gives this part of the best throughput.
+const ENOUGH_PERCENT: u64 = 95;
+/// Ends over which the time between ends is averaged.
+const WINDOW: usize = 8;
+/// Transfers in one run, as far as its time allows.
+const COUNT: usize = 64;
+/// The time of one run: 6 for the depth, 10 for the sizes and one for the
+/// flushes stay below ten seconds.
+const RUN_TIME: Duration = Duration::from_millis(500);
+/// What is added to every measured maximum.
+const MARGIN_PERCENT: u64 = 50;
+
+/// The profile of a device, and what is on it destroyed.
+pub(crate) fn profile(device: &Device) -> Result<Profile, PoolError> {
+    let path = device.spec.path();
+    measure(device).map_err(PoolError::io(path, "time it"))
+}
+
+fn measure(device: &Device) -> io::Result<Profile> {
+    let mut bench = Bench::new(device)?;
+    let depth = bench.depth()?;
+    let write = bench.line(false, depth)?;
+    let read = bench.line(true, depth)?;
+    let flush = bench.flush()?;
+    let more = |span: Duration| span + span * MARGIN_PERCENT / 100;
+    let count = bench.transfers;
+    Ok(Profile {
+        source: format!(
+            "timed when the pool was made: {count} transfers of {} to {} at random places, \
+             {depth} at a time",
+            SIZES[0],
+            SIZES[SIZES.len() - 1]
+        ),
+        confidence: format!(
+            "the slowest of what was timed and {MARGIN_PERCENT} % more; no bound on what the \
+             device may do later"
+        ),
+        capacity: device.size,
+        flush: more(flush),
+        kind: Kind::Linear(LinearProfile {
+            read: read.line.stretched(MARGIN_PERCENT),
+            write: write.line.stretched(MARGIN_PERCENT),
+            depth,
+            latency: more(read.latency.max(write.latency)),
+        }),
+    })
+}
+
+/// What the sizes of one direction gave.
+struct Measured {
+    line: Line,
+    latency: Duration,
+}
+
+/// What one run gave: of each transfer its time, and when it ended.
+#[derive(Default)]
+struct Run {
+    times: Vec<Duration>,
+    ends: Vec<Instant>,
+}
+
+struct Bench {
+    ring: Uring,
+    device_size: Bytes,
+    /// Places of 1 MiB that were written, to be read.
+    written: Vec<Bytes>,
+    random: u64,
+    transfers: u64,
+}
+
+impl Bench {
+    fn new(device: &Device) -> io::Result<Self> {
+        let mut unsaid = Vec::new();
+        let arena = Arena::new(Bytes::MIB * u64::from(DEPTH_MAX), false, &mut unsaid)?;
+        let around = Surroundings {
+            arena: Arc::new(arena),
+            event: Arc::new(Event::new()?),
+            lateness: Arc::new(Mutex::new(HostLateness::default())),
+        };
+        let file = Arc::new(device.file.try_clone()?);
+        let ring = Uring::new(file, DEPTH_MAX, around, &mut unsaid)?;
+        let seed = sys::now().as_nanos() | 1;
+        Ok(Self { ring, device_size: device.size, written: Vec::new(), random: seed, transfers: 0 })
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.random >> 33) % n.max(1)
+    }
+
+    /// A place for a transfer: for reads inside what was written, since files
+    /// give what was never written without asking the medium.
+    fn place(&mut self, read: bool, size: Bytes) -> Bytes {
+        if !read {
+            let places = self.device_size.saturating_sub(Bytes::MIB) / Bytes::MIB;
+            let place = Bytes::MIB * self.below(places);
+            if size == Bytes::MIB {
+                self.written.push(place);
+            }
+            return place;
+        }
+        let index = self.below(self.written.len() as u64) as usize;
+        self.written[index] + size * self.below(Bytes::MIB / size)
+    }
+
+    /// `depth` transfers at a time, until there were [`COUNT`] or the time is over.
+    fn run(&mut self, read: bool, size: Bytes, depth: u32) -> io::Result<Run> {
+        let over = sys::now() + RUN_TIME;
+        let (mut run, mut done) = (Run::default(), Vec::new());
+        let mut idle: Vec<u64> = (0..u64::from(depth)).collect();
+        let mut started = 0;
+        loop {
+            while started < COUNT && sys::now() < over {
+                let Some(slot) = idle.pop() else { break };
+                self.start(slot, read, size);
+                started += 1;
+            }
+            if self.ring.in_flight() == 0 {
+                return Ok(run);
+            }
+            self.ring.wait(None, &mut done);
+            for ended in done.drain(..) {
+                ended.result.map_err(|DeviceError(errno)| io::Error::from_raw_os_error(errno))?;
+                run.times.push(ended.finished - ended.started);
+                run.ends.push(ended.finished);
+                idle.push(ended.id.0);
+                self.transfers += 1;
+            }
+        }
+    }
+
+    fn start(&mut self, slot: u64, read: bool, size: Bytes) {
+        let offset = self.place(read, size);
+        let span = Span { offset: Bytes::MIB * slot, len: size };
+        let action = if read {
+            DiskAction::Read { offset, span, valid: size }
+        } else {
+            DiskAction::Write { offset, span, valid: size }
+        };
+        self.ring.start(DiskCommand { id: CommandId(slot), action, predicted: Duration::ZERO });
+    }
+
+    /// The smallest window with nearly the throughput of the best, for small reads.
+    fn depth(&mut self) -> io::Result<u32> {
+        // Something to read; on the way the device's first steps are taken.
+        self.run(false, Bytes::MIB, 1)?;
+        let mut rates = Vec::new();
+        for power in 0..=DEPTH_MAX.ilog2() {
+            let run = self.run(true, SIZES[0], 1 << power)?;
+            rates.push(run.rate(SIZES[0]));
+        }
+        let best = rates.iter().max().copied().unwrap_or(Rate::ZERO);
+        let enough = rates.iter().position(|&rate| rate >= best * ENOUGH_PERCENT / 100);
+        Ok(1 << enough.expect("the best is enough"))
+    }
+
+    /// The costs of all sizes of one direction.
+    fn line(&mut self, read: bool, depth: u32) -> io::Result<Measured> {
+        let (mut costs, mut slowest) = (Vec::new(), Vec::new());
+        for size in SIZES {
+            let run = self.run(read, size, depth)?;
+            costs.push((size, run.cost(depth)));
+            slowest.push((size, run.times.iter().copied().max().unwrap_or_default()));
+        }
+        let line = Line::above(&costs).map_err(io::Error::other)?;
+        let beyond = slowest.iter().map(|&(size, time)| time.saturating_sub(line.cost(size)));
+        Ok(Measured { line, latency: beyond.max().unwrap_or_default() })
+    }
+
+    /// The slowest flush behind some writes.
+    fn flush(&mut self) -> io::Result<Duration> {
+        let (over, mut slowest) = (sys::now() + RUN_TIME, Duration::ZERO);
+        let mut done: Vec<Completion> = Vec::new();
+        for _ in 0..WINDOW {
+            self.start(0, false, Bytes::kib(64));
+            while self.ring.in_flight() > 0 {
+                self.ring.wait(None, &mut done);
+            }
+            let (id, predicted) = (CommandId(0), Duration::ZERO);
+            self.ring.start(DiskCommand { id, action: DiskAction::Flush, predicted });
+            while self.ring.in_flight() > 0 {
+                self.ring.wait(None, &mut done);
+            }
+            let flush = done.last().expect("the flush has ended");
+            flush.result.map_err(|DeviceError(errno)| io::Error::from_raw_os_error(errno))?;
+            slowest = slowest.max(flush.finished - flush.started);
+            if sys::now() > over {
+                break;
+            }
+        }
+        Ok(slowest)
+    }
+}
+
+impl Run {
+    fn rate(&self, size: Bytes) -> Rate {
+        match (self.ends.first(), self.ends.last()) {
+            (Some(&first), Some(&last)) => {
+                Rate::of(size * (self.ends.len() as u64 - 1), last - first)
+            }
+            _ => Rate::ZERO,
+        }
+    }
+
+    /// The largest mean time between ends over a window of them, while all
+    /// `depth` were under way: the last `depth` ends are the queue running dry.
+    fn cost(&self, depth: u32) -> Duration {
+        let full = self.ends.len().saturating_sub(depth as usize - 1);
+        let ends = &self.ends[..full];
+        let window = WINDOW.min(ends.len().saturating_sub(1));
+        if window == 0 {
+            return self.times.iter().copied().max().unwrap_or_default();
+        }
+        let spans = ends.windows(window + 1).map(|ends| ends[window] - ends[0]);
+        spans.max().expect("there is a window") / window as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DeviceSpec;
+
+    #[test]
+    fn the_cost_is_that_of_the_slowest_window() {
+        // 20 ends 1 ms apart, but 8 of them in the middle 3 ms apart.
+        let mut now = Instant::EPOCH;
+        let mut run = Run::default();
+        for end in 0..20 {
+            now += Duration::from_millis(if (6..14).contains(&end) { 3 } else { 1 });
+            run.ends.push(now);
+            run.times.push(Duration::from_millis(9));
+        }
+        assert_eq!(run.cost(1), Duration::from_millis(3));
+        assert_eq!(
+            Run { times: vec![now - Instant::EPOCH], ends: vec![now] }.cost(4),
+            now - Instant::EPOCH
+        );
+    }
+
+    #[test]
+    fn a_profile_covers_all_that_was_timed_with_a_margin() {
+        let path = std::env::temp_dir().join(format!("calibrate-{}", std::process::id()));
+        let spec = DeviceSpec::Real { path: path.clone() };
+        let size = Some(Bytes::mib(32));
+        let device = Device::open_new(&spec, size, false, &mut Vec::new()).unwrap();
+        let profile = profile(&device).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let text = profile.to_toml();
+        assert_eq!(Profile::parse(&text).unwrap(), profile, "{text}");
+        assert!((1..=DEPTH_MAX).contains(&profile.depth()));
+        assert!(profile.flush() > Duration::ZERO);
+        assert!(text.contains("50 % more"), "{text}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Memory in a program's hands: the handles through which bytes are read and
+//! filled without a copy.
+//!
+//! A [`Chunk`] or [`ChunkMut`] is the only way for safe code to touch the arena.
+//! Invariant: while one lives, its pages are lent to it alone (see
+//! [`arena`](crate::arena)); it cannot be copied; dropping it gives them back.
+
+#![allow(unsafe_code)]
+
+use crate::core::Core;
+use node::{Span, StreamId};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// Whose memory a handle holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A stream's window: the stream goes on when the handle is gone.
+    Stream(StreamId),
+    /// Best effort: the handle holds the only claim on it.
+    BestEffort,
+}
+
+/// A loan of memory, given back when dropped.
+pub(crate) struct Loan {
+    core: Arc<Core>,
+    span: Span,
+    owner: Owner,
+}
+
+impl Loan {
+    /// A loan of pages that [`Loans`](crate::arena::Loans) has lent for it.
+    pub(crate) fn new(core: Arc<Core>, span: Span, owner: Owner) -> Self {
+        Self { core, span, owner }
+    }
+
+    /// The loan's span and owner, leaving the pages lent: for giving them on.
+    fn into_parts(self) -> (Span, Owner) {
+        let parts = (self.span, self.owner);
+        let mut this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: `this` is never used or dropped again; its other fields are plain data.
+        unsafe { std::ptr::drop_in_place(&mut this.core) };
+        parts
+    }
+
+    fn memory(&self) -> *mut u8 {
+        self.core.arena().pointer(self.span)
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.core.give_back(self.span, self.owner);
+    }
+}
+
+/// Bytes that the pool has filled, for reading.
+///
+/// A reader's chunk lies in its stream's window, and the playout point stays
+/// where it is until the chunk is dropped and [`Op::StreamAdvance`] is submitted
+/// (with a length of zero to give the bytes back unread). A best-effort chunk's
+/// memory is free again when it is dropped.
+///
+/// [`Op::StreamAdvance`]: node::Op::StreamAdvance
+pub struct Chunk(Loan);
+
+/// Memory of the pool to fill.
+///
+/// A writer's memory lies in its stream's window; drop the handle, then submit
+/// [`Op::StreamWrite`] with what was filled. Best-effort memory goes to
+/// [`Pool::write`](crate::Pool::write), or is free again when it is dropped. It
+/// holds whatever it held before.
+///
+/// [`Op::StreamWrite`]: node::Op::StreamWrite
+pub struct ChunkMut(Loan);
+
+impl Chunk {
+    pub(crate) fn new(loan: Loan) -> Self {
+        Self(loan)
+    }
+}
+
+impl ChunkMut {
+    pub(crate) fn new(loan: Loan) -> Self {
+        Self(loan)
+    }
+
+    /// What this handle holds, without giving it back.
+    pub(crate) fn into_span(self) -> (Span, Owner) {
+        self.0.into_parts()
+    }
+
+    pub(crate) fn belongs_to(&self, core: &Arc<Core>) -> bool {
+        Arc::ptr_eq(&self.0.core, core)
+    }
+}
+
+impl Deref for Chunk {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the span lies in the arena, which `core` keeps alive, and is
+        // always initialised (the kernel gives zeros). Its pages are lent to this
+        // handle, so that until it is dropped no other handle and no device's
+        // transfer writes to them.
+        unsafe { std::slice::from_raw_parts(self.0.memory(), self.0.span.len.as_usize()) }
+    }
+}
+
+impl Deref for ChunkMut {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: as for `Chunk`.
+        unsafe { std::slice::from_raw_parts(self.0.memory(), self.0.span.len.as_usize()) }
+    }
+}
+
+impl DerefMut for ChunkMut {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `Chunk`; the handle is borrowed exclusively, and no other
+        // handle has these pages.
+        unsafe { std::slice::from_raw_parts_mut(self.0.memory(), self.0.span.len.as_usize()) }
+    }
+}
+
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunk({:?})", self.0.span)
+    }
+}
+impl fmt::Debug for ChunkMut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChunkMut({:?})", self.0.span)
+    }
+}

@@ -1,0 +1,397 @@
+//! What the threads of a pool share: the node behind its lock, and what goes
+//! with it.
+//!
+//! Whoever has news takes the lock, tells the node, collects what follows
+//! ([`News`]) and drops the lock; then the news are delivered: threads are woken
+//! and callbacks run. Sections under the lock do no I/O.
+//!
+//! Invariant: a disk whose thread sleeps has nothing to start before the instant
+//! that the thread sleeps until. Whoever changes that, under the lock, puts the
+//! commands into the disk's `inbox` and wakes the thread.
+
+use crate::Reply;
+use crate::arena::{Arena, Loans};
+use crate::backend::{Completion, fills};
+use crate::callers::{Callback, Caller, Callers, NOBODY};
+use crate::chunk::{Chunk, ChunkMut, Loan, Owner};
+use crate::lock::{Guard, Mutex};
+use crate::sys::{self, Event};
+use node::{
+    CommandId, DiskCommand, DiskIndex, DiskPoll, Error, Event as Happened, Node, Op, Output, Span,
+    Status, StreamId, Ticket,
+};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use units::Instant;
+
+/// Most disks in a pool: one bit each in [`News::wake`].
+pub(crate) const DISKS_MAX: usize = 64;
+const _: () = assert!(store::DISKS_MAX <= DISKS_MAX);
+
+thread_local! {
+    /// Whether this thread is a disk's.
+    static IS_DISK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the threads of a pool share.
+pub(crate) struct Core {
+    arena: Arc<Arena>,
+    events: Vec<Arc<Event>>,
+    inner: Mutex<Inner>,
+}
+
+/// What the lock guards.
+pub(crate) struct Inner {
+    node: Node,
+    loans: Loans,
+    callers: Callers,
+    /// Streams of which memory is asked for or lent. At most one piece each, so
+    /// that nothing that moves the window can happen while a program looks at it.
+    lent: HashMap<StreamId, Lent>,
+    disks: Vec<DiskState>,
+    /// Nothing is started and nobody is answered any more.
+    stopping: bool,
+}
+
+enum Lent {
+    /// The node has been asked.
+    Asked,
+    /// The program has it. A close that comes meanwhile waits for it.
+    Held { close: Option<Ticket> },
+}
+
+#[derive(Default)]
+struct DiskState {
+    asleep: Option<Asleep>,
+    inbox: Vec<DiskCommand>,
+    /// What the commands in flight fill; not many, so that a list is quick.
+    filling: Vec<(CommandId, Span)>,
+}
+
+/// A thread that sleeps, until then or for ever.
+struct Asleep {
+    until: Option<Instant>,
+}
+
+/// What follows from a section under the lock.
+#[derive(Default)]
+pub(crate) struct News {
+    calls: Vec<(Callback, Result<Reply, Error>)>,
+    wake: u64,
+}
+
+/// What a disk's thread does next.
+pub(crate) struct Turn {
+    /// To be started now.
+    pub commands: Vec<DiskCommand>,
+    /// When to look again at the latest.
+    pub until: Option<Instant>,
+    /// No commands will come any more.
+    pub stopping: bool,
+}
+
+impl Core {
+    pub(crate) fn new(node: Node, arena: Arc<Arena>, events: Vec<Arc<Event>>) -> Arc<Self> {
+        let inner = Inner {
+            node,
+            loans: Loans::new(arena.len()),
+            callers: Callers::default(),
+            lent: HashMap::new(),
+            disks: events.iter().map(|_| DiskState::default()).collect(),
+            stopping: false,
+        };
+        Arc::new(Self { arena, events, inner: Mutex::new(inner) })
+    }
+
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Begins an operation on behalf of a program.
+    pub(crate) fn submit(self: &Arc<Self>, op: Op, callback: Callback) {
+        assert!(
+            !matches!(op, Op::Write { .. } | Op::Release { .. }),
+            "memory goes back through its handle: Pool::write, or drop it"
+        );
+        self.section(|inner, news| inner.begin(op, callback, news));
+    }
+
+    /// Begins a best-effort write of memory that a handle held.
+    pub(crate) fn write(
+        self: &Arc<Self>,
+        volume: String,
+        offset: units::Bytes,
+        room: ChunkMut,
+        callback: Callback,
+    ) {
+        assert!(room.belongs_to(self), "memory of another pool");
+        let (span, owner) = room.into_span();
+        assert_eq!(owner, Owner::BestEffort, "a stream's memory is written with StreamWrite");
+        self.section(|inner, news| {
+            inner.loans.take_back(span);
+            inner.begin(Op::Write { volume, offset, span }, callback, news);
+        });
+    }
+
+    /// A handle is gone.
+    pub(crate) fn give_back(self: &Arc<Self>, span: Span, owner: Owner) {
+        self.section(|inner, _| {
+            inner.loans.take_back(span);
+            match owner {
+                Owner::BestEffort => inner.tell(NOBODY, Op::Release { span }),
+                Owner::Stream(stream) => {
+                    if let Some(Lent::Held { close: Some(ticket) }) = inner.lent.remove(&stream) {
+                        inner.tell(ticket, Op::StreamClose { stream });
+                    }
+                }
+            }
+        });
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.inner.lock().node.status(sys::now())
+    }
+
+    /// A disk's thread tells what has ended, and asks what to do. It sleeps
+    /// afterwards, unless there are callbacks to run.
+    pub(crate) fn turn(
+        self: &Arc<Self>,
+        disk: DiskIndex,
+        done: &mut Vec<Completion>,
+    ) -> (Turn, News) {
+        let (mut news, mut commands) = (News::default(), Vec::new());
+        let mut inner = self.inner.lock();
+        let now = sys::now();
+        let at = usize::from(disk.0);
+        for ended in done.drain(..) {
+            inner.ended(disk, &ended, now);
+        }
+        let until = loop {
+            commands.append(&mut inner.disks[at].inbox);
+            let until = inner.poll(disk, now, &mut commands);
+            // Whoever gives this disk work from here on has to wake it, which
+            // may be this thread itself, while it looks after the other disks.
+            inner.disks[at].asleep = Some(Asleep { until });
+            self.collect(&mut inner, &mut news);
+            if inner.disks[at].asleep.is_some() {
+                break until;
+            }
+        };
+        if !news.calls.is_empty() {
+            inner.disks[at].asleep = None;
+        }
+        let stopping = inner.stopping;
+        if stopping {
+            commands.clear();
+        }
+        news.wake &= !(1 << at);
+        (Turn { commands, until, stopping }, news)
+    }
+
+    /// No disk starts anything any more. Whoever still waits is told so.
+    pub(crate) fn stop(&self) {
+        let mut inner = self.inner.lock();
+        inner.stopping = true;
+        let callers = inner.callers.drain();
+        drop(inner);
+        self.events.iter().for_each(|event| event.signal());
+        let calls = callers.into_iter();
+        let calls = calls.map(|caller| (caller.callback, Err(Error::ShuttingDown))).collect();
+        self.deliver(News { calls, wake: 0 });
+    }
+
+    /// A section under the lock, and the delivery of what follows from it.
+    fn section(self: &Arc<Self>, change: impl FnOnce(&mut Inner, &mut News)) {
+        let mut news = News::default();
+        let mut inner = self.inner.lock();
+        change(&mut inner, &mut news);
+        self.collect(&mut inner, &mut news);
+        drop(inner);
+        self.deliver(news);
+    }
+
+    /// Takes the answers that the node has, and looks after the disks that got
+    /// work, until there is no more of either.
+    fn collect(self: &Arc<Self>, inner: &mut Guard<'_, Inner>, news: &mut News) {
+        loop {
+            while let Some(output) = inner.node.poll_output() {
+                if let Some(call) = inner.answer(self, output) {
+                    news.calls.push(call);
+                }
+            }
+            let Some(disk) = inner.node.next_wake() else { break };
+            if inner.disturb(disk) {
+                news.wake |= 1 << disk.0;
+            }
+        }
+    }
+
+    /// Wakes threads and runs callbacks, outside the lock.
+    pub(crate) fn deliver(&self, news: News) {
+        for (at, event) in self.events.iter().enumerate() {
+            if news.wake & (1 << at) != 0 {
+                event.signal();
+            }
+        }
+        for (callback, result) in news.calls {
+            callback(result);
+        }
+    }
+}
+
+impl News {
+    /// Whether a callback waits to be run.
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+}
+
+impl Inner {
+    /// Whether an operation may begin now, as far as lent memory is concerned.
+    fn may_begin(&self, op: &Op) -> Result<(), Error> {
+        let (stream, asks) = match op {
+            Op::StreamRead { stream, .. } | Op::StreamRoom { stream, .. } => (stream, true),
+            Op::StreamAdvance { stream, .. } | Op::StreamWrite { stream, .. } => (stream, false),
+            _ => return Ok(()),
+        };
+        match self.lent.get(stream) {
+            None => Ok(()),
+            Some(Lent::Asked) if !asks => Ok(()),
+            Some(_) => Err(Error::Invalid {
+                what: "request",
+                rule: "one piece of a stream's memory at a time: drop the one that was given",
+            }),
+        }
+    }
+
+    fn begin(&mut self, op: Op, callback: Callback, news: &mut News) {
+        let may = if self.stopping { Err(Error::ShuttingDown) } else { self.may_begin(&op) };
+        if let Err(error) = may {
+            if let Op::Write { span, .. } = op {
+                self.tell(NOBODY, Op::Release { span });
+            }
+            return news.calls.push((callback, Err(error)));
+        }
+        let stream = match &op {
+            Op::StreamRead { stream, .. } | Op::StreamRoom { stream, .. } => {
+                self.lent.insert(*stream, Lent::Asked);
+                Some(*stream)
+            }
+            _ => None,
+        };
+        let closes = if let Op::StreamClose { stream } = &op { Some(*stream) } else { None };
+        let ticket = self.callers.insert(Caller { callback, stream });
+        if let Some(Lent::Held { close }) = closes.and_then(|stream| self.lent.get_mut(&stream))
+            && close.is_none()
+        {
+            *close = Some(ticket);
+            return;
+        }
+        self.tell(ticket, op);
+    }
+
+    fn tell(&mut self, ticket: Ticket, op: Op) {
+        self.node.handle(sys::now(), Happened::Request { ticket, op });
+    }
+
+    fn ended(&mut self, disk: DiskIndex, ended: &Completion, now: Instant) {
+        let filling = &mut self.disks[usize::from(disk.0)].filling;
+        if let Some(at) = filling.iter().position(|&(id, _)| id == ended.id) {
+            self.loans.take_back(filling.swap_remove(at).1);
+        }
+        let Completion { id, started, finished, result } = *ended;
+        self.node.handle(now, Happened::CommandDone { disk, id, started, finished, result });
+    }
+
+    /// Asks the node what a disk shall do until it says to wait.
+    fn poll(
+        &mut self,
+        disk: DiskIndex,
+        now: Instant,
+        commands: &mut Vec<DiskCommand>,
+    ) -> Option<Instant> {
+        if self.stopping {
+            return None;
+        }
+        loop {
+            match self.node.poll_disk(now, disk) {
+                DiskPoll::Wait { until } => return until,
+                DiskPoll::Start(command) => {
+                    if let Some(span) = fills(&command.action) {
+                        self.loans.lend(span);
+                        self.disks[usize::from(disk.0)].filling.push((command.id, span));
+                    }
+                    commands.push(command);
+                }
+            }
+        }
+    }
+
+    /// Looks what a disk with news shall do; true where its thread sleeps and
+    /// must be woken for it.
+    fn disturb(&mut self, disk: DiskIndex) -> bool {
+        let at = usize::from(disk.0);
+        let Some(asleep) = &self.disks[at].asleep else { return false };
+        let wake_at = asleep.until;
+        let mut commands = std::mem::take(&mut self.disks[at].inbox);
+        let until = self.poll(disk, sys::now(), &mut commands);
+        let sooner = match (until, wake_at) {
+            (Some(until), Some(wake_at)) => until < wake_at,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        let wake = sooner || !commands.is_empty();
+        self.disks[at].inbox = commands;
+        if wake {
+            self.disks[at].asleep = None;
+        }
+        wake
+    }
+
+    /// Makes the node's answer into the program's: memory is lent here.
+    fn answer(
+        &mut self,
+        core: &Arc<Core>,
+        output: Output,
+    ) -> Option<(Callback, Result<Reply, Error>)> {
+        if output.ticket == NOBODY || self.stopping {
+            return None;
+        }
+        let Caller { callback, stream } = self.callers.remove(output.ticket);
+        if let Some(stream) = stream {
+            self.lent.remove(&stream);
+        }
+        let mut lend = |span: Span| {
+            self.loans.lend(span);
+            let owner = stream.map_or(Owner::BestEffort, Owner::Stream);
+            if let Some(stream) = stream {
+                self.lent.insert(stream, Lent::Held { close: None });
+            }
+            Loan::new(Arc::clone(core), span, owner)
+        };
+        let result = output.result.map(|reply| match reply {
+            node::Reply::Done => Reply::Done,
+            node::Reply::Stream { stream, window } => Reply::Stream { stream, window },
+            node::Reply::Data { span, offset } => {
+                Reply::Data { chunk: Chunk::new(lend(span)), offset }
+            }
+            node::Reply::Room { span } => Reply::Room { room: ChunkMut::new(lend(span)) },
+            node::Reply::End => Reply::End,
+            node::Reply::Gap { offset, len } => Reply::Gap { offset, len },
+            node::Reply::Durable { upto } => Reply::Durable { upto },
+            node::Reply::Plan(plan) => Reply::Plan(plan),
+        });
+        Some((callback, result))
+    }
+}
+
+/// Marks this thread as a disk's, on which nobody may wait for the pool.
+pub(crate) fn this_thread_is_a_disks() {
+    IS_DISK.set(true);
+}
+
+/// Panics on a disk's thread: waiting there for the disk would be for ever.
+pub(crate) fn assert_may_wait() {
+    assert!(!IS_DISK.get(), "a callback must not wait for the pool; submit instead");
+}

@@ -1,0 +1,41 @@
+//! The real world: io_uring, clock, threads, memory, emulated disks in real time.
+//!
+//! One job: drive a [`node::Node`]. A [`Pool`] is a node behind one lock, with a
+//! thread for each disk that gives it commands and tells the node of their ends.
+//! Programs ask with [`Pool::submit`] and are called back, or wait with
+//! [`Pool::call`]; bytes stay in one arena and are reached through [`Chunk`] and
+//! [`ChunkMut`], without a copy. What was acknowledged as durable survives the
+//! end of the process at any moment.
+//!
+//! This is the only crate with `unsafe`, in `sys`, `lock`, `aligned`, `chunk` and
+//! the backends; each block says why it is sound.
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod aligned;
+mod arena;
+mod backend;
+mod calibrate;
+mod callers;
+mod chunk;
+mod core;
+mod create;
+mod device;
+mod error;
+mod lateness;
+mod lock;
+mod metadata;
+mod pool;
+mod reply;
+mod signature;
+mod sys;
+mod thread;
+
+pub use backend::{Backend, Completion};
+pub use chunk::{Chunk, ChunkMut};
+pub use create::{CreateOptions, Created};
+pub use device::DeviceSpec;
+pub use error::PoolError;
+pub use lateness::{Distribution, HostLateness};
+pub use pool::{Description, Options, Pool, Wrap};
+pub use reply::Reply;

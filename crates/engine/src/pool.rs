@@ -1,0 +1,349 @@
+//! An open pool: the node, its disks' threads, and the way in for programs.
+
+use crate::backend::emulated::Emulated;
+use crate::backend::uring::Uring;
+use crate::backend::{Backend, Surroundings};
+use crate::core::{Core, assert_may_wait};
+use crate::device::{Device, DeviceSpec};
+use crate::error::PoolError;
+use crate::lock::Mutex;
+use crate::sys::{self, Event};
+use crate::{ChunkMut, HostLateness, Reply, arena::Arena, metadata, thread};
+use disk::Profile;
+use node::{Config, DiskIndex, DiskSetup, Error, Node, Op, Policy, Status};
+use std::fs::File;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use store::{Opened, Report};
+use units::{Bytes, Duration, Instant};
+
+/// Puts something between a disk's thread and its device: a test that lets
+/// commands fail, or an observer. Called on the disk's thread.
+pub type Wrap = Arc<dyn Fn(DiskIndex, Box<dyn Backend>) -> Box<dyn Backend> + Send + Sync>;
+
+/// How a pool is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// What the node is told.
+    pub config: Config,
+    /// Ask for real-time priority for the disks' threads.
+    pub realtime: bool,
+    /// Ask for huge pages for the arena.
+    pub huge_pages: bool,
+    /// What stands between the threads and the devices, if anything.
+    pub wrap: Option<Wrap>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let config = Config {
+            policy: Policy::Slack,
+            admission: true,
+            memory: Bytes::mib(256),
+            host_latency: Duration::from_millis(2),
+            commit_interval: Duration::from_secs(1),
+        };
+        Self { config, realtime: true, huge_pages: false, wrap: None }
+    }
+}
+
+/// What never changes while a pool is open.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// The pool's name.
+    pub name: String,
+    /// Its identity, in hexadecimal.
+    pub id: String,
+    /// What each disk was opened as, in the pool's order.
+    pub devices: Vec<DeviceSpec>,
+    /// What each disk costs, in the pool's order.
+    pub profiles: Vec<Profile>,
+    /// How the node was set up.
+    pub config: Config,
+}
+
+/// An open pool. Dropping it stops it at once, as a kill would: what was durable
+/// stays, what was not is lost. [`Pool::shutdown`] is the orderly end.
+pub struct Pool {
+    core: Arc<Core>,
+    threads: Vec<JoinHandle<()>>,
+    lateness: Vec<Arc<Mutex<HostLateness>>>,
+    description: Description,
+    warnings: Vec<String>,
+}
+
+/// One disk on its way into a pool.
+struct Seat {
+    device: Device,
+    profile: Profile,
+}
+
+impl Pool {
+    /// Opens the pool that lies on these devices, in any order: recovers its
+    /// metadata and starts a thread for each disk.
+    ///
+    /// # Errors
+    /// Names the device and says what to do.
+    pub fn open(specs: &[DeviceSpec], options: Options) -> Result<Self, PoolError> {
+        check_options(&options)?;
+        let mut warnings = Vec::new();
+        let devices = open_all(specs, &mut warnings)?;
+        let Opened { store, order } = metadata::open(&devices)?;
+        let pool = store.pool().clone();
+        let seats = seats(devices, &order, &store)?;
+
+        let Config { memory, .. } = options.config;
+        let arena = Arena::new(memory, options.huge_pages, &mut warnings);
+        let arena = Arc::new(arena.map_err(|error| PoolError::Memory { asked: memory, error })?);
+        let setups = seats.iter().map(|seat| DiskSetup { profile: seat.profile.clone() }).collect();
+        let node = Node::new(options.config, setups, store).map_err(PoolError::Node)?;
+
+        let description = Description {
+            name: pool.name,
+            id: pool.id.to_string(),
+            devices: seats.iter().map(|seat| seat.device.spec.clone()).collect(),
+            profiles: seats.iter().map(|seat| seat.profile.clone()).collect(),
+            config: options.config,
+        };
+        let events: Result<Vec<_>, _> = seats.iter().map(|_| Event::new().map(Arc::new)).collect();
+        let events = events.map_err(PoolError::Threads)?;
+        let core = Core::new(node, Arc::clone(&arena), events.clone());
+        let lateness = seats.iter().map(|_| Arc::new(Mutex::new(HostLateness::default())));
+        let lateness = lateness.collect();
+        let mut pool = Self { core, threads: Vec::new(), lateness, description, warnings };
+        pool.start_threads(seats, arena, events, &options)?;
+        Ok(pool)
+    }
+
+    /// Reads all metadata of the pool on these devices and says what is damaged;
+    /// writes nothing. Devices are numbered as they are given.
+    ///
+    /// # Errors
+    /// When a device cannot be opened, or is in use.
+    pub fn check(specs: &[DeviceSpec]) -> Result<Report, PoolError> {
+        let open = |spec| Device::open_to_read(spec);
+        let devices = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        if devices.is_empty() {
+            return Err(PoolError::NoDevices);
+        }
+        Ok(metadata::check(&devices))
+    }
+
+    /// Starts a thread for each disk, and waits until each has its device or
+    /// one of them has failed; that stops the others, since `self` is dropped.
+    fn start_threads(
+        &mut self,
+        seats: Vec<Seat>,
+        arena: Arc<Arena>,
+        events: Vec<Arc<Event>>,
+        options: &Options,
+    ) -> Result<(), PoolError> {
+        let (ready, all) = mpsc::channel();
+        for (at, (seat, event)) in seats.into_iter().zip(events).enumerate() {
+            let lateness = Arc::clone(&self.lateness[at]);
+            let around = Surroundings { arena: Arc::clone(&arena), event, lateness };
+            let (core, ready) = (Arc::clone(&self.core), ready.clone());
+            let (realtime, wrap) = (options.realtime, options.wrap.clone());
+            let disk = DiskIndex(u16::try_from(at).expect("fewer disks than that"));
+            let body = move || {
+                let mut warnings = Vec::new();
+                thread::prepare(realtime, &mut warnings);
+                match seat.backend(around, &mut warnings) {
+                    Err(error) => drop(ready.send(Err(error))),
+                    Ok(backend) => {
+                        drop(ready.send(Ok(warnings)));
+                        drop(ready);
+                        let backend = match wrap {
+                            Some(wrap) => wrap(disk, backend),
+                            None => backend,
+                        };
+                        thread::serve(&core, disk, backend);
+                    }
+                }
+            };
+            let thread = std::thread::Builder::new().name(format!("slackline-disk{at}"));
+            self.threads.push(thread.spawn(body).map_err(PoolError::Threads)?);
+        }
+        drop(ready);
+        for warnings in all {
+            for warning in warnings? {
+                if !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins an operation; `done` is called with its end, once, on a thread of
+    /// the pool or on this one. It must be short and must not wait for the pool.
+    ///
+    /// A stream's memory is asked for one piece at a time: while a [`Chunk`] or
+    /// [`ChunkMut`] of a stream lives, operations that would move its window are
+    /// refused, and a close waits for it.
+    ///
+    /// # Panics
+    /// On [`Op::Write`] and [`Op::Release`]: see [`Pool::write`] and the drop of
+    /// the handles.
+    ///
+    /// [`Chunk`]: crate::Chunk
+    pub fn submit(&self, op: Op, done: impl FnOnce(Result<Reply, Error>) + Send + 'static) {
+        self.core.submit(op, Box::new(done));
+    }
+
+    /// Begins a best-effort write of all of `room`, which came from [`Op::Room`].
+    ///
+    /// # Panics
+    /// When `room` is a stream's memory or another pool's.
+    pub fn write(
+        &self,
+        volume: &str,
+        offset: Bytes,
+        room: ChunkMut,
+        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+    ) {
+        self.core.write(volume.to_owned(), offset, room, Box::new(done));
+    }
+
+    /// Does an operation and waits for its end.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    ///
+    /// # Panics
+    /// In a callback, where nobody may wait for the pool.
+    pub fn call(&self, op: Op) -> Result<Reply, Error> {
+        self.wait_for(|done| self.core.submit(op, done))
+    }
+
+    /// Writes as [`Pool::write`] does, and waits for the end.
+    ///
+    /// # Errors
+    /// Those of [`Op::Write`].
+    ///
+    /// # Panics
+    /// As [`Pool::write`] and [`Pool::call`] do.
+    pub fn call_write(&self, volume: &str, offset: Bytes, room: ChunkMut) -> Result<Reply, Error> {
+        self.wait_for(|done| self.core.write(volume.to_owned(), offset, room, done))
+    }
+
+    fn wait_for(&self, begin: impl FnOnce(crate::callers::Callback)) -> Result<Reply, Error> {
+        assert_may_wait();
+        let (sender, answer) = mpsc::sync_channel(1);
+        begin(Box::new(move |result| {
+            // Nobody waits any more only when this thread is unwinding.
+            let _ = sender.send(result);
+        }));
+        answer.recv().unwrap_or(Err(Error::ShuttingDown))
+    }
+
+    /// Everything that can be seen of the node, now.
+    pub fn status(&self) -> Status {
+        self.core.status()
+    }
+
+    /// The clock that all instants of this pool are read from.
+    pub fn now(&self) -> Instant {
+        sys::now()
+    }
+
+    /// How late the host was since the pool was opened.
+    pub fn host_lateness(&self) -> HostLateness {
+        let mut all = HostLateness::default();
+        self.lateness.iter().for_each(|one| all.merge(&one.lock()));
+        all
+    }
+
+    /// What never changes while the pool is open.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// What the system did not permit, and what to do about it; each said once.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The orderly end: new work is refused, every writer is synced, the
+    /// metadata is committed, the disks are released.
+    ///
+    /// # Errors
+    /// Those of [`Op::Shutdown`]. The disks are released in any case.
+    pub fn shutdown(self) -> Result<(), Error> {
+        self.call(Op::Shutdown).map(drop)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.core.stop();
+        let this = std::thread::current().id();
+        for thread in self.threads.drain(..) {
+            // The last owner may be a callback, on a disk's thread.
+            if thread.thread().id() != this {
+                // A panic there has ended the process.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Seat {
+    /// The backend of this disk, made on the thread that will use it.
+    fn backend(
+        self,
+        around: Surroundings,
+        warnings: &mut Vec<String>,
+    ) -> Result<Box<dyn Backend>, PoolError> {
+        let Device { spec, file, model, .. } = self.device;
+        let file: Arc<File> = Arc::new(file);
+        if let Some(model) = model {
+            return Ok(Box::new(Emulated::new(&model, file, around)));
+        }
+        match Uring::new(file, self.profile.depth(), around, warnings) {
+            Ok(ring) => Ok(Box::new(ring)),
+            Err(error) => Err(PoolError::Uring { path: spec.path().to_owned(), error }),
+        }
+    }
+}
+
+/// Opens and locks devices that exist.
+pub(crate) fn open_all(
+    specs: &[DeviceSpec],
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Device>, PoolError> {
+    if specs.is_empty() {
+        return Err(PoolError::NoDevices);
+    }
+    specs.iter().map(|spec| Device::open(spec, warnings)).collect()
+}
+
+fn check_options(options: &Options) -> Result<(), PoolError> {
+    let Config { memory, commit_interval, .. } = options.config;
+    if memory < node::limits::MEMORY_MIN || !memory.is_multiple_of(Bytes::MIB) {
+        let rule = "whole MiB, at least 16 MiB";
+        return Err(PoolError::Option { name: "memory", rule });
+    }
+    if commit_interval < Duration::from_millis(1) {
+        return Err(PoolError::Option { name: "commit interval", rule: "at least 1 ms" });
+    }
+    Ok(())
+}
+
+/// Puts devices into the pool's order, each with the profile from its label.
+fn seats(
+    devices: Vec<Device>,
+    order: &[DiskIndex],
+    store: &store::Store,
+) -> Result<Vec<Seat>, PoolError> {
+    let mut seats = Vec::with_capacity(devices.len());
+    for (device, &index) in devices.into_iter().zip(order) {
+        let path = device.spec.path();
+        let text = String::from_utf8_lossy(store.profile(index));
+        let profile = Profile::parse(&text)
+            .map_err(|error| PoolError::Profile { path: path.to_owned(), error })?;
+        seats.push((index, Seat { device, profile }));
+    }
+    seats.sort_by_key(|&(index, _)| index);
+    Ok(seats.into_iter().map(|(_, seat)| seat).collect())
+}

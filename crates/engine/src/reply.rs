@@ -1,0 +1,47 @@
+//! Good answers, with handles in place of spans.
+
+use crate::{Chunk, ChunkMut};
+use node::{Plan, StreamId};
+use units::Bytes;
+
+/// A good answer: [`node::Reply`], with [`Chunk`] and [`ChunkMut`] for memory.
+#[derive(Debug)]
+pub enum Reply {
+    /// Done, and nothing to tell.
+    Done,
+    /// The stream is open.
+    Stream {
+        /// Its number.
+        stream: StreamId,
+        /// Memory of its playout window.
+        window: Bytes,
+    },
+    /// Bytes are in memory.
+    Data {
+        /// The bytes.
+        chunk: Chunk,
+        /// Where in the volume they start.
+        offset: Bytes,
+    },
+    /// Memory to fill.
+    Room {
+        /// The memory.
+        room: ChunkMut,
+    },
+    /// The volume's recorded data ends here.
+    End,
+    /// The device failed on these bytes: a declared gap.
+    Gap {
+        /// Where in the volume.
+        offset: Bytes,
+        /// How many.
+        len: Bytes,
+    },
+    /// Everything of this writer up to this volume offset is on the medium.
+    Durable {
+        /// The offset.
+        upto: Bytes,
+    },
+    /// The answer to a what-if.
+    Plan(Plan),
+}

@@ -1,0 +1,271 @@
+//! The operating system's calls, each as a safe function with a Rust result.
+//!
+//! One job: keep the raw calls, and the reasons why they are sound, in one place.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use units::{Bytes, Duration, Instant};
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// The time now: nanoseconds since the boot of the machine, as the kernel's
+/// timers count them (`CLOCK_MONOTONIC`).
+pub(crate) fn now() -> Instant {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for the answer, and the clock always exists.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    assert_eq!(result, 0, "the monotonic clock can be read");
+    Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// An object that one thread sleeps on and others signal.
+#[derive(Debug)]
+pub(crate) struct Event(OwnedFd);
+
+impl Event {
+    /// An event that nobody has signalled.
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: the call takes no pointers.
+        let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
+        // SAFETY: the descriptor is new and nobody else has it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Wakes the thread that sleeps on this event, or the next that will.
+    pub(crate) fn signal(&self) {
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: the buffer is valid for its length during the call. The only
+        // failure is a counter at its end, which means that it is signalled.
+        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    /// Sleeps until the event is signalled or `timeout` (none: for ever) is
+    /// over; true where it was signalled, which is then forgotten.
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> bool {
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let timeout = timeout.map(timespec);
+        let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: one valid pollfd; the timeout is null or lives to the end of the call.
+        let ready = unsafe { libc::ppoll(&mut poll, 1, timeout, std::ptr::null()) };
+        if ready > 0 {
+            self.forget();
+        }
+        ready > 0
+    }
+
+    fn forget(&self) {
+        let mut count = [0u8; 8];
+        // SAFETY: the buffer is valid for its length during the call; poll said
+        // that there is something to read, and only the owner of the event reads.
+        unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+    }
+}
+
+impl AsRawFd for Event {
+    fn as_raw_fd(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+}
+
+fn timespec(span: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (span.as_nanos() / 1_000_000_000) as libc::time_t,
+        tv_nsec: (span.as_nanos() % 1_000_000_000) as libc::c_long,
+    }
+}
+
+/// Memory from the kernel: zeroed, aligned to its pages, its own for life.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: std::ptr::NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a mapping is plain memory that belongs to no thread; whoever makes
+// references into it answers for them.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; a shared `Mapping` gives out nothing but its address.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// `len` bytes; of huge pages where asked for and the machine has them set aside.
+    pub(crate) fn new(len: usize, huge: bool) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let flags = if huge { flags | libc::MAP_HUGETLB } else { flags };
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice
+        // touches nothing that exists.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = std::ptr::NonNull::new(base.cast()).expect("the kernel maps nothing at zero");
+        Ok(Self { base, len })
+    }
+
+    /// Its first byte.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Asks for huge pages as they come; the kernel may not have any.
+    pub(crate) fn advise_huge(&self) -> io::Result<()> {
+        // SAFETY: the range is exactly this mapping.
+        check(unsafe { libc::madvise(self.base().cast(), self.len, libc::MADV_HUGEPAGE) })?;
+        Ok(())
+    }
+
+    /// Brings every page into memory and keeps it there.
+    pub(crate) fn lock(&self) -> io::Result<()> {
+        // SAFETY: the range is exactly this mapping.
+        check(unsafe { libc::mlock(self.base().cast(), self.len) })?;
+        Ok(())
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly this mapping, and its owner is going away.
+        unsafe { libc::munmap(self.base().cast(), self.len) };
+    }
+}
+
+/// Makes this thread run before all ordinary ones (`SCHED_FIFO`).
+pub(crate) fn become_real_time(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameters live to the end of the call; 0 is this thread.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) })?;
+    Ok(())
+}
+
+/// Gives this thread a larger share among the ordinary ones.
+pub(crate) fn become_nicer(nice: i32) -> io::Result<()> {
+    // SAFETY: the call takes no pointers; 0 is this thread.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })?;
+    Ok(())
+}
+
+/// Asks that this thread's timers are not put off to be batched with others.
+pub(crate) fn sharpen_timers() {
+    // SAFETY: the option takes a plain number; it cannot fail for 1 ns.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+}
+
+/// Reserves `len` bytes for a file, so that a later write never finds no space.
+pub(crate) fn reserve(file: &File, len: Bytes) -> io::Result<()> {
+    let len = libc::off_t::try_from(len.get()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    // SAFETY: the call takes no pointers.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) })?;
+    Ok(())
+}
+
+/// How much an ordinary program can still put on the file system of a file.
+pub(crate) fn free_space(file: &File) -> io::Result<Bytes> {
+    let mut answer = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the answer is a valid place for what the call writes.
+    check(unsafe { libc::fstatvfs(file.as_raw_fd(), answer.as_mut_ptr()) })?;
+    // SAFETY: the call has succeeded, so that it has written the answer.
+    let answer = unsafe { answer.assume_init() };
+    Ok(Bytes::new(answer.f_bavail.saturating_mul(answer.f_frsize)))
+}
+
+/// The size of a file or block device.
+pub(crate) fn size(file: &File) -> io::Result<Bytes> {
+    (&mut &*file).seek(SeekFrom::End(0)).map(Bytes::new)
+}
+
+/// The smallest piece that a block device reads and writes.
+pub(crate) fn block_device_sector(file: &File) -> io::Result<Bytes> {
+    let mut size: libc::c_int = 0;
+    // SAFETY: this request writes one int to the place it is given.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::BLKSSZGET, &mut size) })?;
+    Ok(Bytes::new(size as u64))
+}
+
+/// Reads into raw memory until it is full.
+///
+/// # Safety
+/// `memory` is valid for writes of `len` bytes, and nothing refers to them.
+pub(crate) unsafe fn read_into(
+    file: &File,
+    offset: Bytes,
+    memory: *mut u8,
+    len: usize,
+) -> io::Result<()> {
+    transfer(offset, len, |done, at| {
+        // SAFETY: `done` is below `len`, so that the rest lies in the caller's memory.
+        unsafe { libc::pread(file.as_raw_fd(), memory.add(done).cast(), len - done, at) }
+    })
+}
+
+/// Writes raw memory to the last byte.
+///
+/// # Safety
+/// `memory` is valid for reads of `len` bytes. (Others may write to it meanwhile:
+/// the kernel then writes either the old bytes or the new ones.)
+pub(crate) unsafe fn write_from(
+    file: &File,
+    offset: Bytes,
+    memory: *const u8,
+    len: usize,
+) -> io::Result<()> {
+    transfer(offset, len, |done, at| {
+        // SAFETY: `done` is below `len`, so that the rest lies in the caller's memory.
+        unsafe { libc::pwrite(file.as_raw_fd(), memory.add(done).cast(), len - done, at) }
+    })
+}
+
+/// Repeats a call that may move less than it was asked for.
+fn transfer(
+    offset: Bytes,
+    len: usize,
+    call: impl Fn(usize, libc::off_t) -> isize,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < len {
+        let at = libc::off_t::try_from(offset.get() + done as u64)
+            .map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+        match call(done, at) {
+            0 => return Err(io::Error::from_raw_os_error(libc::EIO)),
+            moved if moved > 0 => done += moved as usize,
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The errno of an error; `EIO` where it has none.
+pub(crate) fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_remembered_until_somebody_waits_and_then_forgotten() {
+        let event = Event::new().unwrap();
+        assert!(!event.wait(Some(Duration::ZERO)));
+        event.signal();
+        event.signal();
+        assert!(event.wait(None));
+        assert!(!event.wait(Some(Duration::from_micros(10))));
+    }
+
+    #[test]
+    fn time_goes_on_while_a_thread_sleeps() {
+        let before = now();
+        Event::new().unwrap().wait(Some(Duration::from_millis(2)));
+        assert!(now() - before >= Duration::from_millis(2));
+    }
+}

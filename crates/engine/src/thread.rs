@@ -1,0 +1,70 @@
+//! A disk's thread: takes what has ended to the node, starts what it gets, sleeps.
+//!
+//! Invariant: a panic here ends the process. Half a decision cannot be taken
+//! back, programs would wait for ever, and a pool survives the end of its process
+//! at any moment.
+
+use crate::Backend;
+use crate::core::{self, Core};
+use crate::sys;
+use node::DiskIndex;
+use std::sync::Arc;
+
+/// The priority of disks' threads among real-time ones: above whatever is left
+/// at the lowest, below the kernel's own.
+const PRIORITY: i32 = 20;
+
+/// The share of a disk's thread where real-time priority is not permitted.
+const NICE: i32 = -10;
+
+/// Ends the process when it is dropped in a panic.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
+
+/// Makes this thread fit for a disk, as far as the system permits; says in
+/// `warnings` what it did not.
+pub(crate) fn prepare(realtime: bool, warnings: &mut Vec<String>) {
+    core::this_thread_is_a_disks();
+    sys::sharpen_timers();
+    if !realtime {
+        return;
+    }
+    let Err(error) = sys::become_real_time(PRIORITY) else { return };
+    let nicer = sys::become_nicer(NICE).is_ok();
+    warnings.push(format!(
+        "no real-time priority for the disks' threads ({error}), so that other programs can make \
+         requests late{}; give CAP_SYS_NICE or raise the limit (systemd: LimitRTPRIO={PRIORITY}, \
+         shell: ulimit -r)",
+        if nicer { "; they run at a higher share instead" } else { "" }
+    ));
+}
+
+/// Serves a disk until the pool stops and nothing is in flight.
+pub(crate) fn serve(core: &Arc<Core>, disk: DiskIndex, mut backend: Box<dyn Backend>) {
+    let _abort = AbortOnPanic;
+    let mut done = Vec::new();
+    loop {
+        let (turn, news) = core.turn(disk, &mut done);
+        let started = !turn.commands.is_empty();
+        turn.commands.into_iter().for_each(|command| backend.start(command));
+        if turn.stopping && backend.in_flight() == 0 {
+            return core.deliver(news);
+        }
+        let calls = news.has_calls();
+        if calls && started {
+            // The device works while the callbacks run.
+            backend.submit();
+        }
+        core.deliver(news);
+        if !calls {
+            backend.wait(turn.until, &mut done);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What can be wrong with devices: each a message that names the thing and says
+//! what to do.
+
+mod common;
+
+use common::*;
+use engine::{Backend, Completion, CreateOptions, Pool, PoolError, Reply};
+use node::{DeviceError, DiskAction, DiskCommand, Error, Mode, Op};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use units::{Bytes, Instant};
+
+fn says(error: &PoolError, parts: &[&str]) {
+    let text = error.to_string();
+    for part in parts {
+        assert!(text.contains(part), "{text:?} does not say {part:?}");
+    }
+}
+
+#[track_caller]
+fn refused<T>(result: Result<T, PoolError>, parts: &[&str]) {
+    match result {
+        Ok(_) => panic!("accepted"),
+        Err(error) => says(&error, parts),
+    }
+}
+
+#[test]
+fn a_pool_that_is_open_is_not_opened_again() {
+    let dir = Dir::new();
+    let disks = [dir.file("a")];
+    Pool::create("tape", &disks, &untimed(64)).unwrap();
+    let pool = Pool::open(&disks, options()).unwrap();
+    let what = ["/a is in use", "stop the other one"];
+    refused(Pool::open(&disks, options()), &what);
+    refused(Pool::check(&disks), &what);
+    let force = CreateOptions { force: true, ..untimed(64) };
+    refused(Pool::create("new", &disks, &force), &what);
+    drop(pool);
+    Pool::open(&disks, options()).unwrap().shutdown().unwrap();
+}
+
+#[test]
+fn what_holds_something_is_not_overwritten_unless_forced() {
+    let dir = Dir::new();
+    let disks = [dir.file("a")];
+    Pool::create("tape", &disks, &untimed(64)).unwrap();
+    refused(Pool::create("new", &disks, &untimed(64)), &["/a holds a Slackline pool", "force"]);
+    File::create(dir.path("b")).unwrap().write_all_at(b"\x53\xef", 1080).unwrap();
+    refused(Pool::create("new", &[dir.file("b")], &untimed(64)), &["ext2, ext3 or ext4"]);
+    std::fs::write(dir.path("c"), "Dear diary").unwrap();
+    refused(Pool::create("new", &[dir.file("c")], &untimed(64)), &["data of a kind"]);
+    assert_eq!(std::fs::read(dir.path("c")).unwrap(), b"Dear diary");
+
+    let force = CreateOptions { force: true, ..untimed(64) };
+    Pool::create("new", &disks, &force).unwrap();
+    let pool = Pool::open(&disks, options()).unwrap();
+    assert_eq!(pool.description().name, "new");
+}
+
+#[test]
+fn what_is_no_pool_or_not_all_of_it_is_named() {
+    let dir = Dir::new();
+    refused(Pool::open(&[], options()), &["at least one"]);
+    refused(Pool::open(&[dir.file("none")], options()), &["/none: cannot open it"]);
+    refused(
+        Pool::open(&[engine::DeviceSpec::Real { path: "/dev/null".into() }], options()),
+        &["neither a file nor a block device"],
+    );
+    File::create(dir.path("zeros")).unwrap().set_len(64 << 20).unwrap();
+    refused(Pool::open(&[dir.file("zeros")], options()), &["carries no pool", "/zeros"]);
+
+    let (a, b) = (dir.file("a"), dir.file("b"));
+    Pool::create("pair", &[a.clone(), b.clone()], &untimed(64)).unwrap();
+    refused(Pool::open(std::slice::from_ref(&a), options()), &["missing", "give it too"]);
+    Pool::create("other", &[dir.file("c")], &untimed(64)).unwrap();
+    refused(Pool::open(&[a.clone(), dir.file("c")], options()), &["belongs to pool", "/c"]);
+    File::options().write(true).open(dir.path("b")).unwrap().set_len(60 << 20).unwrap();
+    refused(Pool::open(&[a, b], options()), &["cut short", "/b"]);
+}
+
+#[test]
+fn a_check_names_a_flipped_bit_and_opening_mends_it() {
+    let dir = Dir::new();
+    let disks = [dir.file("a")];
+    Pool::create("tape", &disks, &untimed(64)).unwrap();
+    assert!(
+        Pool::check(&disks).unwrap().worst().is_none_or(|worst| worst < store::Severity::Warning)
+    );
+    let file = File::options().read(true).write(true).open(dir.path("a")).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 100).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], 100).unwrap();
+    let report = Pool::check(&disks).unwrap();
+    assert_eq!(report.worst(), Some(store::Severity::Warning), "{report:?}");
+    assert!(report.findings[0].to_string().contains("label, copy 0"), "{report:?}");
+    Pool::open(&disks, options()).unwrap().shutdown().unwrap();
+    let report = Pool::check(&disks).unwrap();
+    assert!(report.worst().is_none_or(|worst| worst < store::Severity::Warning), "{report:?}");
+}
+
+#[test]
+fn a_file_that_may_only_be_read_is_no_pool_but_can_be_checked() {
+    let dir = Dir::new();
+    let disks = [dir.file("a")];
+    Pool::create("tape", &disks, &untimed(64)).unwrap();
+    let mut rights = std::fs::metadata(dir.path("a")).unwrap().permissions();
+    rights.set_readonly(true);
+    std::fs::set_permissions(dir.path("a"), rights).unwrap();
+    // The super-user may write in spite of the permissions; as nobody, this
+    // thread may not.
+    #[allow(unsafe_code)]
+    // SAFETY: changes who this thread is towards files, and nothing else.
+    unsafe {
+        libc::setfsuid(65_534)
+    };
+    refused(Pool::open(&disks, options()), &["/a may only be read"]);
+    assert!(Pool::check(&disks).unwrap().pool.is_some());
+}
+
+#[test]
+fn a_size_that_is_missing_or_does_not_fit_leaves_nothing_behind() {
+    let dir = Dir::new();
+    let nothing_left = |name| assert!(!dir.path(name).exists(), "{name} is left");
+    refused(Pool::create("x", &[dir.file("a")], &CreateOptions::default()), &["say how large"]);
+    nothing_left("a");
+    let huge = CreateOptions { size: Some(Bytes::GIB * 8192), ..untimed(64) };
+    refused(Pool::create("x", &[dir.file("a")], &huge), &["has no 8 TiB left", "smaller"]);
+    nothing_left("a");
+    refused(Pool::create("x", &[dir.file("a")], &untimed(1)), &["disk 0", "/a"]);
+    nothing_left("a");
+    refused(Pool::create("x", &[dir.emulated("a")], &size(2)), &["too small", "give at least"]);
+    nothing_left("a");
+    refused(Pool::create("no/name", &[dir.file("a")], &untimed(64)), &["no name for a pool"]);
+    nothing_left("a");
+    let mut small = options();
+    small.config.memory = Bytes::mib(1);
+    refused(Pool::open(&[dir.file("a")], small), &["memory", "at least 16 MiB"]);
+}
+
+/// A device that fails the transfers that somebody chose.
+struct Faulty {
+    inner: Box<dyn Backend>,
+    failed: Vec<Completion>,
+    fails: fn(&DiskAction) -> bool,
+}
+
+impl Backend for Faulty {
+    fn start(&mut self, command: DiskCommand) {
+        if !(self.fails)(&command.action) {
+            return self.inner.start(command);
+        }
+        let at = Instant::from_nanos(1);
+        let result = Err(DeviceError(5));
+        self.failed.push(Completion { id: command.id, started: at, finished: at, result });
+    }
+    fn submit(&mut self) {
+        self.inner.submit();
+    }
+    fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) {
+        if self.failed.is_empty() {
+            return self.inner.wait(until, done);
+        }
+        done.append(&mut self.failed);
+    }
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight() + self.failed.len()
+    }
+}
+
+fn failing(fails: fn(&DiskAction) -> bool) -> engine::Options {
+    let mut options = options();
+    options.wrap =
+        Some(Arc::new(move |_, inner| Box::new(Faulty { inner, failed: Vec::new(), fails })));
+    options
+}
+
+/// A reader of a failing place is told of the gap and goes on behind it; a
+/// best-effort reader gets the device's error.
+#[test]
+fn a_failing_place_is_a_declared_gap() {
+    let dir = Dir::new();
+    let disks = [dir.file("a")];
+    Pool::create("tape", &disks, &untimed(64)).unwrap();
+    let pool = Pool::open(&disks, options()).unwrap();
+    volume(&pool, "film", Bytes::mib(4));
+    let block = Bytes::kib(256);
+    let writer = stream(&pool, "film", Mode::Write, contract("4MiB/s", block));
+    record(&pool, writer, 4 << 20);
+    pool.call(Op::StreamClose { stream: writer }).unwrap();
+    pool.shutdown().unwrap();
+
+    // One block in each extent fails.
+    let fails = |action: &DiskAction| matches!(action, DiskAction::Read { offset, .. } if offset.get() % (1 << 20) == 1 << 18);
+    let pool = Pool::open(&disks, failing(fails)).unwrap();
+    let reader = stream(&pool, "film", Mode::Read, contract("4MiB/s", block));
+    let (gaps, len) = play(&pool, reader);
+    let expected: Vec<_> = (0..4u64).map(|extent| ((extent << 20) + (1 << 18), 1 << 18)).collect();
+    assert_eq!((gaps, len), (expected, 4 << 20));
+    let bad = read(&pool, "film", Bytes::kib(256), Bytes::kib(4));
+    assert!(matches!(bad, Err(Error::Device { error: DeviceError(5), .. })), "{bad:?}");
+    check(&read(&pool, "film", Bytes::kib(512), Bytes::kib(4)).unwrap(), 2 << 18);
+    assert!(pool.status().disks[0].errors >= 5);
+}
+
+/// When metadata cannot be written the pool goes read-only and says so; what was
+/// durable before can still be read.
+#[test]
+fn a_pool_whose_log_fails_is_read_only() {
+    let dir = Dir::new();
+    let disks = [dir.file("a")];
+    Pool::create("tape", &disks, &untimed(64)).unwrap();
+    let pool = Pool::open(&disks, options()).unwrap();
+    volume(&pool, "film", Bytes::mib(4));
+    let writer = stream(&pool, "film", Mode::Write, contract("4MiB/s", Bytes::kib(256)));
+    record(&pool, writer, 1 << 20);
+    pool.call(Op::StreamClose { stream: writer }).unwrap();
+    pool.shutdown().unwrap();
+
+    let pool = Pool::open(&disks, failing(|a| matches!(a, DiskAction::WriteBytes { .. }))).unwrap();
+    let placement = node::Placement::default();
+    let create = Op::VolumeCreate { name: "new".into(), size: Bytes::mib(1), placement };
+    assert!(matches!(pool.call(create), Err(Error::ReadOnly { .. })));
+    assert!(pool.status().read_only);
+    let reader = stream(&pool, "film", Mode::Read, contract("4MiB/s", Bytes::kib(256)));
+    assert_eq!(play(&pool, reader), (vec![], 1 << 20));
+    assert!(matches!(pool.call(Op::Sync), Ok(Reply::Done) | Err(Error::ReadOnly { .. })));
+}

@@ -1,0 +1,148 @@
+//! A directory that goes away, and pools in it.
+#![allow(dead_code)] // each test file uses its part
+
+use engine::{Chunk, ChunkMut, CreateOptions, DeviceSpec, Options, Pool, Reply};
+use node::{Contract, Mode, Op, Placement, StreamId};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use units::{Bytes, Duration, Rate};
+
+/// A directory that is removed when dropped.
+pub struct Dir(PathBuf);
+
+impl Dir {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("slackline-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+    pub fn file(&self, name: &str) -> DeviceSpec {
+        DeviceSpec::Real { path: self.path(name) }
+    }
+    pub fn emulated(&self, name: &str) -> DeviceSpec {
+        DeviceSpec::Emulated { model: "laptop-4200".into(), path: self.path(name) }
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn size(mib: u64) -> CreateOptions {
+    CreateOptions { size: Some(Bytes::mib(mib)), ..CreateOptions::default() }
+}
+
+/// A file's profile without the seconds of timing it.
+pub fn untimed(mib: u64) -> CreateOptions {
+    let text = r#"
+        kind = "linear"
+        source = "made up for a test"
+        confidence = "none"
+        capacity = "1MiB"
+        flush = "2ms"
+        [linear]
+        depth = 8
+        latency = "1ms"
+        read = { fixed = "0.1ms", rate = "1GB/s" }
+        write = { fixed = "0.1ms", rate = "1GB/s" }
+    "#;
+    CreateOptions { profile: Some(disk::Profile::parse(text).unwrap()), ..size(mib) }
+}
+
+pub fn options() -> Options {
+    let mut options = Options::default();
+    options.config.memory = Bytes::mib(32);
+    options.config.commit_interval = Duration::from_millis(600);
+    options
+}
+
+pub fn volume(pool: &Pool, name: &str, size: Bytes) {
+    let placement = Placement::default();
+    let op = Op::VolumeCreate { name: name.into(), size, placement };
+    assert!(matches!(pool.call(op), Ok(Reply::Done)));
+}
+
+pub fn contract(rate: &str, block: Bytes) -> Contract {
+    Contract { rate: rate.parse::<Rate>().unwrap(), block, burst: Bytes::ZERO }
+}
+
+pub fn stream(pool: &Pool, volume: &str, mode: Mode, contract: Contract) -> StreamId {
+    let op = Op::StreamOpen { volume: volume.into(), mode, contract, start: Bytes::ZERO };
+    match pool.call(op) {
+        Ok(Reply::Stream { stream, .. }) => stream,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The byte at an offset of a volume: a pattern in which every block differs.
+pub fn pattern(offset: u64) -> u8 {
+    (offset ^ (offset >> 8).wrapping_mul(31) ^ (offset >> 17).wrapping_mul(17)) as u8
+}
+
+/// Writes the pattern to a stream up to `len`.
+pub fn record(pool: &Pool, stream: StreamId, len: u64) {
+    let mut at = 0;
+    while at < len {
+        let len_max = Bytes::new(len - at);
+        let mut room = match pool.call(Op::StreamRoom { stream, len_max }) {
+            Ok(Reply::Room { room }) => room,
+            other => panic!("{other:?}"),
+        };
+        room.iter_mut().zip(at..).for_each(|(byte, offset)| *byte = pattern(offset));
+        let len = Bytes::new(room.len() as u64);
+        drop(room);
+        assert!(matches!(pool.call(Op::StreamWrite { stream, len }), Ok(Reply::Done)));
+        at += len.get();
+    }
+}
+
+/// Reads a stream to its end and checks the pattern; gives the gaps and the length.
+pub fn play(pool: &Pool, stream: StreamId) -> (Vec<(u64, u64)>, u64) {
+    let (mut gaps, mut at) = (Vec::new(), 0);
+    loop {
+        match pool.call(Op::StreamRead { stream, len_max: Bytes::mib(1) }) {
+            Ok(Reply::Data { chunk, offset }) => {
+                assert_eq!(offset.get(), at);
+                check(&chunk, at);
+                at += chunk.len() as u64;
+                let len = Bytes::new(chunk.len() as u64);
+                drop(chunk);
+                assert!(matches!(pool.call(Op::StreamAdvance { stream, len }), Ok(Reply::Done)));
+            }
+            Ok(Reply::Gap { offset, len }) => {
+                assert_eq!(offset.get(), at);
+                gaps.push((offset.get(), len.get()));
+                at += len.get();
+            }
+            Ok(Reply::End) => return (gaps, at),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub fn check(bytes: &[u8], from: u64) {
+    let wrong = bytes.iter().zip(from..).find(|&(&byte, offset)| byte != pattern(offset));
+    assert!(wrong.is_none(), "byte {} of the volume is {}", wrong.unwrap().1, wrong.unwrap().0);
+}
+
+pub fn read(pool: &Pool, volume: &str, offset: Bytes, len: Bytes) -> Result<Chunk, node::Error> {
+    match pool.call(Op::Read { volume: volume.into(), offset, len })? {
+        Reply::Data { chunk, .. } => Ok(chunk),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn room(pool: &Pool, len: Bytes) -> ChunkMut {
+    match pool.call(Op::Room { len }) {
+        Ok(Reply::Room { room }) => room,
+        other => panic!("{other:?}"),
+    }
+}
