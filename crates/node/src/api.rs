@@ -3,6 +3,8 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+/// Which policy a pool's disks follow.
+pub use sched::PolicyKind as Policy;
 use store::StoreError;
 pub use store::{DiskIndex, Placement, Zone};
 use units::{Bytes, Duration, Instant, Rate};
@@ -295,20 +297,6 @@ pub enum DiskPoll {
 pub struct Output {
     pub ticket: Ticket,
     pub result: Result<Reply, Error>,
-}
-
-/// Which scheduler a pool uses on its disks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// Best effort in the exact online slack.
-    #[default]
-    Slack,
-    /// Best effort in the static slack.
-    DeltaL,
-    /// Earliest deadline first; best effort when nothing else waits.
-    Edf,
-    /// First come, first served; no promise.
-    Fcfs,
 }
 
 /// How a node is set up.

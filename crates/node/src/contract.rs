@@ -7,7 +7,9 @@
 //! apart they run ahead of need by at most (m - 1)(k - 1) T, which the window
 //! has to hold: `k + 1 + (m - 1)(k - 1)` blocks, plus what the reader may touch
 //! at once (its burst) and what passes while the host is late. For one disk
-//! that is two blocks: double buffering.
+//! that is two blocks: double buffering. A reader that begins before the first
+//! window's requests have had their deadlines would be ahead of its own
+//! contract, so its playout begins one window less a block after it was opened.
 
 use crate::api::*;
 use crate::core::{Core, ppm};

@@ -217,7 +217,7 @@ impl Core {
         let without_device = pending.predicted.is_zero()
             && matches!(pending.action, DiskAction::Read { valid: Bytes::ZERO, .. });
         if !without_device {
-            state.schedule.finished(now, id.0);
+            state.schedule.finished(finished, id.0);
             state.account(&pending, finished.saturating_since(started), result.is_err());
         }
         let (mut late_by, mut latency) = (Duration::ZERO, Duration::ZERO);
@@ -293,12 +293,7 @@ impl Disk {
             piece = piece / 2;
         }
         let mut schedule = Schedule::new(
-            match config.policy {
-                Policy::Slack => sched::PolicyKind::Slack,
-                Policy::DeltaL => sched::PolicyKind::DeltaL,
-                Policy::Edf => sched::PolicyKind::Edf,
-                Policy::Fcfs => sched::PolicyKind::Fcfs,
-            },
+            config.policy,
             sched::Options {
                 admission: config.admission,
                 reserve: cost(piece),

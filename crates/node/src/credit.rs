@@ -33,7 +33,7 @@ impl Credit {
     pub(crate) fn spend(&mut self, len: Bytes, now: Instant) {
         // Where the program is slower than its rate, credit beyond the cap is
         // forgotten: the anchor comes along.
-        if now.saturating_since(self.anchor) >= self.time(self.moved) {
+        if now.saturating_since(self.anchor) > self.time(self.moved) {
             self.anchor = now;
             self.moved = Bytes::ZERO;
         }

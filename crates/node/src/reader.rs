@@ -96,11 +96,8 @@ impl Stream {
             }
             return;
         }
-        if !self.primed {
-            if self.moving() {
-                return;
-            }
-            self.primed = true;
+        if !self.primed && !self.begin_playout(core, now, length, growing) {
+            return;
         }
         let block = self.block_at(self.position);
         let block_end = self.contract.block * (block + 1);
@@ -119,6 +116,22 @@ impl Stream {
             // The writer has not filled this block yet: neither's fault.
             Slot::Open => {}
         }
+    }
+
+    /// Whether playout may begin: the window is full, and what follows will be
+    /// asked for in time; or nothing follows.
+    fn begin_playout(&mut self, core: &mut Core, now: Instant, length: Bytes, growing: bool) -> bool {
+        if self.moving() {
+            return false;
+        }
+        let window_end = self.contract.block * (self.base + self.blocks());
+        let more = growing || window_end < length;
+        if more && now < self.playout_from {
+            self.wake_at(core, self.playout_from);
+            return false;
+        }
+        self.primed = true;
+        true
     }
 
     /// The program is at a block that is not there. Within its rate that is an

@@ -71,8 +71,12 @@ pub(crate) struct Stream {
     pub held: Bytes,
     pub ask: Option<Ask>,
     pub timer: Option<Instant>,
-    /// Reader: the window has been full once.
+    /// Reader: playout has begun.
     pub primed: bool,
+    /// Reader: playout begins no earlier, because the requests that fill the
+    /// window are released a period apart: begun earlier, those that follow
+    /// would have their deadlines too late.
+    pub playout_from: Instant,
     /// Writer: offsets written to the device, covered by the running commit,
     /// and on the medium.
     pub written: Bytes,
@@ -124,6 +128,7 @@ impl Stream {
             ask: None,
             timer: None,
             primed: false,
+            playout_from: now + contract.rate.time_for(contract.block) * (blocks - 1),
             written: start,
             committing: start,
             durable: start,

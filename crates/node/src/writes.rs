@@ -115,3 +115,53 @@ impl Writes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VOLUME: VolumeId = VolumeId(1);
+    fn kib(from: u64, to: u64) -> Range<Bytes> {
+        Bytes::kib(from)..Bytes::kib(to)
+    }
+
+    #[test]
+    fn the_watermark_rises_only_over_bytes_that_are_all_there() {
+        let mut writes = Writes::default();
+        for at in [0, 64, 128] {
+            assert_eq!(writes.claim(VOLUME, 0, kib(at, at + 64), Bytes::ZERO), None);
+        }
+        assert_eq!(writes.complete(VOLUME, 0, kib(128, 192)), Bytes::ZERO);
+        assert_eq!(writes.complete(VOLUME, 0, kib(0, 64)), Bytes::kib(64));
+        assert_eq!(writes.complete(VOLUME, 0, kib(64, 128)), Bytes::kib(192));
+        assert!(writes.extents.is_empty(), "nothing under way, nothing kept");
+    }
+
+    #[test]
+    fn a_write_past_the_watermark_asks_for_zeros_once() {
+        let mut writes = Writes::default();
+        let gap = writes.claim(VOLUME, 0, kib(256, 320), Bytes::kib(64));
+        assert_eq!(gap, Some(kib(64, 256)));
+        assert_eq!(writes.claim(VOLUME, 0, kib(128, 192), Bytes::kib(64)), None, "claimed already");
+        writes.split(VOLUME, 0, 3);
+        assert_eq!(writes.complete(VOLUME, 0, kib(256, 320)), Bytes::kib(64));
+        assert_eq!(writes.complete(VOLUME, 0, kib(128, 192)), Bytes::kib(64));
+        for at in [64, 128, 192] {
+            writes.complete(VOLUME, 0, kib(at, at + 64));
+        }
+        assert!(writes.extents.is_empty());
+    }
+
+    #[test]
+    fn a_failed_write_is_a_hole_until_it_is_written_again() {
+        let mut writes = Writes::default();
+        writes.claim(VOLUME, 0, kib(0, 64), Bytes::ZERO);
+        writes.claim(VOLUME, 0, kib(64, 128), Bytes::ZERO);
+        writes.fail(VOLUME, 0, kib(0, 64), DiskIndex(2), DeviceError(5));
+        assert_eq!(writes.complete(VOLUME, 0, kib(64, 128)), Bytes::ZERO);
+        assert_eq!(writes.failure(), Some((DiskIndex(2), DeviceError(5))));
+        assert_eq!(writes.claim(VOLUME, 0, kib(0, 64), Bytes::ZERO), None);
+        assert_eq!(writes.complete(VOLUME, 0, kib(0, 64)), Bytes::kib(128));
+        assert_eq!(writes.failure(), None);
+    }
+}
