@@ -1,0 +1,336 @@
+//! A simulated disk: its medium, its volatile cache, its time, and its faults.
+//!
+//! A write is in the cache from the moment it is given to the disk; a flush that
+//! begins later than a write has ended puts it on the medium. When the power is
+//! cut, of what is in the cache any subset reaches the medium, whole or torn, in
+//! any order.
+
+use crate::Random;
+use disk::{Drive, HardDisk, Profile};
+use node::{CommandId, DeviceError, DiskAction};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
+
+const BLOCK: usize = 4096;
+/// What a power cut may tear: the sector that the electronics guard.
+const SECTOR: usize = 512;
+
+/// How long commands take.
+#[derive(Clone, Debug)]
+pub enum Timing {
+    /// As this drive would.
+    Drive(Box<HardDisk>),
+    /// A random share, up to all, of the profile's bound.
+    WithinBound(Box<Profile>, Random),
+    /// So many percent of the profile's bound: above 100 the disk breaks its promise.
+    Percent(Box<Profile>, u64),
+    /// A fixed time, for tests of content.
+    Fixed(Duration),
+}
+
+/// What shall go wrong, once `after` commands have been served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Reads of this range of bytes fail with EIO.
+    ReadError {
+        /// From here
+        from: Bytes,
+        /// to here.
+        to: Bytes,
+    },
+    /// All writes and flushes fail with EIO.
+    WriteError {
+        /// Commands that still go well.
+        after: u64,
+    },
+    /// Flushes succeed and do nothing: the disk lies.
+    LyingFlush,
+}
+
+#[derive(Clone, Debug)]
+struct Cached {
+    offset: u64,
+    bytes: Vec<u8>,
+    /// The write has ended; a flush that begins from now on covers it.
+    ended: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Running {
+    id: CommandId,
+    action: DiskAction,
+    started: Instant,
+    finish: Instant,
+    /// The cached write, or how many of the cache a flush covers.
+    cached: Option<u64>,
+}
+
+/// One disk of a [`World`](crate::World).
+#[derive(Clone, Debug)]
+pub struct SimDisk {
+    capacity: Bytes,
+    timing: Timing,
+    /// Shared between copies of the disk until written, so that a copy is cheap.
+    medium: BTreeMap<u64, Rc<[u8; BLOCK]>>,
+    cache: BTreeMap<u64, Cached>,
+    next_cached: u64,
+    running: Vec<Running>,
+    busy_until: Instant,
+    head: Lba,
+    served: u64,
+    /// What shall go wrong.
+    pub faults: Vec<Fault>,
+}
+
+impl SimDisk {
+    /// An empty disk, all zeros.
+    pub fn new(capacity: Bytes, timing: Timing) -> Self {
+        Self {
+            capacity,
+            timing,
+            medium: BTreeMap::new(),
+            cache: BTreeMap::new(),
+            next_cached: 0,
+            running: Vec::new(),
+            busy_until: Instant::EPOCH,
+            head: Lba::new(0),
+            served: 0,
+            faults: Vec::new(),
+        }
+    }
+
+    /// Its size.
+    pub fn capacity(&self) -> Bytes {
+        self.capacity
+    }
+
+    /// Commands served since it was made.
+    pub fn served(&self) -> u64 {
+        self.served
+    }
+
+    /// Writes and flushes that a power cut could fall on.
+    pub fn unflushed(&self) -> usize {
+        self.cache.len()
+    }
+
+    /// What a reader would get now: the medium with the cache over it.
+    pub fn read(&self, offset: Bytes, into: &mut [u8]) {
+        let mut at = offset.get();
+        let mut rest = &mut *into;
+        while !rest.is_empty() {
+            let within = at as usize % BLOCK;
+            let len = rest.len().min(BLOCK - within);
+            let (now, later) = rest.split_at_mut(len);
+            match self.medium.get(&(at / BLOCK as u64)) {
+                Some(block) => now.copy_from_slice(&block[within..within + len]),
+                None => now.fill(0),
+            }
+            rest = later;
+            at += len as u64;
+        }
+        for write in self.cache.values() {
+            overlay(into, offset.get(), &write.bytes, write.offset);
+        }
+    }
+
+    /// Puts bytes on the medium at once, as formatting and planted damage do.
+    pub fn put(&mut self, offset: Bytes, bytes: &[u8]) {
+        let mut at = offset.get();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let within = at as usize % BLOCK;
+            let len = rest.len().min(BLOCK - within);
+            let block =
+                self.medium.entry(at / BLOCK as u64).or_insert_with(|| Rc::new([0; BLOCK]));
+            Rc::make_mut(block)[within..within + len].copy_from_slice(&rest[..len]);
+            rest = &rest[len..];
+            at += len as u64;
+        }
+    }
+
+    /// Writes through the cache, not yet flushed.
+    pub fn write(&mut self, offset: Bytes, bytes: Vec<u8>) -> u64 {
+        let key = self.next_cached;
+        self.next_cached += 1;
+        self.cache.insert(key, Cached { offset: offset.get(), bytes, ended: false });
+        key
+    }
+
+    /// Puts every ended write on the medium.
+    pub fn flush(&mut self) {
+        self.flush_below(self.next_cached);
+    }
+
+    /// Marks a cached write as ended.
+    pub fn write_ended(&mut self, key: u64) {
+        if let Some(write) = self.cache.get_mut(&key) {
+            write.ended = true;
+        }
+    }
+
+    fn flush_below(&mut self, below: u64) {
+        if self.faults.contains(&Fault::LyingFlush) {
+            return;
+        }
+        let covered: Vec<u64> =
+            self.cache.range(..below).filter(|(_, write)| write.ended).map(|(&key, _)| key).collect();
+        for key in covered {
+            let write = self.cache.remove(&key).expect("a key of the cache");
+            self.put(Bytes::new(write.offset), &write.bytes);
+        }
+    }
+
+    /// The power goes: what is left of the disk when it comes back.
+    pub fn cut(mut self, random: &mut Random) -> Self {
+        let mut writes: Vec<Cached> = core::mem::take(&mut self.cache).into_values().collect();
+        // Of two writes to one place either may be the last.
+        for at in (1..writes.len()).rev() {
+            writes.swap(at, random.below(at as u64 + 1) as usize);
+        }
+        let mood = random.below(4);
+        for write in writes {
+            match if mood == 3 { random.below(3) } else { mood } {
+                0 => {}
+                1 => self.put(Bytes::new(write.offset), &write.bytes),
+                _ => self.tear(&write, random),
+            }
+        }
+        self.running.clear();
+        self.busy_until = Instant::EPOCH;
+        self
+    }
+
+    fn tear(&mut self, write: &Cached, random: &mut Random) {
+        for (index, sector) in write.bytes.chunks(SECTOR).enumerate() {
+            if random.chance(50) {
+                self.put(Bytes::new(write.offset + (index * SECTOR) as u64), sector);
+            }
+        }
+    }
+
+    /// Begins a command. Data of a write is taken now.
+    pub(crate) fn start(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        action: DiskAction,
+        arena: &mut [u8],
+    ) {
+        let (command, cached) = match &action {
+            DiskAction::Read { offset, valid, .. } => {
+                (transfer(*offset, *valid, Direction::Read), None)
+            }
+            DiskAction::Write { offset, span, valid } => {
+                let whole = &mut arena[span.offset.as_usize()..][..span.len.as_usize()];
+                whole[valid.as_usize()..].fill(0);
+                let key = self.write(*offset, whole.to_vec());
+                (transfer(*offset, span.len, Direction::Write), Some(key))
+            }
+            DiskAction::WriteBytes { offset, bytes } => {
+                let len = Bytes::new(bytes.len() as u64);
+                let key = self.write(*offset, bytes.clone());
+                (transfer(*offset, len, Direction::Write), Some(key))
+            }
+            DiskAction::Flush => (Command::Flush, Some(self.next_cached)),
+        };
+        let instant = matches!(action, DiskAction::Read { valid: Bytes::ZERO, .. });
+        let begin = now.max(self.busy_until);
+        let time = if instant { Duration::ZERO } else { self.time(begin, &command) };
+        let finish = if instant { now } else { begin + time };
+        if !instant {
+            self.busy_until = finish;
+        }
+        self.running.push(Running { id, action, started: begin, finish, cached });
+    }
+
+    fn time(&mut self, start: Instant, command: &Command) -> Duration {
+        let head = self.head;
+        if let Command::Transfer(access) = command {
+            self.head = access.end();
+        }
+        match &mut self.timing {
+            Timing::Drive(drive) => drive.serve(start, command),
+            Timing::WithinBound(profile, random) => {
+                let bound = profile.bound(head, command);
+                Duration::from_nanos(random.between(1, bound.as_nanos().max(1)))
+            }
+            Timing::Percent(profile, percent) => profile.bound(head, command) * *percent / 100,
+            Timing::Fixed(time) => *time,
+        }
+    }
+
+    /// When the next command ends.
+    pub(crate) fn next_finish(&self) -> Option<Instant> {
+        self.running.iter().map(|running| running.finish).min()
+    }
+
+    /// Ends a command that is due by `now`: its id, times and result.
+    pub(crate) fn finish(
+        &mut self,
+        now: Instant,
+        arena: &mut [u8],
+    ) -> Option<(CommandId, Instant, Instant, Result<(), DeviceError>)> {
+        let due = self.running.iter().enumerate().filter(|(_, running)| running.finish <= now);
+        let (at, _) = due.min_by_key(|(_, running)| (running.finish, running.id))?;
+        let running = self.running.remove(at);
+        let result = self.effect(&running, arena);
+        self.served += 1;
+        Some((running.id, running.started, running.finish, result))
+    }
+
+    fn effect(&mut self, running: &Running, arena: &mut [u8]) -> Result<(), DeviceError> {
+        const EIO: DeviceError = DeviceError(5);
+        let writes_fail = self
+            .faults
+            .iter()
+            .any(|fault| matches!(fault, Fault::WriteError { after } if self.served >= *after));
+        match &running.action {
+            DiskAction::Read { offset, span, valid } => {
+                let end = *offset + *valid;
+                let hit = |fault: &Fault| {
+                    matches!(fault, Fault::ReadError { from, to } if *from < end && *offset < *to)
+                };
+                if self.faults.iter().any(hit) {
+                    return Err(EIO);
+                }
+                let whole = &mut arena[span.offset.as_usize()..][..span.len.as_usize()];
+                let (data, zeros) = whole.split_at_mut(valid.as_usize());
+                self.read(*offset, data);
+                zeros.fill(0);
+            }
+            DiskAction::Write { .. } | DiskAction::WriteBytes { .. } => {
+                let key = running.cached.expect("a write is cached");
+                if writes_fail {
+                    self.cache.remove(&key);
+                    return Err(EIO);
+                }
+                self.write_ended(key);
+            }
+            DiskAction::Flush => {
+                if writes_fail {
+                    return Err(EIO);
+                }
+                self.flush_below(running.cached.expect("a flush knows what it covers"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn transfer(offset: Bytes, len: Bytes, direction: Direction) -> Command {
+    let len = len.round_up(Bytes::new(BLOCK as u64));
+    Command::Transfer(Access { lba: Lba::containing(offset), len, direction })
+}
+
+/// Copies what of `bytes` (at `from`) falls into `into` (at `offset`).
+fn overlay(into: &mut [u8], offset: u64, bytes: &[u8], from: u64) {
+    let start = offset.max(from);
+    let end = (offset + into.len() as u64).min(from + bytes.len() as u64);
+    if start < end {
+        let len = (end - start) as usize;
+        into[(start - offset) as usize..][..len]
+            .copy_from_slice(&bytes[(start - from) as usize..][..len]);
+    }
+}

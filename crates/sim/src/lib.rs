@@ -1,0 +1,19 @@
+//! The virtual world: simulated disks, faults, programs and power cuts around
+//! the *production* [`node::Node`].
+//!
+//! One job: let time pass. A [`World`] owns a node, its disks and the programs
+//! that use it, and moves from event to event; nothing in it looks at a clock,
+//! and everything is repeatable from a seed. What is found here holds for the
+//! engine, which drives the same node.
+
+mod disk;
+mod pool;
+mod programs;
+mod random;
+mod world;
+
+pub use crate::disk::{Fault, SimDisk, Timing};
+pub use crate::pool::{check, format, open};
+pub use crate::programs::{Greedy, Player, Recorder, Tally, pattern, pattern_matches};
+pub use crate::random::Random;
+pub use crate::world::{Context, Program, World};

@@ -1,0 +1,84 @@
+//! What the tests of the virtual world share: pools to start from.
+#![allow(dead_code)] // each test uses its part
+
+use disk::{HardDisk, Model, Profile};
+use node::{Config, Contract, DiskSetup, Node, Op, Placement, Policy, Reply};
+use sim::{Random, SimDisk, Timing, World, pattern};
+use units::{Bytes, Duration, Rate};
+
+pub const MEMORY: Bytes = Bytes::mib(96);
+
+pub fn config(policy: Policy) -> Config {
+    Config {
+        policy,
+        admission: policy != Policy::Fcfs,
+        memory: MEMORY,
+        host_latency: Duration::ZERO,
+        commit_interval: Duration::from_secs(2),
+    }
+}
+
+pub fn model(capacity: Bytes) -> Model {
+    Model::named("laptop-4200").unwrap().scaled(capacity).unwrap()
+}
+
+/// A world with freshly formatted disks that take the time `timing` says.
+pub fn world(
+    config: Config,
+    disks: usize,
+    capacity: Bytes,
+    timing: impl Fn(&Model, &Profile, usize) -> Timing,
+) -> World {
+    let model = model(capacity);
+    let profile = Profile::of(&model);
+    let disks = (0..disks)
+        .map(|index| SimDisk::new(profile.capacity(), timing(&model, &profile, index)))
+        .collect();
+    let mut disks: Vec<SimDisk> = disks;
+    sim::format(&mut disks, "test", &profile, 1).unwrap();
+    start(config, disks, &profile)
+}
+
+/// A node over disks that hold a pool already.
+pub fn start(config: Config, mut disks: Vec<SimDisk>, profile: &Profile) -> World {
+    let store = sim::open(&mut disks).unwrap();
+    let setups = disks.iter().map(|_| DiskSetup { profile: profile.clone() }).collect();
+    let node = Node::new(config, setups, store).unwrap();
+    World::new(node, disks, config.memory)
+}
+
+pub fn drive(model: &Model, _: &Profile, _: usize) -> Timing {
+    Timing::Drive(Box::new(HardDisk::new(model)))
+}
+
+pub fn create(world: &mut World, name: &str, size: Bytes) {
+    let op = Op::VolumeCreate { name: name.into(), size, placement: Placement::default() };
+    assert_eq!(world.call(op), Ok(Reply::Done));
+}
+
+/// Writes the pattern of `seed` over a volume, as best effort.
+pub fn fill(world: &mut World, name: &str, seed: u64, size: Bytes) {
+    let mut offset = Bytes::ZERO;
+    while offset < size {
+        let len = Bytes::MIB.min(size - offset);
+        let Ok(Reply::Room { span }) = world.call(Op::Room { len }) else { panic!("no room") };
+        pattern(seed, offset, world.bytes_mut(span));
+        let op = Op::Write { volume: name.into(), offset, span };
+        assert_eq!(world.call(op), Ok(Reply::Done));
+        offset += len;
+    }
+    assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
+}
+
+pub fn contract(rate: u64, block: Bytes, burst: Bytes) -> Contract {
+    Contract { rate: Rate::per_second(rate), block, burst }
+}
+
+pub fn random_contract(random: &mut Random) -> Contract {
+    let block = Bytes::kib(64) * (1 << random.below(5));
+    contract(random.between(100_000, 3_000_000), block, block * random.below(3))
+}
+
+pub fn late(world: &World) -> u64 {
+    world.node.status(world.now()).disks.iter().map(|disk| disk.late_requests).sum()
+}

@@ -1,0 +1,320 @@
+//! What a contract promises, held against a mechanical disk and against the
+//! worst that its bounds allow, with greedy programs beside.
+
+mod common;
+
+use common::*;
+use node::{Error, Mode, Op, Policy, Reply};
+use sim::{Fault, Greedy, Player, Random, Recorder, Timing, pattern_matches};
+use units::{Bytes, Duration};
+
+struct Outcome {
+    late: u64,
+    underruns: u64,
+    players: usize,
+    best_effort: Bytes,
+}
+
+/// Random volumes and contracts up to the first refusal, greedy readers beside;
+/// every byte is checked.
+fn random_world(seed: u64, policy: Policy, timing: Option<u64>) -> Outcome {
+    let mut random = Random::new(seed);
+    let disks = random.between(1, 3) as usize;
+    let mut world =
+        world(config(policy), disks, Bytes::GIB, |model, profile, index| match timing {
+            None => drive(model, profile, index),
+            Some(100) => Timing::Percent(Box::new(profile.clone()), 100),
+            Some(_) => {
+                Timing::WithinBound(Box::new(profile.clone()), Random::new(seed + index as u64))
+            }
+        });
+    let size = Bytes::mib(12);
+    for volume in 0..4 {
+        create(&mut world, &format!("r{volume}"), size);
+        fill(&mut world, &format!("r{volume}"), volume, size);
+    }
+    let mut tallies = Vec::new();
+    let mut refused = 0;
+    for number in 0..24u64 {
+        let contract = random_contract(&mut random);
+        let piece = Bytes::new(random.between(1, contract.block.get()));
+        // Late by no more than the burst makes good.
+        let jitter = contract.rate.time_for(contract.burst);
+        let tally = if random.chance(30) {
+            let name = format!("w{number}");
+            create(&mut world, &name, size);
+            let recorder = Recorder::new(&name, 100 + number, contract, piece, size).jitter(jitter);
+            let tally = recorder.tally();
+            world.add(recorder);
+            tally
+        } else {
+            let volume = random.below(4);
+            let player = Player::new(&format!("r{volume}"), volume, contract, piece, size);
+            let player = player.jitter(jitter);
+            let tally = player.tally();
+            world.add(player);
+            tally
+        };
+        match tally.borrow().error.clone() {
+            Some(Error::Refused(_) | Error::NoMemory { .. }) => refused += 1,
+            Some(error) => panic!("seed {seed}: {error}"),
+            None => {}
+        }
+        if tally.borrow().error.is_none() {
+            tallies.push(tally);
+        }
+        if refused > 2 {
+            break;
+        }
+        world.run_for(random.span(Duration::from_secs(2)));
+    }
+    let greedy: Vec<_> = (0..4)
+        .map(|number| Greedy::new("r0", size, Bytes::kib(64), 8, 1000 + number))
+        .map(|greedy| {
+            let tally = greedy.tally();
+            world.add(greedy);
+            tally
+        })
+        .collect();
+    let (mut underruns, mut waited) = (0, 0);
+    while tallies.iter().any(|tally| !tally.borrow().done) {
+        world.run_for(Duration::from_secs(1));
+        let status = world.node.status(world.now());
+        underruns = underruns.max(status.streams.iter().map(|stream| stream.underruns).sum());
+        waited += 1;
+        assert!(waited < 1000, "seed {seed}: a stream that never ends");
+    }
+    for tally in &tallies {
+        let tally = tally.borrow();
+        assert_eq!(tally.error, None, "seed {seed}");
+        assert_eq!((tally.bytes + tally.gaps, tally.wrong), (size, Bytes::ZERO), "seed {seed}");
+        // Only a schedule that promises nothing may end in gaps.
+        assert!(policy == Policy::Fcfs || tally.gaps.is_zero(), "seed {seed}");
+    }
+    Outcome {
+        late: late(&world),
+        underruns,
+        players: tallies.len(),
+        best_effort: greedy.iter().map(|tally| tally.borrow().bytes).sum(),
+    }
+}
+
+fn keeps_its_promises(policy: Policy, timing: Option<u64>) {
+    let worlds = 12;
+    let (mut players, mut best_effort) = (0, Bytes::ZERO);
+    for seed in 0..worlds {
+        let outcome = random_world(seed, policy, timing);
+        assert_eq!((outcome.late, outcome.underruns), (0, 0), "{policy:?}, seed {seed}");
+        players += outcome.players;
+        best_effort += outcome.best_effort;
+    }
+    assert!(players as u64 > 3 * worlds, "too few streams for a test: {players}");
+    assert!(best_effort > Bytes::mib(worlds), "best effort must move: {best_effort}");
+}
+
+#[test]
+fn no_admitted_request_is_late_on_a_mechanical_disk_under_slack() {
+    keeps_its_promises(Policy::Slack, None);
+}
+
+#[test]
+fn no_admitted_request_is_late_at_worst_cost_under_slack() {
+    keeps_its_promises(Policy::Slack, Some(100));
+}
+
+#[test]
+fn no_admitted_request_is_late_at_any_cost_within_bounds_under_delta_l() {
+    keeps_its_promises(Policy::DeltaL, Some(50));
+}
+
+/// The canary: the same worlds without admission and without deadlines must be
+/// late, or the tests above test nothing.
+#[test]
+fn without_admission_and_deadlines_requests_are_late() {
+    let late: u64 = (0..4).map(|seed| random_world(seed, Policy::Fcfs, None).late).sum();
+    assert!(late > 100, "only {late} late requests");
+}
+
+/// A reader that wants three times its rate is slowed to it and counted; the
+/// one beside it never waits.
+#[test]
+fn an_over_eager_reader_is_slowed_to_its_rate_and_harms_nobody() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let size = Bytes::mib(16);
+    create(&mut world, "v", size);
+    fill(&mut world, "v", 1, size);
+    let contract = contract(1_000_000, Bytes::kib(256), Bytes::ZERO);
+    let greedy = Player::new("v", 1, contract, Bytes::kib(64), size).speed(300);
+    let well_behaved = Player::new("v", 1, contract, Bytes::kib(64), size);
+    let (eager, good) = (greedy.tally(), well_behaved.tally());
+    world.add(greedy);
+    world.add(well_behaved);
+    let began = world.now();
+    let mut throttled = (0, 0);
+    while !eager.borrow().done {
+        world.step(units::Instant::MAX);
+        for stream in world.node.status(world.now()).streams {
+            let seen = if Some(stream.stream) == eager.borrow().stream {
+                &mut throttled.0
+            } else {
+                &mut throttled.1
+            };
+            *seen = stream.throttled;
+        }
+    }
+    let least = contract.rate.time_for(size - contract.block);
+    assert!(world.now() - began >= least, "faster than its rate: {}", world.now() - began);
+    assert!(throttled.0 > 100, "counted: {}", throttled.0);
+    while !good.borrow().done {
+        world.run_for(Duration::from_secs(1));
+    }
+    assert_eq!(good.borrow().bytes, size);
+    assert!(good.borrow().wait_max.is_zero(), "waited {}", good.borrow().wait_max);
+    assert_eq!(late(&world), 0);
+}
+
+/// A reader close behind a writer gets what was written, waits for what was
+/// not, and comes to the end when the writer has closed.
+#[test]
+fn a_reader_follows_a_writer() {
+    let mut world = world(config(Policy::Slack), 2, Bytes::GIB, drive);
+    let size = Bytes::mib(8) + Bytes::new(12_345);
+    create(&mut world, "v", size);
+    let contract = contract(1_000_000, Bytes::kib(256), Bytes::ZERO);
+    let recorder = Recorder::new("v", 5, contract, Bytes::kib(50), size);
+    let written = recorder.tally();
+    world.add(recorder);
+    world.run_for(Duration::from_millis(300));
+    let player = Player::new("v", 5, contract, Bytes::kib(50), size);
+    let read = player.tally();
+    world.add(player);
+    world.run_for(Duration::from_secs(30));
+    assert!(written.borrow().done && read.borrow().done, "{written:?} {read:?} {:?}", world.node.status(world.now()).streams);
+    assert_eq!((read.borrow().bytes, read.borrow().wrong), (size, Bytes::ZERO));
+    assert_eq!(written.borrow().durable, size);
+}
+
+/// Unreadable places come as declared gaps of the bytes concerned, and all
+/// other bytes come right.
+#[test]
+fn a_failing_place_is_a_declared_gap() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let size = Bytes::mib(8);
+    create(&mut world, "v", size);
+    fill(&mut world, "v", 1, size);
+    let offset = world_offset(&world, "v", 3);
+    world.disks[0].faults.push(Fault::ReadError { from: offset, to: offset + Bytes::new(512) });
+    let contract = contract(400_000, Bytes::kib(64), Bytes::ZERO);
+    let player = Player::new("v", 1, contract, Bytes::kib(64), size);
+    let tally = player.tally();
+    world.add(player);
+    world.run_for(Duration::from_secs(60));
+    assert!(tally.borrow().done, "{tally:?} {:?}", world.node.status(world.now()).streams);
+    assert_eq!(tally.borrow().gaps, Bytes::kib(64));
+    assert_eq!(tally.borrow().bytes + tally.borrow().gaps, size);
+    assert_eq!(tally.borrow().wrong, Bytes::ZERO);
+}
+
+/// Where the bytes of a volume's extent lie: found by what they are.
+fn world_offset(world: &sim::World, _volume: &str, extent: u64) -> Bytes {
+    let disk = &world.disks[0];
+    let mut at = Bytes::ZERO;
+    let mut block = vec![0; 4096];
+    while at < disk.capacity() {
+        disk.read(at, &mut block);
+        if pattern_matches(1, Bytes::MIB * extent, &block) {
+            return at;
+        }
+        at += Bytes::MIB;
+    }
+    panic!("the pattern is not on the disk");
+}
+
+/// A disk that turns slower than its profile says: the overruns and the late
+/// requests are counted and attributed, no byte is wrong, nothing hangs.
+#[test]
+fn a_disk_that_breaks_its_promise_is_reported_and_every_byte_still_comes() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, |_, profile, _| {
+        Timing::Percent(Box::new(profile.clone()), 250)
+    });
+    let size = Bytes::mib(8);
+    create(&mut world, "v", size);
+    fill(&mut world, "v", 1, size);
+    let contract = contract(1_500_000, Bytes::mib(1), Bytes::ZERO);
+    let tallies: Vec<_> = (0..6)
+        .map(|_| {
+            let player = Player::new("v", 1, contract, Bytes::kib(256), size);
+            let tally = player.tally();
+            world.add(player);
+            tally
+        })
+        .collect();
+    world.run_for(Duration::from_secs(120));
+    let status = world.node.status(world.now());
+    assert!(status.disks[0].overruns > 0 && status.disks[0].late_requests > 0);
+    for tally in tallies {
+        let tally = tally.borrow();
+        if tally.error.is_none() {
+            assert!(tally.done, "hangs");
+            assert_eq!((tally.bytes + tally.gaps, tally.wrong), (size, Bytes::ZERO));
+        }
+    }
+}
+
+/// When metadata cannot be written any more, nothing is acknowledged that is
+/// not on the medium, readers go on, and everybody hears why.
+#[test]
+fn a_failing_log_makes_the_pool_read_only() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let size = Bytes::mib(8);
+    create(&mut world, "v", size);
+    fill(&mut world, "v", 1, size);
+    create(&mut world, "w", size);
+    let contract = contract(1_000_000, Bytes::kib(256), Bytes::ZERO);
+    let recorder = Recorder::new("w", 2, contract, Bytes::kib(64), size);
+    let written = recorder.tally();
+    world.add(recorder);
+    world.run_for(Duration::from_secs(4));
+    let durable = written.borrow().durable;
+    assert!(durable > Bytes::ZERO);
+    let after = world.disks[0].served();
+    world.disks[0].faults.push(Fault::WriteError { after });
+    world.run_for(Duration::from_secs(8));
+    let error = written.borrow().error.clone();
+    assert!(
+        matches!(error, Some(Error::ReadOnly { .. } | Error::Device { .. })),
+        "the writer hears {error:?}"
+    );
+    let op = Op::VolumeDelete { name: "v".into() };
+    assert!(world.call(op).is_err());
+    let op = Op::StreamOpen { volume: "v".into(), mode: Mode::Read, contract, start: Bytes::ZERO };
+    assert!(matches!(world.call(op), Ok(Reply::Stream { .. })));
+}
+
+/// Over-commitment is refused with figures that are true: one byte per second
+/// more than the named rate is refused, the named rate is admitted.
+#[test]
+fn a_refusal_names_the_largest_rate_that_fits() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    create(&mut world, "v", Bytes::mib(64));
+    let open = |rate| Op::StreamOpen {
+        volume: "v".into(),
+        mode: Mode::Read,
+        contract: contract(rate, Bytes::mib(1), Bytes::ZERO),
+        start: Bytes::ZERO,
+    };
+    for _ in 0..3 {
+        assert!(matches!(world.call(open(2_000_000)), Ok(Reply::Stream { .. })));
+    }
+    let Err(Error::Refused(refusal)) = world.call(open(50_000_000)) else {
+        panic!("50 MB/s from a laptop disk")
+    };
+    assert!(refusal.utilisation_ppm > 1_000_000);
+    let best = refusal.rate_max.get();
+    assert!(best > 100_000, "{refusal}");
+    assert!(matches!(world.call(open(best + 1)), Err(Error::Refused(_))));
+    let Ok(Reply::Stream { stream, .. }) = world.call(open(best)) else { panic!("not admitted") };
+    assert!(matches!(world.call(open(best)), Err(Error::Refused(_))), "the disk is full now");
+    assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
+    assert!(matches!(world.call(open(best)), Ok(Reply::Stream { .. })), "and has room again");
+}
