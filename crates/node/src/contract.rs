@@ -270,7 +270,7 @@ impl Core {
                 let task = self.task(contract, share, mode).expect("what fits has a task");
                 sets[usize::from(share.disk.0)].add_unchecked(task);
             }
-            memory = memory - window;
+            memory -= window;
             fits += 1;
         };
         Ok(Plan {

@@ -206,7 +206,6 @@ impl Core {
     /// A command has ended: schedule, statistics, and whom it concerns.
     pub(crate) fn command_done(
         &mut self,
-        now: Instant,
         id: CommandId,
         started: Instant,
         finished: Instant,

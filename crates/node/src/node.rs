@@ -51,7 +51,7 @@ impl Node {
         match event {
             Event::Request { ticket, op } => self.request(now, ticket, op),
             Event::CommandDone { disk: _, id, started, finished, result } => {
-                let ended = self.core.command_done(now, id, started, finished, result);
+                let ended = self.core.command_done(id, started, finished, result);
                 self.ended(now, ended);
             }
         }

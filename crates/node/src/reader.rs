@@ -120,7 +120,13 @@ impl Stream {
 
     /// Whether playout may begin: the window is full, and what follows will be
     /// asked for in time; or nothing follows.
-    fn begin_playout(&mut self, core: &mut Core, now: Instant, length: Bytes, growing: bool) -> bool {
+    fn begin_playout(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        length: Bytes,
+        growing: bool,
+    ) -> bool {
         if self.moving() {
             return false;
         }

@@ -65,7 +65,6 @@ pub(crate) struct Stream {
     pub base: u64,
     /// The playout point: where the program reads or writes next.
     pub position: Bytes,
-    pub start: Bytes,
     pub credit: Credit,
     /// Bytes handed to the program and not yet given back.
     pub held: Bytes,
@@ -122,7 +121,6 @@ impl Stream {
             slots: (0..blocks).map(|_| Slot::Open).collect(),
             base: start / contract.block,
             position: start,
-            start,
             credit: Credit::new(contract.rate, contract.block + contract.burst, now),
             held: Bytes::ZERO,
             ask: None,

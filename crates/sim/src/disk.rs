@@ -142,8 +142,7 @@ impl SimDisk {
         while !rest.is_empty() {
             let within = at as usize % BLOCK;
             let len = rest.len().min(BLOCK - within);
-            let block =
-                self.medium.entry(at / BLOCK as u64).or_insert_with(|| Rc::new([0; BLOCK]));
+            let block = self.medium.entry(at / BLOCK as u64).or_insert_with(|| Rc::new([0; BLOCK]));
             Rc::make_mut(block)[within..within + len].copy_from_slice(&rest[..len]);
             rest = &rest[len..];
             at += len as u64;
@@ -174,8 +173,12 @@ impl SimDisk {
         if self.faults.contains(&Fault::LyingFlush) {
             return;
         }
-        let covered: Vec<u64> =
-            self.cache.range(..below).filter(|(_, write)| write.ended).map(|(&key, _)| key).collect();
+        let covered: Vec<u64> = self
+            .cache
+            .range(..below)
+            .filter(|(_, write)| write.ended)
+            .map(|(&key, _)| key)
+            .collect();
         for key in covered {
             let write = self.cache.remove(&key).expect("a key of the cache");
             self.put(Bytes::new(write.offset), &write.bytes);
@@ -289,9 +292,7 @@ impl SimDisk {
         match &running.action {
             DiskAction::Read { offset, span, valid } => {
                 let end = *offset + *valid;
-                let hit = |fault: &Fault| {
-                    matches!(fault, Fault::ReadError { from, to } if *from < end && *offset < *to)
-                };
+                let hit = |fault: &Fault| matches!(fault, Fault::ReadError { from, to } if *from < end && *offset < *to);
                 if self.faults.iter().any(hit) {
                     return Err(EIO);
                 }

@@ -1,8 +1,8 @@
 //! Programs that people run beside each other: players, recorders, and greedy
 //! readers. What they see goes into a [`Tally`] that the test keeps.
 
-use crate::world::{Context, Program};
 use crate::Random;
+use crate::world::{Context, Program};
 use node::{Contract, Error, Mode, Op, Reply, Span, StreamId};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -189,10 +189,8 @@ impl Program for Player {
     fn start(&mut self, context: &mut Context<'_>) {
         let Pace { volume, contract, .. } = &self.0;
         let (volume, contract) = (volume.clone(), *contract);
-        context.ask(
-            OPEN,
-            Op::StreamOpen { volume, mode: Mode::Read, contract, start: Bytes::ZERO },
-        );
+        context
+            .ask(OPEN, Op::StreamOpen { volume, mode: Mode::Read, contract, start: Bytes::ZERO });
     }
     fn alarm(&mut self, context: &mut Context<'_>) {
         self.0.asked = context.now;
@@ -242,7 +240,11 @@ pub struct Recorder {
 impl Recorder {
     /// Writes `length` bytes of the pattern of `seed`.
     pub fn new(volume: &str, seed: u64, contract: Contract, piece: Bytes, length: Bytes) -> Self {
-        Self { pace: Pace::new(volume, seed, contract, piece, length), room: None, sync_every: None }
+        Self {
+            pace: Pace::new(volume, seed, contract, piece, length),
+            room: None,
+            sync_every: None,
+        }
     }
     /// Each write comes up to `jitter` late.
     pub fn jitter(mut self, jitter: Duration) -> Self {
@@ -276,10 +278,8 @@ impl Program for Recorder {
     fn start(&mut self, context: &mut Context<'_>) {
         let Pace { volume, contract, .. } = &self.pace;
         let (volume, contract) = (volume.clone(), *contract);
-        context.ask(
-            OPEN,
-            Op::StreamOpen { volume, mode: Mode::Write, contract, start: Bytes::ZERO },
-        );
+        context
+            .ask(OPEN, Op::StreamOpen { volume, mode: Mode::Write, contract, start: Bytes::ZERO });
     }
     fn alarm(&mut self, context: &mut Context<'_>) {
         self.pace.asked = context.now;

@@ -191,7 +191,7 @@ impl World {
             for disk in 0..self.disks.len() {
                 self.start_commands(disk);
             }
-            let Some(output) = self.node.poll_output() else { return None };
+            let output = self.node.poll_output()?;
             if Some(output.ticket) == wanted {
                 return Some(output.result);
             }

@@ -243,7 +243,7 @@ fn whatever_was_acknowledged_survives_a_power_cut_at_any_event() {
     }
     assert!(problems.is_empty(), "{} problems, the first: {}", problems.len(), problems[0]);
     assert!(cuts > 10 * histories, "only {cuts} cuts in {histories} histories");
-    println!("{histories} histories, {cuts} power cuts");
+    eprintln!("{histories} histories, {cuts} power cuts");
 }
 
 /// The canary: a disk whose flushes do nothing loses what was acknowledged, and

@@ -189,7 +189,11 @@ fn a_reader_follows_a_writer() {
     let read = player.tally();
     world.add(player);
     world.run_for(Duration::from_secs(30));
-    assert!(written.borrow().done && read.borrow().done, "{written:?} {read:?} {:?}", world.node.status(world.now()).streams);
+    assert!(
+        written.borrow().done && read.borrow().done,
+        "{written:?} {read:?} {:?}",
+        world.node.status(world.now()).streams
+    );
     assert_eq!((read.borrow().bytes, read.borrow().wrong), (size, Bytes::ZERO));
     assert_eq!(written.borrow().durable, size);
 }
