@@ -83,11 +83,9 @@ impl FromStr for SocketMode {
 pub struct PolicyName(pub Policy);
 
 impl FromStr for PolicyName {
-    type Err = &'static str;
+    type Err = <Policy as FromStr>::Err;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let all = [Policy::Slack, Policy::DeltaL, Policy::Edf, Policy::Fcfs];
-        let found = all.into_iter().find(|&policy| crate::convert::policy(policy) == text);
-        found.map(Self).ok_or("not a policy; write slack, delta-l, edf or fcfs")
+        text.parse().map(Self)
     }
 }
 

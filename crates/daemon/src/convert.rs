@@ -149,12 +149,7 @@ pub fn status(pool: &dyn Pool, sessions: &Sessions, since: Instant) -> api::Stat
 
 /// The name of a policy.
 pub fn policy(policy: node::Policy) -> &'static str {
-    match policy {
-        node::Policy::Slack => "slack",
-        node::Policy::DeltaL => "delta-l",
-        node::Policy::Edf => "edf",
-        node::Policy::Fcfs => "fcfs",
-    }
+    policy.name()
 }
 
 /// The answer to a what-if as it is told.
