@@ -10,8 +10,9 @@ macro_rules! codes {
         /// What went wrong, for a program to act on.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        #[serde(rename_all = "snake_case")] // gives the words of the table; a test compares
         pub enum Code {
-            $($(#[$doc])* #[serde(rename = $word)] $name = $number,)*
+            $($(#[$doc])* $name = $number,)*
         }
 
         impl Code {

@@ -17,6 +17,9 @@ pub const PROBLEM_TYPE: &str = "application/problem+json";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", schema(examples(json!({
+    "rate_bytes_per_second": 1_000_000, "block_bytes": 262_144, "burst_bytes": 262_144,
+}))))]
 pub struct Contract {
     /// Bytes per second, sustained.
     #[serde(with = "quantity")]
@@ -74,8 +77,11 @@ pub struct Placement {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", schema(examples(json!({
+    "name": "video", "size_bytes": 1_073_741_824, "placement": { "disks": [0, 1], "zone": "outer" },
+}))))]
 pub struct VolumeCreate {
-    /// 1 to 255 bytes, without a slash.
+    /// 1 to 64 of `A-Z a-z 0-9 . _ -`.
     pub name: String,
     /// Space to reserve.
     #[serde(with = "quantity")]
@@ -131,6 +137,11 @@ pub struct Volumes {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", schema(examples(json!({
+    "volume": "video", "mode": "write", "start_bytes": 0, "contract": {
+        "rate_bytes_per_second": 1_000_000, "block_bytes": 262_144, "burst_bytes": 262_144,
+    },
+}))))]
 pub struct StreamOpen {
     /// The name of the volume.
     pub volume: String,
@@ -361,6 +372,11 @@ pub struct Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", schema(examples(json!({
+    "contract": {
+        "rate_bytes_per_second": 1_000_000, "block_bytes": 262_144, "burst_bytes": 262_144,
+    },
+}))))]
 pub struct PlanRequest {
     /// What each would ask.
     pub contract: Contract,
@@ -416,6 +432,20 @@ pub struct Refusal {
 /// A bad answer (RFC 9457), with what to do next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", schema(examples(json!({
+    "type": "urn:slackline:problem:refused",
+    "title": "The contract does not fit",
+    "status": 409,
+    "detail": "disk 0 cannot keep this contract: its utilisation would be 102.34 %, and by the \
+        deadline 507 ms after a common start it would be asked for 7 ms more time than there is",
+    "code": "refused",
+    "next_step": "the largest rate that fits in these blocks is 817 kB/s: ask for \
+        `--rate 817432B/s`, use larger blocks, or close a stream",
+    "refusal": {
+        "disk": 0, "utilisation_ppm": 1_023_456, "deadline_ns": 507_000_000,
+        "excess_ns": 7_000_000, "rate_max_bytes_per_second": 817_432,
+    },
+}))))]
 pub struct Problem {
     /// `urn:slackline:problem:` and the code.
     #[serde(rename = "type")]

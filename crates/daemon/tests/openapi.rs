@@ -1,0 +1,211 @@
+//! The OpenAPI document against its rules, against the committed copy, and
+//! against what the daemon really answers.
+
+#[path = "support/schema.rs"]
+mod schema;
+mod support;
+
+use schema::{check, check_answer, check_document};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use support::Running;
+use wire::Code;
+
+fn document() -> Value {
+    serde_json::from_str(&daemon::api::openapi_json()).unwrap()
+}
+
+/// One exchange by hand: status, media type and body of the answer.
+fn ask(daemon: &Running, method: &str, path: &str, body: &str) -> (u16, String, String) {
+    let mut socket = UnixStream::connect(daemon.client.socket()).unwrap();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    // A request that is too large is answered before it is read to its end.
+    let _ = socket.write_all(request.as_bytes());
+    let mut answer = String::new();
+    let _ = socket.read_to_string(&mut answer);
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let kind = head.lines().find_map(|line| line.strip_prefix("content-type: "));
+    (status, kind.unwrap_or("").into(), body.into())
+}
+
+#[test]
+fn the_document_keeps_the_rules_of_openapi_and_its_examples_keep_its_schemas() {
+    check_document(&document()).unwrap();
+}
+
+#[test]
+fn the_committed_files_are_what_the_code_says() {
+    let api = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api");
+    let protocol = api.join("data-protocol.md");
+    let text = std::fs::read_to_string(&protocol).unwrap();
+    let (begin, end) = ("<!-- table from code -->\n", "<!-- end of table -->");
+    let (before, rest) = text.split_once(begin).expect("the table's place");
+    let (_, after) = rest.split_once(end).expect("the table's end");
+    let wanted = format!("{before}{begin}{}{end}{after}", wire::frame::table());
+    for (path, wanted) in
+        [(api.join("openapi.json"), daemon::api::openapi_json()), (protocol, wanted)]
+    {
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &wanted).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        let name = path.file_name().unwrap().display();
+        assert!(found == wanted, "docs/api/{name} is old: run this test with UPDATE_DOCS=1");
+    }
+}
+
+#[test]
+fn the_router_answers_exactly_what_the_document_has() {
+    let daemon = Running::start();
+    let document = document();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let address = path.replace("{name}", "v").replace("{id}", "77");
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let (status, kind, body) = ask(&daemon, method, &address, "{}");
+            let code = serde_json::from_str::<wire::Problem>(&body).map(|problem| problem.code);
+            let unanswered = [Code::MethodNotAllowed, Code::NotFound];
+            let answered = !code.is_ok_and(|code| unanswered.contains(&code));
+            let documented = item.get(method.to_lowercase()).is_some();
+            assert_eq!(answered, documented, "{method} {path}: {status} {body}");
+            if !documented {
+                assert_eq!((status, kind.as_str()), (405, "application/problem+json"));
+            }
+        }
+    }
+    for path in ["/", "/v1", "/v2/status", "/v1/volumes/", "/v1/volumes/a/b"] {
+        let (status, kind, body) = ask(&daemon, "GET", path, "");
+        assert_eq!((status, kind.as_str()), (404, "application/problem+json"), "{path}");
+        assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["code"], "not_found");
+    }
+}
+
+/// What a program may ask, good and bad: method, address, the path in the
+/// document, body, status. In this order they make a history.
+fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
+    let contract = |rate: u64| json!({"rate_bytes_per_second": rate, "block_bytes": 4096, "burst_bytes": 4096});
+    let open = |rate: u64| json!({"volume": "a b", "mode": "read", "contract": contract(rate)});
+    let (list, one) = ("/v1/volumes", "/v1/volumes/{name}");
+    let (streams, stream) = ("/v1/streams", "/v1/streams/{id}");
+    vec![
+        ("GET", "/v1/health", "/v1/health", json!(null), 200),
+        ("GET", "/v1/openapi.json", "/v1/openapi.json", json!(null), 200),
+        ("POST", list, list, json!({"name": "a b", "size_bytes": 1 << 20}), 201),
+        ("POST", list, list, json!({"name": "a b", "size_bytes": 1 << 20}), 409),
+        ("POST", list, list, json!({"name": "c", "size": 1}), 400),
+        ("POST", list, list, json!({"name": "c", "size_bytes": -1}), 400),
+        ("GET", "/v1/volumes/a%20b", one, json!(null), 200),
+        ("GET", "/v1/volumes/nobody", one, json!(null), 404),
+        ("PATCH", "/v1/volumes/a%20b", one, json!({"size_bytes": 2 << 20}), 200),
+        ("PATCH", "/v1/volumes/nobody", one, json!({"size_bytes": 2 << 20}), 404),
+        ("POST", streams, streams, open(6_000_000), 201),
+        ("POST", streams, streams, open(6_000_000), 409),
+        ("GET", "/v1/streams/1", stream, json!(null), 200),
+        ("GET", "/v1/streams/99", stream, json!(null), 404),
+        ("GET", streams, streams, json!(null), 200),
+        ("GET", list, list, json!(null), 200),
+        ("GET", "/v1/status", "/v1/status", json!(null), 200),
+        ("POST", "/v1/plan", "/v1/plan", json!({"contract": contract(1_000_000)}), 200),
+        ("POST", "/v1/plan", "/v1/plan", json!({"contract": 1}), 400),
+        ("DELETE", "/v1/volumes/a%20b", one, json!(null), 409),
+        ("DELETE", "/v1/streams/x", stream, json!(null), 400),
+        ("DELETE", "/v1/streams/1", stream, json!(null), 200),
+        ("DELETE", "/v1/streams/1", stream, json!(null), 404),
+        ("DELETE", "/v1/volumes/a%20b", one, json!(null), 204),
+    ]
+}
+
+#[test]
+fn every_answer_is_what_the_document_says() {
+    let daemon = Running::start();
+    let document = document();
+    let mut seen = BTreeSet::new();
+    for (method, address, path, request, wanted) in history() {
+        let at = format!("{method} {address} {request}");
+        let body = if request.is_null() { String::new() } else { request.to_string() };
+        let (status, kind, answer) = ask(&daemon, method, address, &body);
+        assert_eq!(status, wanted, "{at}: {answer}");
+        let operation = &document["paths"][path][method.to_lowercase()];
+        seen.insert(operation["operationId"].as_str().unwrap().to_owned());
+        // A problem is described for each operation, or is none of it (400 on a path).
+        let responses = &operation["responses"];
+        let response = responses.get(status.to_string()).or(responses.get("default"));
+        let Some(response) = response else { panic!("{at}: {status} is not described") };
+        match response.get("content").and_then(Value::as_object) {
+            None => assert_eq!((answer.as_str(), kind.as_str()), ("", ""), "{at}"),
+            Some(content) => {
+                let media = content.get(&kind).unwrap_or_else(|| panic!("{at}: {kind}"));
+                let value = serde_json::from_str(&answer).unwrap();
+                check_answer(&document, &media["schema"], &value, &at).unwrap();
+            }
+        }
+        if (200..300).contains(&status) && !request.is_null() {
+            let media = &operation["requestBody"]["content"]["application/json"];
+            check(&document, &media["schema"], &request, &at).unwrap();
+        }
+    }
+    let all = document["paths"]
+        .as_object()
+        .unwrap()
+        .values()
+        .flat_map(|item| item.as_object().unwrap().values());
+    let all: BTreeSet<_> = all.map(|one| one["operationId"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(seen, all, "the history asks everything that can be asked");
+}
+
+#[test]
+fn what_axum_itself_refuses_is_a_problem_too() {
+    let daemon = Running::start();
+    let large = format!("{{\"name\": \"{}\"}}", "x".repeat(daemon::limits::CONTROL_BODY_MAX));
+    for (body, wanted) in [("not json", 400), ("", 400), (large.as_str(), 413)] {
+        let (status, kind, answer) = ask(&daemon, "POST", "/v1/volumes", body);
+        assert_eq!((status, kind.as_str()), (wanted, "application/problem+json"), "{answer}");
+        let problem: wire::Problem = serde_json::from_str(&answer).unwrap();
+        assert_eq!(problem.status, wanted);
+        assert!(!problem.detail.is_empty() && !problem.next_step.is_empty());
+    }
+}
+
+/// The checks above, held against planted faults: each must be found.
+#[test]
+fn the_checks_find_planted_faults() {
+    let good = document();
+    let plant = |fault: &dyn Fn(&mut Value)| {
+        let mut bad = good.clone();
+        fault(&mut bad);
+        check_document(&bad).expect_err("a planted fault")
+    };
+    let get = "/paths/~1v1~1volumes~1{name}/get";
+    plant(&|bad| bad["openapi"] = json!("3.0.3"));
+    plant(&|bad| drop(bad["info"].as_object_mut().unwrap().remove("title")));
+    plant(&|bad| drop(bad["components"]["schemas"].as_object_mut().unwrap().remove("Contract")));
+    plant(&|bad| bad.pointer_mut(get).unwrap()["operationId"] = json!("health"));
+    plant(&|bad| bad.pointer_mut(get).unwrap()["parameters"] = json!([]));
+    plant(&|bad| bad.pointer_mut(get).unwrap()["responses"] = json!({}));
+    plant(&|bad| bad.pointer_mut(get).unwrap()["respones"] = json!({}));
+    plant(&|bad| bad["components"]["schemas"]["Code"]["enum"] = json!(["Refused"]));
+    plant(&|bad| bad["components"]["schemas"]["Volume"]["patternProperties"] = json!({}));
+
+    let volume = &good["components"]["schemas"]["VolumeCreate"];
+    let check = |value: &Value| check_answer(&good, volume, value, "it");
+    check(&json!({"name": "v", "size_bytes": 1, "placement": {"zone": "outer"}})).unwrap();
+    for bad in [
+        json!({"name": "v"}),
+        json!({"name": 1, "size_bytes": 1}),
+        json!({"name": "v", "size_bytes": -1}),
+        json!({"name": "v", "size_bytes": 0.5}),
+        json!({"name": "v", "size_bytes": 1, "extra": 1}),
+        json!({"name": "v", "size_bytes": 1, "placement": {"zone": "middle"}}),
+        json!({"name": "v", "size_bytes": 1, "placement": {"disks": [-1]}}),
+        json!([]),
+    ] {
+        check(&bad).expect_err(&bad.to_string());
+    }
+}
