@@ -16,6 +16,7 @@ mod hard_disk;
 mod linear;
 mod model;
 mod profile;
+pub mod profiler;
 mod seek;
 mod text;
 

@@ -317,6 +317,10 @@ struct File {
     hard_disk: Option<HardDiskFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     linear: Option<LinearFile>,
+    /// What else the profiler found, for people.
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "read only to be let through")]
+    measured: serde::de::IgnoredAny,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -396,6 +400,7 @@ impl Profile {
             flush: Text(self.flush),
             hard_disk,
             linear,
+            measured: serde::de::IgnoredAny,
         })
         .expect("texts, integers and tables can be written as TOML")
     }

@@ -1,0 +1,461 @@
+//! Tracks, zones, skews and heads, from the angles of single sectors.
+//!
+//! Along a track the angle grows by one sector time a sector. At the end of the
+//! track it jumps by the skew. So a binary search finds the end of any track, the
+//! distance of two ends is its exact number of sectors, and a binary search over
+//! tracks finds where that number changes: the zones.
+
+use super::desk::Stop;
+use super::session::Session;
+use super::statistics::{deviation, median};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Sector times are kept in 2^-20 ns.
+const FRACTION: u32 = 20;
+/// A smaller jump of the angle is not told from noise; skews are some 300 us at least.
+const JUMP_MIN_NS: i64 = 110_000;
+/// Shorter tracks are an error of measurement; those of 1990 have some fifty sectors.
+const SECTORS_MIN: u64 = 24;
+/// More zones than this and the target is no disk that we understand.
+const ZONES_MAX: usize = 256;
+
+/// Some neighbouring tracks with equally many sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Zone {
+    pub start: u64,
+    pub end: u64,
+    /// Sectors on a track.
+    pub track: u64,
+    /// The jump of the angle from head to head, and from cylinder to cylinder, ns.
+    pub track_skew: i64,
+    pub cylinder_skew: i64,
+}
+
+/// What the platters look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Geometry {
+    pub zones: Vec<Zone>,
+    pub heads: u64,
+    /// Whether the heads were told apart.
+    pub heads_known: bool,
+    /// Whether zone ends are known to the track.
+    pub exact: bool,
+}
+
+/// A track: where it starts and how many sectors it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Track {
+    pub start: u64,
+    pub sectors: u64,
+}
+
+impl Track {
+    fn end(self) -> u64 {
+        self.start + self.sectors
+    }
+}
+
+impl Geometry {
+    pub fn cylinders(&self, zone: &Zone) -> u64 {
+        // Rounded: the capacity told may end within the last one.
+        let cylinder = zone.track * self.heads;
+        ((zone.end - zone.start + cylinder / 2) / cylinder).max(1)
+    }
+
+    pub fn cylinders_all(&self) -> u64 {
+        self.zones.iter().map(|zone| self.cylinders(zone)).sum()
+    }
+
+    /// The track of a cylinder and a head, and its zone.
+    pub fn track(&self, mut cylinder: u64, head: u64) -> (Track, &Zone) {
+        for zone in &self.zones {
+            let here = self.cylinders(zone);
+            if cylinder < here {
+                let start = zone.start + (cylinder * self.heads + head) * zone.track;
+                return (Track { start, sectors: zone.track }, zone);
+            }
+            cylinder -= here;
+        }
+        panic!("a cylinder beyond the last");
+    }
+}
+
+impl Session {
+    /// How much the angle grows a sector, in 2^-20 ns, around a place.
+    /// `about` is a number of sectors that tracks nearby have, if any is known.
+    async fn sector_time(&mut self, at: u64, about: Option<u64>) -> Result<i64, Stop> {
+        const STEPS: u64 = 8;
+        let period = self.period();
+        let (mut step, mut time) = match about.filter(|track| *track >= SECTORS_MIN) {
+            // A sixth of a track: the steps are told from their neighbours by less
+            // than a turn, and at most two of eight cross the end of a track.
+            Some(track) => (track / 6, (period << FRACTION) / track as i64),
+            None => (32, 0),
+        };
+        loop {
+            step = step.next_multiple_of(self.grain);
+            let base = at.min(self.end - step * STEPS - self.grain) / self.grain * self.grain;
+            let mut angles = Vec::new();
+            for index in (0..=STEPS).rev() {
+                angles.push(self.angle(base + index * step).await?);
+            }
+            let expected = (time * step as i64) >> FRACTION;
+            let grown = angles.windows(2).map(|pair| {
+                let apart = pair[0] - pair[1] - expected;
+                // Without an estimate a step lies in 0..turn, else around it.
+                if time == 0 { apart.rem_euclid(period) } else { self.apart(0, apart) + expected }
+            });
+            let grown: Vec<i64> = grown.collect();
+            time = (median(&grown) << FRACTION) / step as i64;
+            if time <= 0 || median(&grown) * 7 > period {
+                return Ok(time.max(1));
+            }
+            step *= 2;
+        }
+    }
+
+    fn jump(&self) -> i64 {
+        JUMP_MIN_NS.max(5 * self.noise())
+    }
+
+    /// Whether `at` lies on the track of `from`, whose angle is known. The angle at
+    /// `at` is returned, too.
+    async fn same_track(
+        &mut self,
+        from: (u64, i64),
+        at: u64,
+        time: i64,
+    ) -> Result<(bool, i64), Stop> {
+        let mut at = at;
+        let mut first = 0;
+        // One late answer makes a track look ended; a second place must agree.
+        for round in 0..2 {
+            let angle = self.angle(at).await?;
+            let grown = (i128::from(at - from.0) * i128::from(time)) >> FRACTION;
+            if round == 0 {
+                first = angle;
+            }
+            if self.apart(from.1 + grown as i64, angle).abs() < self.jump() {
+                // The second place may lie on the track after: only the first counts.
+                let angle = angle - ((((at - from.0) as i64) * time) >> FRACTION);
+                return Ok((true, angle));
+            }
+            if at + 2 * self.grain > self.end {
+                break;
+            }
+            at += self.grain;
+        }
+        Ok((false, first))
+    }
+
+    /// The first end of a track after `from`, or `None` where there is none in the
+    /// length of a track (the end of the disk).
+    async fn track_end(&mut self, from: u64, time: i64) -> Result<Option<u64>, Stop> {
+        let turn = (i128::from(self.period()) << FRACTION) / i128::from(time);
+        let turn = turn as u64;
+        for _ in 0..4 {
+            let zero = self.angle(from).await?;
+            let mut known = (from, zero);
+            // The first step reaches past the end, whatever the error of `time`.
+            let mut beyond = from + (turn + turn / 40 + 2 * self.grain) / self.grain * self.grain;
+            if beyond + self.grain > self.end {
+                beyond = self.end - self.grain;
+                if self.same_track(known, beyond, time).await?.0 {
+                    return Ok(None);
+                }
+            }
+            while beyond - known.0 > self.grain {
+                let middle = u64::midpoint(known.0, beyond) / self.grain * self.grain;
+                let (same, angle) = self.same_track(known, middle, time).await?;
+                if same {
+                    let grown = (((middle - known.0) as i64) * time) >> FRACTION;
+                    known = (middle, angle + grown);
+                } else {
+                    beyond = middle;
+                }
+            }
+            // A late reading at `from` makes all the rest look moved.
+            if known.0 > from {
+                return Ok(Some(beyond));
+            }
+            let again = self.angle(from).await?;
+            if self.apart(zero, again).abs() < self.jump() {
+                return Ok(Some(beyond));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the track that starts at `start` has `sectors`: the last of them lies
+    /// on it and the next does not.
+    async fn is_length(&mut self, start: u64, sectors: u64) -> Result<bool, Stop> {
+        let end = start + sectors;
+        let time = (self.period() << FRACTION) / sectors as i64;
+        let known = (start, self.angle(start).await?);
+        let last = end - self.grain;
+        let (same, zero) = self.same_track(known, last, time).await?;
+        if !same {
+            return Ok(false);
+        }
+        // Where the disk ends, so does the track.
+        if end + self.grain > self.end {
+            return Ok(true);
+        }
+        // The jump must lie between these two: over a whole track the angle of a
+        // longer or shorter one drifts away just as far.
+        let grown = ((last - start) as i64 * time) >> FRACTION;
+        Ok(!self.same_track((last, zero + grown), end, time).await?.0)
+    }
+
+    /// The length of the track that starts at `start`; quick where it is `likely`.
+    async fn track_length(&mut self, start: u64, likely: &[u64]) -> Result<Option<u64>, Stop> {
+        // Twice, since a late answer hides what is there.
+        for sectors in likely.iter().chain(likely) {
+            if start + sectors <= self.end && self.is_length(start, *sectors).await? {
+                return Ok(Some(*sectors));
+            }
+        }
+        if start + 4 * self.grain > self.end {
+            return Ok(None);
+        }
+        let time = self.sector_time(start, likely.first().copied()).await?;
+        let end = self.track_end(start, time).await?;
+        Ok(end.map(|end| end - start))
+    }
+
+    /// The first whole track after `at`. A length that is not among the `known` is
+    /// believed when two tracks in a row have it.
+    async fn track_at(&mut self, at: u64, known: &[u64]) -> Result<Option<Track>, Stop> {
+        for attempt in 0..3 {
+            let time = self.sector_time(at, known.first().copied()).await?;
+            let Some(start) = self.track_end(at + attempt * self.grain, time).await? else {
+                return Ok(None);
+            };
+            let turn = (i128::from(self.period()) << FRACTION) / i128::from(time);
+            let close = |track: &&u64| (**track as i128 - turn).abs() * 50 < turn;
+            let mut likely: Vec<u64> = known.iter().filter(close).copied().collect();
+            let mut track = Track { start, sectors: 0 };
+            for _ in 0..4 {
+                let Some(sectors) = self.track_length(track.start, &likely).await? else {
+                    return Ok(None);
+                };
+                likely = vec![sectors.max(SECTORS_MIN)];
+                let whole = Track { sectors, ..track };
+                if known.contains(&sectors) || sectors == track.sectors {
+                    return Ok(Some(whole));
+                }
+                track = Track { start: whole.end(), sectors };
+            }
+        }
+        Ok(None)
+    }
+
+    /// All tracks and zones.
+    pub async fn find_geometry(&mut self) -> Result<Option<Geometry>, Stop> {
+        self.stage("tracks and zones", 60);
+        let grid = if self.full() { 24 } else { 12 };
+        let mut known: Vec<u64> = Vec::new();
+        let mut tracks: Vec<Track> = Vec::new();
+        for index in 0..grid {
+            let at = (self.end / grid * index + self.grain) / self.grain * self.grain;
+            let mut near: Vec<u64> = known.iter().rev().copied().collect();
+            if let Some(track) = self.track_at(at, &near).await? {
+                near.push(track.sectors);
+                if !known.contains(&track.sectors) {
+                    known.push(track.sectors);
+                }
+                tracks.push(track);
+            }
+        }
+        // The last whole tracks of the disk.
+        let longest = known.iter().copied().max().unwrap_or(0);
+        let near: Vec<u64> = known.iter().rev().copied().collect();
+        let last = self.end.saturating_sub(6 * longest) / self.grain * self.grain;
+        if let Some(track) = self.track_at(last, &near).await? {
+            tracks.push(track);
+        }
+        tracks.dedup_by_key(|track| track.start);
+        if tracks.len() < 2 {
+            return Ok(None);
+        }
+        let (zones, exact) = self.find_zones(&tracks).await?;
+        let mut geometry = Geometry { zones, heads: 1, heads_known: false, exact };
+        self.find_heads(&mut geometry).await?;
+        self.find_skews(&mut geometry).await?;
+        Ok(Some(geometry))
+    }
+
+    /// Narrows each change of the track length down to the track.
+    async fn find_zones(&mut self, tracks: &[Track]) -> Result<(Vec<Zone>, bool), Stop> {
+        let mut starts: Vec<(u64, u64)> = vec![(0, tracks[0].sectors)];
+        let mut exact = true;
+        let pairs: Vec<(Track, Track)> = tracks.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        let total = pairs.len() as u32;
+        for (index, pair) in pairs.into_iter().enumerate() {
+            self.stage("tracks and zones", 100 + 500 * index as u32 / total);
+            let mut gaps = vec![pair];
+            while let Some((left, right)) = gaps.pop() {
+                if left.sectors == right.sectors || starts.len() >= ZONES_MAX {
+                    continue;
+                }
+                let apart = right.start - left.start;
+                if apart <= 6 * left.sectors.max(right.sectors) {
+                    let start = self.walk(left, right).await?;
+                    starts.push((start, right.sectors));
+                    continue;
+                }
+                if !self.full() && apart < self.end / 2_000 {
+                    exact = false;
+                    starts.push((u64::midpoint(left.start, right.start), right.sectors));
+                    continue;
+                }
+                let middle = u64::midpoint(left.start, right.start) / self.grain * self.grain;
+                let known = [left.sectors, right.sectors];
+                match self.track_at(middle, &known).await? {
+                    Some(track) if track.start < right.start => {
+                        gaps.push((track, right));
+                        gaps.push((left, track));
+                    }
+                    _ => {
+                        exact = false;
+                        starts.push((right.start, right.sectors));
+                    }
+                }
+            }
+        }
+        starts.sort_unstable();
+        starts.dedup_by_key(|(_, track)| *track);
+        let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([self.end]);
+        let zones = starts.iter().zip(ends).map(|(&(start, track), end)| Zone {
+            start,
+            end,
+            track,
+            track_skew: 0,
+            cylinder_skew: 0,
+        });
+        Ok((zones.collect(), exact))
+    }
+
+    /// Goes from track to track until the length changes.
+    async fn walk(&mut self, left: Track, right: Track) -> Result<u64, Stop> {
+        let mut at = left.end();
+        let likely = [left.sectors, right.sectors];
+        while at < right.start {
+            match self.track_length(at, &likely).await? {
+                Some(sectors) if sectors == right.sectors => break,
+                Some(sectors) if sectors > 0 => at += sectors,
+                _ => break,
+            }
+        }
+        Ok(at.min(right.start))
+    }
+
+    /// The jumps at the ends of `count` tracks from a track on.
+    async fn jumps(&mut self, first: u64, track: u64, count: u64) -> Result<Vec<i64>, Stop> {
+        let half = track / 2 / self.grain * self.grain;
+        let mut angles = Vec::new();
+        for index in 0..=count {
+            let lba = (first + index * track + half) / self.grain * self.grain;
+            angles.push(self.angle(lba).await?);
+        }
+        let period = self.period();
+        Ok(angles.windows(2).map(|pair| (pair[1] - pair[0]).rem_euclid(period)).collect())
+    }
+
+    /// The number of heads: every so many tracks the jump is that of a cylinder.
+    async fn find_heads(&mut self, geometry: &mut Geometry) -> Result<(), Stop> {
+        self.stage("heads and skews", 600);
+        let zone = *geometry
+            .zones
+            .iter()
+            .max_by_key(|zone| (zone.end - zone.start) / zone.track)
+            .expect("a disk has a zone");
+        // A zone whose start is not known to the track does not begin a cylinder
+        // for us; the first does.
+        let zone = if geometry.exact { zone } else { geometry.zones[0] };
+        let tracks = (zone.end - zone.start) / zone.track;
+        for count in [60, 192, 780] {
+            if count > 60 && !self.full() || tracks <= count + 1 {
+                break;
+            }
+            let jumps = self.jumps(zone.start, zone.track, count).await?;
+            if let Some(heads) = period_of(&jumps, self.jump() / 2) {
+                (geometry.heads, geometry.heads_known) = (heads, true);
+                return Ok(());
+            }
+            if deviation(&jumps) > self.jump() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Both skews in every zone, each the median of five places.
+    async fn find_skews(&mut self, geometry: &mut Geometry) -> Result<(), Stop> {
+        let heads = geometry.heads;
+        for index in 0..geometry.zones.len() {
+            let zone = geometry.zones[index];
+            let cylinders = geometry.cylinders(&zone);
+            let (mut within, mut across) = (Vec::new(), Vec::new());
+            for _ in 0..5 {
+                if cylinders < 2 {
+                    break;
+                }
+                let cylinder = self.below(cylinders - 1);
+                let last = zone.start + (cylinder * heads + heads - 1) * zone.track;
+                across.extend(self.jumps(last, zone.track, 1).await?);
+                if heads > 1 {
+                    let first = zone.start + cylinder * heads * zone.track;
+                    within.extend(self.jumps(first, zone.track, 1).await?);
+                }
+            }
+            geometry.zones[index].cylinder_skew = median(&across);
+            geometry.zones[index].track_skew =
+                if heads > 1 { median(&within) } else { median(&across) };
+        }
+        Ok(())
+    }
+}
+
+/// The least number `h` such that every `h`-th jump is one thing and all others
+/// another, which differs by more than `apart`.
+fn period_of(jumps: &[i64], apart: i64) -> Option<u64> {
+    for heads in 2..=jumps.len() / 3 {
+        let (mut across, mut within) = (Vec::new(), Vec::new());
+        for (index, jump) in jumps.iter().enumerate() {
+            if (index + 1) % heads == 0 { across.push(*jump) } else { within.push(*jump) }
+        }
+        let (far, near) = (median(&across), median(&within));
+        // A late reading spoils two jumps, at worst one of each kind.
+        let odd = |values: &[i64], middle: i64| {
+            values.iter().filter(|value| (**value - middle).abs() >= apart).count()
+        };
+        let few = |values: &[i64], middle: i64, odd_max: usize| {
+            odd(values, middle) <= odd_max.max(values.len() / 10)
+        };
+        if (far - near).abs() > 2 * apart && few(&across, far, 1) && few(&within, near, 2) {
+            return Some(heads as u64);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_counted_by_the_rhythm_of_the_jumps() {
+        let jumps = |heads: usize| -> Vec<i64> {
+            (1..=60).map(|i| if i % heads == 0 { 2_000 } else { 800 }).collect()
+        };
+        for heads in [2, 3, 10, 19] {
+            assert_eq!(period_of(&jumps(heads), 100), Some(heads as u64));
+        }
+        assert_eq!(period_of(&[500; 60], 100), None);
+        let mut spoilt = jumps(4);
+        spoilt[17] = 7_000;
+        assert_eq!(period_of(&spoilt, 100), Some(4));
+    }
+}

@@ -1,0 +1,146 @@
+//! What is measured, in which order.
+//!
+//! A stage that cannot be finished leaves its part of the findings empty and says
+//! why; what follows does without it, or is left out, too.
+
+use super::chunks;
+use super::desk::Stop;
+use super::findings::{Findings, Measured, Mechanics, SeekPoint, WriteBuffer, ZoneFound};
+use super::geometry::Geometry;
+use super::seeks::{Arrival, Path, distances};
+use super::session::{Session, span};
+use super::statistics::quantile;
+use alloc::format;
+use alloc::vec::Vec;
+use units::SECTOR;
+
+/// Measures everything and says what was found.
+pub(super) async fn run(mut session: Session) -> Findings {
+    let mut findings = Findings::new(SECTOR * session.end);
+    if let Err(stop) = measure(&mut session, &mut findings).await {
+        findings.notes.push(match stop {
+            Stop::Spent => format!(
+                "stopped after {} commands, as many or as long as was allowed: what is missing \
+                 here was not measured",
+                session.commands()
+            ),
+            Stop::Faults => "the target answers with errors: what is missing here could not be \
+                             measured, and what is there may be wrong"
+                .into(),
+        });
+    }
+    if let Some(turn) = &session.turn {
+        let confidence = format!("within {} ppm", turn.uncertainty_ppm());
+        findings.rotation = Some(Measured::new(span(turn.period()), confidence));
+    }
+    findings.commands = session.commands();
+    session.stage("done", 1_000);
+    findings.judge();
+    findings
+}
+
+async fn measure(session: &mut Session, findings: &mut Findings) -> Result<(), Stop> {
+    let (far, hit) = session.find_hits().await?;
+    findings.far_read = span(quantile(&far, 500));
+    let segments = match hit {
+        Some(_) => session.find_segments().await?,
+        None => None,
+    };
+    if session.find_rotation().await? {
+        rotating(session, findings).await?;
+    } else {
+        findings.flat = Some(session.find_flat().await?);
+    }
+    if let Some(hit) = hit {
+        findings.cache = Some(session.find_cache(hit, segments).await?);
+    }
+    if session.write {
+        let (first, again, flushes) = session.find_write_buffer().await?;
+        findings.write_buffer = Some(WriteBuffer::from_times(first, again, &flushes));
+    }
+    findings.chunks = session.find_chunks().await?;
+    findings.chunk_range = chunks::range(&findings.chunks);
+    Ok(())
+}
+
+async fn rotating(session: &mut Session, findings: &mut Findings) -> Result<(), Stop> {
+    findings.rotates = true;
+    let Some(geometry) = session.find_geometry().await? else {
+        findings.notes.push("it rotates, but no tracks could be told apart".into());
+        return Ok(());
+    };
+    findings.zones_exact = geometry.exact;
+    findings.heads = geometry.heads_known.then_some(geometry.heads);
+    findings.zones = geometry
+        .zones
+        .iter()
+        .map(|zone| ZoneFound {
+            start: zone.start,
+            sectors_per_track: zone.track,
+            cylinders: geometry.cylinders(zone),
+            track_skew: span(zone.track_skew),
+            cylinder_skew: span(zone.cylinder_skew),
+        })
+        .collect();
+    find_mechanics(session, findings, &geometry).await?;
+    findings.throughput = session.find_throughput(Some(&geometry)).await?;
+    Ok(())
+}
+
+async fn find_mechanics(
+    session: &mut Session,
+    findings: &mut Findings,
+    geometry: &Geometry,
+) -> Result<(), Stop> {
+    session.stage("seeks", 650);
+    let same = session.arrival(geometry, Path::Track).await?;
+    let head = match geometry.heads {
+        1 => None,
+        _ => session.arrival(geometry, Path::Head).await?,
+    };
+    let sector = session.period() / geometry.zones[0].track as i64 * session.grain as i64;
+    let base = same.map_or(sector, |same| same.mean);
+    let mut points = Vec::new();
+    let all = distances(geometry.cylinders_all(), session.full());
+    let total = all.len() as u32;
+    for (index, distance) in all.into_iter().enumerate() {
+        session.stage("seeks", 650 + 200 * index as u32 / total);
+        if let Some(found) = session.arrival(geometry, Path::Cylinders(distance)).await? {
+            points.push(point(distance, &found, base));
+        }
+        let mechanics = mechanics(same.as_ref(), head.as_ref(), &points, sector);
+        findings.mechanics = Some(mechanics);
+    }
+    Ok(())
+}
+
+fn point(distance: u64, found: &Arrival, base: i64) -> SeekPoint {
+    SeekPoint {
+        distance,
+        mean: span(found.mean - base),
+        deviation: span(found.deviation),
+        low: span(found.low - base),
+        high: span(found.high - base),
+        reads: found.reads,
+    }
+}
+
+fn mechanics(
+    same: Option<&Arrival>,
+    head: Option<&Arrival>,
+    points: &[SeekPoint],
+    sector: i64,
+) -> Mechanics {
+    let switch = |same: &Arrival, head: &Arrival| {
+        let confidence = format!("{} reads against {} on one track", head.reads, same.reads);
+        Measured::new(span(head.mean - same.mean), confidence)
+    };
+    Mechanics {
+        overhead: same.map(|same| {
+            let confidence = format!("least of {} reads on one track", same.reads);
+            Measured::new(span(same.mean - sector), confidence)
+        }),
+        head_switch: same.zip(head).map(|(same, head)| switch(same, head)),
+        seeks: points.to_vec(),
+    }
+}

@@ -1,0 +1,289 @@
+//! Whether the target rotates, how fast, and at which angle a sector lies.
+//!
+//! A sector of a rotating disk ends at instants that are whole turns apart,
+//! however the commands before it were timed. So one sector is read again and
+//! again after random waits: if there is a period, the times tell it, and a longer
+//! record tells it better. From then on that sector is the zero of all angles, and
+//! the angle of any other is when in a turn a read of it ends.
+
+use super::desk::Stop;
+use super::session::{Session, nanos};
+use super::statistics::{centred, deviation, median};
+use alloc::vec::Vec;
+use units::Instant;
+
+/// The periods looked for: 25,000 down to 2,000 turns a minute.
+const PERIODS_NS: core::ops::RangeInclusive<i64> = 2_400_000..=30_000_000;
+/// How often the reference is read before a verdict.
+const SAMPLES: usize = 48;
+/// Periods are kept in parts of a nanosecond: 2^-20.
+const FRACTION: u32 = 20;
+/// After so many angles the reference is read again. A spindle drifts slowly.
+const ANGLES_PER_TICK: u32 = 24;
+/// Between two readings of one angle that agree.
+pub(super) const AGREE_NS: i64 = 60_000;
+
+/// The turning of a disk, followed.
+pub(super) struct Turn {
+    /// The sector at angle zero.
+    reference: u64,
+    /// In 2^-20 ns.
+    period: i128,
+    /// An instant at which the reference ended, smoothed.
+    anchor: i64,
+    /// Where the longest unbroken record began, and the turns since.
+    base: i64,
+    turns: i64,
+    /// For how long turns were counted to get the period.
+    baseline: i64,
+    angles: u32,
+    gaps: u64,
+    /// Typical lateness of a completion beside the turn, in ns.
+    pub noise: i64,
+}
+
+impl Turn {
+    pub fn period(&self) -> i64 {
+        ((self.period + (1 << (FRACTION - 1))) >> FRACTION) as i64
+    }
+
+    /// The relative error of the period, in parts per million, rounded up.
+    pub fn uncertainty_ppm(&self) -> u64 {
+        (self.noise.max(1) * 1_000_000 / self.baseline.max(1)).unsigned_abs() + 1
+    }
+
+    /// When in a turn an instant lies: 0 to a period.
+    pub fn phase(&self, at: i64) -> i64 {
+        let since = i128::from(at - self.anchor) << FRACTION;
+        (since.rem_euclid(self.period) >> FRACTION) as i64
+    }
+
+    /// Takes another end of the reference; false where it does not fit.
+    fn follow(&mut self, at: i64) -> bool {
+        let off = centred(self.phase(at), self.period());
+        if off.abs() > (4 * self.noise).max(AGREE_NS) {
+            return false;
+        }
+        let since = i128::from(at - off - self.anchor) << FRACTION;
+        let turns = (since + self.period / 2).div_euclid(self.period) as i64;
+        self.turns += turns;
+        self.anchor = at - off / 2;
+        let record = self.anchor - self.base;
+        if record > self.baseline && self.turns > 0 {
+            self.period = (i128::from(record) << FRACTION) / i128::from(self.turns);
+            self.baseline = record;
+        }
+        true
+    }
+
+    /// Begins a new record at an instant at which the reference ended.
+    fn restart(&mut self, at: i64, gaps: u64) {
+        (self.anchor, self.base, self.turns, self.gaps) = (at, at, 0, gaps);
+    }
+}
+
+pub(super) fn instant(at: Instant) -> i64 {
+    i64::try_from(at.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// How well a period fits spans that should be whole numbers of it: how many do,
+/// and how far off those are altogether.
+fn fit(period: i64, spans: &[i64]) -> (usize, i64) {
+    let off = spans.iter().map(|span| centred(*span, period).abs());
+    let fitting: Vec<i64> = off.filter(|off| *off < period / 20).collect();
+    (fitting.len(), fitting.iter().sum())
+}
+
+/// The longest period that three in four spans are multiples of. Its parts fit as
+/// well, its multiples do not: half the spans are odd multiples.
+fn search(spans: &[i64]) -> Option<i64> {
+    let longest = *spans.iter().max()?;
+    let enough = spans.len() * 3 / 4;
+    let mut period = *PERIODS_NS.end();
+    let mut best: Option<(usize, i64, i64)> = None;
+    while period >= *PERIODS_NS.start() {
+        if best.is_some_and(|(_, _, found)| period < found - found / 20) {
+            break;
+        }
+        let (fitting, off) = fit(period, spans);
+        let better = best.is_none_or(|(most, least, _)| (fitting, -off) > (most, -least));
+        if fitting >= enough && better {
+            best = Some((fitting, off, period));
+        }
+        // A step changes the turns within the longest span by a small part of one.
+        period -= (i128::from(period).pow(2) / 80 / i128::from(longest)).max(1) as i64;
+    }
+    best.map(|(_, _, period)| period)
+}
+
+/// A better period from the ends of one sector, over ever longer spans: each is
+/// known well enough to count the turns of the next.
+fn refine(mut period: i64, ends: &[i64]) -> i128 {
+    let mut fine = i128::from(period) << FRACTION;
+    let mut lag = 1;
+    while lag <= ends.len() / 2 {
+        let each: Vec<i64> = ends
+            .windows(lag + 1)
+            .map(|window| {
+                let record = i128::from(window[lag] - window[0]) << FRACTION;
+                let turns = ((record + fine / 2) / fine).max(1);
+                (record / turns - fine) as i64
+            })
+            .collect();
+        fine += i128::from(median(&each));
+        lag *= 2;
+    }
+    period = (fine >> FRACTION) as i64;
+    debug_assert!(period > 0);
+    fine
+}
+
+impl Session {
+    /// Finds the rotation, or that there is none.
+    pub async fn find_rotation(&mut self) -> Result<bool, Stop> {
+        self.stage("rotation", 30);
+        let reference = self.end / 5 * 2 / self.grain * self.grain;
+        let mut ends = Vec::new();
+        let gaps = self.gaps();
+        for _ in 0..SAMPLES {
+            // A random wait: a device without a period must not be given one.
+            let wait = self.below(15_000_000) as i64;
+            self.read_far(reference).await?;
+            self.read(self.end - self.grain - reference / 2 / self.grain * self.grain, wait)
+                .await?;
+            let timing = self.read_medium(reference).await?;
+            if !self.is_hit(&timing) {
+                ends.push(instant(timing.finished));
+            }
+        }
+        let mut spans: Vec<i64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // A break of an hour says nothing of a turn of milliseconds.
+        let usual = median(&spans);
+        spans.retain(|span| (1..4 * usual).contains(span));
+        let Some(period) = search(&spans).filter(|_| spans.len() >= SAMPLES / 2) else {
+            return Ok(false);
+        };
+        let period = refine(period, &ends);
+        let mut turn = Turn {
+            reference,
+            period,
+            anchor: ends[0],
+            base: ends[0],
+            turns: 0,
+            baseline: 0,
+            angles: 0,
+            gaps,
+            noise: 0,
+        };
+        // The middle of all phases is a better zero than any one of them.
+        let whole = turn.period();
+        let phases: Vec<i64> = ends.iter().map(|end| centred(turn.phase(*end), whole)).collect();
+        turn.noise = (deviation(&phases) * 3 / 2).max(1_000);
+        let zero = median(&phases);
+        turn.restart(ends[0] + zero, gaps);
+        turn.baseline = spans.iter().sum::<i64>() / 2;
+        self.turn = Some(turn);
+        Ok(true)
+    }
+
+    /// Reads the reference again, so that angles stay true.
+    async fn tick(&mut self) -> Result<(), Stop> {
+        let mut ends = Vec::new();
+        for _ in 0..6 {
+            let turn = self.turn.as_ref().expect("a rotating disk");
+            let (reference, gaps) = (turn.reference, turn.gaps);
+            let timing = self.read_medium(reference).await?;
+            let (at, now) = (instant(timing.finished), self.gaps());
+            let turn = self.turn.as_mut().expect("a rotating disk");
+            turn.angles = 0;
+            if now == gaps && turn.follow(at) {
+                return Ok(());
+            }
+            // After a break, or when lost: two readings a whole number of turns
+            // apart begin a new record.
+            let period = turn.period();
+            if ends.iter().any(|end: &i64| centred(at - end, period).abs() < AGREE_NS) {
+                turn.restart(at, now);
+                return Ok(());
+            }
+            ends.push(at);
+        }
+        Ok(())
+    }
+
+    fn turn_ref(&self) -> &Turn {
+        self.turn.as_ref().expect("angles are asked of rotating disks")
+    }
+
+    /// The time of one turn.
+    pub fn period(&self) -> i64 {
+        self.turn_ref().period()
+    }
+
+    /// The angle at which an instant lies.
+    pub fn phase(&self, at: Instant) -> i64 {
+        self.turn_ref().phase(instant(at))
+    }
+
+    /// Keeps angles true; call between measurements that belong together.
+    pub async fn keep_time(&mut self) -> Result<(), Stop> {
+        let turn = self.turn_ref();
+        if turn.angles >= ANGLES_PER_TICK || turn.gaps != self.gaps() {
+            self.tick().await?;
+        }
+        self.turn.as_mut().expect("a rotating disk").angles += 1;
+        Ok(())
+    }
+
+    /// The angle at which a sector ends, once; may be late by chance.
+    pub async fn angle(&mut self, lba: u64) -> Result<i64, Stop> {
+        self.keep_time().await?;
+        let timing = self.read_medium(lba).await?;
+        Ok(self.phase(timing.finished))
+    }
+
+    /// The time between two positions, on the circle.
+    pub fn apart(&self, one: i64, two: i64) -> i64 {
+        centred(two - one, self.period())
+    }
+
+    pub fn noise(&self) -> i64 {
+        self.turn_ref().noise
+    }
+}
+
+/// What a read took, for those that only need the number.
+pub(super) fn taken(timing: &super::Timing) -> i64 {
+    nanos(timing.taken())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_period_is_found_and_chance_has_none() {
+        let mut random = 3u64;
+        let mut below = |n: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(77);
+            ((random >> 33) % n) as i64
+        };
+        let period = 8_333_333;
+        let mut at = 0;
+        let ends: Vec<i64> = (0..40)
+            .map(|_| {
+                at += period * (3 + below(9));
+                at + below(20_000)
+            })
+            .collect();
+        let spans: Vec<i64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let found = search(&spans).expect("a period");
+        let fine = (refine(found, &ends) >> FRACTION) as i64;
+        assert!((fine - period).abs() < period / 100_000, "{fine}");
+        for _ in 0..50 {
+            let chance: Vec<i64> = (0..40).map(|_| 10_000_000 + below(90_000_000)).collect();
+            assert_eq!(search(&chance), None);
+        }
+        assert_eq!(search(&[]), None);
+    }
+}

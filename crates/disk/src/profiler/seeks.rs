@@ -1,0 +1,266 @@
+//! How long the arm takes, when only the ends of reads can be seen.
+//!
+//! A read that starts `v` before its sector ends under the head takes `v` if the
+//! arm arrives in time and a whole turn more if not. So one read says on which
+//! side of `v` the positioning time lay, and we choose `v` freely: the angle of
+//! the wanted track is read first, then a sector and a delay are picked that give
+//! `v`. A binary search finds a positioning time that is always the same; where it
+//! varies, reads spread over the band in question give its distribution.
+
+use super::desk::Stop;
+use super::geometry::{Geometry, Track};
+use super::rotation::taken;
+use super::session::Session;
+use super::statistics::{Hidden, centred};
+use alloc::vec::Vec;
+
+/// Between seeing a completion and sending the next command, with room to spare.
+const GUARD_NS: i64 = 60_000;
+/// A positioning time this well known is not searched further.
+const WIDTH_NS: i64 = 12_000;
+/// Reads for one positioning time before it is given up.
+const TRIES_MAX: u32 = 400;
+
+/// From where to where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Path {
+    /// To an earlier sector of the same track.
+    Track,
+    /// To the track on the head before, of the same cylinder.
+    Head,
+    /// To a track so many cylinders away, in either direction.
+    Cylinders(u64),
+}
+
+/// A positioning time, command overhead and one sector's transfer included; ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrival {
+    pub mean: i64,
+    pub deviation: i64,
+    /// All but the outermost twentieths lie between these.
+    pub low: i64,
+    pub high: i64,
+    pub reads: u32,
+}
+
+/// A track whose angles are known: that at which sector `index` ends.
+struct Aligned {
+    track: Track,
+    index: u64,
+    angle: i64,
+}
+
+impl Session {
+    /// One read along `path` that starts `wanted` (modulo a turn) before its sector
+    /// ends. The time it took, or `None` where a late answer or the cache spoilt it.
+    async fn arrive(
+        &mut self,
+        geometry: &Geometry,
+        path: Path,
+        wanted: i64,
+    ) -> Result<Option<i64>, Stop> {
+        self.keep_time().await?;
+        let aligned = match path {
+            Path::Track | Path::Head => self.start_near(geometry, path).await?,
+            Path::Cylinders(distance) => self.start_far(geometry, distance).await?,
+        };
+        let Some((target, now)) = aligned else {
+            return Ok(None);
+        };
+        let period = self.period();
+        let sectors = target.track.sectors as i64;
+        // The angle from the target's known sector to where it shall end.
+        let ahead = (now + GUARD_NS + wanted - target.angle).rem_euclid(period);
+        let index = (ahead * sectors + period - 1) / period + target.index as i64;
+        let index = index.rem_euclid(sectors) as u64 / self.grain * self.grain;
+        let offset = (index as i64 - target.index as i64) * period / sectors;
+        let angle = (target.angle + offset).rem_euclid(period);
+        let delay = (angle - now - wanted).rem_euclid(period);
+        let timing = self.read(target.track.start + index, delay).await?;
+        if timing.failed {
+            return Ok(None);
+        }
+        let off = centred(self.phase(timing.finished) - angle, period);
+        // Late by chance, or another angle altogether: from the cache.
+        let tolerance = (6 * self.noise()).max(40_000);
+        Ok((off.abs() < tolerance).then(|| taken(&timing)))
+    }
+
+    /// Reads the last sector of a track that was not read before; its own end tells
+    /// the angles of the target, which is the same track or the one before.
+    async fn start_near(
+        &mut self,
+        geometry: &Geometry,
+        path: Path,
+    ) -> Result<Option<(Aligned, i64)>, Stop> {
+        let cylinders = geometry.cylinders_all();
+        let cylinder = self.below(cylinders);
+        let head = match path {
+            Path::Head => 1 + self.below(geometry.heads - 1),
+            _ => self.below(geometry.heads),
+        };
+        let (track, zone) = geometry.track(cylinder, head);
+        let last = (track.sectors - self.grain) / self.grain * self.grain;
+        if track.start + last + self.grain > self.end {
+            return Ok(None);
+        }
+        let skew = zone.track_skew;
+        self.read_far(track.start).await?;
+        let timing = self.read(track.start + last, 0).await?;
+        if timing.failed || self.is_hit(&timing) {
+            return Ok(None);
+        }
+        let now = self.phase(timing.finished);
+        let aligned = match path {
+            Path::Head => {
+                let before = Track { start: track.start - track.sectors, ..track };
+                Aligned { track: before, index: last, angle: now - skew }
+            }
+            _ => Aligned { track, index: last, angle: now },
+        };
+        Ok(Some((aligned, now)))
+    }
+
+    /// Reads a sector of the target for its angle, then one on the track to start from.
+    async fn start_far(
+        &mut self,
+        geometry: &Geometry,
+        distance: u64,
+    ) -> Result<Option<(Aligned, i64)>, Stop> {
+        let one = self.below(geometry.cylinders_all() - distance);
+        let two = one + distance;
+        let inwards = self.below(2) == 0;
+        let (from, to) = if inwards { (one, two) } else { (two, one) };
+        let head = self.below(geometry.heads);
+        let (from, _) = geometry.track(from, head);
+        let (track, _) = geometry.track(to, head);
+        // Near the end of the track, so that little of it is read ahead.
+        let index = (track.sectors - self.grain) / self.grain * self.grain;
+        let offset = self.below(from.sectors);
+        let start = (from.start + offset) / self.grain * self.grain;
+        if track.start + index + self.grain > self.end || start + self.grain > self.end {
+            return Ok(None);
+        }
+        let known = self.read_medium(track.start + index).await?;
+        if known.failed || self.is_hit(&known) {
+            return Ok(None);
+        }
+        let angle = self.phase(known.finished);
+        let timing = self.read(start, 0).await?;
+        let aligned = Aligned { track, index, angle };
+        Ok((!timing.failed).then(|| (aligned, self.phase(timing.finished))))
+    }
+
+    /// The distribution of the positioning time along a path, or `None` where the
+    /// cache or the noise hides it.
+    pub async fn arrival(
+        &mut self,
+        geometry: &Geometry,
+        path: Path,
+    ) -> Result<Option<Arrival>, Stop> {
+        let period = self.period();
+        let sharp = WIDTH_NS.max(2 * self.noise());
+        // What is not made, what is; (value, made) of every read.
+        let (mut least, mut most) = (0i64, i64::MAX);
+        let mut facts: Vec<(i64, bool)> = Vec::new();
+        let (mut tries, mut checks, mut band) = (0, 0, 0);
+        let band_reads = if self.full() { 96 } else { 40 };
+        while tries < TRIES_MAX {
+            tries += 1;
+            let wanted = if most == i64::MAX {
+                self.below(period.unsigned_abs()) as i64
+            } else if band > 0 || least >= most {
+                // The band is read evenly, with some room on both sides.
+                let room = (least - most).max(sharp) / 3 + sharp;
+                let width = least - most + 2 * room;
+                band += 1;
+                most - room
+                    + width * (i64::from(band * 21) % 34) / 34
+                    + self.below((width / 34).max(1).unsigned_abs()) as i64
+            } else if most - least.max(most - period) > sharp {
+                i64::midpoint(least.max(most - period), most)
+            } else {
+                // Narrow: look on both sides, lest one late answer led us here.
+                checks += 1;
+                if checks > 8 {
+                    break;
+                }
+                let apart = sharp * (1 << (checks / 2));
+                if checks % 2 == 0 { most + apart } else { least - apart }
+            };
+            let Some(took) = self.arrive(geometry, path, wanted).await? else {
+                continue;
+            };
+            facts.push((took, true));
+            most = most.min(took);
+            if took > period {
+                facts.push((took - period, false));
+                least = least.max(took - period);
+            }
+            if band >= band_reads {
+                break;
+            }
+        }
+        if most == i64::MAX || (band < band_reads && checks <= 8) {
+            return Ok(None);
+        }
+        Ok(Some(arrival(&facts, least, most, tries)))
+    }
+}
+
+/// What the facts say: of a sharp time the middle, of a band its distribution.
+fn arrival(facts: &[(i64, bool)], least: i64, most: i64, reads: u32) -> Arrival {
+    if least < most {
+        let mean = i64::midpoint(least, most);
+        return Arrival { mean, deviation: 0, low: mean, high: most, reads };
+    }
+    let found = Hidden::new(facts).moments();
+    Arrival {
+        mean: found.mean,
+        deviation: found.deviation,
+        low: found.low,
+        high: found.high,
+        reads,
+    }
+}
+
+/// The distances to measure: few where the curve is flat, up to the last cylinder.
+pub(super) fn distances(cylinders: u64, full: bool) -> Vec<u64> {
+    let longest = cylinders.saturating_sub(1);
+    let mut distances = Vec::new();
+    let mut next = 1u64;
+    while next < longest * 4 / 5 {
+        distances.push(next);
+        // Two or four steps to a doubling.
+        let grown = if full { next * 119 / 100 } else { next * 141 / 100 };
+        next = grown.max(next + 1);
+    }
+    // The long seeks, evenly.
+    if longest > 0 {
+        distances.retain(|distance| *distance * 3 < longest);
+        distances.extend((if full { 7 } else { 3 }..).map_while(|part| {
+            let parts = if full { 20 } else { 8 };
+            (part <= parts).then(|| (longest * part / parts).max(1))
+        }));
+    }
+    distances.sort_unstable();
+    distances.dedup();
+    distances
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_rise_to_the_last_cylinder() {
+        for cylinders in [2, 3, 10, 1_000, 46_608, 400_000] {
+            for full in [false, true] {
+                let all = distances(cylinders, full);
+                assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
+                assert_eq!(all.last(), Some(&(cylinders - 1)));
+                assert!(all.len() < 100, "{}", all.len());
+            }
+        }
+    }
+}
