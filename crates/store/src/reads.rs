@@ -5,7 +5,6 @@
 
 use crate::api::{BLOCK, DiskIndex, IO_MAX, Io, IoError, IoId, IoKind};
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec;
 use alloc::vec::Vec;
 use units::Bytes;
 
@@ -14,6 +13,7 @@ use units::Bytes;
 pub(crate) struct Range {
     pub(crate) device: DiskIndex,
     pub(crate) offset: Bytes,
+    len: usize,
     /// What was read; zeros where the device failed.
     pub(crate) bytes: Vec<u8>,
     /// The first failure that was left in the end, block by block.
@@ -44,7 +44,7 @@ impl Reads {
         for from in (0..len).step_by(IO_MAX.as_usize()) {
             self.waiting.push_back(Piece { range, from, len: IO_MAX.as_usize().min(len - from) });
         }
-        self.ranges.push(Range { device, offset, bytes: vec![0; len], failed: None });
+        self.ranges.push(Range { device, offset, len, bytes: Vec::new(), failed: None });
     }
     pub(crate) fn poll(&mut self) -> Option<Io> {
         let piece = self.waiting.pop_front()?;
@@ -59,14 +59,23 @@ impl Reads {
     pub(crate) fn done(&mut self, id: IoId, result: Result<Vec<u8>, IoError>) {
         let piece = self.in_flight.remove(&id).expect("the end of an I/O that is not in flight");
         let range = &mut self.ranges[piece.range];
+        if let Ok(bytes) = &result {
+            assert_eq!(bytes.len(), piece.len, "a read gave other bytes than were asked for");
+        }
         match result {
-            Ok(bytes) => range.bytes[piece.from..piece.from + piece.len].copy_from_slice(&bytes),
+            // Mostly a range is one piece, and is taken as it is.
+            Ok(bytes) if bytes.len() == range.len => range.bytes = bytes,
+            Ok(bytes) => {
+                range.bytes.resize(range.len, 0);
+                range.bytes[piece.from..piece.from + piece.len].copy_from_slice(&bytes);
+            }
             Err(_) if piece.len > BLOCK.as_usize() => {
                 let len = BLOCK.as_usize();
                 let blocks = (piece.from..piece.from + piece.len).step_by(len);
                 self.waiting.extend(blocks.map(|from| Piece { from, len, ..piece }));
             }
             Err(error) => {
+                range.bytes.resize(range.len, 0);
                 range.failed.get_or_insert(error);
             }
         }

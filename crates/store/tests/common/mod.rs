@@ -10,6 +10,8 @@ use store::{
 };
 use units::Bytes;
 
+pub mod history;
+
 pub const BLOCK: usize = 4096;
 pub type Block = Arc<[u8; BLOCK]>;
 
@@ -51,7 +53,7 @@ pub enum Cut {
 }
 
 /// A write that no flush has covered.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Pending {
     number: u64,
     offset: u64,
@@ -59,7 +61,7 @@ struct Pending {
 }
 
 /// A disk with a volatile write cache; blocks that are not there are zeros.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Disk {
     pub capacity: u64,
     /// On the medium.
@@ -70,6 +72,12 @@ pub struct Disk {
     writes: u64,
     /// Blocks that cannot be read.
     pub unreadable: Vec<u64>,
+    /// Flushes do nothing.
+    pub deaf: bool,
+}
+
+fn is_blocks(bytes: u64) -> bool {
+    bytes.is_multiple_of(BLOCK as u64)
 }
 
 fn put(blocks: &mut BTreeMap<u64, Block>, offset: u64, bytes: &[u8]) {
@@ -95,7 +103,7 @@ impl Disk {
         Self { capacity: capacity.get(), ..Self::default() }
     }
     pub fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>, IoError> {
-        assert!(offset % BLOCK as u64 == 0 && len % BLOCK as u64 == 0 && len > 0);
+        assert!(is_blocks(offset) && is_blocks(len) && len > 0);
         assert!(offset + len <= self.capacity, "read beyond the disk");
         let mut bytes = vec![0; len as usize];
         for (i, chunk) in bytes.chunks_mut(BLOCK).enumerate() {
@@ -114,7 +122,7 @@ impl Disk {
         block.cloned().unwrap_or_else(|| Arc::new([0; BLOCK]))
     }
     pub fn write(&mut self, offset: u64, bytes: Vec<u8>) {
-        assert!(offset % BLOCK as u64 == 0 && bytes.len() % BLOCK == 0 && !bytes.is_empty());
+        assert!(is_blocks(offset) && is_blocks(bytes.len() as u64) && !bytes.is_empty());
         assert!(offset + bytes.len() as u64 <= self.capacity, "write beyond the disk");
         put(&mut self.view, offset, &bytes);
         self.writes += 1;
@@ -126,6 +134,9 @@ impl Disk {
     }
     /// Puts the first `writes` writes onto the medium.
     pub fn flush(&mut self, writes: u64) {
+        if self.deaf {
+            return;
+        }
         let (covered, rest) =
             std::mem::take(&mut self.pending).into_iter().partition(|write| write.number <= writes);
         self.pending = rest;
@@ -260,7 +271,7 @@ pub fn id(kind: u8, n: u64) -> Id {
 }
 
 pub fn profile(disk: usize) -> Vec<u8> {
-    format!("profile of disk {disk}\n").repeat(300).into_bytes()
+    format!("profile of disk {disk}\n").repeat(100).into_bytes()
 }
 
 /// Makes pool number `n` on new disks and puts it onto the medium.

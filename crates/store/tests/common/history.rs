@@ -1,0 +1,449 @@
+//! A random history of a pool, whose power can be cut at every write and flush.
+//!
+//! The world knows what it was promised: the state at the last acknowledged
+//! commit, the state at the commit on its way, and every version of every block
+//! of data that it ever wrote. After a cut and a recovery the pool must be in one
+//! of the two states, and each block of data must be a version that is no older
+//! than that state (bytes of later, unflushed versions may be mixed in where they
+//! were torn). Faults can be planted in the disks and in the driver, to see that
+//! they are caught.
+
+use super::{BLOCK, Block, Cut, Disk, Random, capacities, check, new_pool, run_until};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{
+    CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, Location, Opening, Placement, Severity,
+    Store, VolumeId, Zone,
+};
+use units::Bytes;
+
+/// A bug that is planted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// The flush of data before a commit's record does nothing.
+    NoDataFlush,
+    /// The flush after a commit's writes does nothing.
+    NoLogFlush,
+    /// Extents that a commit gives back can be had before it is durable: the end
+    /// of the commit's I/O is told early, to the store only.
+    EarlyReuse,
+    /// Recovery writes nothing to one of the disks.
+    NoMirroring,
+    /// The flushes of a recovery that is cut short do nothing.
+    NoRecoveryFlush,
+}
+
+/// Everything that can be seen of a pool's volumes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description(Vec<(VolumeId, String, u64, u64, Placement, Vec<Location>)>);
+
+impl Description {
+    pub fn of(store: &Store) -> Self {
+        let volumes = store.volumes().map(|volume| {
+            let places = (0..volume.extents()).map(|i| store.locate(volume.id(), i).unwrap());
+            let (size, length) = (volume.size().get(), volume.length().get());
+            let placement = volume.placement().clone();
+            (volume.id(), volume.name().to_string(), size, length, placement, places.collect())
+        });
+        Self(volumes.collect())
+    }
+    /// The blocks of data that it shows: volume, block of the volume, disk, offset.
+    fn blocks(&self) -> impl Iterator<Item = (VolumeId, u64, DiskIndex, u64)> {
+        self.0.iter().flat_map(|(id, .., places)| {
+            places.iter().enumerate().flat_map(move |(extent, place)| {
+                (0..place.written / Bytes::new(BLOCK as u64)).map(move |block| {
+                    let offset = place.offset.get() + block * BLOCK as u64;
+                    (*id, extent as u64 * 256 + block, place.disk, offset)
+                })
+            })
+        })
+    }
+}
+
+/// A state that recovery may give, and the last data write that it covers.
+#[derive(Clone)]
+struct Promise {
+    state: Description,
+    version: u64,
+}
+
+/// An I/O that was started: a write is in the cache, a flush covers so many writes.
+struct Started {
+    id: IoId,
+    disk: usize,
+    kind: IoKind,
+    covers: u64,
+}
+
+pub struct World {
+    random: Random,
+    fault: Fault,
+    /// The power really fails now and then; without, the log fills up sooner.
+    interrupted: bool,
+    disks: Vec<Disk>,
+    store: Store,
+    in_flight: Vec<Started>,
+    /// I/O that the store was told has ended ([`Fault::EarlyReuse`]).
+    late: Vec<Started>,
+    acknowledged: Promise,
+    running: Option<(CommitId, Promise)>,
+    /// Every version of every block, in order.
+    history: BTreeMap<(VolumeId, u64), Vec<(u64, Block)>>,
+    version: u64,
+    names: u64,
+    /// A write of the running commit has been started.
+    log_written: bool,
+    /// Whose data each place on a disk last held.
+    owners: BTreeMap<(usize, u64), VolumeId>,
+    pub counts: Counts,
+}
+
+/// What happened, so that a test sees that what it is about happened at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Writes and flushes at which the power was cut.
+    pub cuts: u64,
+    pub recoveries: u64,
+    /// Times that a commit became a checkpoint, counted per disk and area.
+    pub checkpoints: u64,
+    /// Data writes over the data of a volume that is gone.
+    pub reused: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.cuts += other.cuts;
+        self.recoveries += other.recoveries;
+        self.checkpoints += other.checkpoints;
+        self.reused += other.reused;
+    }
+}
+
+type Verdict = Result<(), String>;
+
+fn pattern(volume: VolumeId, block: u64, version: u64) -> Block {
+    let mut random = Random::new(volume.0 << 40 ^ block << 20 ^ version);
+    let mut bytes = [0; BLOCK];
+    bytes.chunks_mut(8).for_each(|word| word.copy_from_slice(&random.next().to_le_bytes()));
+    Arc::new(bytes)
+}
+
+impl World {
+    pub fn new(seed: u64, fault: Fault) -> Self {
+        let mut random = Random::new(seed);
+        let sizes: Vec<Bytes> = (0..1 + random.below(3))
+            .map(|_| Bytes::mib(8 + random.below(6)) + Bytes::kib(4 * random.below(3)))
+            .collect();
+        let mut disks = new_pool(seed, &sizes);
+        let mut opening = Opening::new(&capacities(&disks));
+        run_until(&mut opening, &mut disks, u64::MAX);
+        let store = opening.finish().expect("a new pool opens").store;
+        let acknowledged = Promise { state: Description::of(&store), version: 0 };
+        Self {
+            random,
+            fault,
+            interrupted: seed % 2 == 1,
+            disks,
+            store,
+            in_flight: Vec::new(),
+            late: Vec::new(),
+            acknowledged,
+            running: None,
+            history: BTreeMap::new(),
+            version: 0,
+            names: 0,
+            log_written: false,
+            owners: BTreeMap::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Lives for `steps` steps.
+    pub fn live(&mut self, steps: u64) -> Verdict {
+        for _ in 0..steps {
+            match self.random.below(100) {
+                0..8 => self.create(),
+                8..14 => self.delete(),
+                14..20 => self.resize(),
+                20..38 => self.write()?,
+                38..54 => self.start_commit(),
+                54 if self.interrupted => self.power_fails_in_earnest()?,
+                55 if self.interrupted => self.restart()?,
+                _ => self.io()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&mut self) {
+        let all = self.disks.len() as u64;
+        let mut disks: Vec<DiskIndex> = Vec::new();
+        for _ in 0..self.random.below(all + 1) {
+            let disk = DiskIndex(self.random.below(all) as u16);
+            if !disks.contains(&disk) {
+                disks.push(disk);
+            }
+        }
+        let zone = [Zone::Any, Zone::Any, Zone::Outer, Zone::Inner][self.random.index(4)];
+        let size = Bytes::kib(self.random.below(5 << 10));
+        self.names += 1;
+        let name = format!("v{}", self.names);
+        // No space is a fair answer.
+        let _ = self.store.create(&name, size, &Placement { disks, zone });
+    }
+    fn any_volume(&mut self) -> Option<VolumeId> {
+        let ids: Vec<VolumeId> = self.store.volumes().map(|volume| volume.id()).collect();
+        (!ids.is_empty()).then(|| ids[self.random.index(ids.len())])
+    }
+    fn delete(&mut self) {
+        if let Some(volume) = self.any_volume() {
+            self.store.delete(volume).expect("it was there");
+        }
+    }
+    fn resize(&mut self) {
+        if let Some(volume) = self.any_volume() {
+            let size = Bytes::new(self.random.below(5 << 20));
+            let _ = self.store.resize(volume, size);
+        }
+    }
+    /// Writes a few blocks of one extent, over old ones or behind them.
+    fn write(&mut self) -> Verdict {
+        let Some(volume) = self.any_volume() else { return Ok(()) };
+        let extents = self.store.volume(volume).unwrap().extents();
+        if extents == 0 {
+            return Ok(());
+        }
+        let extent = self.random.below(extents);
+        let place = self.store.locate(volume, extent).unwrap();
+        let written = place.written.get() / BLOCK as u64;
+        let first = if self.random.once_in(3) { self.random.below(written + 1) } else { written };
+        let count = (1 + self.random.below(3)).min(256 - first);
+        if count == 0 {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        for block in extent * 256 + first..extent * 256 + first + count {
+            self.version += 1;
+            let content = pattern(volume, block, self.version);
+            bytes.extend_from_slice(&content[..]);
+            self.history.entry((volume, block)).or_default().push((self.version, content));
+        }
+        let offset = place.offset.get() + first * BLOCK as u64;
+        let before = self.owners.insert((place.disk.as_usize(), offset), volume);
+        self.counts.reused += u64::from(before.is_some_and(|before| before != volume));
+        self.disks[place.disk.as_usize()].write(offset, bytes);
+        self.cut()?;
+        let upto = Bytes::new((first + count) * BLOCK as u64);
+        self.store.note_written(volume, extent, upto);
+        let end = EXTENT * extent + upto - Bytes::new(self.random.below(BLOCK as u64));
+        self.store.note_length(volume, end);
+        Ok(())
+    }
+
+    fn start_commit(&mut self) {
+        if self.fault == Fault::EarlyReuse && !self.late.is_empty() {
+            return; // the lie is about one commit at a time
+        }
+        if let Some(id) = self.store.commit() {
+            let promise = Promise { state: Description::of(&self.store), version: self.version };
+            self.running = Some((id, promise));
+            self.log_written = false;
+        }
+    }
+    /// Starts what can be started and ends one I/O; the power may fail before.
+    fn io(&mut self) -> Verdict {
+        while let Some(Io { id, disk, kind }) = self.store.poll() {
+            let disk = disk.as_usize();
+            let covers = self.disks[disk].writes();
+            let started = Started { id, disk, kind, covers };
+            if self.fault == Fault::EarlyReuse {
+                self.store.done(id, Ok(Vec::new()));
+                self.late.push(started);
+            } else {
+                self.in_flight.push(started);
+            }
+        }
+        if !self.late.is_empty() {
+            let mut started = self.late.remove(0); // in the order of the steps
+            started.covers = self.disks[started.disk].writes();
+            self.end(&started)?;
+            if self.late.is_empty() {
+                self.acknowledge();
+            }
+        } else if !self.in_flight.is_empty() {
+            let started = self.in_flight.swap_remove(self.random.index(self.in_flight.len()));
+            self.end(&started)?;
+            self.store.done(started.id, Ok(Vec::new()));
+            if self.running.as_ref().is_some_and(|(id, _)| self.store.committed() == *id) {
+                self.acknowledge();
+            }
+        }
+        Ok(())
+    }
+    fn end(&mut self, started: &Started) -> Verdict {
+        match &started.kind {
+            IoKind::Read { .. } => panic!("an open pool reads no metadata"),
+            IoKind::Write { offset, bytes } => {
+                self.log_written = true;
+                self.counts.checkpoints += u64::from(bytes.starts_with(b"SLKCHECK"));
+                self.disks[started.disk].write(offset.get(), bytes.clone());
+                self.cut()
+            }
+            IoKind::Flush => {
+                self.cut()?;
+                let skipped = if self.log_written { Fault::NoLogFlush } else { Fault::NoDataFlush };
+                if self.fault != skipped {
+                    self.disks[started.disk].flush(started.covers);
+                }
+                Ok(())
+            }
+        }
+    }
+    fn acknowledge(&mut self) {
+        self.acknowledged = self.running.take().expect("a commit was on its way").1;
+    }
+
+    /// Cuts the power here, in several ways, without ending the history.
+    fn cut(&mut self) -> Verdict {
+        self.counts.cuts += 1;
+        let uncertain = self.disks.iter().any(|disk| !disk.is_idle());
+        let ways = [Cut::Any, Cut::Dropped, Cut::Applied, Cut::Any];
+        for how in &ways[..if uncertain { 4 } else { 1 }] {
+            let disks: Vec<Disk> =
+                self.disks.iter().map(|disk| disk.cut(*how, &mut self.random)).collect();
+            self.survives(&disks)
+                .map_err(|what| format!("cut {}, {how:?}: {what}", self.counts.cuts))?;
+        }
+        Ok(())
+    }
+    /// Recovers `disks` as they are after a cut, and holds everything against the promises.
+    fn survives(&mut self, disks: &[Disk]) -> Result<(Vec<Disk>, Store, Promise), String> {
+        let mut whole = disks.to_vec();
+        let store = self.recover(&mut whole)?;
+        let state = Description::of(&store);
+        let promise = self.fulfilled(&state)?;
+        self.data_is_there(&whole, &promise)?;
+        accounts(&store)?;
+        let report = check(&whole);
+        if report.worst() > Some(Severity::Note) {
+            return Err(format!("check after recovery: {:#?}", report.findings));
+        }
+        // Cut during recovery, and recovered again.
+        let mut cut = disks.to_vec();
+        cut.iter_mut().for_each(|disk| disk.deaf = self.fault == Fault::NoRecoveryFlush);
+        let mut opening = Opening::new(&capacities(&cut));
+        let limit = 1 + self.random.below(6 * cut.len() as u64 + 2);
+        run_until(&mut opening, &mut cut, limit);
+        let mut cut: Vec<Disk> = cut.iter().map(|d| d.cut(Cut::Any, &mut self.random)).collect();
+        let again = self.recover(&mut cut)?;
+        let again = Description::of(&again);
+        // What was only in the caches when the process died may be lost with the power.
+        let in_caches = disks.iter().any(|disk| !disk.is_idle());
+        if again != state && !in_caches {
+            return Err(format!("a cut at write or flush {limit} of recovery changed the state"));
+        }
+        let promise_again = self.fulfilled(&again)?;
+        self.data_is_there(&cut, &promise_again)?;
+        Ok((whole, store, promise))
+    }
+    fn recover(&mut self, disks: &mut [Disk]) -> Result<Store, String> {
+        self.counts.recoveries += 1;
+        let mut opening = Opening::new(&capacities(disks));
+        let spared = disks.last().cloned();
+        run_until(&mut opening, disks, u64::MAX);
+        if self.fault == Fault::NoMirroring {
+            *disks.last_mut().expect("a pool has disks") = spared.expect("a pool has disks");
+        }
+        let opened = opening.finish().map_err(|error| error.to_string())?;
+        Ok(opened.store)
+    }
+    /// The promise that `state` keeps.
+    fn fulfilled(&self, state: &Description) -> Result<Promise, String> {
+        let running = self.running.iter().map(|(_, promise)| promise);
+        // The older one first: where both have one state, only its data is promised.
+        let promises = [&self.acknowledged].into_iter().chain(running);
+        let found = promises.into_iter().find(|promise| promise.state == *state).cloned();
+        found.ok_or_else(|| {
+            format!(
+                "a state that was never promised: {state:#?}\nacknowledged: {:#?}",
+                self.acknowledged.state
+            )
+        })
+    }
+    /// Every block that is shown is a version no older than promised.
+    fn data_is_there(&self, disks: &[Disk], promise: &Promise) -> Verdict {
+        for (volume, block, disk, offset) in promise.state.blocks() {
+            let content = disks[disk.as_usize()].block(offset);
+            let versions = self.history.get(&(volume, block)).map_or(&[][..], |all| all);
+            let covered = versions.partition_point(|(version, _)| *version <= promise.version);
+            if covered == 0 {
+                return Err(format!("{volume:?} shows block {block}, which was never written"));
+            }
+            let allowed = &versions[covered - 1..];
+            if allowed.iter().any(|(_, version)| *version == content) {
+                continue;
+            }
+            let whence = |(i, byte): (usize, &u8)| allowed.iter().any(|(_, v)| v[i] == *byte);
+            if !content.iter().enumerate().all(whence) {
+                return Err(format!("{volume:?}, block {block}: not what was written"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The power fails, and life goes on with what is left.
+    fn power_fails_in_earnest(&mut self) -> Verdict {
+        let disks: Vec<Disk> =
+            self.disks.iter().map(|disk| disk.cut(Cut::Any, &mut self.random)).collect();
+        self.go_on(&disks)
+    }
+    /// The process dies; the disks keep what is in their caches.
+    fn restart(&mut self) -> Verdict {
+        for mut started in std::mem::take(&mut self.late) {
+            started.covers = self.disks[started.disk].writes();
+            self.end(&started)?;
+        }
+        let disks = self.disks.clone();
+        self.go_on(&disks)
+    }
+    fn go_on(&mut self, disks: &[Disk]) -> Verdict {
+        let (disks, store, promise) = self.survives(disks)?;
+        // What is there now is the truth, also of blocks whose last write was torn.
+        self.history.clear();
+        for (volume, block, disk, offset) in promise.state.blocks() {
+            let content = disks[disk.as_usize()].block(offset);
+            self.history.insert((volume, block), vec![(promise.version, content)]);
+        }
+        (self.disks, self.store, self.acknowledged) = (disks, store, promise);
+        self.running = None;
+        self.in_flight.clear();
+        self.late.clear();
+        Ok(())
+    }
+}
+
+/// Space is accounted for, and no extent has two owners.
+pub fn accounts(store: &Store) -> Verdict {
+    let mut owners: BTreeMap<(DiskIndex, u64), Id> = BTreeMap::new();
+    for disk in store.disks() {
+        let space = store.space_on(disk.index);
+        if space.total != space.used + space.free + space.freeing {
+            return Err(format!("{space:?} does not add up"));
+        }
+        let extents = store.volumes().map(|volume| volume.extents_on(disk.index)).sum::<u64>();
+        if space.used != EXTENT * extents {
+            return Err(format!("{space:?}, but volumes have {extents} extents"));
+        }
+        for volume in store.volumes() {
+            for i in 0..volume.extents() {
+                let place = store.locate(volume.id(), i).expect("every extent lies somewhere");
+                let key = (place.disk, place.offset.get());
+                if place.disk == disk.index && owners.insert(key, disk.id).is_some() {
+                    return Err(format!("{key:?} has two owners"));
+                }
+            }
+        }
+    }
+    Ok(())
+}

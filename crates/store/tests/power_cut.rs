@@ -1,0 +1,79 @@
+//! The power is cut at every write and flush of random histories.
+//!
+//! Unflushed writes are dropped, applied, torn at sectors or at bytes, in any
+//! order; recovery is itself cut and done again. See `common/history.rs` for what
+//! must hold. `SLACKLINE_HISTORIES` sets how many histories there are.
+
+mod common;
+
+use common::history::{Counts, Fault, World};
+
+/// Writes, operations and I/O in one history.
+const STEPS: u64 = 200;
+
+fn histories(default: u64) -> u64 {
+    let set = std::env::var("SLACKLINE_HISTORIES").ok();
+    set.map_or(default, |n| n.parse().expect("SLACKLINE_HISTORIES is a number"))
+}
+
+/// Lives history number `seed`; gives what happened, or what was lost.
+fn live(seed: u64, fault: Fault) -> Result<Counts, String> {
+    let mut world = World::new(seed, fault);
+    let verdict = world.live(STEPS);
+    verdict.map_err(|what| format!("history {seed}: {what}"))?;
+    Ok(world.counts)
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
+    let histories = histories(220);
+    let mut counts = Counts::default();
+    for seed in 0..histories {
+        counts += live(seed, Fault::None).unwrap_or_else(|what| panic!("{what}"));
+    }
+    println!("{histories} histories: {counts:?}");
+    assert!(counts.cuts >= 50 * histories, "too few cut points: {counts:?}");
+    assert!(counts.checkpoints >= histories / 2 && counts.reused >= histories, "{counts:?}");
+}
+
+/// The history, of the first twenty, in which a planted bug shows.
+fn caught(fault: Fault) -> Option<(u64, String)> {
+    (0..histories(100)).find_map(|seed| live(seed, fault).err().map(|what| (seed, what)))
+}
+
+#[test]
+fn a_skipped_flush_of_data_is_caught() {
+    let (seed, what) = caught(Fault::NoDataFlush).expect("bytes that were acknowledged are lost");
+    assert!(what.contains("not what was written"), "{what}");
+    println!("history {seed}");
+}
+
+#[test]
+fn a_skipped_flush_of_the_log_is_caught() {
+    let (seed, what) = caught(Fault::NoLogFlush).expect("a commit that was acknowledged is lost");
+    assert!(what.contains("never promised") || what.contains("log record"), "{what}");
+    println!("history {seed}");
+}
+
+#[test]
+fn extents_that_are_reused_too_early_are_caught() {
+    let (seed, what) = caught(Fault::EarlyReuse).expect("a volume shows the bytes of another");
+    assert!(what.contains("not what was written"), "{what}");
+    println!("history {seed}");
+}
+
+#[test]
+fn a_recovery_that_does_not_mirror_is_caught() {
+    let (seed, what) = caught(Fault::NoMirroring).expect("the disks do not agree");
+    let shows = ["check after recovery", "checkpoint in area", "never promised"];
+    assert!(shows.iter().any(|text| what.contains(text)), "{what}");
+    println!("history {seed}");
+}
+
+#[test]
+fn a_skipped_flush_during_recovery_is_caught() {
+    let (seed, what) = caught(Fault::NoRecoveryFlush).expect("a cut recovery leaves nothing whole");
+    let shows = ["changed the state", "checkpoint in area", "never promised"];
+    assert!(shows.iter().any(|text| what.contains(text)), "{what}");
+    println!("history {seed}");
+}
