@@ -127,6 +127,7 @@ pub fn streams(
 /// Everything at one instant; `since` is when the pool was opened.
 pub fn status(pool: &dyn Pool, sessions: &Sessions, since: Instant) -> api::Status {
     let (status, description) = (pool.status(), pool.description());
+    let lateness = pool.host_lateness();
     api::Status {
         policy: policy(description.policy).into(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -141,7 +142,8 @@ pub fn status(pool: &dyn Pool, sessions: &Sessions, since: Instant) -> api::Stat
             best_effort_bytes: status.memory.best_effort,
             free_bytes: status.memory.free,
         },
-        host_lateness_max_ns: pool.host_lateness_max(),
+        host_wakeups: lateness.wakeups,
+        host_completions: lateness.completions,
         warnings: pool.warnings(),
         pool: description.name,
     }

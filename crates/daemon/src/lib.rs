@@ -12,6 +12,7 @@ pub mod api;
 pub mod config;
 pub mod convert;
 mod data;
+mod engine;
 mod limited;
 pub mod limits;
 pub mod notify;

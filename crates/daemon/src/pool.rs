@@ -9,7 +9,8 @@
 use node::{Error, Op, Plan, Status, StreamId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use units::{Bytes, Duration};
+use units::Bytes;
+use wire::control::Lateness;
 
 /// Bytes that the pool has filled.
 pub trait Chunk: Send + Sync {
@@ -61,6 +62,15 @@ pub struct Description {
     pub policy: node::Policy,
 }
 
+/// How late the host was since the pool was opened.
+#[derive(Clone, Debug)]
+pub struct HostLateness {
+    /// In waking the disks' threads.
+    pub wakeups: Lateness,
+    /// In noticing the ends of commands on emulated disks.
+    pub completions: Lateness,
+}
+
 /// An open pool.
 pub trait Pool: Send + Sync + 'static {
     /// Begins an operation. [`Op::Write`] and [`Op::Release`] are not for here:
@@ -72,8 +82,8 @@ pub trait Pool: Send + Sync + 'static {
     fn status(&self) -> Status;
     /// What never changes.
     fn description(&self) -> Description;
-    /// The largest lateness of the host in waking a disk's thread.
-    fn host_lateness_max(&self) -> Duration;
+    /// How late the host was.
+    fn host_lateness(&self) -> HostLateness;
     /// What the host did not grant, and what to do about it.
     fn warnings(&self) -> Vec<String>;
 }

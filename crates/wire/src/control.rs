@@ -335,6 +335,26 @@ pub struct Memory {
     pub free_bytes: Bytes,
 }
 
+/// How late the host was since the pool was opened; none of it is the disks' doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Lateness {
+    /// How often it was measured.
+    pub count: u64,
+    /// Half of the times it was at most this.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub p50_ns: Duration,
+    /// 999 times in 1,000 it was at most this.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub p999_ns: Duration,
+    /// The worst.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub max_ns: Duration,
+}
+
 /// Everything that can be seen of the daemon and its pool at one instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -359,10 +379,10 @@ pub struct Status {
     pub streams: Vec<Stream>,
     /// Use of memory.
     pub memory: Memory,
-    /// The largest lateness of the host in waking a disk's thread.
-    #[serde(with = "quantity")]
-    #[cfg_attr(feature = "schema", schema(value_type = u64))]
-    pub host_lateness_max_ns: Duration,
+    /// How late the host woke the disks' threads.
+    pub host_wakeups: Lateness,
+    /// How late the host noticed the ends of commands on emulated disks.
+    pub host_completions: Lateness,
     /// What the daemon could not get from the host (locked memory, real-time
     /// priority), and what to do about it.
     pub warnings: Vec<String>,

@@ -6,7 +6,7 @@
 
 use client::Client;
 use daemon::config::SocketMode;
-use daemon::pool::{Answer, Callback, Chunk, Description, Pool, Room};
+use daemon::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
 use daemon::serve::ServeError;
 use daemon::socket::Claim;
 use node::*;
@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use units::{Bytes, Duration, Instant, Rate};
+use wire::control::Lateness;
 
 /// The sum of rates that the fake admits.
 pub const RATE_MAX: Rate = Rate::per_second(10_000_000);
@@ -400,8 +401,10 @@ impl Pool for Fake {
         Description { name: "fake".into(), devices, policy: Policy::Slack }
     }
 
-    fn host_lateness_max(&self) -> Duration {
-        Duration::from_micros(80)
+    fn host_lateness(&self) -> HostLateness {
+        let at_most = Duration::from_micros(80);
+        let lateness = Lateness { count: 3, p50_ns: at_most, p999_ns: at_most, max_ns: at_most };
+        HostLateness { wakeups: lateness.clone(), completions: lateness }
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -1,0 +1,78 @@
+//! The engine's pool as the daemon's.
+
+use crate::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
+use engine::{ChunkMut, Reply};
+use node::{Error, Op, Status};
+use std::any::Any;
+use units::Bytes;
+use wire::control::Lateness;
+
+impl Chunk for engine::Chunk {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Room for ChunkMut {
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+fn answer(reply: Reply) -> Answer {
+    match reply {
+        Reply::Done => Answer::Done,
+        Reply::Stream { stream, window } => Answer::Stream { stream, window },
+        Reply::Data { chunk, offset } => Answer::Data { chunk: Box::new(chunk), offset },
+        Reply::Room { room } => Answer::Room { room: Box::new(room) },
+        Reply::End => Answer::End,
+        Reply::Gap { offset, len } => Answer::Gap { offset, len },
+        Reply::Durable { upto } => Answer::Durable { upto },
+        Reply::Plan(plan) => Answer::Plan(plan),
+    }
+}
+
+impl Pool for engine::Pool {
+    fn submit(&self, op: Op, callback: Callback) {
+        self.submit(op, move |result: Result<Reply, Error>| callback(result.map(answer)));
+    }
+
+    fn write(&self, volume: String, offset: Bytes, room: Box<dyn Room>, callback: Callback) {
+        let room = room.into_any().downcast::<ChunkMut>().expect("the room came from this pool");
+        self.write(&volume, offset, *room, move |result| callback(result.map(answer)));
+    }
+
+    fn status(&self) -> Status {
+        self.status()
+    }
+
+    fn description(&self) -> Description {
+        let own = self.description();
+        Description {
+            name: own.name.clone(),
+            devices: own.devices.iter().map(ToString::to_string).collect(),
+            policy: own.config.policy,
+        }
+    }
+
+    fn host_lateness(&self) -> HostLateness {
+        let own = self.host_lateness();
+        HostLateness { wakeups: lateness(&own.timers), completions: lateness(&own.completions) }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.warnings().to_vec()
+    }
+}
+
+fn lateness(distribution: &engine::Distribution) -> Lateness {
+    Lateness {
+        count: distribution.count(),
+        p50_ns: distribution.quantile(500_000),
+        p999_ns: distribution.quantile(999_000),
+        max_ns: distribution.max(),
+    }
+}
