@@ -24,8 +24,8 @@ pub const AGE_SYNCHRONOUS: Duration = Duration::from_secs(1);
 /// and before synchronous requests.
 pub const AGE_ASYNCHRONOUS: Duration = Duration::from_secs(5);
 
-/// Best-effort requests that are taken in sweep order between two that are
-/// taken for their age: under overload, when all are old, the sweep survives.
+/// While best-effort requests are over their age, one in this many is taken for
+/// it: under overload, when all are old, the sweep survives.
 pub const AGED_EVERY: u32 = 16;
 
 /// How many bursts of slack are worth knowing exactly; more is reported as this.

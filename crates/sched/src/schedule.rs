@@ -260,9 +260,10 @@ impl Schedule {
         Duration::from_nanos(slack.max(0) as u64)
     }
 
-    /// Appends everything that later answers depend on, times relative to `now`,
-    /// but for the place of the head, the counts and the time in flight: what a
-    /// search of all behaviours needs to tell two states apart.
+    /// Appends everything that later answers depend on, times relative to `now`:
+    /// what a search of all behaviours needs to tell two states apart. Left out
+    /// are the place of the head, what the disk was given (but for the task), and
+    /// what is only remembered to be quick.
     pub fn remember(&self, now: Instant, state: &mut Vec<u64>) {
         let core = &self.core;
         for task in &core.live {
@@ -277,7 +278,10 @@ impl Schedule {
         let others = core.queues.by_arrival().into_iter().filter(|waiting| !waiting.is_real_time());
         state.extend(others.map(|waiting| waiting.key));
         for flight in &core.in_flight {
-            state.push(flight.request.key);
+            state.push(match flight.request.class {
+                Class::RealTime(id) => u64::from(id.index),
+                _ => u64::MAX,
+            });
         }
         self.policy.remember(now, state);
     }
