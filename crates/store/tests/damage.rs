@@ -8,10 +8,12 @@
 mod common;
 
 use common::history::{Description, accounts};
-use common::{BLOCK, Disk, Random, capacities, check, commit, disk, new_pool, open};
+use common::{
+    BLOCK, Cut, Disk, Random, capacities, check, commit, disk, new_pool, open, run_until,
+};
 use crc::{CRC_32_ISCSI, Crc};
 use store::{
-    DiskIndex, Field, MAGICS, OpenError, Placement, Report, Severity, Store, TABLES, Zone,
+    DiskIndex, Field, MAGICS, OpenError, Opening, Placement, Report, Severity, Store, TABLES, Zone,
 };
 use units::Bytes;
 
@@ -138,6 +140,33 @@ fn one_flipped_bit_in_any_structure_is_named_and_mended() {
             let (mended, store) = opened(&hurt).unwrap();
             assert_eq!(Description::of(&store), state, "{found:?}");
             assert!(check(&mended).findings.is_empty(), "{found:?}: {:#?}", check(&mended));
+        }
+    }
+}
+
+/// What is mended is mended in an order that a power cut cannot spoil.
+#[test]
+fn one_flipped_bit_and_a_power_cut_while_it_is_mended_are_survived() {
+    let mut random = Random::new(6);
+    for sizes in [vec![Bytes::mib(12)], vec![Bytes::mib(12), Bytes::mib(10)]] {
+        let (disks, state, _) = lived_in(1, &sizes);
+        for found in current(&disks) {
+            for limit in 1..20 {
+                let mut hurt = disks.clone();
+                hurt[found.disk].flip(found.offset * 8 + random.below(found.size * 8));
+                let mut opening = Opening::new(&capacities(&hurt));
+                let ended = run_until(&mut opening, &mut hurt, limit);
+                for how in [Cut::Dropped, Cut::Applied, Cut::Any, Cut::Any] {
+                    let cut: Vec<Disk> = hurt.iter().map(|d| d.cut(how, &mut random)).collect();
+                    let (mended, store) = opened(&cut)
+                        .unwrap_or_else(|e| panic!("{found:?}, cut at {limit}, {how:?}: {e}"));
+                    assert_eq!(Description::of(&store), state, "{found:?}, cut at {limit}");
+                    assert!(check(&mended).findings.is_empty());
+                }
+                if ended {
+                    break;
+                }
+            }
         }
     }
 }

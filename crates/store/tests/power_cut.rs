@@ -3,6 +3,7 @@
 //! Unflushed writes are dropped, applied, torn at sectors or at bytes, in any
 //! order; recovery is itself cut and done again. See `common/history.rs` for what
 //! must hold. `SLACKLINE_HISTORIES` sets how many histories there are.
+#![allow(clippy::print_stdout)] // the counts, for whoever runs it with --nocapture
 
 mod common;
 
@@ -43,37 +44,32 @@ fn caught(fault: Fault) -> Option<(u64, String)> {
 
 #[test]
 fn a_skipped_flush_of_data_is_caught() {
-    let (seed, what) = caught(Fault::NoDataFlush).expect("bytes that were acknowledged are lost");
+    let (_, what) = caught(Fault::NoDataFlush).expect("bytes that were acknowledged are lost");
     assert!(what.contains("not what was written"), "{what}");
-    println!("history {seed}");
 }
 
 #[test]
 fn a_skipped_flush_of_the_log_is_caught() {
-    let (seed, what) = caught(Fault::NoLogFlush).expect("a commit that was acknowledged is lost");
+    let (_, what) = caught(Fault::NoLogFlush).expect("a commit that was acknowledged is lost");
     assert!(what.contains("never promised") || what.contains("log record"), "{what}");
-    println!("history {seed}");
 }
 
 #[test]
 fn extents_that_are_reused_too_early_are_caught() {
-    let (seed, what) = caught(Fault::EarlyReuse).expect("a volume shows the bytes of another");
+    let (_, what) = caught(Fault::EarlyReuse).expect("a volume shows the bytes of another");
     assert!(what.contains("not what was written"), "{what}");
-    println!("history {seed}");
 }
 
 #[test]
 fn a_recovery_that_does_not_mirror_is_caught() {
-    let (seed, what) = caught(Fault::NoMirroring).expect("the disks do not agree");
+    let (_, what) = caught(Fault::NoMirroring).expect("the disks do not agree");
     let shows = ["check after recovery", "checkpoint in area", "never promised"];
     assert!(shows.iter().any(|text| what.contains(text)), "{what}");
-    println!("history {seed}");
 }
 
 #[test]
 fn a_skipped_flush_during_recovery_is_caught() {
-    let (seed, what) = caught(Fault::NoRecoveryFlush).expect("a cut recovery leaves nothing whole");
+    let (_, what) = caught(Fault::NoRecoveryFlush).expect("a cut recovery leaves nothing whole");
     let shows = ["changed the state", "checkpoint in area", "never promised"];
     assert!(shows.iter().any(|text| what.contains(text)), "{what}");
-    println!("history {seed}");
 }

@@ -28,5 +28,5 @@ fn a_pool_is_made_used_closed_and_opened_again() {
     assert_eq!(store.locate(film.id(), 4).unwrap().written, Bytes::kib(8));
     let report = check(&disks);
     assert!(report.findings.is_empty(), "{:#?}", report.findings);
-    assert_eq!(report.volumes, [film.clone()]);
+    assert_eq!(report.volumes, std::slice::from_ref(film));
 }
