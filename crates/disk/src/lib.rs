@@ -11,19 +11,30 @@
 
 extern crate alloc;
 
+mod arm;
+mod bus;
+mod emulated;
 mod error;
+mod flash;
+mod geometry;
 mod hard_disk;
 mod linear;
 mod model;
+mod predict;
 mod profile;
 pub mod profiler;
+mod random;
 mod seek;
+mod segments;
 mod text;
 
+pub use bus::Bus;
+pub use emulated::Emulated;
 pub use error::Error;
+pub use flash::Flash;
 pub use hard_disk::HardDisk;
 pub use linear::Line;
-pub use model::{Model, Zone};
+pub use model::{FlashModel, Model};
 pub use profile::{HardDiskProfile, Kind, LinearProfile, Profile, ZoneProfile};
 pub use seek::SeekCurve;
 pub use text::{exact_duration, exact_rate, exact_size};

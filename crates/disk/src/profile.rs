@@ -6,9 +6,8 @@
 //! prediction with `bound`; so the second never exceeds the first.
 
 use crate::error::ensure;
-use crate::hard_disk::{Layout, layout};
 use crate::text::{Points, Text};
-use crate::{Error, Line, Model, SeekCurve};
+use crate::{Error, Line, SeekCurve};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -89,18 +88,6 @@ pub struct LinearProfile {
 }
 
 impl Profile {
-    /// The profile of an emulated disk, computed from its model.
-    pub fn of(model: &Model) -> Self {
-        Self {
-            source: format!("computed from the disk model {}: {}", model.name, model.source),
-            confidence: "exact for the emulated disk: its service times never exceed these"
-                .to_owned(),
-            capacity: model.capacity(),
-            flush: model.overhead,
-            kind: Kind::HardDisk(HardDiskProfile::of(model)),
-        }
-    }
-
     /// Upper bound on the service time of `command` when the head is at `from`:
     /// the sector after the last one that was moved (or that last one itself).
     /// Panics when the command lies outside the disk.
@@ -180,44 +167,6 @@ impl LinearProfile {
 }
 
 impl HardDiskProfile {
-    /// The bound on steps between tracks. A zone's rate counts each step as if
-    /// its time were spread over the track before it. A transfer then meets at
-    /// most one cylinder step that it has not paid for: any run of steps in it
-    /// costs no more than one cylinder step and, for each whole track between
-    /// them, that track's share; since the cylinder step is the longest, and
-    /// since zones begin with a whole cylinder, a step into the next zone changes
-    /// nothing. One nanosecond for each zone covers the rounding of edges.
-    fn of(model: &Model) -> Self {
-        let zones = layout(model);
-        let rotation = model.rotation;
-        let step = |zone: &Layout| zone.cylinder_skew(rotation);
-        let longest = zones.iter().map(step).max().expect("a model has zones");
-        let mut points = Vec::from([(0, model.head_switch)]);
-        points.extend_from_slice(model.seek.points());
-        Self {
-            overhead: model.overhead,
-            rotation,
-            seek: SeekCurve::new(points).expect("a checked model's curve rises"),
-            write_settle: model.write_settle,
-            switch: longest + Duration::from_nanos(2 * zones.len() as u64),
-            zones: model
-                .zones
-                .iter()
-                .zip(&zones)
-                .map(|(zone, layout)| {
-                    let track_steps = layout.track_skew(rotation) * (model.heads - 1);
-                    let turn = rotation * model.heads + track_steps + step(layout);
-                    let cylinder = SECTOR * zone.sectors_per_track * model.heads;
-                    ZoneProfile {
-                        start: Lba::new(layout.first_sector),
-                        cylinders: zone.cylinders,
-                        rate: Rate::of(cylinder, turn),
-                    }
-                })
-                .collect(),
-        }
-    }
-
     /// The zone that holds `lba`, its first cylinder and its end.
     fn zone(&self, end: Lba, lba: Lba) -> (usize, Lba) {
         let index = self.zones.partition_point(|zone| zone.start <= lba) - 1;

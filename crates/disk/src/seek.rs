@@ -54,23 +54,6 @@ impl SeekCurve {
         short + Duration::from_nanos(u64::try_from(rise).expect("less than the longer seek"))
     }
 
-    /// The curve of a disk with `cylinders` in the place of `of`: the same times
-    /// over the same parts of the stroke. One cylinder keeps its time, so that
-    /// reading from one cylinder to the next costs the same on both.
-    pub(crate) fn scaled(&self, cylinders: u64, of: u64) -> Self {
-        let mut points: Vec<(u64, Duration)> = Vec::with_capacity(self.points.len());
-        for &(distance, time) in &self.points {
-            let scaled = u128::from(distance) * u128::from(cylinders) / u128::from(of);
-            let distance = u64::try_from(scaled).expect("no longer than before").max(1);
-            match points.last_mut() {
-                Some(last) if last.0 == distance && distance > 1 => last.1 = time,
-                Some(last) if last.0 == distance => {}
-                _ => points.push((distance, time)),
-            }
-        }
-        Self { points }
-    }
-
     pub(crate) fn parse(points: Points) -> Result<Self, Error> {
         Self::new(points.into_iter().map(|(d, Text(time))| (d, time)).collect())
     }
@@ -96,13 +79,6 @@ mod tests {
         for (distance, time) in expected {
             assert_eq!(curve.time(distance), us(time), "{distance}");
         }
-    }
-
-    #[test]
-    fn a_third_of_the_stroke_costs_the_same_on_a_disk_with_fewer_cylinders() {
-        let curve = SeekCurve::new(vec![(1, us(100)), (3_000, us(900)), (9_000, us(2_000))]);
-        let small = curve.unwrap().scaled(90, 9_000);
-        assert_eq!(small.points(), [(1, us(100)), (30, us(900)), (90, us(2_000))]);
     }
 
     #[test]

@@ -91,29 +91,54 @@ fn check_worst(profile: &Profile, random: &mut Random, access: &Access, bound: D
     assert!(worst >= bound, "{access:?} in {range:?}: worst {worst:?}, bound {bound:?}");
 }
 
-fn sizes() -> Vec<Model> {
+/// Every disk with an arm, and one of them at several sizes.
+fn models() -> Vec<Model> {
+    let named = Model::names().map(|name| Model::named(name).unwrap());
     let model = Model::named("laptop-4200").unwrap();
     let sizes = [Bytes::mib(16), Bytes::mib(100), Bytes::GIB, Bytes::GIB * 7];
     let small = sizes.map(|size| model.scaled(size).unwrap());
-    small.into_iter().chain([model]).collect()
+    small.into_iter().chain(named.filter(Model::is_hard_disk)).collect()
 }
 
+fn report(model: &Model, load: Load, outcome: &Outcome, commands: u64) -> u64 {
+    let percent = outcome.bounded.as_nanos() * 100 / outcome.served.as_nanos();
+    println!(
+        "{} of {}, {load:?}: mean {} served, {} bounded, bound/actual {percent} %, {} above",
+        model.name(),
+        model.capacity(),
+        outcome.served / commands,
+        outcome.bounded / commands,
+        outcome.exceeded
+    );
+    percent
+}
+
+/// Every command goes to the medium here, as with force-unit-access.
 #[test]
-fn no_command_takes_longer_than_its_bound() {
-    for model in sizes() {
+fn no_command_to_the_medium_takes_longer_than_its_bound() {
+    for model in models().iter().map(|model| model.clone().without_cache()) {
         let profile = Profile::of(&model);
         for load in [Load::Random, Load::Sequential, Load::Mixed, Load::ZoneEdges] {
             let outcome = run(&model, &profile, load, 20_000);
-            let percent = outcome.bounded.as_nanos() * 100 / outcome.served.as_nanos();
-            println!(
-                "{} of {}, {load:?}: mean {} served, {} bounded, bound/actual {percent} %",
-                model.name(),
-                model.capacity(),
-                outcome.served / 20_000,
-                outcome.bounded / 20_000
-            );
-            assert_eq!(outcome.exceeded, 0, "{load:?} on {}", model.capacity());
+            let percent = report(&model, load, &outcome, 20_000);
+            assert_eq!(outcome.exceeded, 0, "{load:?} on {}", model.name());
             assert!(percent < 200, "a bound of twice the truth admits half of what fits");
+        }
+    }
+}
+
+/// With the cache a command may end while the arm is elsewhere, of which the
+/// bound of the next one knows nothing; on disks of full size that is rare.
+#[test]
+fn with_its_cache_a_disk_exceeds_the_bound_less_than_once_in_a_thousand() {
+    for model in models().into_iter().filter(|model| model.capacity() > Bytes::GIB * 4) {
+        for model in [model.clone(), model.with_write_back(true)] {
+            let profile = Profile::of(&model);
+            for load in [Load::Random, Load::Sequential, Load::Mixed] {
+                let outcome = run(&model, &profile, load, 20_000);
+                report(&model, load, &outcome, 20_000);
+                assert!(outcome.exceeded <= 20, "{load:?} on {}", model.name());
+            }
         }
     }
 }

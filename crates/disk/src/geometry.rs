@@ -1,0 +1,250 @@
+//! Where on the platters a sector lies, and when it comes by.
+//!
+//! The angle of the platters is a function of time alone: at an instant `t` they
+//! have turned `t mod rotation` since the last full turn. A sector's place on its
+//! circle is a time, too: how long after the turn's start it comes by. Both are
+//! whole nanoseconds, so that the same history gives the same times everywhere.
+//!
+//! A zone is one run of physical sectors, cylinder by cylinder, head by head.
+//! Addresses skip the sectors at its front that hold none, the slipped ones, and
+//! the spares at the end of each range. Invariant: addresses rise along the run.
+
+use crate::model::{HardDiskModel, ZoneModel};
+use alloc::vec::Vec;
+use units::{Duration, Instant};
+
+/// One zone with what follows from its place on the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub first_sector: u64,
+    pub first_cylinder: u64,
+    pub cylinders: u64,
+    /// How many addresses it has.
+    pub sectors: u64,
+    pub sectors_per_track: u64,
+    /// By how many sectors a track starts later than the one on the head before.
+    track_skew: u64,
+    /// And than the last one of the cylinder before.
+    cylinder_skew: u64,
+    /// When, in a turn, the zone's first sector comes by.
+    offset_ns: u64,
+    /// Physical sectors at the front without an address.
+    front: u64,
+    /// Physical sectors and addresses of a range with its spares; the whole zone
+    /// where there are none.
+    range: (u64, u64),
+    /// Slipped physical sectors, rising.
+    slips: Vec<u64>,
+    /// For each slip, the first address (from the zone's start) that it moves.
+    moved: Vec<u64>,
+}
+
+impl Layout {
+    fn new(zone: &ZoneModel, model: &HardDiskModel, first_cylinder: u64) -> Self {
+        let cylinder = zone.sectors_per_track * model.heads;
+        let physical = zone.cylinders * cylinder;
+        let rotation_ns = model.rotation.as_nanos();
+        // One nanosecond more than the skew, since edges are rounded down.
+        let sectors =
+            |skew: Duration| ((skew.as_nanos() + 1) * zone.sectors_per_track).div_ceil(rotation_ns);
+        let range = match model.spares {
+            Some(spares) => {
+                let range = spares.cylinders * cylinder;
+                (range, range - spares.sectors)
+            }
+            None => (physical, physical),
+        };
+        let mut layout = Self {
+            first_sector: 0,
+            first_cylinder,
+            cylinders: zone.cylinders,
+            sectors: 0,
+            sectors_per_track: zone.sectors_per_track,
+            track_skew: zone.track_skew.unwrap_or_else(|| sectors(model.track_skew)),
+            cylinder_skew: zone.cylinder_skew.unwrap_or_else(|| sectors(model.cylinder_skew)),
+            offset_ns: 0,
+            front: zone.front,
+            range,
+            slips: zone.slips.clone(),
+            moved: Vec::new(),
+        };
+        // A bad sector among the spares moves nothing.
+        layout.slips.retain(|slip| slip % range.0 < range.1);
+        layout.slips.sort_unstable();
+        layout.moved = layout.slips.iter().map(|&slip| layout.address(slip)).collect();
+        layout.sectors = layout.address(physical);
+        layout
+    }
+
+    /// Slips in the range of physical sector `at`, before it.
+    fn slips_before(&self, at: u64) -> u64 {
+        if self.slips.is_empty() {
+            return 0;
+        }
+        let start = at / self.range.0 * self.range.0;
+        let before = |end: u64| self.slips.partition_point(|&slip| slip < end) as u64;
+        before(at) - before(start)
+    }
+
+    /// How many addresses of the zone lie before physical sector `at`.
+    fn address(&self, at: u64) -> u64 {
+        let (number, inside) = (at / self.range.0, at % self.range.0);
+        let used = inside.saturating_sub(self.slips_before(at)).min(self.range.1);
+        (number * self.range.1 + used).saturating_sub(self.front)
+    }
+
+    /// The physical sector of the `index`-th address of the zone.
+    fn physical(&self, index: u64) -> u64 {
+        let index = index + self.front;
+        if self.range.0 == self.range.1 {
+            if self.slips.is_empty() {
+                return index;
+            }
+            let slips = self.moved.partition_point(|&moved| moved + self.front <= index);
+            return index + slips as u64;
+        }
+        let (number, inside) = (index / self.range.1, index % self.range.1);
+        let before = |end: u64| self.moved.partition_point(|&moved| moved < end) as u64;
+        let slips = before(index + 1) - before(number * self.range.1);
+        number * self.range.0 + inside + slips
+    }
+
+    /// When, after the zone's offset, the edge before sector `index` of a circle
+    /// comes by; `index` may go past the end of the circle.
+    fn edge_ns(&self, index: u64, rotation_ns: u64) -> u64 {
+        index * rotation_ns / self.sectors_per_track
+    }
+
+    /// The step from the last sector of a track to the first of the next, rounded up.
+    pub fn track_skew(&self, rotation: Duration) -> Duration {
+        Duration::from_nanos(self.edge_ns(self.track_skew, rotation.as_nanos()) + 1)
+    }
+
+    /// The same to the next cylinder.
+    pub fn cylinder_skew(&self, rotation: Duration) -> Duration {
+        Duration::from_nanos(self.edge_ns(self.cylinder_skew, rotation.as_nanos()) + 1)
+    }
+
+    /// The longest time in a transfer for sectors that hold no address.
+    pub fn gaps(&self, rotation: Duration) -> Duration {
+        let spares = self.range.0 - self.range.1;
+        let sectors = spares + self.slips.len() as u64;
+        Duration::from_nanos(self.edge_ns(sectors, rotation.as_nanos()))
+    }
+}
+
+/// Sectors of one track that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub zone: usize,
+    pub cylinder: u64,
+    pub head: u64,
+    /// The first one's place on the track.
+    pub sector: u64,
+    /// How many addresses.
+    pub count: u64,
+    /// How many physical sectors from the first to the last.
+    pub span: u64,
+}
+
+/// All zones of a disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Geometry {
+    pub zones: Vec<Layout>,
+    heads: u64,
+    rotation_ns: u64,
+    /// How many addresses the disk has.
+    pub sectors: u64,
+}
+
+impl Geometry {
+    /// Lays the zones of a model out. Each starts where a transfer that comes from
+    /// the zone before finds its first sector after one cylinder skew, as
+    /// formatters do: crossing into a zone costs what any other step to the next
+    /// cylinder costs.
+    pub fn new(model: &HardDiskModel) -> Self {
+        let rotation_ns = model.rotation.as_nanos();
+        let mut zones: Vec<Layout> = Vec::with_capacity(model.zones.len());
+        let (mut first_sector, mut first_cylinder, mut offset_ns) = (0, 0, 0);
+        for zone in &model.zones {
+            let mut layout = Layout::new(zone, model, first_cylinder);
+            (layout.first_sector, layout.offset_ns) = (first_sector, offset_ns);
+            let steps = (model.heads - 1) * layout.track_skew * zone.cylinders
+                + layout.cylinder_skew * (zone.cylinders - 1);
+            let end_ns = offset_ns + layout.edge_ns(steps % zone.sectors_per_track, rotation_ns);
+            offset_ns = (end_ns + layout.cylinder_skew(model.rotation).as_nanos()) % rotation_ns;
+            first_sector += layout.sectors;
+            first_cylinder += zone.cylinders + zone.unused_cylinders;
+            zones.push(layout);
+        }
+        Self { zones, heads: model.heads, rotation_ns, sectors: first_sector }
+    }
+
+    /// The zone of an address.
+    pub fn zone(&self, lba: u64) -> usize {
+        self.zones.partition_point(|zone| zone.first_sector <= lba) - 1
+    }
+
+    /// The sectors from `lba` on that one track holds, at most `most`.
+    pub fn piece(&self, lba: u64, most: u64) -> Piece {
+        let zone = self.zone(lba);
+        let layout = &self.zones[zone];
+        let index = lba - layout.first_sector;
+        let at = layout.physical(index);
+        let (track, sector) = (at / layout.sectors_per_track, at % layout.sectors_per_track);
+        let track_end = (track + 1) * layout.sectors_per_track;
+        let is_plain = layout.slips.is_empty() && layout.range.0 == layout.range.1;
+        let (count, span) = if is_plain {
+            let count = most.min(track_end - at);
+            (count, count)
+        } else {
+            let count = most.min(layout.address(track_end) - index);
+            (count, layout.physical(index + count - 1) + 1 - at)
+        };
+        let (cylinder, head) = (layout.first_cylinder + track / self.heads, track % self.heads);
+        Piece { zone, cylinder, head, sector, count, span }
+    }
+
+    /// The addresses of the track that holds `lba`: the first, and the one after
+    /// the last.
+    pub fn track(&self, lba: u64) -> (u64, u64) {
+        let layout = &self.zones[self.zone(lba)];
+        let track = layout.physical(lba - layout.first_sector) / layout.sectors_per_track;
+        let edge =
+            |track: u64| layout.first_sector + layout.address(track * layout.sectors_per_track);
+        (edge(track), edge(track + 1))
+    }
+
+    /// The index on its circle of a piece's first sector, skews added up.
+    fn index(&self, piece: &Piece) -> u64 {
+        let layout = &self.zones[piece.zone];
+        let cylinders = piece.cylinder - layout.first_cylinder;
+        let steps = ((self.heads - 1) * cylinders + piece.head) * layout.track_skew
+            + cylinders * layout.cylinder_skew;
+        steps % layout.sectors_per_track + piece.sector
+    }
+
+    /// From `now` until the first sector of a piece comes by, and from there to
+    /// the end of its last.
+    pub fn timing(&self, now: Instant, piece: &Piece) -> (Duration, Duration) {
+        let layout = &self.zones[piece.zone];
+        let index = self.index(piece);
+        let from_ns = layout.edge_ns(index, self.rotation_ns);
+        let angle_ns = now.as_nanos() % self.rotation_ns;
+        // Both terms before the last are below two turns, the angle below one.
+        let ahead = layout.offset_ns + from_ns + 2 * self.rotation_ns - angle_ns;
+        let wait_ns = ahead % self.rotation_ns;
+        let move_ns = layout.edge_ns(index + piece.span, self.rotation_ns) - from_ns;
+        (Duration::from_nanos(wait_ns), Duration::from_nanos(move_ns))
+    }
+
+    /// The time of `sectors` on a track of a piece, rounded down.
+    pub fn sectors_time(&self, piece: &Piece, sectors: u64) -> Duration {
+        Duration::from_nanos(self.zones[piece.zone].edge_ns(sectors, self.rotation_ns))
+    }
+
+    /// How many sectors of a piece's track pass in `span`.
+    pub fn sectors_in(&self, piece: &Piece, span: Duration) -> u64 {
+        span.as_nanos().min(1 << 40) * self.zones[piece.zone].sectors_per_track / self.rotation_ns
+    }
+}

@@ -1,0 +1,215 @@
+//! Transfers between platters, cache and bus, track by track.
+//!
+//! A read ends when its last sector is on the host's side of the bus. Sectors go
+//! over the bus in the order of their addresses, each after the platters gave it,
+//! however the heads found them. A write ends when the last sector is on the
+//! medium; each track waits until the bus brings its data fast enough.
+//!
+//! Invariant, which the bound in [`Profile`](crate::Profile) relies on: from the
+//! moment the heads reach the first track, a transfer takes at most one turn, one
+//! sector, and its length at the rate of the slower of platters and bus.
+
+use super::HardDisk;
+use crate::bus::Bus;
+use crate::geometry::Piece;
+use crate::model::Bad;
+use units::{Direction, Duration, Instant};
+
+/// How one piece of a track comes off the platters.
+struct Pass {
+    land: Instant,
+    wait: Duration,
+    span: Duration,
+    /// The heads came down among the piece's sectors and took what they found.
+    wrapped: bool,
+}
+
+impl HardDisk {
+    /// Reads from the medium; returns the end at the host.
+    pub(super) fn read_medium(
+        &mut self,
+        bus: &mut Bus,
+        begin: Instant,
+        first: u64,
+        end: u64,
+    ) -> Instant {
+        let (mut media, mut sent, mut lba) = (begin, begin, first);
+        while lba < end {
+            let (most, bad) = self.good_run(lba, end - lba);
+            let piece = self.geometry.piece(lba, most);
+            let is_first = lba == first;
+            let step = if is_first {
+                self.seek_to(&piece, Direction::Read)
+            } else {
+                self.switch_to(&piece)
+            };
+            let land = media + step;
+            let (wait, span) = self.geometry.timing(land, &piece);
+            let in_any_order = self.disk.reading.zero_latency
+                && !(is_first && self.waits_for_first(&piece, end - first));
+            let wrapped = in_any_order && self.disk.rotation - wait < span;
+            let pass = Pass { land, wait, span, wrapped };
+            media = if wrapped { land + self.disk.rotation } else { land + wait + span };
+            sent = self.send(bus, &piece, &pass, media, sent, is_first.then_some(end - first));
+            if let Some(bad) = bad {
+                media = self.reach_bad(media, lba, bad, Direction::Read);
+                sent = sent.max(media);
+            }
+            lba += piece.count;
+        }
+        self.busy_until = media;
+        sent
+    }
+
+    /// True where a long read waits for its first sector after all: the platters
+    /// are slower than the bus, which would run dry.
+    fn waits_for_first(&self, piece: &Piece, sectors: u64) -> bool {
+        let tracks = self.disk.reading.in_order_beyond;
+        let per_track = self.geometry.zones[piece.zone].sectors_per_track;
+        tracks > 0
+            && sectors > tracks * per_track
+            && self.disk.rotation > self.disk.bus_sector * per_track
+    }
+
+    /// Sends a piece over the bus; `whole` is the length of the transfer, given
+    /// with its first piece. Returns the end of the last sector.
+    fn send(
+        &mut self,
+        bus: &mut Bus,
+        piece: &Piece,
+        pass: &Pass,
+        media: Instant,
+        sent: Instant,
+        whole: Option<u64>,
+    ) -> Instant {
+        let sector = self.disk.bus_sector;
+        if sector.is_zero() {
+            return sent.max(media);
+        }
+        let first_in = pass.land + pass.wait + self.geometry.sectors_time(piece, 1);
+        let from = match whole {
+            Some(sectors) => self.first_burst(piece, pass, media, first_in, sectors),
+            None => first_in,
+        };
+        let burst = bus.reserve(from.max(sent), sector * piece.count);
+        // The sectors that passed before the heads came down come last.
+        let (late_end, after) = if pass.wrapped {
+            let late = self.geometry.sectors_in(piece, self.disk.rotation - pass.wait);
+            (pass.land + self.disk.rotation, piece.count.saturating_sub(late))
+        } else {
+            (media, 0)
+        };
+        burst.max(late_end + sector * (after + 1))
+    }
+
+    /// When the bus may begin with a transfer.
+    fn first_burst(
+        &self,
+        piece: &Piece,
+        pass: &Pass,
+        media: Instant,
+        first_in: Instant,
+        sectors: u64,
+    ) -> Instant {
+        let reading = self.disk.reading;
+        let per_track = self.geometry.zones[piece.zone].sectors_per_track;
+        let tracks = reading.whole_track_from;
+        let in_order = self.waits_for_first(piece, sectors);
+        if tracks > 0 && sectors >= tracks * per_track && !in_order {
+            return media;
+        }
+        if !reading.half_track || in_order {
+            return first_in;
+        }
+        let half = pass.span / 2;
+        let inside = self.disk.rotation - pass.wait;
+        let half_in = if !pass.wrapped {
+            pass.wait + half
+        } else if inside <= half {
+            half
+        } else {
+            half + (self.disk.rotation - pass.span)
+        };
+        first_in.max(pass.land + half_in)
+    }
+
+    /// Writes to the medium; the arm moves while the data comes over the bus.
+    pub(super) fn write_medium(
+        &mut self,
+        bus: &mut Bus,
+        begin: Instant,
+        first: u64,
+        end: u64,
+    ) -> Instant {
+        let sector = self.disk.bus_sector;
+        let span = sector * (end - first);
+        let data = bus.reserve(begin, span).saturating_sub(span);
+        self.media_write(begin, first, end, |count| data + sector * count);
+        self.busy_until
+    }
+
+    /// Writes sectors from the buffer; `data_in` tells when so many of them are
+    /// there.
+    pub(super) fn media_write(
+        &mut self,
+        begin: Instant,
+        first: u64,
+        end: u64,
+        data_in: impl Fn(u64) -> Instant,
+    ) {
+        let (mut media, mut lba) = (begin, first);
+        while lba < end {
+            let (most, bad) = self.good_run(lba, end - lba);
+            let piece = self.geometry.piece(lba, most);
+            let step = if lba == first {
+                self.seek_to(&piece, Direction::Write)
+            } else {
+                self.switch_to(&piece)
+            };
+            let span = self.geometry.sectors_time(&piece, piece.span);
+            let (before, after) = (lba - first, lba - first + piece.count);
+            // The bus must keep ahead of the platters to the end of the track.
+            let ready = data_in(before + 1).max(data_in(after).saturating_sub(span));
+            let ready = ready.max(media + step);
+            let (wait, span) = self.geometry.timing(ready, &piece);
+            media = ready + wait + span;
+            if let Some(bad) = bad {
+                media = self.reach_bad(media, lba, bad, Direction::Write);
+            }
+            lba += piece.count;
+        }
+        self.busy_until = media;
+    }
+
+    /// The sectors from `lba` on, at most `most`, before the next bad one; or
+    /// that one alone.
+    fn good_run(&self, lba: u64, most: u64) -> (u64, Option<Bad>) {
+        let bad = &self.disk.bad;
+        if bad.is_empty() {
+            return (most, None);
+        }
+        match bad.get(bad.partition_point(|&(at, _)| at < lba)) {
+            Some(&(at, kind)) if at == lba => (1, Some(kind)),
+            Some(&(at, _)) => (most.min(at - lba), None),
+            None => (most, None),
+        }
+    }
+
+    /// What a bad sector costs once the heads have passed it at `now`.
+    fn reach_bad(&mut self, now: Instant, lba: u64, bad: Bad, direction: Direction) -> Instant {
+        match bad {
+            Bad::Retried(turns) => now + self.disk.rotation * turns,
+            Bad::Remapped => {
+                let zone = &self.geometry.zones[self.geometry.zone(lba)];
+                let (_, spare) = (lba, zone.first_sector + zone.sectors - 1);
+                let place = spare - lba % zone.sectors_per_track.min(zone.sectors);
+                let piece = self.geometry.piece(place, 1);
+                let home = self.arm;
+                let land = now + self.seek_to(&piece, direction);
+                let (wait, span) = self.geometry.timing(land, &piece);
+                let back = Piece { cylinder: home.0, head: home.1, ..piece };
+                land + wait + span + self.seek_to(&back, direction)
+            }
+        }
+    }
+}
