@@ -24,11 +24,13 @@ mod request;
 mod schedule;
 mod slack;
 mod task;
+mod waiting;
 
 pub use analysis::TaskSet;
-pub use policies::{PolicyKind, Promise, UnknownPolicy};
+pub use policies::{PolicyKind, Promise, UnknownPolicy, usd_admits};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
 pub use request::{Class, Counts, Flow, Next, Options, Outcome, Predict, Request, Times, Totals};
 pub use schedule::Schedule;
 pub use task::{Analysis, Refusal, Task, TaskId, Utilisation};
+pub use waiting::{expected_waiting, expected_waiting_of, longest_waiting_of};

@@ -3,7 +3,7 @@
 //! A cycle is the shortest period; its slots are as long as the longest cost; each
 //! stream fills one slot, in turn. The free slots of the cycle are kept in front:
 //! a synchronous request takes the next slot at once and moves the streams back,
-//! as long as one is left. Other best effort runs where no released request under
+//! as long as one is left, as does one that has waited for too long. Other best effort runs where no released request under
 //! contract waits, and uses slots up, too.
 //!
 //! Promises: everyone is served while tasks keep to their contracts; a synchronous
@@ -57,11 +57,13 @@ impl Policy for BubbleUp {
             self.begin(view);
         }
         let stream = self.streams.next(view.now());
-        let interactive = view.queues().best_effort_oldest(true).copied();
-        if let (Some(_), Some(interactive)) = (stream, interactive)
-            && self.fill(view.predicted(&interactive))
+        let interactive = self.rest.elevator.pick(view);
+        let interactive = interactive.filter(|pick| pick.request.synchronous || pick.aged);
+        if let (Some(_), Some(pick)) = (stream, interactive)
+            && self.fill(view.predicted(&pick.request))
         {
-            return Choice::Start(interactive.key);
+            self.rest.elevator.took(&pick);
+            return Choice::Start(pick.request.key);
         }
         let choice = match stream {
             Some(key) => Choice::Start(key),

@@ -24,16 +24,25 @@ pub(super) struct CScan {
 impl CScan {
     /// The next request of the sweep, for policies that serve some of theirs so.
     pub(super) fn take(&mut self, view: &View<'_>) -> Option<Waiting> {
-        let arm = self.arm.unwrap_or(Arm { place: view.head(), seen: self.newest });
-        let queues = view.queues();
-        let ahead = self.places.upward(queues, arm);
-        let again = ahead.is_none();
-        let request = *ahead.or_else(|| self.places.lowest(queues))?;
-        if again || request.place() != arm.place {
-            self.arm = Some(Arm { place: request.place(), seen: self.newest });
-        }
-        self.places.remove(&request);
+        let request = self.peek(view)?;
+        self.took(&request);
         Some(request)
+    }
+
+    /// The next request of the sweep.
+    pub(super) fn peek(&self, view: &View<'_>) -> Option<Waiting> {
+        let arm = self.arm.unwrap_or(Arm { place: view.head(), seen: self.newest });
+        let ahead = self.places.upward(view.queues(), arm);
+        ahead.or_else(|| self.places.lowest(view.queues())).copied()
+    }
+
+    /// The request is started. Nothing changes where it is none of the sweep.
+    pub(super) fn took(&mut self, request: &Waiting) {
+        if self.places.remove(request) {
+            let at_arm = |arm: &Arm| request.place() == arm.place && request.arrival <= arm.seen;
+            let new = Arm { place: request.place(), seen: self.newest };
+            self.arm = Some(self.arm.filter(at_arm).unwrap_or(new));
+        }
     }
 
     pub(super) fn insert(&mut self, request: &Waiting) {

@@ -5,9 +5,16 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
+mod abiss;
+mod anticipatory;
 mod bubble_up;
 mod c_scan;
+mod cello;
+mod cfq;
+mod deadline;
 mod delta_l;
+mod delta_l_1999;
+mod drr;
 mod edf;
 mod edl;
 mod elevator;
@@ -15,6 +22,8 @@ mod fcfs;
 mod freeblock;
 mod gss;
 mod look;
+mod lst;
+mod noop;
 mod places;
 mod ranked;
 mod rate_monotonic;
@@ -25,6 +34,11 @@ mod scan;
 mod scan_edf;
 mod slack;
 mod sstf;
+mod time_cycle;
+mod ucsb;
+mod usd;
+
+pub use usd::usd_admits;
 
 /// What a policy promises, besides an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +126,35 @@ policies! {
     BubbleUp, "bubble-up", EVERYONE, bubble_up::BubbleUp::default();
     /// Groups in deadline order, a sweep within each.
     Gss, "gss", EVERYONE, gss::Gss::default();
+    /// Best effort in the static slack as the thesis printed it. Unsafe: requests of
+    /// an admitted set can be late.
+    DeltaL1999, "delta-l-1999", EVERYONE, delta_l_1999::DeltaL1999::default();
+    /// Best effort until the latest start time of what waits. Does not foresee what
+    /// comes.
+    Lst, "lst", EVERYONE, lst::Lst;
+    /// Earliest deadline first, where whoever was late is served less.
+    Usd, "usd", EVERYONE, usd::Usd::default();
+    /// Shares of the disk for classes, and an order within each.
+    Cello, "cello", EVERYONE, cello::Cello::default();
+    /// Deficit round robin between streams and flows, as in MARS.
+    Drr, "drr", EVERYONE, drr::Drr::default();
+    /// One sweep of requests under contract per cycle, with a bubble slot for
+    /// interactive requests and a slack register for best effort.
+    TimeCycle, "time-cycle", EVERYONE, time_cycle::TimeCycle::default();
+    /// Priorities, guaranteed places in a bounded queue, and streams that fetch
+    /// together: the ABISS elevator.
+    Abiss, "abiss", NOTHING, abiss::Abiss::default();
+    /// Priorities above and below an unchanged best-effort scheduler, with a slack
+    /// register: the UCSB meta-scheduler.
+    Ucsb, "ucsb", EVERYONE, ucsb::Ucsb::default();
+    /// First come, first served, with merging, as in Linux 2.6.
+    Noop, "noop", EVERYONE, noop::Noop::default();
+    /// One-way elevator with expiry times, as in Linux 2.6.
+    Deadline, "deadline", EVERYONE, deadline::Deadline::default();
+    /// The same with a pause for readers that come back, as in Linux 2.6.
+    Anticipatory, "anticipatory", EVERYONE, anticipatory::Anticipatory::default();
+    /// Time slices for queues, as in Linux 2.6.
+    Cfq, "cfq", EVERYONE, cfq::Cfq::default();
 }
 
 #[allow(clippy::derivable_impls)] // the table stays free of attributes

@@ -47,10 +47,6 @@ impl Places {
         self.entries.is_empty()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Every request that may run, by place.
     pub(super) fn iter<'a>(&'a self, queues: &'a Queues) -> impl Iterator<Item = &'a Waiting> {
         self.entries.iter().filter_map(|&entry| runs(queues, entry))
@@ -87,6 +83,27 @@ impl Places {
     pub(super) fn nearest<'a>(&'a self, queues: &'a Queues, from: Lba) -> Option<&'a Waiting> {
         let both = [self.above(queues, from), self.below(queues, from)];
         both.into_iter().flatten().min_by_key(|request| request.place().distance(from))
+    }
+
+    /// As 2.6 kernels weigh it: the nearest above `from`, or the nearest below if it is
+    /// at most `back_max` sectors away and less than half as far; from the top back
+    /// to the lowest.
+    pub(super) fn one_way<'a>(
+        &'a self,
+        queues: &'a Queues,
+        from: Lba,
+        back_max: u64,
+    ) -> Option<&'a Waiting> {
+        let above = self.above(queues, from);
+        let below = self.below(queues, from);
+        let below = below.filter(|request| request.place().distance(from) <= back_max);
+        match (above, below) {
+            (Some(above), Some(below)) => {
+                let [up, down] = [above, below].map(|request| request.place().distance(from));
+                Some(if up <= down.saturating_mul(2) { above } else { below })
+            }
+            (above, below) => above.or(below).or_else(|| self.lowest(queues)),
+        }
     }
 
     pub(super) fn remember(&self, state: &mut Vec<u64>) {

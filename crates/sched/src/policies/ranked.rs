@@ -3,6 +3,7 @@
 use crate::queues::Waiting;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Unbounded};
 use units::Instant;
 
 /// Released requests by rank, then by arrival; and those released in the future.
@@ -49,6 +50,12 @@ impl<R: Copy + Ord> Ranked<R> {
     /// The same among ranks from `from` on.
     pub(super) fn from(&self, from: R) -> Option<(u64, R)> {
         self.ready.range((from, 0, 0)..).next().map(|&(rank, _, key)| (key, rank))
+    }
+
+    /// The same among ranks above `rank`.
+    pub(super) fn after(&self, rank: R) -> Option<(u64, R)> {
+        let above = (Excluded((rank, u64::MAX, u64::MAX)), Unbounded);
+        self.ready.range(above).next().map(|&(rank, _, key)| (key, rank))
     }
 
     pub(super) fn remember(&self, state: &mut Vec<u64>) {

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rest {
-    elevator: Elevator,
+    pub elevator: Elevator,
 }
 
 impl Rest {

@@ -33,8 +33,7 @@ impl Streams {
     /// The request of the stream whose turn it is.
     pub(super) fn next(&mut self, now: Instant) -> Option<u64> {
         self.ranked.release(now);
-        let after = |TaskId { index, generation }| TaskId { index, generation: generation + 1 };
-        let next = self.last.and_then(|last| self.ranked.from(after(last)));
+        let next = self.last.and_then(|last| self.ranked.after(last));
         next.or_else(|| self.ranked.first()).map(|(key, _)| key)
     }
 

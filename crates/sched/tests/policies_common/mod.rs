@@ -18,6 +18,22 @@ impl Predict for Plain {
     }
 }
 
+/// A nanosecond a sector: for the papers' sets in whole ticks.
+pub struct Ticks;
+
+impl Predict for Ticks {
+    fn bound(&self, _: Lba, command: &Command) -> Duration {
+        match command {
+            Command::Transfer(access) => Duration::from_nanos(access.len / SECTOR),
+            Command::Flush => Duration::from_nanos(1),
+        }
+    }
+}
+
+/// A request of a script: when it comes (in units of the prediction), its key, its
+/// class and its command.
+pub type Arrival = (u64, u64, Class, Command);
+
 pub const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
@@ -56,6 +72,9 @@ pub struct World {
 }
 
 impl World {
+    /// A policy that never serves something may say for ever that it will look again.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
     /// Without admission: a policy is looked at, not a promise.
     pub fn new(kind: PolicyKind) -> Self {
         Self::with(
@@ -101,6 +120,7 @@ impl World {
     /// One command after the other; waits where the policy says so, until nothing
     /// waits or nothing can happen any more. The keys in order.
     pub fn run(&mut self, predict: &dyn Predict) -> Vec<u64> {
+        let end = self.now + Self::PATIENCE;
         loop {
             match self.schedule.next(self.now, predict) {
                 Next::Start { key, predicted } => {
@@ -109,13 +129,68 @@ impl World {
                     let outcome = self.schedule.finished(self.now, key);
                     self.outcomes.push((key, outcome));
                 }
-                Next::Wait { until: Some(until) } if self.waiting() > 0 => {
+                Next::Wait { until: Some(until) } if self.waiting() > 0 && self.now < end => {
                     assert!(until > self.now, "a wait that ends before it begins");
                     self.now = until;
                 }
                 Next::Wait { .. } => return self.started.clone(),
             }
         }
+    }
+
+    /// Plays a script on a disk that is never told more than it must know: requests
+    /// come while others are in service. `unit` is what the script's times count in.
+    /// Ends when all is done.
+    pub fn play(&mut self, unit: Duration, script: &[Arrival], predict: &dyn Predict) {
+        let mut script = script.to_vec();
+        script.sort_by_key(|arrival| arrival.0);
+        let when = |arrival: &Arrival| Instant::EPOCH + unit * arrival.0;
+        let end = self.now + Self::PATIENCE;
+        let mut coming = script.into_iter().peekable();
+        let mut busy: Option<(u64, Instant)> = None;
+        loop {
+            while let Some((_, key, class, command)) =
+                coming.next_if(|arrival| when(arrival) <= self.now)
+            {
+                self.submit(key, class, command);
+            }
+            let mut wake = coming.peek().map(when);
+            if let Some((key, ends)) = busy.filter(|&(_, ends)| ends <= self.now) {
+                let outcome = self.schedule.finished(ends, key);
+                self.outcomes.push((key, outcome));
+                busy = None;
+            }
+            if busy.is_none() {
+                match self.schedule.next(self.now, predict) {
+                    Next::Start { key, predicted } => {
+                        self.started.push(key);
+                        busy = Some((key, self.now + predicted));
+                    }
+                    Next::Wait { until } if self.waiting() > 0 && self.now < end => {
+                        wake = wake.into_iter().chain(until).min();
+                    }
+                    Next::Wait { .. } => {}
+                }
+            }
+            let ends = busy.map(|(_, ends)| ends);
+            match wake.into_iter().chain(ends).min() {
+                Some(next) => self.now = next,
+                None => return,
+            }
+        }
+    }
+
+    /// By how much each request was late, of those that were.
+    pub fn late(&self) -> Vec<(u64, Duration)> {
+        let all = self.outcomes.iter().map(|(key, outcome)| (*key, outcome.late_by));
+        all.filter(|(_, late)| !late.is_zero()).collect()
+    }
+
+    /// When a request was done.
+    pub fn done_at(&self, key: u64) -> Instant {
+        let found = self.outcomes.iter().find(|outcome| outcome.0 == key);
+        let outcome = found.expect("it was done").1;
+        outcome.started + outcome.actual
     }
 
     pub fn waiting(&self) -> u64 {
