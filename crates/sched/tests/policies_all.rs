@@ -33,6 +33,7 @@ struct Chaos {
     running: Vec<u64>,
     served: BTreeSet<u64>,
     gone: u64,
+    name: String,
 }
 
 impl Chaos {
@@ -49,6 +50,7 @@ impl Chaos {
             running: Vec::new(),
             served: BTreeSet::new(),
             gone: 0,
+            name: format!("{kind}, seed {seed}"),
         }
     }
 
@@ -152,7 +154,7 @@ impl Chaos {
                 break;
             }
         }
-        assert!(self.waiting.is_empty(), "never served: {:?}", self.waiting);
+        assert!(self.waiting.is_empty(), "{}: never served: {:?}", self.name, self.waiting);
         assert_eq!(self.served.len() as u64 + self.gone, self.key);
     }
 }
@@ -162,7 +164,6 @@ fn no_policy_loses_a_request_or_serves_one_twice() {
     for &kind in PolicyKind::ALL {
         for seed in 1..=20 {
             let mut chaos = Chaos::new(seed, kind, if seed % 2 == 0 { 4 } else { 1 });
-            println!("{kind}, seed {seed}");
             for _ in 0..600 {
                 chaos.step();
             }
@@ -266,7 +267,6 @@ fn everybody_is_served_in_the_end_where_the_policy_promises_it() {
     for &kind in PolicyKind::ALL {
         let waits = [(true, true), (true, false), (false, true), (false, false)]
             .map(|(victim, crowd)| victim_waits(kind, victim, crowd));
-        println!("{kind}: {waits:?}");
         if kind.promise().everyone {
             assert!(waits.iter().all(Option::is_some), "{kind}: {waits:?}");
         } else {
