@@ -1,4 +1,4 @@
-//! Making a pool.
+//! Makes a pool on its disks: empty areas, then labels.
 //!
 //! Order: the old labels are wiped, then the areas are written whole, then the
 //! new labels, with a flush after each. A pool whose making was cut short is no

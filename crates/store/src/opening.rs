@@ -1,4 +1,4 @@
-//! Opening a pool: recovery.
+//! Opens a pool: recovers its state, then makes every disk hold that state twice.
 //!
 //! After the survey and the verdict, and before anything is served, every disk is
 //! made to hold the same state twice: damaged label copies are written anew from

@@ -169,9 +169,10 @@ impl Disk {
                     }
                 }
                 (Cut::Any, _) => {
-                    // torn at bytes: one range
-                    let from = random.index(write.bytes.len());
-                    let to = from + 1 + random.index(write.bytes.len() - from);
+                    // torn at bytes: one range, often where a short structure has its content
+                    let most = [write.bytes.len(), write.bytes.len().min(1024)][random.index(2)];
+                    let from = random.index(most);
+                    let to = from + 1 + random.index(most - from);
                     disk.apply(&write, (from, to));
                 }
             }
