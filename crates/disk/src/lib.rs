@@ -24,6 +24,7 @@ mod predict;
 mod profile;
 pub mod profiler;
 mod random;
+mod remainders;
 mod seek;
 mod segments;
 mod text;
@@ -35,7 +36,8 @@ pub use flash::Flash;
 pub use hard_disk::HardDisk;
 pub use linear::Line;
 pub use model::{FlashModel, Model};
-pub use profile::{HardDiskProfile, Kind, LinearProfile, Profile, ZoneProfile};
+pub use profile::{HardDiskProfile, Kind, LinearProfile, LongReads, Profile, ZoneProfile};
+pub use remainders::{ReadPlan, TrackRemainders, Tracks};
 pub use seek::SeekCurve;
 pub use text::{exact_duration, exact_rate, exact_size};
 

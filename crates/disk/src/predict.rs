@@ -3,7 +3,7 @@
 
 use crate::geometry::{Geometry, Layout};
 use crate::model::{FlashModel, HardDiskModel, Mechanism, ReadAhead};
-use crate::{HardDiskProfile, Kind, Line, LinearProfile, Model, Profile, ZoneProfile};
+use crate::{HardDiskProfile, Kind, Line, LinearProfile, LongReads, Model, Profile, ZoneProfile};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use units::{Duration, Lba, Rate, SECTOR};
@@ -98,6 +98,7 @@ impl HardDiskProfile {
             seek,
             write_settle: disk.write_settle,
             switch: longest + Duration::from_nanos(2 * zones.len() as u64),
+            long_reads: disk.long_reads(zones),
             zones: zones.iter().map(|zone| disk.zone_profile(zone)).collect(),
         }
     }
@@ -118,6 +119,15 @@ impl HardDiskModel {
         let slowest = zones.iter().map(|zone| zone.sectors_per_track).min();
         let sector = self.rotation / slowest.expect("a model has zones");
         electronics + self.bus_sector + sector + Duration::from_nanos(1)
+    }
+
+    /// A read of some tracks that begins within one waits for its first sector, and
+    /// then until as many sectors as a track has are in.
+    fn long_reads(&self, zones: &[Layout]) -> Option<LongReads> {
+        let shortest = zones.iter().map(|zone| zone.sectors_per_track).min()?;
+        let skew = zones.iter().map(|zone| zone.cylinder_skew(self.rotation)).max()?;
+        let from = SECTOR * (shortest * self.reading.whole_track_from);
+        (!from.is_zero()).then_some(LongReads { from, extra: self.rotation + skew })
     }
 
     fn zone_profile(&self, layout: &Layout) -> ZoneProfile {

@@ -58,8 +58,20 @@ pub struct HardDiskProfile {
     /// What the steps between tracks cost a transfer more than the zones' rates
     /// account for.
     pub switch: Duration,
+    /// Of disks that begin to send a long read only when a whole track is in.
+    pub long_reads: Option<LongReads>,
     /// From the outside in; the first starts at sector 0.
     pub zones: Vec<ZoneProfile>,
+}
+
+/// What long reads cost on top. The thesis plans one more turn for blocks that are
+/// not aligned to tracks (Clockwise thesis, section 7.2.2); such a disk is why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongReads {
+    /// The shortest read that waits.
+    pub from: Bytes,
+    /// How long at most.
+    pub extra: Duration,
 }
 
 /// Some cylinders with one rate.
@@ -198,7 +210,15 @@ impl HardDiskProfile {
         let distance = self.cylinder(end, from).abs_diff(to);
         let distance = distance.max(self.cylinder(end, last).abs_diff(to));
         let mechanics = self.overhead + self.seek(distance, access.direction) + self.rotation;
-        mechanics + self.media(end, access) + self.switch
+        let wait = self.long_read(access.len, access.direction);
+        mechanics + wait + self.media(end, access) + self.switch
+    }
+
+    fn long_read(&self, len: Bytes, direction: Direction) -> Duration {
+        match self.long_reads {
+            Some(long) if direction == Direction::Read && len >= long.from => long.extra,
+            _ => Duration::ZERO,
+        }
     }
 
     /// The time of the transfer itself at the rates of the zones it lies in.
@@ -225,7 +245,7 @@ impl HardDiskProfile {
         // Each zone's part of a transfer is rounded up by itself.
         let rounding = Duration::from_nanos((zones.end() - zones.start()) as u64);
         let mechanics = self.overhead + self.seek(distance, direction) + self.rotation;
-        mechanics + media + rounding + self.switch
+        mechanics + self.long_read(len, direction) + media + rounding + self.switch
     }
 
     fn check(&self, capacity: Bytes) -> Result<(), Error> {
@@ -280,7 +300,16 @@ struct HardDiskFile {
     write_settle: Text<Duration>,
     switch: Text<Duration>,
     seek: Points,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    long_reads: Option<LongReadsFile>,
     zones: Vec<ZoneFile>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LongReadsFile {
+    from: Text<Bytes>,
+    extra: Text<Duration>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -368,6 +397,9 @@ impl HardDiskFile {
             seek: SeekCurve::parse(self.seek)?,
             write_settle: self.write_settle.0,
             switch: self.switch.0,
+            long_reads: self
+                .long_reads
+                .map(|long| LongReads { from: long.from.0, extra: long.extra.0 }),
             zones: self.zones.iter().map(zone).collect(),
         };
         disk.check(capacity)?;
@@ -381,6 +413,9 @@ impl HardDiskFile {
             write_settle: Text(disk.write_settle),
             switch: Text(disk.switch),
             seek: disk.seek.text(),
+            long_reads: disk
+                .long_reads
+                .map(|long| LongReadsFile { from: Text(long.from), extra: Text(long.extra) }),
             zones: disk
                 .zones
                 .iter()

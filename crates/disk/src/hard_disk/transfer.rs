@@ -45,8 +45,8 @@ impl HardDisk {
             };
             let land = media + step;
             let (wait, span) = self.geometry.timing(land, &piece);
-            let in_any_order = self.disk.reading.zero_latency
-                && !(is_first && self.waits_for_first(&piece, end - first));
+            let in_any_order =
+                self.disk.reading.zero_latency && !(is_first && self.in_order(&piece, end - first));
             let wrapped = in_any_order && self.disk.rotation - wait < span;
             let pass = Pass { land, wait, span, wrapped };
             media = if wrapped { land + self.disk.rotation } else { land + wait + span };
@@ -61,6 +61,14 @@ impl HardDisk {
         sent
     }
 
+    /// True where a read that does not begin with a track waits for its first
+    /// sector, since it is sent a whole track at a time.
+    fn waits_for_track(&self, piece: &Piece, sectors: u64) -> bool {
+        let tracks = self.disk.reading.whole_track_from;
+        let per_track = self.geometry.zones[piece.zone].sectors_per_track;
+        tracks > 0 && sectors >= tracks * per_track && piece.span < per_track
+    }
+
     /// True where a long read waits for its first sector after all: the platters
     /// are slower than the bus, which would run dry.
     fn waits_for_first(&self, piece: &Piece, sectors: u64) -> bool {
@@ -69,6 +77,11 @@ impl HardDisk {
         tracks > 0
             && sectors > tracks * per_track
             && self.disk.rotation > self.disk.bus_sector * per_track
+    }
+
+    /// True where a read begins with its first sector, whatever comes by before.
+    fn in_order(&self, piece: &Piece, sectors: u64) -> bool {
+        self.waits_for_first(piece, sectors) || self.waits_for_track(piece, sectors)
     }
 
     /// Sends a piece over the bus; `whole` is the length of the transfer, given
@@ -91,7 +104,6 @@ impl HardDisk {
             Some(sectors) => self.first_burst(piece, pass, media, first_in, sectors),
             None => first_in,
         };
-        let burst = bus.reserve(from.max(sent), sector * piece.count);
         // The sectors that passed before the heads came down come last.
         let (late_end, after) = if pass.wrapped {
             let late = self.geometry.sectors_in(piece, self.disk.rotation - pass.wait);
@@ -99,7 +111,10 @@ impl HardDisk {
         } else {
             (media, 0)
         };
-        burst.max(late_end + sector * (after + 1))
+        // One burst that does not run dry, however fast the bus: the others need it.
+        let span = sector * piece.count;
+        let steady = (late_end + sector * (after + 1)).saturating_sub(span);
+        bus.reserve(from.max(steady).max(sent), span)
     }
 
     /// When the bus may begin with a transfer.
@@ -115,7 +130,11 @@ impl HardDisk {
         let per_track = self.geometry.zones[piece.zone].sectors_per_track;
         let tracks = reading.whole_track_from;
         let in_order = self.waits_for_first(piece, sectors);
-        if tracks > 0 && sectors >= tracks * per_track && !in_order {
+        if !in_order && self.waits_for_track(piece, sectors) {
+            let skew = self.geometry.zones[piece.zone].track_skew(self.disk.rotation);
+            return pass.land + pass.wait + self.disk.rotation + skew;
+        }
+        if !in_order && tracks > 0 && sectors >= tracks * per_track {
             return media;
         }
         if !reading.half_track || in_order {

@@ -88,6 +88,7 @@ impl Findings {
             seek: seek_bounds(mechanics)?,
             write_settle: SETTLE_ASSUMED,
             switch,
+            long_reads: None,
             zones: self
                 .zones
                 .iter()
