@@ -21,6 +21,20 @@ const HUGE_PAGE: Bytes = Bytes::mib(2);
 /// The longest piece that the kernel takes as one registered buffer.
 const REGISTERED_MAX: usize = 1 << 30;
 
+/// Which pages the arena is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Pages {
+    /// Of the machine's ordinary size.
+    Small,
+    /// Large where the kernel has some at the moment: fewer pieces in each
+    /// transfer, and so less work for the kernel and the device.
+    #[default]
+    LargeIfAny,
+    /// Those that the machine has set aside (`vm.nr_hugepages`); if there are
+    /// too few, as [`Pages::LargeIfAny`], with a warning.
+    LargeSetAside,
+}
+
 /// Page-aligned memory, locked where the system permits.
 #[derive(Debug)]
 pub(crate) struct Arena {
@@ -33,8 +47,8 @@ impl Arena {
     ///
     /// # Errors
     /// When the system has not so much memory.
-    pub(crate) fn new(len: Bytes, huge: bool, warnings: &mut Vec<String>) -> io::Result<Self> {
-        let mapping = Self::map(len, huge, warnings)?;
+    pub(crate) fn new(len: Bytes, pages: Pages, warnings: &mut Vec<String>) -> io::Result<Self> {
+        let mapping = Self::map(len, pages, warnings)?;
         if let Err(error) = mapping.lock() {
             warnings.push(format!(
                 "the arena of {len} is not locked in memory ({error}), so that memory pressure can \
@@ -45,8 +59,8 @@ impl Arena {
         Ok(Self { mapping, len })
     }
 
-    fn map(len: Bytes, huge: bool, warnings: &mut Vec<String>) -> io::Result<Mapping> {
-        if huge {
+    fn map(len: Bytes, pages: Pages, warnings: &mut Vec<String>) -> io::Result<Mapping> {
+        if pages == Pages::LargeSetAside {
             match Mapping::new(len.round_up(HUGE_PAGE).as_usize(), true) {
                 Ok(mapping) => return Ok(mapping),
                 Err(error) => warnings.push(format!(
@@ -56,8 +70,10 @@ impl Arena {
             }
         }
         let mapping = Mapping::new(len.as_usize(), false)?;
-        // Only fewer table look-ups are lost where the kernel has none.
-        let _ = mapping.advise_huge();
+        if pages != Pages::Small {
+            // Where the kernel does not know of large pages, small ones do.
+            let _ = mapping.advise_huge();
+        }
         Ok(mapping)
     }
 
@@ -195,7 +211,7 @@ mod tests {
     #[test]
     fn an_arena_is_zeroed_and_bounded() {
         let mut warnings = Vec::new();
-        let arena = Arena::new(Bytes::mib(4), true, &mut warnings).unwrap();
+        let arena = Arena::new(Bytes::mib(4), Pages::LargeSetAside, &mut warnings).unwrap();
         assert_eq!(arena.pieces().len(), 1);
         assert_eq!(arena.piece(span(4 << 20, 0x1000)), Some(0));
         let outside = std::panic::catch_unwind(|| arena.pointer(span((4 << 20) - 1, 2)));

@@ -89,7 +89,8 @@ fn zero_behind(arena: &Arena, span: Span, valid: Bytes) {
 impl Surroundings {
     /// A small arena and an event, for a backend in a test.
     pub(crate) fn alone() -> Self {
-        let arena = Arena::new(Bytes::mib(16), false, &mut Vec::new()).expect("16 MiB of memory");
+        let arena = Arena::new(Bytes::mib(16), crate::Pages::Small, &mut Vec::new())
+            .expect("16 MiB of memory");
         Self {
             arena: Arc::new(arena),
             event: Arc::new(Event::new().expect("an event")),

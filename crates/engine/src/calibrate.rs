@@ -12,7 +12,7 @@
 //! always had `depth` commands; the latency is what the slowest command took
 //! beyond its cost.
 
-use crate::arena::Arena;
+use crate::arena::{Arena, Pages};
 use crate::backend::uring::Uring;
 use crate::backend::{Backend, Surroundings};
 use crate::device::Device;
@@ -104,7 +104,7 @@ struct Bench {
 impl Bench {
     fn new(device: &Device) -> io::Result<Self> {
         let mut unsaid = Vec::new();
-        let arena = Arena::new(Bytes::MIB * u64::from(DEPTH_MAX), false, &mut unsaid)?;
+        let arena = Arena::new(Bytes::MIB * u64::from(DEPTH_MAX), Pages::LargeIfAny, &mut unsaid)?;
         let around = Surroundings {
             arena: Arc::new(arena),
             event: Arc::new(Event::new()?),

@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     /// that nothing that moves the window can happen while a program looks at it.
     lent: HashMap<StreamId, Lent>,
     disks: Vec<DiskState>,
+    /// The latest time that the node was told.
+    now: Instant,
     /// Nothing is started and nobody is answered any more.
     stopping: bool,
 }
@@ -99,6 +101,7 @@ impl Core {
             callers: Callers::default(),
             lent: HashMap::new(),
             disks: events.iter().map(|_| DiskState::default()).collect(),
+            now: sys::now(),
             stopping: false,
         };
         Arc::new(Self { arena, events, inner: Mutex::new(inner) })
@@ -150,7 +153,9 @@ impl Core {
     }
 
     pub(crate) fn status(&self) -> Status {
-        self.inner.lock().node.status(sys::now())
+        let mut inner = self.inner.lock();
+        let now = inner.read_clock();
+        inner.node.status(now)
     }
 
     /// A disk's thread tells what has ended, and asks what to do. It sleeps
@@ -162,7 +167,7 @@ impl Core {
     ) -> (Turn, News) {
         let (mut news, mut commands) = (News::default(), Vec::new());
         let mut inner = self.inner.lock();
-        let now = sys::now();
+        let now = inner.read_clock();
         let at = usize::from(disk.0);
         for ended in done.drain(..) {
             inner.ended(disk, &ended, now);
@@ -205,6 +210,11 @@ impl Core {
     fn section(self: &Arc<Self>, change: impl FnOnce(&mut Inner, &mut News)) {
         let mut news = News::default();
         let mut inner = self.inner.lock();
+        // In a callback, the time of the turn that led to it will do: clocks are
+        // slow in some virtual machines, and callbacks are short.
+        if !IS_DISK.get() {
+            inner.read_clock();
+        }
         change(&mut inner, &mut news);
         self.collect(&mut inner, &mut news);
         drop(inner);
@@ -248,6 +258,12 @@ impl News {
 }
 
 impl Inner {
+    /// The time now; it never goes back from one section to the next.
+    fn read_clock(&mut self) -> Instant {
+        self.now = self.now.max(sys::now());
+        self.now
+    }
+
     /// Whether an operation may begin now, as far as lent memory is concerned.
     fn may_begin(&self, op: &Op) -> Result<(), Error> {
         let (stream, asks) = match op {
@@ -292,7 +308,7 @@ impl Inner {
     }
 
     fn tell(&mut self, ticket: Ticket, op: Op) {
-        self.node.handle(sys::now(), Happened::Request { ticket, op });
+        self.node.handle(self.now, Happened::Request { ticket, op });
     }
 
     fn ended(&mut self, disk: DiskIndex, ended: &Completion, now: Instant) {
@@ -335,7 +351,7 @@ impl Inner {
         let Some(asleep) = &self.disks[at].asleep else { return false };
         let wake_at = asleep.until;
         let mut commands = std::mem::take(&mut self.disks[at].inbox);
-        let until = self.poll(disk, sys::now(), &mut commands);
+        let until = self.poll(disk, self.now, &mut commands);
         let sooner = match (until, wake_at) {
             (Some(until), Some(wake_at)) => until < wake_at,
             (Some(_), None) => true,

@@ -31,6 +31,7 @@ mod signature;
 mod sys;
 mod thread;
 
+pub use arena::Pages;
 pub use backend::{Backend, Completion};
 pub use chunk::{Chunk, ChunkMut};
 pub use create::{CreateOptions, Created};

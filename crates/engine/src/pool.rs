@@ -8,7 +8,7 @@ use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
 use crate::lock::Mutex;
 use crate::sys::{self, Event};
-use crate::{ChunkMut, HostLateness, Reply, arena::Arena, metadata, thread};
+use crate::{ChunkMut, HostLateness, Pages, Reply, arena::Arena, metadata, thread};
 use disk::Profile;
 use node::{Config, DiskIndex, DiskSetup, Error, Node, Op, Policy, Status};
 use std::fs::File;
@@ -28,8 +28,8 @@ pub struct Options {
     pub config: Config,
     /// Ask for real-time priority for the disks' threads.
     pub realtime: bool,
-    /// Ask for huge pages for the arena.
-    pub huge_pages: bool,
+    /// What the arena is made of.
+    pub pages: Pages,
     /// What stands between the threads and the devices, if anything.
     pub wrap: Option<Wrap>,
 }
@@ -43,7 +43,7 @@ impl Default for Options {
             host_latency: Duration::from_millis(2),
             commit_interval: Duration::from_secs(1),
         };
-        Self { config, realtime: true, huge_pages: false, wrap: None }
+        Self { config, realtime: true, pages: Pages::default(), wrap: None }
     }
 }
 
@@ -93,7 +93,7 @@ impl Pool {
         let seats = seats(devices, &order, &store)?;
 
         let Config { memory, .. } = options.config;
-        let arena = Arena::new(memory, options.huge_pages, &mut warnings);
+        let arena = Arena::new(memory, options.pages, &mut warnings);
         let arena = Arc::new(arena.map_err(|error| PoolError::Memory { asked: memory, error })?);
         let setups = seats.iter().map(|seat| DiskSetup { profile: seat.profile.clone() }).collect();
         let node = Node::new(options.config, setups, store).map_err(PoolError::Node)?;

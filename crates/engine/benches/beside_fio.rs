@@ -1,0 +1,290 @@
+//! The whole path (pool, node, schedule, io_uring) beside fio's io_uring engine:
+//! the same file, place, block size and depth, in turns, in one run.
+//!
+//! `cargo bench -p slackline-engine --bench beside_fio`. The file is made in
+//! `SLACKLINE_BENCH_DIR`, or where temporary files go, and removed at the end.
+//! Both sides use direct I/O, registered buffers and a registered file, run at
+//! ordinary priority and write what happens to be in their buffers. Ours runs as
+//! best effort without contracts, in this process. Ours takes large pages where the
+//! kernel has some; since that alone makes transfers of 1 MiB much quicker, the
+//! ratio is to a fio that gets them too (through glibc), and fio as it comes stands
+//! beside it.
+#![allow(clippy::print_stdout)]
+
+use disk::Profile;
+use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
+use node::{Error, Op, Placement};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use units::Bytes;
+
+/// What both sides move in: from here in the file, so much.
+const AREA_START: Bytes = Bytes::mib(64);
+const AREA: Bytes = Bytes::GIB;
+const VOLUME: Bytes = Bytes::mib(1024 + 80);
+const FILE: Bytes = Bytes::mib(1024 + 128);
+const ROUNDS: usize = 7;
+const TIME: Duration = Duration::from_secs(2);
+
+/// What the device is taken for: no figure here holds best effort back.
+const PROFILE: &str = r#"
+    kind = "linear"
+    source = "made up for a comparison"
+    confidence = "none"
+    capacity = "1GiB"
+    flush = "1ms"
+    [linear]
+    depth = 32
+    latency = "1ms"
+    read = { fixed = "0.01ms", rate = "4GB/s" }
+    write = { fixed = "0.01ms", rate = "4GB/s" }
+"#;
+
+#[derive(Clone, Copy)]
+struct Job {
+    name: &'static str,
+    fio: &'static str,
+    write: bool,
+    random: bool,
+    block: Bytes,
+    depth: u64,
+    aim: f64,
+}
+
+const JOBS: [Job; 3] = [
+    Job {
+        name: "sequential reads of 1 MiB, 8 at a time",
+        fio: "read",
+        write: false,
+        random: false,
+        block: Bytes::MIB,
+        depth: 8,
+        aim: 0.97,
+    },
+    Job {
+        name: "sequential writes of 1 MiB, 8 at a time",
+        fio: "write",
+        write: true,
+        random: false,
+        block: Bytes::MIB,
+        depth: 8,
+        aim: 0.97,
+    },
+    Job {
+        name: "random reads of 4 KiB, 32 at a time",
+        fio: "randread",
+        write: false,
+        random: true,
+        block: Bytes::kib(4),
+        depth: 32,
+        aim: 0.85,
+    },
+];
+
+/// What one side did in one round.
+#[derive(Clone, Copy)]
+struct Result {
+    bytes_per_second: f64,
+    cpu_seconds_per_gib: f64,
+}
+
+/// A closed loop of one job on a pool; every callback begins the next operation.
+struct Loop {
+    pool: Pool,
+    job: Job,
+    next: AtomicU64,
+    bytes: AtomicU64,
+    over: AtomicBool,
+    ended: mpsc::Sender<()>,
+}
+
+impl Loop {
+    fn offset(&self) -> Bytes {
+        let step = self.next.fetch_add(1, Ordering::Relaxed);
+        let blocks = AREA / self.job.block;
+        if self.job.random {
+            // Numbers that hit all places evenly (Weyl), spread by a product.
+            let mixed = step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            return self.job.block * ((mixed >> 20) % blocks);
+        }
+        self.job.block * (step % blocks)
+    }
+
+    fn begin(self: &Arc<Self>) {
+        if self.over.load(Ordering::Relaxed) {
+            return self.ended.send(()).expect("the main thread waits");
+        }
+        let this = Arc::clone(self);
+        let len = self.job.block;
+        if self.job.write {
+            self.pool.submit(Op::Room { len }, move |room| {
+                let Ok(Reply::Room { room }) = room else { panic!("no memory") };
+                let next = Arc::clone(&this);
+                this.pool.write("area", this.offset(), room, move |done| next.done(done));
+            });
+        } else {
+            let read = Op::Read { volume: "area".into(), offset: self.offset(), len };
+            self.pool.submit(read, move |done| this.done(done));
+        }
+    }
+
+    fn done(self: Arc<Self>, done: std::result::Result<Reply, Error>) {
+        drop(done.expect("the device works"));
+        self.bytes.fetch_add(self.job.block.get(), Ordering::Relaxed);
+        self.begin();
+    }
+}
+
+fn ours(disks: &[DeviceSpec], job: Job) -> Result {
+    let mut options = Options::default();
+    options.config.memory = Bytes::mib(64);
+    // fio runs as any program does; ours is not to win by priority.
+    options.realtime = false;
+    let pool = Pool::open(disks, options).expect("the pool opens");
+    let (ended, all) = mpsc::channel();
+    let (next, bytes, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let work = Arc::new(Loop { pool, job, next, bytes, over, ended });
+    let (start, cpu) = (Instant::now(), cpu_seconds());
+    (0..job.depth).for_each(|_| work.begin());
+    std::thread::sleep(TIME);
+    work.over.store(true, Ordering::Relaxed);
+    (0..job.depth).for_each(|_| all.recv().expect("every loop ends"));
+    let bytes = work.bytes.load(Ordering::Relaxed) as f64;
+    Result {
+        bytes_per_second: bytes / start.elapsed().as_secs_f64(),
+        cpu_seconds_per_gib: (cpu_seconds() - cpu) / (bytes / Bytes::GIB.get() as f64),
+    }
+}
+
+/// User and system time of this process, in seconds.
+#[allow(unsafe_code)]
+fn cpu_seconds() -> f64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the call fills the place it is given; for this process it cannot fail.
+    let usage = unsafe {
+        assert_eq!(libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()), 0);
+        usage.assume_init()
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+fn fio(file: &Path, job: Job, large_pages: bool) -> Result {
+    let output = Command::new("fio")
+        .env("GLIBC_TUNABLES", if large_pages { "glibc.malloc.hugetlb=1" } else { "" })
+        .args(["--name=beside", "--ioengine=io_uring", "--direct=1", "--time_based"])
+        .args(["--fixedbufs", "--registerfiles", "--norandommap", "--output-format=json"])
+        .arg("--scramble_buffers=0")
+        .arg(format!("--filename={}", file.display()))
+        .arg(format!("--rw={}", job.fio))
+        .arg(format!("--bs={}", job.block.get()))
+        .arg(format!("--iodepth={}", job.depth))
+        .arg(format!("--offset={}", AREA_START.get()))
+        .arg(format!("--size={}", AREA.get()))
+        .arg(format!("--runtime={}", TIME.as_secs()))
+        .output()
+        .expect("fio runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "fio: {text} {}", String::from_utf8_lossy(&output.stderr));
+    // Some versions print notes before the JSON.
+    let json = &text[text.find('{').expect("fio prints JSON")..];
+    let json: serde_json::Value = serde_json::from_str(json).expect("fio prints JSON");
+    let run = &json["jobs"][0];
+    let side = &run[if job.write { "write" } else { "read" }];
+    let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+    let (bytes, seconds) = (number(&side["io_bytes"]), number(&side["runtime"]) / 1e3);
+    let percent = number(&run["usr_cpu"]) + number(&run["sys_cpu"]);
+    let cpu = percent / 100.0 * number(&run["job_runtime"]) / 1e3;
+    Result {
+        bytes_per_second: bytes / seconds,
+        cpu_seconds_per_gib: cpu / (bytes / Bytes::GIB.get() as f64),
+    }
+}
+
+/// Smallest, middle and largest.
+fn spread(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [values[0], values[values.len() / 2], values[values.len() - 1]]
+}
+
+fn compare(disks: &[DeviceSpec], file: &Path, job: Job) {
+    println!("\n{} ({ROUNDS} rounds of {} s each, in turns)", job.name, TIME.as_secs());
+    let (mut us, mut them, mut plain) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        // Whoever goes first changes from round to round.
+        if round % 2 == 0 {
+            us.push(ours(disks, job));
+            them.push(fio(file, job, true));
+        } else {
+            them.push(fio(file, job, true));
+            us.push(ours(disks, job));
+        }
+        plain.push(fio(file, job, false));
+    }
+    let row = |name: &str, scale: f64, unit: &str, pick: &dyn Fn(&Result) -> f64| {
+        for (who, results) in [("ours", &us), ("fio", &them), ("fio, small pages", &plain)] {
+            let [min, median, max] = spread(results.iter().map(|r| pick(r) / scale).collect());
+            println!(
+                "  {name:10} {who:16} min {min:8.3}  median {median:8.3}  max {max:8.3} {unit}"
+            );
+        }
+    };
+    row("throughput", 1e6, "MB/s", &|result| result.bytes_per_second);
+    row("CPU", 1.0, "s/GiB", &|result| result.cpu_seconds_per_gib);
+    let ratios = us.iter().zip(&them).map(|(us, them)| us.bytes_per_second / them.bytes_per_second);
+    let [min, median, max] = spread(ratios.collect());
+    let verdict = if median >= job.aim { "met" } else { "missed" };
+    println!(
+        "  ours / fio                  min {min:8.3}  median {median:8.3}  max {max:8.3} (aim {}: {verdict})",
+        job.aim
+    );
+}
+
+/// Makes the pool, and writes every byte of the volume, so that both sides find
+/// the same blocks on the medium.
+fn prepare(disks: &[DeviceSpec]) {
+    let profile = Some(Profile::parse(PROFILE).expect("a profile"));
+    let options = CreateOptions { size: Some(FILE), force: false, profile };
+    let created = Pool::create("bench", disks, &options).expect("a pool is made");
+    created.warnings.iter().for_each(|warning| println!("warning: {warning}"));
+    let pool = Pool::open(disks, Options::default()).expect("the pool opens");
+    pool.warnings().iter().for_each(|warning| println!("warning: {warning}"));
+    let placement = Placement::default();
+    let create = Op::VolumeCreate { name: "area".into(), size: VOLUME, placement };
+    pool.call(create).expect("a volume is made");
+    for block in 0..VOLUME / Bytes::MIB {
+        let Ok(Reply::Room { mut room }) = pool.call(Op::Room { len: Bytes::MIB }) else {
+            panic!("no memory")
+        };
+        room.chunks_exact_mut(8).zip(block << 20..).for_each(|(bytes, n)| {
+            bytes.copy_from_slice(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_ne_bytes());
+        });
+        pool.call_write("area", Bytes::MIB * block, room).expect("the device works");
+    }
+    pool.shutdown().expect("the device works");
+}
+
+fn main() {
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return; // `cargo test` builds it, and has no use for its numbers
+    }
+    if Command::new("fio").arg("--version").output().is_err() {
+        println!("fio is not installed: apt-get install fio");
+        std::process::exit(1);
+    }
+    let directory = std::env::var_os("SLACKLINE_BENCH_DIR").map(PathBuf::from);
+    let directory = directory.unwrap_or_else(std::env::temp_dir);
+    let file = directory.join(format!("slackline-bench-{}", std::process::id()));
+    let disks = [DeviceSpec::Real { path: file.clone() }];
+    let result = std::panic::catch_unwind(|| {
+        prepare(&disks);
+        JOBS.iter().for_each(|&job| compare(&disks, &file, job));
+    });
+    let _ = std::fs::remove_file(&file);
+    if result.is_err() {
+        std::process::exit(1);
+    }
+}
