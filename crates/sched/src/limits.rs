@@ -31,9 +31,14 @@ pub const AGED_EVERY: u32 = 16;
 /// How many bursts of slack are worth knowing exactly; more is reported as this.
 pub const SLACK_BURSTS: u64 = 4;
 
-/// The most task visits of one computation of the online slack; past it the
-/// slack counts as nothing, which is safe.
-pub const SLACK_VISITS_MAX: u64 = 1 << 20;
+/// How many of the longest periods the online slack looks ahead for more slack than
+/// is needed at once.
+pub const SLACK_PERIODS: i128 = 2;
+
+/// The most deadlines of one computation of the online slack, each a visit of all
+/// tasks; past it the slack counts as nothing, which is safe. It takes a
+/// utilisation of about 99.9 % to get there.
+pub const SLACK_LEDGES_MAX: u64 = 256;
 
 /// How often a best-effort command that waits on an idle disk for want of slack
 /// is looked at again. Where the reserve covers it, it never waits there.

@@ -251,13 +251,13 @@ impl Schedule {
         }
     }
 
-    /// The time that could be given away once the disk is done with what it has;
-    /// at most a few bursts, zero where it is negative. Computed in full: for
-    /// reports.
-    pub fn slack_now(&self, now: Instant) -> Duration {
-        let enough = self.core.enough(0);
-        let slack = self.core.exact(now, enough, None).unwrap_or(0);
-        Duration::from_nanos(slack.max(0) as u64)
+    /// The smaller of `enough` and the time that could be given away once the disk
+    /// is done with what it has; zero where it is negative, None where it is not
+    /// known in bounded work. Computed in full: for reports.
+    pub fn slack_now(&self, now: Instant, enough: Duration) -> Option<Duration> {
+        let enough = enough.as_nanos() as i64;
+        let slack = self.core.exact(now, enough, enough, None)?;
+        Some(Duration::from_nanos(slack.max(0) as u64))
     }
 
     /// Appends everything that later answers depend on, times relative to `now`:
@@ -302,8 +302,8 @@ impl Core {
         }
         self.counts.slack_computed += 1;
         let enough = self.enough(cost);
-        let Some(slack) = self.exact(now, enough, None) else { return false };
-        debug_assert!(slack >= self.meter.least(free_at).min(enough), "a bound that was none");
+        let Some(slack) = self.exact(now, cost, enough, None) else { return false };
+        debug_assert!(slack >= self.meter.least(free_at).min(cost), "a bound that was none");
         self.meter.learn(slack, free_at);
         slack >= cost
     }
@@ -313,19 +313,21 @@ impl Core {
         if self.meter.least(self.free_at(now).as_nanos()) >= cost as i64 {
             return true;
         }
-        self.exact(now, cost as i64, Some(by.as_nanos())).is_some_and(|slack| slack >= cost as i64)
+        let (cost, by) = (cost as i64, by.as_nanos());
+        self.exact(now, cost, cost, Some(by)).is_some_and(|slack| slack >= cost)
     }
 
     /// The most slack that is worth knowing.
     fn enough(&self, cost: i64) -> i64 {
-        cost.max(self.options.burst.as_nanos() as i64).saturating_mul(SLACK_BURSTS as i64)
+        cost.max(self.options.burst.max(self.options.reserve).as_nanos() as i64)
+            .saturating_mul(SLACK_BURSTS as i64)
     }
 
     fn free_at(&self, now: Instant) -> Instant {
         now.max(self.busy_until)
     }
 
-    fn exact(&self, now: Instant, enough: i64, before: Option<u64>) -> Option<i64> {
+    fn exact(&self, now: Instant, needed: i64, enough: i64, before: Option<u64>) -> Option<i64> {
         let waiting = self.queues.ready().chain(self.queues.early());
         let mut due: Vec<Due> = waiting
             .map(|waiting| Due {
@@ -341,7 +343,7 @@ impl Core {
             now: now.as_nanos(),
             free_at: self.free_at(now).as_nanos(),
         };
-        exact.slack(enough, before)
+        exact.slack(needed, enough, before)
     }
 
     /// The regulator.
@@ -361,7 +363,7 @@ impl Core {
         let mut delay = 0;
         for attempt in 0..64 {
             self.live[last].release_next = now.as_nanos().saturating_add(delay);
-            match self.exact(now, 0, None) {
+            match self.exact(now, 0, 0, None) {
                 Some(slack) if slack >= 0 => return true,
                 None if self.queues.counts().0 == 0 && self.in_flight.is_empty() => return true,
                 None => return false,

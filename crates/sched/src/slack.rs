@@ -26,7 +26,7 @@
 //! [`Meter`] remembers the best such bound; most decisions need no more.
 
 use crate::divide::Divisor;
-use crate::limits::{HORIZON_MAX, SLACK_VISITS_MAX};
+use crate::limits::{HORIZON_MAX, SLACK_LEDGES_MAX, SLACK_PERIODS};
 use crate::task::{Task, WHOLE};
 use alloc::vec::Vec;
 use units::Instant;
@@ -80,27 +80,27 @@ pub(crate) struct Exact<'a> {
 }
 
 impl Exact<'_> {
-    /// The smaller of the slack and `enough`, over deadlines before `before`. None
-    /// where the whole disk is promised or the bound on the work is reached:
-    /// nothing can be given away then.
-    pub(crate) fn slack(&self, enough: i64, before: Option<u64>) -> Option<i64> {
+    /// The smaller of the slack and `enough`, or a lower bound that is at least
+    /// `needed`, over deadlines before `before`. None where the whole disk is
+    /// promised or the bound on the work is reached: nothing can be given away then.
+    pub(crate) fn slack(&self, needed: i64, enough: i64, before: Option<u64>) -> Option<i64> {
+        debug_assert!(needed <= enough);
         let mut waiting = Vec::with_capacity(self.due.len());
         let mut sum = 0;
         for due in self.due {
             sum += due.cost;
             waiting.push((due.deadline, sum));
         }
-        let horizon = self.horizon(enough, sum)?;
+        let (mut best, horizon) = self.horizon(needed, enough, sum)?;
         let mut limit = before.map_or(horizon, |before| before.min(horizon));
-        let mut best = enough;
-        let mut visits = 0;
+        let mut ledges = 0;
         while let Some((at, demand)) = self.ledge_below(limit, &waiting) {
             best = best.min(at as i64 - self.free_at as i64 - demand as i64);
             // Where `D - free_at - demand >= best`, nothing smaller is found.
             let harmless = (self.free_at + demand).saturating_add_signed(best);
             limit = at.min(harmless);
-            visits += self.live.len() as u64 + 1;
-            if visits > SLACK_VISITS_MAX {
+            ledges += 1;
+            if ledges > SLACK_LEDGES_MAX {
                 return None;
             }
         }
@@ -127,13 +127,14 @@ impl Exact<'_> {
         at.map(|at| (at, demand))
     }
 
-    /// From this deadline on every difference is at least `enough`: the work of a
-    /// task due by `D` is at most `share * (D - first deadline + period)`, once
-    /// that is positive.
-    fn horizon(&self, enough: i64, waiting: u64) -> Option<u64> {
-        let left = WHOLE.checked_sub(self.share).filter(|&left| left > 0)?;
+    /// A slack from `needed` to `enough`, and the deadline from which on every
+    /// difference is at least that: the work of a task due by `D` is at most
+    /// `share * (D - first deadline + period)`, once that is positive. As much slack
+    /// is asked for as keeps the horizon within a few of the longest periods.
+    fn horizon(&self, needed: i64, enough: i64, waiting: u64) -> Option<(i64, u64)> {
+        let left = WHOLE.checked_sub(self.share).filter(|&left| left > 0)? as i128;
         let mut ahead: i128 = 0; // In units of 2^-63.
-        let mut positive = 0;
+        let (mut positive, mut longest) = (0, 0);
         for task in self.live {
             let first = task.release_next.max(self.now) - self.now + task.deadline;
             let lead = task.period.get() as i64 - first as i64;
@@ -141,12 +142,16 @@ impl Exact<'_> {
             let share = if lead < 0 { task.share - 1 } else { task.share };
             ahead += i128::from(lead) * i128::from(share);
             positive = positive.max(-lead);
+            longest = longest.max(task.period.get());
         }
-        let spoken_for = i128::from(enough) + i128::from(self.free_at - self.now + waiting);
-        let time = (spoken_for << 63) + ahead;
-        let reach = (time.max(0) as u128 * 2).div_ceil(left);
-        let reach = u64::try_from(reach).ok().filter(|&reach| reach <= HORIZON_MAX.as_nanos())?;
-        Some(self.now + reach.max(positive as u64) + 1)
+        let spoken_for = i128::from(self.free_at - self.now + waiting) + (ahead >> 63) + 1;
+        let near = i128::from(longest) * SLACK_PERIODS;
+        let within = ((near * left) >> 64) - spoken_for;
+        let target = within.clamp(i128::from(needed), i128::from(enough)) as i64;
+        let time = (i128::from(target) + spoken_for).max(0);
+        let reach = u64::try_from(((time as u128) << 64).div_ceil(left as u128)).ok()?;
+        (reach <= HORIZON_MAX.as_nanos())
+            .then(|| (target, self.now + reach.max(positive as u64) + 1))
     }
 }
 

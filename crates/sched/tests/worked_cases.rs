@@ -57,7 +57,9 @@ fn play(
     for (order, &(at, comes)) in events.iter().enumerate() {
         // Everything at one instant is there before the disk chooses, unless the
         // disk was free before.
-        finish_until(&mut schedule, at.saturating_sub(1), &names);
+        if order > 0 && events[order - 1].0 < at {
+            finish_until(&mut schedule, at - 1, &names);
+        }
         let key = OFFER + order as u64;
         let (class, size, name) = match comes {
             Comes::Task(task) => (Class::RealTime(ids[task]), set[task].cost, task),

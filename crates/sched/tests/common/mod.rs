@@ -23,7 +23,7 @@ impl Random {
         low + self.next() % (high - low + 1)
     }
     pub fn one_in(&mut self, n: u64) -> bool {
-        self.next() % n == 0
+        self.next().is_multiple_of(n)
     }
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.within(0, from.len() as u64 - 1) as usize]

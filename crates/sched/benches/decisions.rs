@@ -1,0 +1,282 @@
+//! What decisions cost: who goes next, and who may join.
+//!
+//! Plain measurements over repeated runs, with the smallest, the median and the
+//! largest: `cargo bench -p slackline-sched --bench decisions`.
+#![allow(missing_docs, clippy::print_stdout)]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::Random;
+use sched::{Class, Next, Options, PolicyKind, Predict, Request, Schedule, Task, TaskId, TaskSet};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Instant as Clock;
+use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
+
+const RUNS: usize = 7;
+
+fn main() {
+    // cargo test runs benches too: there, once and small is enough.
+    let quick = !std::env::args().any(|argument| argument == "--bench");
+    let runs = if quick { 1 } else { RUNS };
+    println!("{:62} {:>10} {:>10} {:>10}   aim", "", "min", "median", "max");
+    for load in [Load::Greedy, Load::Moderate] {
+        for streams in [10, 100, 1_000] {
+            dispatch(PolicyKind::Slack, streams, load, runs, quick);
+        }
+    }
+    for policy in [PolicyKind::DeltaL, PolicyKind::Edf, PolicyKind::Fcfs] {
+        dispatch(policy, 1_000, Load::Greedy, runs, quick);
+    }
+    for ppm in [500_000, 800_000, 950_000] {
+        admission(1_000, ppm, runs, "< 200 us");
+    }
+    if !quick {
+        admission(10_000, 800_000, runs, "< 1 ms");
+        everybody(10_000, 800_000, runs);
+    }
+}
+
+fn row(name: &str, mut samples: Vec<u64>, aim: &str) {
+    samples.sort_unstable();
+    let [min, median, max] = [samples[0], samples[samples.len() / 2], samples[samples.len() - 1]]
+        .map(|ns| format!("{}", Duration::from_nanos(ns)));
+    println!("{name:62} {min:>10} {median:>10} {max:>10}   {aim}");
+}
+
+/// A hard disk: 4 to 12 ms a command, wherever it is.
+struct Disk;
+
+impl Predict for Disk {
+    fn bound(&self, from: Lba, command: &Command) -> Duration {
+        let Command::Transfer(access) = command else { return Duration::from_millis(12) };
+        Duration::from_micros(4_000 + (from.distance(access.lba) >> 18).min(8_000))
+    }
+}
+
+const SECTORS: u64 = 1 << 31;
+
+fn command(random: &mut Random) -> Command {
+    let lba = Lba::new(random.within(0, SECTORS));
+    Command::Transfer(Access { lba, len: Bytes::kib(64), direction: Direction::Read })
+}
+
+/// Streams of all different rates that together use `ppm` of the disk, with
+/// commands of 12 ms at the most.
+fn tasks(random: &mut Random, streams: u64, ppm: u64) -> Vec<Task> {
+    let cost = Duration::from_millis(12);
+    let mean = cost.as_nanos() * streams * 1_000_000 / ppm;
+    (0..streams)
+        .map(|_| {
+            let period = Duration::from_nanos(random.within(mean * 2 / 3, mean * 3 / 2));
+            Task { period, deadline: period, cost }
+        })
+        .collect()
+}
+
+/// What best effort does.
+#[derive(Clone, Copy, Debug)]
+enum Load {
+    /// 64 requests always wait.
+    Greedy,
+    /// Bursts that use about half of what the streams leave.
+    Moderate,
+}
+
+struct Stage {
+    random: Random,
+    schedule: Schedule,
+    now: Instant,
+    keys: u64,
+    waiting: u64,
+    /// When which stream's next request comes.
+    asks: BinaryHeap<Reverse<(Instant, usize)>>,
+    ids: Vec<(TaskId, Task)>,
+    load: Load,
+    best_effort_at: Instant,
+    deciding: u64,
+    decisions: u64,
+    handling: u64,
+    handled: u64,
+}
+
+impl Stage {
+    fn new(policy: PolicyKind, streams: u64, load: Load, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut schedule = Schedule::new(policy, Options::default());
+        let mut asks = BinaryHeap::new();
+        let mut ids = Vec::new();
+        for (at, task) in tasks(&mut random, streams, 800_000).into_iter().enumerate() {
+            let id = schedule.join(Instant::EPOCH, task).expect("0.8 of a disk is admitted");
+            let phase = Duration::from_nanos(random.within(0, task.period.as_nanos()));
+            asks.push(Reverse((Instant::EPOCH + phase, at)));
+            ids.push((id, task));
+        }
+        let (now, best_effort_at) = (Instant::EPOCH, Instant::EPOCH);
+        let (keys, waiting, deciding, decisions, handling, handled) = (0, 0, 0, 0, 0, 0);
+        Self {
+            random,
+            schedule,
+            now,
+            keys,
+            waiting,
+            asks,
+            ids,
+            load,
+            best_effort_at,
+            deciding,
+            decisions,
+            handling,
+            handled,
+        }
+    }
+
+    fn submit(&mut self, class: Class) {
+        self.keys += 1;
+        let request = Request { class, command: command(&mut self.random) };
+        let clock = Clock::now();
+        let times = self.schedule.submit(self.now, self.keys, request);
+        self.handling += clock.elapsed().as_nanos() as u64;
+        self.handled += 1;
+        std::hint::black_box(times);
+    }
+
+    fn best_effort(&mut self) {
+        let wanted = match self.load {
+            Load::Greedy => 64,
+            Load::Moderate if self.best_effort_at <= self.now => {
+                let pause = self.random.within(20, 1_000);
+                self.best_effort_at = self.now + Duration::from_millis(pause);
+                self.waiting + self.random.within(1, 12)
+            }
+            Load::Moderate => 0,
+        };
+        while self.waiting < wanted {
+            self.waiting += 1;
+            let synchronous = self.random.one_in(2);
+            self.submit(Class::best_effort(synchronous));
+        }
+    }
+
+    fn asks(&mut self) {
+        while let Some(&Reverse((at, stream))) = self.asks.peek()
+            && at <= self.now
+        {
+            self.asks.pop();
+            let (id, task) = self.ids[stream];
+            let jitter = Duration::from_micros(self.random.within(0, 2_000));
+            self.asks.push(Reverse((at + task.period + jitter, stream)));
+            self.submit(Class::RealTime(id));
+        }
+    }
+
+    fn next(&mut self) -> Next {
+        let clock = Clock::now();
+        let next = self.schedule.next(self.now, &Disk);
+        self.deciding += clock.elapsed().as_nanos() as u64;
+        self.decisions += 1;
+        next
+    }
+
+    fn run(&mut self, decisions: u64) {
+        while self.decisions < decisions {
+            self.asks();
+            self.best_effort();
+            let Next::Start { key, predicted } = self.next() else {
+                let next = self.asks.peek().expect("streams always ask again").0.0;
+                let next = if self.waiting == 0 { next.min(self.best_effort_at) } else { next };
+                self.now = next.max(self.now + Duration::from_micros(100));
+                continue;
+            };
+            let asked = self.next();
+            assert!(matches!(asked, Next::Wait { .. }), "one command at a time");
+            // Between a half and all of the bound, as disks do.
+            let actual = self.random.within(predicted.as_nanos() / 2, predicted.as_nanos());
+            self.now += Duration::from_nanos(actual);
+            let clock = Clock::now();
+            let outcome = self.schedule.finished(self.now, key);
+            self.handling += clock.elapsed().as_nanos() as u64;
+            self.handled += 1;
+            self.waiting -= u64::from(!matches!(outcome.class, Class::RealTime(_)));
+        }
+    }
+}
+
+/// What reading the clock twice costs, so that it is not counted.
+fn clock_cost() -> u64 {
+    let clock = Clock::now();
+    (0..10_000).for_each(|_| _ = std::hint::black_box(Clock::now().elapsed()));
+    clock.elapsed().as_nanos() as u64 / 10_000 / 2
+}
+
+fn dispatch(policy: PolicyKind, streams: u64, load: Load, runs: usize, quick: bool) {
+    let (mut deciding, mut handling) = (Vec::new(), Vec::new());
+    let (mut computed, mut decisions, mut in_slack, mut late) = (0, 0, 0, 0);
+    for run in 0..runs {
+        let mut stage = Stage::new(policy, streams, load, run as u64 + 1);
+        // Into the steady state first.
+        stage.run(if quick { 500 } else { 4 * streams + 2_000 });
+        let before = stage.schedule.counts();
+        (stage.deciding, stage.decisions, stage.handling, stage.handled) = (0, 0, 0, 0);
+        stage.run(if quick { 500 } else { 100_000 });
+        // Half of the calls only say that the disk is busy: they are not counted,
+        // nor is the time that they took (they are the cheapest there are).
+        let clock = clock_cost();
+        let net = stage.deciding.saturating_sub(stage.decisions * clock);
+        deciding.push(net / (stage.decisions / 2));
+        handling.push(stage.handling.saturating_sub(stage.handled * clock) / stage.handled);
+        let counts = stage.schedule.counts();
+        computed += counts.slack_computed - before.slack_computed;
+        in_slack += counts.in_slack - before.in_slack;
+        late += counts.late;
+        decisions += stage.decisions / 2;
+    }
+    let name = format!("{policy}, {streams} streams, best effort {load:?}");
+    let aim = if policy == PolicyKind::Slack { "< 1 us" } else { "" };
+    row(&format!("{name}: who is next"), deciding, aim);
+    row("    a request comes, or is done", handling, "");
+    println!(
+        "    slack computed for one decision in {}, best effort before streams for one in {}, {late} late",
+        decisions / computed.max(1),
+        decisions / in_slack.max(1)
+    );
+}
+
+fn admission(streams: u64, ppm: u64, runs: usize, aim: &str) {
+    let (mut samples, mut visits) = (Vec::new(), 0);
+    for run in 0..runs {
+        let mut random = Random::new(run as u64 + 100);
+        let mut tasks = tasks(&mut random, streams, ppm);
+        let last = tasks.pop().unwrap();
+        let mut set = TaskSet::new(Duration::from_millis(50));
+        for task in tasks {
+            set.add_unchecked(task);
+        }
+        let analysis = set.check(&last).expect("these fit");
+        visits += analysis.visits / streams;
+        let clock = Clock::now();
+        let added = set.add(last);
+        samples.push(clock.elapsed().as_nanos() as u64);
+        assert!(added.is_ok());
+    }
+    let percent = ppm / 10_000;
+    row(&format!("one more beside {} streams, {percent} % used", streams - 1), samples, aim);
+    println!("    {} looks at the whole set", visits / runs as u64);
+}
+
+fn everybody(streams: u64, ppm: u64, runs: usize) {
+    let mut samples = Vec::new();
+    for run in 0..runs {
+        let mut random = Random::new(run as u64 + 200);
+        let tasks = tasks(&mut random, streams, ppm);
+        let clock = Clock::now();
+        let mut set = TaskSet::new(Duration::from_millis(50));
+        for task in tasks {
+            set.add(task).expect("these fit");
+        }
+        samples.push(clock.elapsed().as_nanos() as u64);
+        std::hint::black_box(set.slack());
+    }
+    row(&format!("{streams} streams admitted one at a time, together"), samples, "");
+}
