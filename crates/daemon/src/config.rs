@@ -26,9 +26,9 @@ pub struct Options {
     /// Memory for windows and transfers, for example `"256MiB"`.
     #[serde(deserialize_with = "from_text")]
     pub memory: Option<Bytes>,
-    /// Scheduling of the disks: `slack`, `delta-l`, `edf` or `fcfs`.
+    /// Scheduling of the disks: `slack`, or another by its name.
     #[serde(deserialize_with = "from_text")]
-    pub policy: Option<PolicyName>,
+    pub policy: Option<Policy>,
     /// False takes every contract; only for comparisons.
     pub admission: Option<bool>,
     /// How much earlier than its deadline a request must be done, so that a
@@ -75,17 +75,6 @@ impl FromStr for SocketMode {
             Ok(mode) if mode <= 0o777 => Ok(Self(mode)),
             _ => Err("not a file mode; write for example 0660"),
         }
-    }
-}
-
-/// A policy by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PolicyName(pub Policy);
-
-impl FromStr for PolicyName {
-    type Err = <Policy as FromStr>::Err;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
     }
 }
 
@@ -159,7 +148,7 @@ impl Options {
             socket: self.socket.unwrap_or_else(socket),
             socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),
             node: node::Config {
-                policy: self.policy.map_or(NODE_DEFAULT.policy, |name| name.0),
+                policy: self.policy.unwrap_or(NODE_DEFAULT.policy),
                 admission: self.admission.unwrap_or(NODE_DEFAULT.admission),
                 memory: memory.round_down(Bytes::MIB),
                 host_latency: self.host_latency.unwrap_or(NODE_DEFAULT.host_latency),
@@ -199,7 +188,7 @@ mod tests {
         for (text, wanted) in [
             ("memori = \"1MiB\"", "unknown field"),
             ("memory = \"a lot\"", "write for example"),
-            ("policy = \"fair\"", "not a policy"),
+            ("policy = \"fair\"", "no such policy"),
             ("socket_mode = \"rw\"", "not a file mode"),
             ("disks = \"/dev/sdb\"", "invalid type"),
         ] {

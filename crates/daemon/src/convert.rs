@@ -129,7 +129,7 @@ pub fn status(pool: &dyn Pool, sessions: &Sessions, since: Instant) -> api::Stat
     let (status, description) = (pool.status(), pool.description());
     let lateness = pool.host_lateness();
     api::Status {
-        policy: policy(description.policy).into(),
+        policy: description.policy.to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
         up_ns: status.now.saturating_since(since),
         read_only: status.read_only,
@@ -147,11 +147,6 @@ pub fn status(pool: &dyn Pool, sessions: &Sessions, since: Instant) -> api::Stat
         warnings: pool.warnings(),
         pool: description.name,
     }
-}
-
-/// The name of a policy.
-pub fn policy(policy: node::Policy) -> &'static str {
-    policy.name()
 }
 
 /// The answer to a what-if as it is told.
