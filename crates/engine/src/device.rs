@@ -45,6 +45,34 @@ impl DeviceSpec {
     }
 }
 
+/// What is at a device's path before a pool is made there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// How large it is.
+    pub size: Bytes,
+    /// What it holds, in words; none where it looks empty.
+    pub holds: Option<String>,
+}
+
+impl DeviceSpec {
+    /// Looks at what is there, so that a person can be told before it is
+    /// destroyed; none where there is nothing yet. Changes and locks nothing.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn look(&self) -> Result<Option<Found>, PoolError> {
+        let path = self.path();
+        if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+            return Ok(None);
+        }
+        is_block_device(path)?;
+        let file = open_file(path, false, 0)?;
+        let size = sys::size(&file).map_err(PoolError::io(path, "ask for its size"))?;
+        let holds = signature::find(&file).map_err(PoolError::io(path, "read it"))?;
+        Ok(Some(Found { size, holds }))
+    }
+}
+
 impl FromStr for DeviceSpec {
     type Err = PoolError;
     /// `PATH`, or `emulated:MODEL:PATH`. (A file that is really called

@@ -35,7 +35,7 @@ pub use arena::Pages;
 pub use backend::{Backend, Completion};
 pub use chunk::{Chunk, ChunkMut};
 pub use create::{CreateOptions, Created};
-pub use device::DeviceSpec;
+pub use device::{DeviceSpec, Found};
 pub use error::PoolError;
 pub use lateness::{Distribution, HostLateness};
 pub use pool::{Description, Options, Pool, Wrap};

@@ -1,0 +1,85 @@
+//! Contracts and placements as arguments.
+
+use client::control::{Contract, Placement, Zone};
+use units::{Bytes, Rate};
+
+/// A contract.
+#[derive(clap::Args, Clone, Copy)]
+pub struct ContractArgs {
+    /// Bytes per second to keep, for example 1MB/s
+    #[arg(long, short, value_name = "RATE")]
+    pub rate: Rate,
+    /// What the stream transfers at a time: a power of two from 4KiB to 1MiB
+    #[arg(long, short, value_name = "SIZE", default_value = "256KiB")]
+    pub block: Bytes,
+    /// How far the program may run past its playout point at once [default: one block]
+    #[arg(long, value_name = "SIZE")]
+    pub burst: Option<Bytes>,
+}
+
+impl ContractArgs {
+    /// As the daemon takes it.
+    pub fn contract(&self) -> Contract {
+        Contract {
+            rate_bytes_per_second: self.rate,
+            block_bytes: self.block,
+            burst_bytes: self.burst.unwrap_or(self.block),
+        }
+    }
+}
+
+/// A contract in words.
+pub fn words(contract: &Contract) -> String {
+    format!("{} in blocks of {}", contract.rate_bytes_per_second, contract.block_bytes)
+}
+
+/// Where a volume's extents go.
+#[derive(clap::Args, Clone)]
+pub struct PlacementArgs {
+    /// Disks to rotate over, in this order, for example 0,2 [default: all]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    pub disks: Vec<u16>,
+    /// Which part of each disk; on a hard disk the outer tracks are the faster ones
+    #[arg(long, value_enum, default_value_t = ZoneArg::Any)]
+    pub zone: ZoneArg,
+}
+
+/// A part of a disk.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum ZoneArg {
+    /// The first free place
+    Any,
+    /// The outer half only
+    Outer,
+    /// The inner half only
+    Inner,
+}
+
+impl PlacementArgs {
+    /// As the daemon takes it.
+    pub fn placement(&self) -> Placement {
+        let zone = match self.zone {
+            ZoneArg::Any => Zone::Any,
+            ZoneArg::Outer => Zone::Outer,
+            ZoneArg::Inner => Zone::Inner,
+        };
+        Placement { disks: self.disks.clone(), zone }
+    }
+}
+
+/// A placement in words.
+pub fn placement_words(placement: &Placement) -> String {
+    let disks = match placement.disks.as_slice() {
+        [] => "all disks".into(),
+        [one] => format!("disk {one}"),
+        all => {
+            let all: Vec<_> = all.iter().map(ToString::to_string).collect();
+            format!("disks {}", all.join(", "))
+        }
+    };
+    match placement.zone {
+        Zone::Any => disks,
+        Zone::Outer => format!("{disks}, outer half"),
+        Zone::Inner => format!("{disks}, inner half"),
+    }
+}

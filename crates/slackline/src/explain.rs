@@ -1,0 +1,71 @@
+//! The engine's and the daemon's own errors as failures.
+
+use crate::failure::Failure;
+use daemon::config::ConfigError;
+use daemon::serve::ServeError;
+use daemon::socket::SocketError;
+use engine::PoolError;
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
+        match &error {
+            PoolError::Open { devices, error } => {
+                let what = error.what().to_string();
+                match error.device().and_then(|disk| devices.get(usize::from(disk.0))) {
+                    Some(path) => {
+                        Self::new(format!("{}: {what}", path.display()), error.next_step())
+                    }
+                    None => Self::new(what, error.next_step()),
+                }
+            }
+            PoolError::Node(error) => daemon::problem::of(error).into(),
+            PoolError::HoldsData { path, what } => Self::new(
+                format!("{} holds {what}", path.display()),
+                "choose another device, or add --overwrite if that may be destroyed",
+            ),
+            PoolError::NoSize { path } => Self::new(
+                format!("{} does not exist", path.display()),
+                "say how large it shall be, as in --size 10GiB, or correct the path",
+            ),
+            other => of_text(&other.to_string()),
+        }
+    }
+}
+
+/// From a text that ends in what to do.
+fn of_text(text: &str) -> Failure {
+    match text.rsplit_once("; ") {
+        Some((what, next_step)) => Failure::new(what, next_step),
+        None => Failure::new(text, "correct it and try again"),
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::usage(error.what, error.next_step)
+    }
+}
+
+impl From<SocketError> for Failure {
+    fn from(error: SocketError) -> Self {
+        let (what, next_step) = error.texts();
+        Self::new(what, next_step)
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::Socket(error) => error.into(),
+            ServeError::Stop(error) => daemon::problem::of(&error).into(),
+            ServeError::Late => Self::new(
+                "the pool did not come to rest in time; what was said to be durable is kept",
+                "look for a disk that hangs, in the kernel's log",
+            ),
+            ServeError::Runtime(error) => Self::new(
+                format!("the system gives the daemon no threads or signals: {error}"),
+                "raise the limits of processes and open files",
+            ),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! How a command fails: one line what, one line what to do next, and a code.
+
+use client::{Code, Error, Problem};
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// The exit code of a failure that is not one of the others.
+pub const FAILED: u8 = 1;
+/// The exit code of wrong usage; clap uses the same.
+pub const USAGE: u8 = 2;
+/// The exit code of a contract that admission refused.
+pub const REFUSED: u8 = 3;
+
+/// A failed command.
+#[derive(Debug, Serialize)]
+pub struct Failure {
+    /// What went wrong.
+    #[serde(rename = "detail")]
+    pub what: String,
+    /// What to do next.
+    pub next_step: String,
+    /// The code that the process ends with.
+    pub exit_code: u8,
+    /// What the daemon said, with all figures, where it was the daemon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Box<Problem>>,
+}
+
+impl Failure {
+    /// A failure of no special kind.
+    pub fn new(what: impl Into<String>, next_step: impl Into<String>) -> Self {
+        let (what, next_step) = (what.into(), next_step.into());
+        Self { what, next_step, exit_code: FAILED, problem: None }
+    }
+
+    /// Arguments that do not go together.
+    pub fn usage(what: impl Into<String>, next_step: impl Into<String>) -> Self {
+        Self { exit_code: USAGE, ..Self::new(what, next_step) }
+    }
+
+    /// A file that the system refuses.
+    pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
+        let what = format!("{}: {error}", path.display());
+        Self::new(what, "correct the path, or what it allows")
+    }
+
+    /// Tells the person, or the program, and gives the code to end with.
+    pub fn report(&self, json: bool) -> ExitCode {
+        if json {
+            eprintln!("{}", serde_json::to_string(self).expect("a failure is JSON"));
+        } else {
+            eprintln!("slackline: {}", self.what);
+            if !self.next_step.is_empty() {
+                eprintln!("  next: {}", self.next_step);
+            }
+        }
+        ExitCode::from(self.exit_code)
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let refused = problem.code == Code::Refused;
+        Self {
+            what: if refused {
+                format!("refused: {}", problem.detail)
+            } else {
+                problem.detail.clone()
+            },
+            next_step: problem.next_step.clone(),
+            exit_code: if refused { REFUSED } else { FAILED },
+            problem: Some(Box::new(problem)),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Problem(problem) => (*problem).into(),
+            other => Self::new(other.to_string(), other.next_step()),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! `slackline pool`: make, show and check pools.
+//!
+//! Invariant: nothing that a device holds is destroyed before a person has typed
+//! the pool's name, or a flag has said so.
+
+use crate::failure::{FAILED, Failure};
+use crate::output::{Table, percent};
+use crate::{Common, confirm, stream};
+use client::control::{Disk, Lateness, Status};
+use engine::{CreateOptions, Created, DeviceSpec, Pool};
+use serde_json::{Value, json};
+use store::{Finding, Report, Severity};
+use units::Bytes;
+
+/// Pools.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Make a pool; what the devices hold is destroyed
+    ///
+    /// Files and block devices are timed first, which takes some seconds and
+    /// writes to them.
+    Create {
+        /// Its name
+        name: String,
+        /// A file, a block device, or emulated:MODEL:FILE for a disk model over a
+        /// backing file
+        #[arg(required = true, value_name = "DEVICE")]
+        devices: Vec<String>,
+        /// Size of each file; needed for files that do not exist yet
+        #[arg(long, short, value_name = "SIZE")]
+        size: Option<Bytes>,
+        /// Destroy what is on the devices without asking
+        #[arg(long)]
+        overwrite: bool,
+    },
+    /// Show the pool that the daemon serves
+    Status,
+    /// Read all metadata of a pool that is not served, and name every damage
+    ///
+    /// Changes nothing. Ends with 1 where the pool cannot be opened as it is.
+    Check {
+        /// The pool's disks, in any order
+        #[arg(required = true, value_name = "DEVICE")]
+        devices: Vec<String>,
+    },
+}
+
+/// Runs it.
+pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
+    match command {
+        Command::Create { name, devices, size, overwrite } => {
+            create(&name, &specs(&devices)?, size, overwrite, common)
+        }
+        Command::Status => {
+            let status = common.client()?.status()?;
+            common.output().result(&status, shown)
+        }
+        Command::Check { devices } => check(&specs(&devices)?, common),
+    }
+}
+
+/// Devices as a person writes them.
+pub fn specs(texts: &[String]) -> Result<Vec<DeviceSpec>, Failure> {
+    let specs: Result<Vec<DeviceSpec>, _> = texts.iter().map(|text| text.parse()).collect();
+    Ok(specs?)
+}
+
+fn create(
+    name: &str,
+    specs: &[DeviceSpec],
+    size: Option<Bytes>,
+    overwrite: bool,
+    common: &Common,
+) -> Result<(), Failure> {
+    let force = overwrite || may_overwrite(name, specs)?;
+    if specs.iter().any(|spec| matches!(spec, DeviceSpec::Real { .. })) {
+        eprintln!("timing the devices");
+    }
+    let options = CreateOptions { size, force, ..CreateOptions::default() };
+    let created = Pool::create(name, specs, &options)?;
+    for warning in &created.warnings {
+        eprintln!("slackline: warning: {warning}");
+    }
+    common.output().result(&created_json(name, &created), |_| made(name, &created))
+}
+
+/// Looks at every device. Where some hold something, asks, with all of them in
+/// view; true means that they may be destroyed.
+fn may_overwrite(name: &str, specs: &[DeviceSpec]) -> Result<bool, Failure> {
+    let mut table = Table::new(1, &["device", "size", "holds"]);
+    let mut any = false;
+    for spec in specs {
+        let Some(found) = spec.look()? else { continue };
+        any |= found.holds.is_some();
+        let holds = found.holds.unwrap_or_else(|| "nothing that is known".into());
+        table.row(vec![spec.path().display().to_string(), found.size.to_string(), holds]);
+    }
+    if any {
+        let warning =
+            format!("everything on these devices will be DESTROYED:\n{}", table.text("  "));
+        confirm::destroy(&warning, name, "--overwrite")?;
+    }
+    Ok(any)
+}
+
+fn created_json(name: &str, created: &Created) -> Value {
+    let disks: Vec<_> = created
+        .disks
+        .iter()
+        .map(|(spec, profile)| {
+            json!({ "device": spec.to_string(), "capacity_bytes": profile.capacity().get() })
+        })
+        .collect();
+    json!({ "pool": name, "id": created.id, "disks": disks, "warnings": created.warnings })
+}
+
+fn made(name: &str, created: &Created) -> String {
+    let mut table = Table::new(2, &["disk", "device", "capacity"]);
+    let mut devices = String::new();
+    for (number, (spec, profile)) in created.disks.iter().enumerate() {
+        table.row(vec![number.to_string(), spec.to_string(), profile.capacity().to_string()]);
+        devices.push_str(&format!(" {spec}"));
+    }
+    format!("made pool {name}\n{}serve it with: slackline serve{devices}\n", table.text("  "))
+}
+
+fn shown(status: &Status) -> String {
+    let Status { pool, policy, up_ns, .. } = status;
+    let read_only = if status.read_only { ", READ-ONLY since a metadata write failed" } else { "" };
+    let mut text = format!("pool {pool}, served for {up_ns} under policy {policy}{read_only}\n");
+    text.push_str(&disks(&status.disks));
+    let memory = &status.memory;
+    text.push_str(&format!(
+        "memory   {}: windows {}, best effort {}, free {}\n",
+        memory.total_bytes, memory.window_bytes, memory.best_effort_bytes, memory.free_bytes
+    ));
+    text.push_str(&late("woke the disks' threads late", &status.host_wakeups));
+    text.push_str(&late("noticed ends of emulated commands late", &status.host_completions));
+    for warning in &status.warnings {
+        text.push_str(&format!("warning  {warning}\n"));
+    }
+    text.push_str(&format!(
+        "volumes  {}\nstreams  {}\n",
+        status.volumes.len(),
+        status.streams.len()
+    ));
+    if !status.streams.is_empty() {
+        text.push_str(&stream::table(&status.streams));
+    }
+    text
+}
+
+fn disks(disks: &[Disk]) -> String {
+    let headings = [
+        "disk",
+        "device",
+        "size",
+        "free",
+        "promised",
+        "slack",
+        "streams moved",
+        "best effort moved",
+        "late",
+        "overruns",
+        "errors",
+    ];
+    let mut table = Table::new(2, &headings);
+    for disk in disks {
+        table.row(vec![
+            disk.disk.to_string(),
+            disk.device.clone(),
+            disk.capacity_bytes.to_string(),
+            disk.free_bytes.to_string(),
+            percent(disk.utilisation_ppm),
+            disk.slack_ns.to_string(),
+            disk.real_time.bytes.to_string(),
+            disk.best_effort.bytes.to_string(),
+            disk.late_requests.to_string(),
+            disk.overruns.to_string(),
+            disk.errors.to_string(),
+        ]);
+    }
+    table.text("  ")
+}
+
+fn late(what: &str, lateness: &Lateness) -> String {
+    if lateness.count == 0 {
+        return String::new();
+    }
+    let Lateness { p50_ns, p999_ns, max_ns, .. } = lateness;
+    format!("host     {what}: half {p50_ns}, 99.9 % {p999_ns}, at most {max_ns}\n")
+}
+
+fn check(specs: &[DeviceSpec], common: &Common) -> Result<(), Failure> {
+    let report = Pool::check(specs)?;
+    common.output().result(&report_json(&report, specs), |_| found(&report, specs))?;
+    if report.worst() != Some(Severity::Error) {
+        return Ok(());
+    }
+    let errors = report.findings.iter().filter(|one| one.severity == Severity::Error).count();
+    let what = format!("the pool cannot be opened as it is: {errors} of the findings are errors");
+    Err(Failure { exit_code: FAILED, ..Failure::new(what, "do what each of them says") })
+}
+
+fn device(finding: &Finding, specs: &[DeviceSpec]) -> Option<String> {
+    let index = usize::from(finding.device?.0);
+    specs.get(index).map(|spec| spec.path().display().to_string())
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+fn report_json(report: &Report, specs: &[DeviceSpec]) -> Value {
+    let findings: Vec<_> = report
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({
+                "severity": severity(finding.severity),
+                "device": device(finding, specs),
+                "offset_bytes": finding.offset.map(Bytes::get),
+                "detail": finding.what,
+                "next_step": finding.next,
+            })
+        })
+        .collect();
+    json!({
+        "pool": report.pool.as_ref().map(|pool| pool.name.clone()),
+        "volumes": report.volumes.len(),
+        "findings": findings,
+    })
+}
+
+fn found(report: &Report, specs: &[DeviceSpec]) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        let place = match (device(finding, specs), finding.offset) {
+            (Some(path), Some(offset)) => format!("{path}, at byte {}: ", offset.get()),
+            (Some(path), None) => format!("{path}: "),
+            (None, _) => String::new(),
+        };
+        text.push_str(&format!("{}: {place}{}\n", severity(finding.severity), finding.what));
+        text.push_str(&format!("  next: {}\n", finding.next));
+    }
+    let Some(pool) = &report.pool else { return text };
+    let state = match report.worst() {
+        None | Some(Severity::Note) => "sound",
+        Some(Severity::Warning) => "sound enough to be opened, which mends it",
+        Some(Severity::Error) => "damaged",
+    };
+    let volumes = crate::output::counted(report.volumes.len() as u64, "volume");
+    text.push_str(&format!("pool {}: {state}; {volumes}\n", pool.name));
+    text
+}

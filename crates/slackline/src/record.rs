@@ -1,0 +1,219 @@
+//! `slackline record`: bytes in, under contract.
+//!
+//! Invariant: a durable offset is told only after the daemon has said that
+//! everything before it is on the medium.
+
+use crate::contract::ContractArgs;
+use crate::failure::Failure;
+use crate::output::json;
+use crate::progress::Progress;
+use crate::summary::Summary;
+use crate::{Common, output};
+use client::control::{Placement, VolumeCreate};
+use client::{Client, Code, Durability, Writer};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+use units::Bytes;
+
+/// Write a volume under contract.
+///
+/// Reads standard input, or FILE, to its end. A volume that has data already is
+/// left alone unless --append or --overwrite says what to do with it. An
+/// interrupt ends the recording in order: what was read is written and synced.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The volume
+    volume: String,
+    /// What to record [default: standard input]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    contract: ContractArgs,
+    /// Make the volume with this size if there is none of its name
+    #[arg(long, value_name = "SIZE")]
+    create: Option<Bytes>,
+    /// Go on behind what is recorded
+    #[arg(long, conflicts_with = "overwrite")]
+    append: bool,
+    /// Write over what is recorded, from the start
+    #[arg(long)]
+    overwrite: bool,
+    /// Write every durable offset to this file as it comes, a line each
+    #[arg(long, value_name = "PATH")]
+    ack_file: Option<PathBuf>,
+    /// Print every durable offset as it comes, a JSON object a line
+    #[arg(long)]
+    json_progress: bool,
+}
+
+/// Longest piece that is read at once: what one frame carries.
+const PIECE: usize = wire::frame::BODY_MAX;
+
+/// Runs it.
+pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+    let client = common.client()?;
+    let (mut input, total) = open_input(args)?;
+    let start = prepare_volume(args, &client)?;
+    let mut writer = client.writer(&args.volume, args.contract.contract(), start)?;
+    let acknowledging = acknowledge(args, writer.durability(), start)?;
+    let (began, progress) = (Instant::now(), Progress::new(total));
+    let interrupted = interruption();
+    let copied = copy(&mut *input, &mut writer, start, &progress, &interrupted);
+    let summary = finish(&client, writer, start, began);
+    progress.finish();
+    if let Some(thread) = acknowledging {
+        thread.join().expect("no panic while acknowledging")?;
+    }
+    let summary = summary.map_err(|error| copied.as_ref().err().map_or(error, again))?;
+    let text = if common.json { json(&summary) } else { summary.line() };
+    output::print(text.as_bytes())?;
+    copied
+}
+
+/// The first failure is the one to tell; a closed stream tells it once more.
+fn again(failure: &Failure) -> Failure {
+    let Failure { what, next_step, exit_code, problem } = failure;
+    Failure {
+        what: what.clone(),
+        next_step: next_step.clone(),
+        exit_code: *exit_code,
+        problem: problem.clone(),
+    }
+}
+
+fn open_input(args: &Args) -> Result<(Box<dyn Read>, Option<Bytes>), Failure> {
+    let Some(path) = &args.file else { return Ok((Box::new(io::stdin()), None)) };
+    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+    let size = file.metadata().map_err(|error| Failure::file(path, &error))?.len();
+    Ok((Box::new(file), (size > 0).then(|| Bytes::new(size))))
+}
+
+/// Makes the volume where that was asked for, and finds where to start on it.
+fn prepare_volume(args: &Args, client: &Client) -> Result<Bytes, Failure> {
+    let name = &args.volume;
+    let volume = match (client.volume(name), args.create) {
+        (Err(error), Some(size)) if error.code() == Some(Code::NoSuchVolume) => {
+            let placement = Placement::default();
+            client.volume_create(&VolumeCreate {
+                name: name.clone(),
+                size_bytes: size,
+                placement,
+            })?
+        }
+        (Err(error), None) if error.code() == Some(Code::NoSuchVolume) => {
+            let mut failure = Failure::from(error);
+            failure.next_step = format!(
+                "make it with `slackline volume create {name} --size SIZE`, or add --create SIZE"
+            );
+            return Err(failure);
+        }
+        (volume, _) => volume?,
+    };
+    if volume.length_bytes.is_zero() || args.overwrite {
+        return Ok(Bytes::ZERO);
+    }
+    if args.append {
+        return Ok(volume.length_bytes);
+    }
+    Err(Failure::new(
+        format!("volume {name} has {} recorded", volume.length_bytes),
+        "add --append to go on behind it, or --overwrite to write over it",
+    ))
+}
+
+/// Set by an interrupt. A second one ends the process at once.
+fn interruption() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first signal only sets the flag that arms the second.
+        let armed =
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag));
+        let registered = armed.and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)));
+        if let Err(error) = registered {
+            eprintln!("slackline: warning: an interrupt will end this at once: {error}");
+        }
+    }
+    flag
+}
+
+fn copy(
+    input: &mut dyn Read,
+    writer: &mut Writer,
+    start: Bytes,
+    progress: &Progress,
+    interrupted: &AtomicBool,
+) -> Result<(), Failure> {
+    let mut piece = vec![0; PIECE];
+    let mut sent = Bytes::ZERO;
+    while !interrupted.load(Ordering::Relaxed) {
+        let len = match input.read(&mut piece) {
+            Ok(0) => break,
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                let next_step = "what was read before it is recorded";
+                return Err(Failure::new(format!("the input cannot be read: {error}"), next_step));
+            }
+        };
+        writer.write_all(&piece[..len]).map_err(client::Error::from)?;
+        sent += Bytes::new(len as u64);
+        progress.at(sent);
+        progress.say(format!("({} durable)", writer.durable().saturating_sub(start)));
+    }
+    writer.flush().map_err(client::Error::from)?;
+    Ok(())
+}
+
+/// Syncs, takes the daemon's account of the stream, and closes it.
+fn finish(
+    client: &Client,
+    mut writer: Writer,
+    start: Bytes,
+    began: Instant,
+) -> Result<Summary, Failure> {
+    writer.sync()?;
+    let stream = client.stream(writer.stream())?;
+    let accepted = writer.accepted();
+    let mut summary = Summary::new("record", &stream, start, accepted - start, began);
+    summary.accepted_bytes = Some(accepted.get());
+    summary.durable_bytes = Some(writer.close()?.get());
+    Ok(summary)
+}
+
+/// Tells every durable offset as it comes, on a thread of its own, until the
+/// writer has ended.
+fn acknowledge(
+    args: &Args,
+    durability: Durability,
+    start: Bytes,
+) -> Result<Option<JoinHandle<Result<(), Failure>>>, Failure> {
+    let mut file = match &args.ack_file {
+        Some(path) => Some(File::create(path).map_err(|error| Failure::file(path, &error))?),
+        None => None,
+    };
+    let (path, json_progress) = (args.ack_file.clone(), args.json_progress);
+    if file.is_none() && !json_progress {
+        return Ok(None);
+    }
+    let tell = move || {
+        let mut told = start;
+        while let Some(upto) = durability.wait(told) {
+            told = upto;
+            if let (Some(file), Some(path)) = (&mut file, &path) {
+                // A File has no buffer of its own: the line is with the system at once.
+                let line = format!("{}\n", upto.get());
+                file.write_all(line.as_bytes()).map_err(|error| Failure::file(path, &error))?;
+            }
+            if json_progress {
+                output::print(format!("{{\"durable_bytes\":{}}}\n", upto.get()).as_bytes())?;
+            }
+        }
+        Ok(())
+    };
+    Ok(Some(std::thread::spawn(tell)))
+}

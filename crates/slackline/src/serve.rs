@@ -1,0 +1,80 @@
+//! `slackline serve`: the daemon.
+
+use crate::Common;
+use crate::failure::Failure;
+use daemon::config::{Options, SocketMode};
+use daemon::socket::Claim;
+use engine::DeviceSpec;
+use node::Policy;
+use std::path::PathBuf;
+use std::sync::Arc;
+use units::{Bytes, Duration};
+
+/// Serve a pool until told to stop.
+///
+/// A setting is taken from its flag, else from the configuration file, else from
+/// its default. SIGTERM and SIGINT stop the daemon in order: every writer is
+/// synced first.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The pool's disks, in any order: a file, a block device, or
+    /// emulated:MODEL:FILE
+    #[arg(value_name = "DEVICE")]
+    devices: Vec<String>,
+    /// Read settings from this file (TOML)
+    #[arg(long, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// Permissions of the sockets [default: 0660]
+    #[arg(long, value_name = "OCTAL")]
+    socket_mode: Option<SocketMode>,
+    /// Memory for windows and transfers [default: 256MiB]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Bytes>,
+    /// Scheduling of the disks [default: slack]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<Policy>,
+    /// Take every contract; only for comparisons
+    #[arg(long)]
+    no_admission: bool,
+    /// How much earlier than its deadline a request must be done, so that a host
+    /// that wakes late does no harm [default: 5ms]
+    #[arg(long, value_name = "TIME")]
+    host_latency: Option<Duration>,
+    /// Time between commits of the metadata log [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    commit_interval: Option<Duration>,
+    /// Do not ask for real-time priority
+    #[arg(long)]
+    no_realtime: bool,
+}
+
+/// Runs the daemon.
+pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
+    let file = match &args.config {
+        Some(path) => Options::from_file(path)?,
+        None => Options::default(),
+    };
+    let realtime = !args.no_realtime;
+    let flags = Options {
+        disks: args.devices,
+        socket: common.socket.clone(),
+        socket_mode: args.socket_mode,
+        memory: args.memory,
+        policy: args.policy,
+        admission: args.no_admission.then_some(false),
+        host_latency: args.host_latency,
+        commit_interval: args.commit_interval,
+    };
+    let settings = flags.or(file).settle(client::default_socket)?;
+    let specs: Result<Vec<DeviceSpec>, _> =
+        settings.disks.iter().map(|text| text.parse()).collect();
+    let specs = specs?;
+    let claim = Claim::new(&settings.socket)?;
+    let options = engine::Options { config: settings.node, realtime, ..engine::Options::default() };
+    let pool = engine::Pool::open(&specs, options)?;
+    for warning in pool.warnings() {
+        eprintln!("slackline: warning: {warning}");
+    }
+    daemon::serve::run(Arc::new(pool), &claim, settings.socket_mode)?;
+    Ok(())
+}

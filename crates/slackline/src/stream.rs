@@ -1,0 +1,109 @@
+//! `slackline stream`: show and close streams.
+
+use crate::Common;
+use crate::contract;
+use crate::failure::Failure;
+use crate::output::Table;
+use client::control::{Mode, Stream, StreamClosed, Streams};
+
+/// Streams.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// List all streams
+    List,
+    /// Show one stream
+    Show {
+        /// Its number
+        id: u64,
+    },
+    /// Close a stream, also another program's; a writer is synced first
+    Close {
+        /// Its number
+        id: u64,
+    },
+}
+
+/// Runs it.
+pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
+    let (client, output) = (common.client()?, common.output());
+    match command {
+        Command::List => {
+            let streams = Streams { streams: client.streams()? };
+            output.result(&streams, |all| table(&all.streams))
+        }
+        Command::Show { id } => output.result(&client.stream(id)?, shown),
+        Command::Close { id } => output.result(&client.stream_close(id)?, closed),
+    }
+}
+
+fn direction(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Read => "read",
+        Mode::Write => "write",
+    }
+}
+
+/// The streams as a table.
+pub fn table(streams: &[Stream]) -> String {
+    if streams.is_empty() {
+        return "no streams are open\n".into();
+    }
+    let headings =
+        ["stream", "volume", "mode", "rate", "block", "at", "moved", "late", "underruns", "slowed"];
+    let mut table = Table::new(3, &headings);
+    for stream in streams {
+        table.row(vec![
+            stream.id.to_string(),
+            stream.volume.clone(),
+            direction(stream.mode).into(),
+            stream.contract.rate_bytes_per_second.to_string(),
+            stream.contract.block_bytes.to_string(),
+            stream.position_bytes.to_string(),
+            stream.moved_bytes.to_string(),
+            stream.late_requests.to_string(),
+            stream.underruns.to_string(),
+            stream.throttled.to_string(),
+        ]);
+    }
+    table.text("")
+}
+
+fn shown(stream: &Stream) -> String {
+    let Stream { id, volume, requests, underruns, throttled, .. } = stream;
+    let durable = match stream.mode {
+        Mode::Read => String::new(),
+        Mode::Write => format!("durable    up to offset {}\n", stream.durable_bytes.get()),
+    };
+    let carried = if stream.attached { "" } else { ", without its program so far" };
+    let late = match stream.late_requests {
+        0 => "none late".into(),
+        late => format!("{late} late, by {} at the most", stream.late_max_ns),
+    };
+    let burst = stream.contract.burst_bytes;
+    format!(
+        "stream     {id}, {} {volume}, open for {}{carried}\n\
+         contract   {}, bursts of {burst}\n\
+         window     {} of memory\n\
+         position   offset {}, {} moved\n{durable}\
+         requests   {requests}, {late}; longest {}\n\
+         program    {underruns} times not ready for it, {throttled} times slowed to its rate\n\
+         gaps       {}\n",
+        direction(stream.mode),
+        stream.open_ns,
+        contract::words(&stream.contract),
+        stream.window_bytes,
+        stream.position_bytes.get(),
+        stream.moved_bytes,
+        stream.latency_max_ns,
+        stream.gap_bytes,
+    )
+}
+
+fn closed(closed: &StreamClosed) -> String {
+    match closed.durable_bytes {
+        Some(upto) => {
+            format!("closed stream {}; durable up to offset {}\n", closed.id, upto.get())
+        }
+        None => format!("closed stream {}\n", closed.id),
+    }
+}
