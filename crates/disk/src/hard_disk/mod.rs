@@ -84,18 +84,26 @@ impl HardDisk {
         self.serve_on(bus, start, command, false)
     }
 
-    /// How long after `start` the platters would begin to move `access`: seek,
-    /// mean over its spread, and the wait for the first sector. What a drive
-    /// orders its queue by.
+    /// How long after `start` the platters would begin to move `access` if nothing
+    /// came from the cache: electronics, seek, and the wait for the first sector.
+    /// What a drive orders its queue by; it counts with the longest seek and
+    /// overhead, since to come late costs a turn.
     pub fn positioning(&self, start: Instant, access: &Access) -> Duration {
+        let overheads = &self.disk.overheads;
+        let electronics = match access.direction {
+            Direction::Read => overheads.read_miss[self.last] + overheads.read_spread,
+            Direction::Write => overheads.write[self.last] + overheads.write_spread,
+        };
         let piece = self.geometry.piece(access.lba.get(), 1);
-        let distance = self.arm.0.abs_diff(piece.cylinder);
-        let seek = match distance {
+        let seek = match self.arm.0.abs_diff(piece.cylinder) {
             0 if self.arm.1 == piece.head => self.disk.same_cylinder,
             0 => self.disk.head_switch.max(self.disk.same_cylinder),
-            _ => self.disk.arm.mean(distance),
+            distance if access.direction == Direction::Write => {
+                self.disk.arm.most(distance) + self.disk.write_settle
+            }
+            distance => self.disk.arm.most(distance),
         };
-        let land = start.max(self.busy_until) + seek;
+        let land = (start + electronics).max(self.busy_until) + seek;
         land + self.geometry.timing(land, &piece).0 - start
     }
 

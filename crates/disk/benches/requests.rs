@@ -1,0 +1,52 @@
+//! How many requests a second the models serve on one core of this machine: random
+//! 4 KiB, 1 MiB blocks one after another, and 1 MiB blocks anywhere.
+#![allow(clippy::print_stdout)] // the rates are the result
+
+use disk::{Drive, Emulated, Model, Profile};
+use std::time::Instant as Clock;
+use units::{Access, Bytes, Command, Direction, Instant, Lba, SECTOR};
+
+/// Serves a load and prints how fast that went.
+fn run(model: &Model, load: &str, len: Bytes, anywhere: bool) {
+    let (mut drive, mut now, mut random) = (Emulated::new(model), Instant::EPOCH, 1u64);
+    let (sectors, span) = (len / SECTOR, model.capacity() / SECTOR);
+    let (mut next, count) = (0, 400_000u64);
+    let clock = Clock::now();
+    for _ in 0..count {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let lba = if anywhere { (random >> 20) % (span - sectors) } else { next };
+        next = if next + 2 * sectors > span { 0 } else { next + sectors };
+        let direction = if random & 3 == 0 { Direction::Write } else { Direction::Read };
+        let access = Access { lba: Lba::new(lba), len, direction };
+        now += drive.serve(now, &Command::Transfer(access));
+    }
+    let rate = count as f64 / clock.elapsed().as_secs_f64() / 1e6;
+    println!("{:<20} {load:<22} {rate:6.2} million requests/s", model.name());
+}
+
+/// Predicts the same, to see what a bound costs.
+fn predict(model: &Model) {
+    let (profile, mut random, mut total) = (Profile::of(model), 1u64, 0u64);
+    let (span, count) = (model.capacity() / SECTOR, 400_000u64);
+    let clock = Clock::now();
+    let mut head = Lba::new(0);
+    for _ in 0..count {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let lba = Lba::new((random >> 20) % (span - 8));
+        let access = Access { lba, len: SECTOR * 8, direction: Direction::Read };
+        total ^= profile.bound(head, &Command::Transfer(access)).as_nanos();
+        head = access.end();
+    }
+    let rate = count as f64 / clock.elapsed().as_secs_f64() / 1e6;
+    println!("{:<20} {:<22} {rate:6.2} million bounds/s ({})", model.name(), "bound", total & 1);
+}
+
+fn main() {
+    for name in Model::names() {
+        let model = Model::named(name).expect("a model that comes with the program");
+        run(&model, "4 KiB anywhere", Bytes::kib(4), true);
+        run(&model, "1 MiB in order", Bytes::MIB, false);
+        run(&model, "1 MiB anywhere", Bytes::MIB, true);
+        predict(&model);
+    }
+}
