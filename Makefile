@@ -32,6 +32,7 @@ test:
 bench:
 	@scripts/setup bench
 	cargo bench -p slackline-sched --bench decisions
+	cargo bench -p slackline-sched --bench policies
 	cargo bench -p slackline-engine --bench beside_fio
 
 # SETS: task sets searched exhaustively. HISTORIES: random histories whose power

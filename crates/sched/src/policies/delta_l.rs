@@ -7,6 +7,11 @@
 //! at most the static slack is stolen, even by a command that was in service when
 //! the interval began. The thesis (section 6.3.2) does not charge that one; see
 //! `delta-l-1999`.
+//!
+//! Promises: no request of an admitted task is late while costs stay within bounds;
+//! everyone is served whose request the reserve covers. Does not: it finds only the
+//! slack that is there at all times. Cost: O(log n) per decision.
+//! Source: Clockwise thesis, sections 6.2 and 6.3.2, mended.
 
 use super::elevator::Elevator;
 use super::slack::is_near;

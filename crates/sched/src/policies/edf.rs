@@ -2,6 +2,10 @@
 //!
 //! What runs on an idle disk is not asked what it may do to deadlines: the
 //! comparison that shows why slack must be counted.
+//!
+//! Promises: everyone is served while tasks keep to their contracts. Does not: best
+//! effort that begins on an idle disk can make requests of an admitted set late.
+//! Cost: O(log n) per decision. Source: Clockwise thesis, sections 6.1.2 and 6.5.
 
 use super::elevator::Elevator;
 use crate::policy::{Choice, Policy, View};

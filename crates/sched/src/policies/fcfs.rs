@@ -1,5 +1,9 @@
 //! `fcfs`: first come, first served, whoever asks. Only ordered requests wait for
 //! those before them in their flow.
+//!
+//! Promises: everyone is served. Does not: contracts count for nothing, nor do
+//! seeks. Cost: O(log n) per decision, and those held back by the order of their
+//! flow. Source: UCSB QoS scheduler, section II.A.
 
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;

@@ -99,7 +99,7 @@ policies! {
     /// Earliest deadline first, best effort when nothing else waits. Best effort
     /// that begins on an idle disk can make requests late.
     Edf, "edf", EVERYONE, edf::Edf::default();
-    /// First come, first served. Promises nothing.
+    /// First come, first served. Contracts count for nothing.
     Fcfs, "fcfs", EVERYONE, fcfs::Fcfs::default();
     /// The nearest request next. Promises nothing; what is far can wait for ever.
     Sstf, "sstf", NOTHING, sstf::Sstf::default();

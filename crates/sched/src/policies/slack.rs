@@ -8,6 +8,14 @@
 //! Order: best effort while requests under contract wait (if the slack covers
 //! it); released requests by deadline; requests under contract that came early,
 //! up to one period ahead; best effort; those further ahead; background.
+//!
+//! Promises: no request of an admitted task is late while costs stay within bounds;
+//! everyone is served whose request the reserve covers. Does not: background is
+//! served only by an idle disk. Cost: O(log n) per decision where what is known of the
+//! slack suffices, else the slack's computation, O(n log n) in requests and tasks per
+//! deadline visited. Source: ours; it finds all that slack stealing (Lehoczky and
+//! Ramos-Thuel 1992; Clockwise thesis, section 6.1.3) finds, for requests that are
+//! never interrupted.
 
 use super::elevator::{Elevator, Pick};
 use crate::policy::{Choice, Policy, View};
