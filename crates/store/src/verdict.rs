@@ -152,21 +152,19 @@ fn replay(facts: &Facts, stamp: Stamp) -> Result<State, Damage> {
     Ok(state)
 }
 
-/// The area of a disk that holds the current generation; where none does, the
-/// one with the newer checkpoint, which recovery overwrites last.
+/// The area of a disk that holds the current generation; any, where none does,
+/// because another disk holds it then.
 fn current_area(facts: &Facts, disk: usize, stamp: Stamp) -> Area {
     let Some(device) = facts.members[disk] else { return Area::A };
-    let generation =
-        |area: Area| facts.area(device, area).attempted.map_or(0, |(s, _)| s.generation);
     let has_records = |area: Area| {
         let of = facts.records.range((stamp.generation, 0)..=(stamp.generation, u64::MAX));
         let mut copies = of.flat_map(|(_, record)| &record.copies);
         copies.any(|place| place.device == device && place.area == area)
     };
-    let holds = |area: &Area| generation(*area) == stamp.generation || has_records(*area);
-    let whole = |area: Area| {
-        facts.area(device, area).checkpoint.as_ref().map_or(0, |stamp| stamp.generation)
+    let holds = |area: &Area| {
+        let attempted = facts.area(device, *area).attempted;
+        attempted.is_some_and(|(found, _)| found.generation == stamp.generation)
+            || has_records(*area)
     };
-    let newer = if whole(Area::A) >= whole(Area::B) { Area::A } else { Area::B };
-    Area::BOTH.into_iter().find(holds).unwrap_or(newer)
+    Area::BOTH.into_iter().find(holds).unwrap_or(Area::A)
 }

@@ -330,6 +330,55 @@ fn a_newer_format_is_named() {
     assert!(text.contains("version 7") && text.contains("newer program"), "{text}");
 }
 
+/// A block that the disk put in another place, and blocks of other disks and pools.
+#[test]
+fn whole_structures_in_wrong_places_are_not_taken() {
+    let sizes = [Bytes::mib(12), Bytes::mib(12)];
+    let (disks, state, _) = lived_in(1, &sizes);
+    let (mut other, ..) = lived_in(2, &sizes);
+    open(&mut other).unwrap(); // its generations are higher
+    let all = current(&disks);
+    let twin = *all.iter().filter(|f| f.kind == "checkpoint").max_by_key(|f| f.offset).unwrap();
+    let main = *all.iter().filter(|f| f.kind == "checkpoint").min_by_key(|f| f.offset).unwrap();
+    let cases = [
+        (disks[0].block(main.offset), "another place"),
+        (disks[1].block(twin.offset), "another pool or disk"),
+        (other[0].block(twin.offset), "another pool or disk"),
+    ];
+    for (block, problem) in cases {
+        let mut hurt = disks.clone();
+        hurt[0].change(twin.offset, |bytes| *bytes = *block);
+        let report = check(&hurt);
+        assert!(report.findings[0].what.contains(problem), "{problem}: {report:#?}");
+        assert_eq!((report.findings.len(), report.worst()), (1, Some(Severity::Warning)));
+        assert_eq!(Description::of(&opened(&hurt).unwrap().1), state, "{problem}");
+    }
+}
+
+/// A number stands for one content for ever, also those of commits that were cut short.
+#[test]
+fn numbers_go_on_above_every_number_that_was_seen() {
+    let (mut disks, state, _) = lived_in(1, &[Bytes::mib(12)]);
+    let twin = current(&disks)
+        .into_iter()
+        .filter(|found| found.kind == "checkpoint")
+        .max_by_key(|found| found.offset)
+        .unwrap();
+    // A checkpoint of which only the first sector arrived.
+    disks[0].change(twin.offset, |block| {
+        put(field("Header", "GENERATION"), block, 70);
+        put(field("Header", "SEQUENCE"), block, 90);
+        put(field("Header", "BASE"), block, 90);
+    });
+    restamp(&mut disks[0], twin.offset);
+    disks[0].change(twin.offset, |block| block[BLOCK - 1] ^= 1);
+    let (mended, store) = opened(&disks).unwrap();
+    assert_eq!(Description::of(&store), state);
+    for found in structures(&mended).iter().filter(|found| found.kind == "checkpoint") {
+        assert!(found.generation > 70 && found.sequence > 90, "{found:?}");
+    }
+}
+
 const CRC32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
 /// Makes the checksums of the structure at `offset` fit whatever it holds.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{check, commit, new_pool, open};
-use store::{CommitId, Placement};
+use store::{CommitId, IoKind, Placement};
 use units::Bytes;
 
 #[test]
@@ -29,4 +29,26 @@ fn a_pool_is_made_used_closed_and_opened_again() {
     let report = check(&disks);
     assert!(report.findings.is_empty(), "{:#?}", report.findings);
     assert_eq!(report.volumes, std::slice::from_ref(film));
+}
+
+/// A small pool's log holds seven records; then a checkpoint empties it.
+#[test]
+fn the_log_is_used_to_its_end_before_it_is_replaced() {
+    let mut disks = new_pool(1, &[Bytes::mib(8)]);
+    let mut store = open(&mut disks).unwrap().store;
+    let id = store.create("film", Bytes::mib(1), &Placement::default()).unwrap();
+    let mut checkpoints = 0;
+    for n in 1..=80 {
+        store.note_length(id, Bytes::new(n));
+        assert!(store.commit().is_some());
+        while let Some(io) = store.poll() {
+            if let IoKind::Write { bytes, .. } = &io.kind {
+                checkpoints += u64::from(bytes.starts_with(b"SLKCHECK"));
+            }
+            let result = disks[0].do_io(&io.kind);
+            store.done(io.id, result);
+        }
+    }
+    assert_eq!(checkpoints, 2 * 80 / 8);
+    assert_eq!(open(&mut disks).unwrap().store.volume(id).unwrap().length(), Bytes::new(80));
 }

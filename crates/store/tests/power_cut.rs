@@ -8,6 +8,9 @@
 mod common;
 
 use common::history::{Counts, Fault, World};
+use common::{Cut, Random, capacities, commit, new_pool, open, run_until};
+use store::{Opening, Placement};
+use units::Bytes;
 
 /// Writes, operations and I/O in one history.
 const STEPS: u64 = 200;
@@ -35,6 +38,29 @@ fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
     println!("{histories} histories: {counts:?}");
     assert!(counts.cuts >= 50 * histories, "too few cut points: {counts:?}");
     assert!(counts.checkpoints >= histories / 2 && counts.reused >= histories, "{counts:?}");
+}
+
+/// Power fails while the pool is opened, and again while it is opened after
+/// that, and so on: whatever the depth, the state stays what it was.
+#[test]
+fn recovery_that_is_cut_again_and_again_changes_nothing() {
+    let mut random = Random::new(7);
+    for case in 0..20 * histories(150) {
+        let sizes = vec![Bytes::mib(8); 1 + (case % 4 / 3) as usize];
+        let mut disks = new_pool(1, &sizes);
+        let mut store = open(&mut disks).unwrap().store;
+        store.create("film", Bytes::mib(2), &Placement::default()).unwrap();
+        assert!(commit(&mut store, &mut disks));
+        for depth in 1..=5 {
+            let mut opening = Opening::new(&capacities(&disks));
+            run_until(&mut opening, &mut disks, 1 + random.below(6 * sizes.len() as u64));
+            disks = disks.iter().map(|disk| disk.cut(Cut::Any, &mut random)).collect();
+            let mut whole = disks.clone();
+            let opened = open(&mut whole);
+            let opened = opened.unwrap_or_else(|e| panic!("case {case}, cut {depth}: {e}"));
+            assert!(opened.store.find("film").is_some(), "case {case}, cut {depth}");
+        }
+    }
 }
 
 /// The history, of the first twenty, in which a planted bug shows.
