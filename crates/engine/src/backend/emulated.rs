@@ -12,27 +12,45 @@
 use super::{Backend, Completion, Surroundings, zero_behind};
 use crate::arena::PAGE;
 use crate::sys;
-use disk::{Drive, HardDisk, Model};
+use disk::{Drive, Model};
 use node::{DeviceError, DiskAction, DiskCommand, Span};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use units::{Access, Bytes, Command, Direction, Instant, Lba};
+use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
 
 /// An emulated disk at work.
 pub(crate) struct Emulated {
-    drive: HardDisk,
+    drive: disk::Emulated,
     file: Arc<File>,
     around: Surroundings,
-    busy: Option<Completion>,
+    /// What the drive works on: one command, or as many as a flash device takes.
+    busy: Vec<Completion>,
     /// Ended without the drive, to be told at the next wait.
     at_once: Vec<Completion>,
 }
 
 impl Emulated {
     pub(crate) fn new(model: &Model, file: Arc<File>, around: Surroundings) -> Self {
-        Self { drive: HardDisk::new(model), file, around, busy: None, at_once: Vec::new() }
+        Self {
+            drive: disk::Emulated::new(model),
+            file,
+            around,
+            busy: Vec::new(),
+            at_once: Vec::new(),
+        }
+    }
+
+    /// The time of a command, by the model.
+    fn serve(&mut self, started: Instant, command: &Command) -> Duration {
+        match &mut self.drive {
+            disk::Emulated::HardDisk(disk) => {
+                assert!(self.busy.is_empty(), "a hard disk serves one command at a time");
+                disk.serve(started, command)
+            }
+            disk::Emulated::Flash(flash) => flash.submit(started, command),
+        }
     }
 
     /// Moves the bytes of an action between memory and the backing file.
@@ -96,14 +114,13 @@ impl Backend for Emulated {
             self.at_once.push(Completion { id, started, finished: started, result });
             return;
         };
-        assert!(self.busy.is_none(), "an emulated disk serves one command at a time");
-        let service = self.drive.serve(started, &wanted);
+        let service = self.serve(started, &wanted);
         let moved = sys::now().saturating_since(started);
         let longer = moved.saturating_sub(service);
         if !longer.is_zero() {
             self.around.lateness.lock().transfers.record(longer);
         }
-        self.busy = Some(Completion { id, started, finished: started + service, result });
+        self.busy.push(Completion { id, started, finished: started + service, result });
     }
 
     fn submit(&mut self) {}
@@ -113,37 +130,47 @@ impl Backend for Emulated {
             done.append(&mut self.at_once);
             return;
         }
-        let end = self.busy.as_ref().map(|busy| busy.finished);
+        let end = self.busy.iter().map(|busy| busy.finished).min();
         let wake = [until, end].into_iter().flatten().min();
         let timeout = wake.map(|wake| wake.saturating_since(sys::now()));
         let woken = self.around.event.wait(timeout);
         let now = sys::now();
-        if let Some(busy) = self.busy.take_if(|busy| busy.finished <= now) {
-            self.around.lateness.lock().completions.record(now - busy.finished);
-            done.push(busy);
+        let before = done.len();
+        done.extend(self.busy.extract_if(.., |busy| busy.finished <= now));
+        for ended in &done[before..] {
+            self.around.lateness.lock().completions.record(now - ended.finished);
+        }
+        if done.len() > before {
+            // In the order in which the drive ended them.
+            done[before..].sort_by_key(|ended| ended.finished);
         } else if let (false, Some(wake)) = (woken, wake) {
             self.around.lateness.lock().timers.record(now.saturating_since(wake));
         }
     }
 
     fn in_flight(&self) -> usize {
-        self.at_once.len() + usize::from(self.busy.is_some())
+        self.at_once.len() + self.busy.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use disk::{Flash, HardDisk};
     use node::CommandId;
-    use units::Duration;
 
     fn disk() -> Emulated {
-        let path = std::env::temp_dir().join(format!("emulated-{}", std::process::id()));
+        emulated("laptop-4200")
+    }
+
+    fn emulated(model: &str) -> Emulated {
+        let thread = std::thread::current().id();
+        let path = std::env::temp_dir().join(format!("emulated-{}-{thread:?}", std::process::id()));
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
         let file = file.unwrap();
         std::fs::remove_file(&path).unwrap();
         file.set_len(64 << 20).unwrap();
-        let model = Model::named("laptop-4200").unwrap().scaled(Bytes::mib(64)).unwrap();
+        let model = Model::named(model).unwrap().scaled(Bytes::mib(64)).unwrap();
         Emulated::new(&model, Arc::new(file), Surroundings::alone())
     }
 
@@ -182,6 +209,32 @@ mod tests {
         assert!(memory[..8192].iter().all(|&byte| byte == 7));
         assert!(memory[8192..].iter().all(|&byte| byte == 0));
         assert_eq!(disk.around.lateness.lock().completions.count(), 2);
+    }
+
+    #[test]
+    fn a_flash_device_works_on_many_commands_and_ends_each_at_its_time() {
+        let mut disk = emulated("ssd-nvme");
+        let span = |n| Span { offset: Bytes::mib(n), len: Bytes::kib(64) };
+        for n in 0..8 {
+            let offset = Bytes::mib(n * 3);
+            let action = DiskAction::Read { offset, span: span(n), valid: Bytes::kib(64) };
+            let (id, predicted) = (CommandId(n), Duration::ZERO);
+            disk.start(DiskCommand { id, action, predicted });
+        }
+        assert_eq!(disk.in_flight(), 8);
+        let mut done = Vec::new();
+        while done.len() < 8 {
+            disk.wait(None, &mut done);
+        }
+        assert!(done.is_sorted_by_key(|ended| ended.finished));
+        done.sort_by_key(|ended| ended.id);
+        let mut flash = Flash::new(disk.drive.model());
+        for (n, ended) in (0..).zip(&done) {
+            let (lba, len) = (Lba::containing(Bytes::mib(n * 3)), Bytes::kib(64));
+            let access = Access { lba, len, direction: Direction::Read };
+            let service = flash.submit(ended.started, &Command::Transfer(access));
+            assert_eq!(ended.finished - ended.started, service);
+        }
     }
 
     #[test]

@@ -1,0 +1,110 @@
+//! Many threads ask for everything at once, of two disks of different kinds.
+//! Nothing hangs, nothing is mixed up, all memory comes back.
+
+mod common;
+
+use common::*;
+use engine::{Pool, Reply};
+use node::{Mode, Op};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use units::Bytes;
+
+const PIECE: Bytes = Bytes::kib(16);
+const PIECES: u64 = 64;
+const THREADS: u64 = 4;
+
+/// The byte at an offset of one thread's volume in one of its turns.
+fn stamp(thread: u64, turn: u64, offset: u64) -> u8 {
+    pattern(offset.wrapping_add(thread * 7919).wrapping_add(turn * 104_729))
+}
+
+fn blocks(pool: &Pool, thread: u64) {
+    let name = format!("volume{thread}");
+    volume(pool, &name, PIECE * PIECES);
+    for turn in 0..3 {
+        let (sender, ended) = mpsc::channel();
+        for piece in 0..PIECES {
+            let offset = PIECE * piece;
+            let mut memory = room(pool, PIECE);
+            let bytes = memory.iter_mut().zip(offset.get()..);
+            bytes.for_each(|(byte, at)| *byte = stamp(thread, turn, at));
+            let sender = sender.clone();
+            pool.write(&name, offset, memory, move |end| sender.send(end.map(drop)).unwrap());
+        }
+        (0..PIECES).for_each(|_| ended.recv().unwrap().unwrap());
+        for piece in 0..PIECES {
+            let offset = PIECE * ((piece * 37) % PIECES);
+            let bytes = read(pool, &name, offset, PIECE).unwrap();
+            let mut bytes = bytes.iter().zip(offset.get()..);
+            assert!(bytes.all(|(&byte, at)| byte == stamp(thread, turn, at)), "{name} {turn}");
+        }
+        assert!(matches!(pool.call(Op::Sync), Ok(Reply::Done)));
+    }
+}
+
+fn tape(pool: &Pool, thread: u64) {
+    let name = format!("tape{thread}");
+    volume(pool, &name, Bytes::mib(2));
+    let contract = contract("500kB/s", Bytes::kib(64));
+    let writer = stream(pool, &name, Mode::Write, contract);
+    record(pool, writer, 700_001);
+    pool.call(Op::StreamClose { stream: writer }).unwrap();
+    let reader = stream(pool, &name, Mode::Read, contract);
+    assert_eq!(play(pool, reader), (vec![], 700_001));
+    pool.call(Op::StreamClose { stream: reader }).unwrap();
+}
+
+#[test]
+fn everything_at_once_ends_and_nothing_is_mixed_up() {
+    let dir = Dir::new();
+    let disks = [dir.file("a"), dir.emulated("b")];
+    Pool::create("many", &disks, &untimed(64)).unwrap();
+    let mut options = options();
+    options.config.commit_interval = units::Duration::from_secs(1);
+    let pool = Pool::open(&disks, options).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let pool = &pool;
+            scope
+                .spawn(move || if thread == 0 { tape(pool, thread) } else { blocks(pool, thread) });
+        }
+        scope.spawn(|| (0..50).for_each(|_| drop((pool.status(), pool.host_lateness()))));
+    });
+    let status = pool.status();
+    assert_eq!(status.memory.best_effort, Bytes::ZERO);
+    assert_eq!(status.memory.windows, Bytes::ZERO);
+    assert!(status.streams.is_empty() && status.disks.iter().all(|disk| disk.errors == 0));
+    assert_eq!(status.disks[1].overruns, 0, "the emulated disk kept to its profile");
+    pool.shutdown().unwrap();
+}
+
+/// Callbacks that submit the next operation keep a closed loop going on the
+/// disk's own thread, also when they hold the last handle to the pool.
+#[test]
+fn a_loop_of_callbacks_needs_no_other_thread() {
+    let dir = Dir::new();
+    let disks = [dir.file("a")];
+    Pool::create("loop", &disks, &untimed(64)).unwrap();
+    let pool = Arc::new(Pool::open(&disks, options()).unwrap());
+    volume(&pool, "area", Bytes::mib(4));
+    let (sender, ended) = mpsc::channel();
+    let left = Arc::new(AtomicU64::new(500));
+    fn next(pool: &Arc<Pool>, left: &Arc<AtomicU64>, sender: mpsc::Sender<()>) {
+        let step = left.fetch_sub(1, Ordering::Relaxed);
+        if step == 0 {
+            return sender.send(()).unwrap();
+        }
+        let (again, left) = (Arc::clone(pool), Arc::clone(left));
+        let offset = Bytes::kib(4) * (step % 1024);
+        let read = Op::Read { volume: "area".into(), offset, len: Bytes::kib(4) };
+        pool.submit(read, move |end| {
+            assert!(matches!(end, Ok(Reply::Data { .. })));
+            next(&again, &left, sender);
+        });
+    }
+    next(&pool, &left, sender);
+    drop(pool);
+    ended.recv().unwrap();
+}
