@@ -137,10 +137,11 @@ impl Core {
         let deadline = period.saturating_sub(disk.advance);
         if cost > deadline {
             let used = disk.schedule.tasks().utilisation().ppm();
+            let late = cost.saturating_add(disk.advance).saturating_sub(period);
             return Err(Refusal {
                 disk: share.disk,
                 utilisation_ppm: used.saturating_add(ppm(cost, period)),
-                deadline: Some((deadline, cost - deadline)),
+                deadline: Some((period, late)),
                 rate_max: Rate::ZERO,
             });
         }
