@@ -90,8 +90,14 @@ impl HardDiskProfile {
         let longest =
             zones.iter().map(|zone| zone.cylinder_skew(rotation) + zone.gaps(rotation)).max();
         let longest = longest.expect("a model has zones");
-        let still = disk.same_cylinder.max(disk.head_switch);
-        let seek = disk.arm.bound(still, disk.slack()).expect("a checked model's curve rises");
+        let (still, slack) = (disk.same_cylinder.max(disk.head_switch), disk.slack());
+        // A profile adds the settling of a write to a seek alone; where no seek
+        // seems needed and yet one may be, the way to nowhere has it.
+        let still = match slack {
+            0 => still,
+            _ => still.max(disk.arm.longest(slack) + disk.write_settle),
+        };
+        let seek = disk.arm.bound(still, slack).expect("a checked model's curve rises");
         Self {
             overhead: disk.overhead_worst(zones),
             rotation,

@@ -130,6 +130,16 @@ impl Profile {
         }
     }
 
+    /// What took longer than this was not served from a cache alone: electronics
+    /// and the transfer at the rate of its zone, without a seek and a turn.
+    pub(crate) fn quickest(&self, access: &Access) -> Duration {
+        self.assert_inside(access.lba..access.end());
+        match &self.kind {
+            Kind::HardDisk(disk) => disk.overhead + disk.media(self.end(), access),
+            Kind::Linear(_) => Duration::ZERO,
+        }
+    }
+
     /// Bound on the time of a flush.
     pub fn flush(&self) -> Duration {
         self.flush

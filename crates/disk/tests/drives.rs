@@ -352,3 +352,21 @@ fn long_transfers_run_at_the_published_rates() {
         }
     }
 }
+
+#[test]
+fn the_document_lists_every_model_with_its_source() {
+    let mut table = String::from(
+        "| model | holds | turns | where its numbers come from |\n|---|---|---|---|\n",
+    );
+    for name in Model::names() {
+        let model = named(name);
+        let turns = match model.rotation().as_nanos() {
+            0 => "-".to_string(),
+            ns => format!("{} a minute", (60_000_000_000 + ns / 2) / ns),
+        };
+        let size = model.capacity().get() as f64 / 1e9;
+        table += &format!("| {name} | {size:.1} GB | {turns} | {} |\n", model.source());
+        assert!(!model.source().is_empty());
+    }
+    common::hold_document("models", &table);
+}
