@@ -326,6 +326,9 @@ impl Session {
         }
         starts.sort_unstable();
         starts.dedup_by_key(|(_, track)| *track);
+        if exact {
+            self.confirm(&mut starts).await?;
+        }
         let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([self.end]);
         let zones = starts.iter().zip(ends).map(|(&(start, track), end)| Zone {
             start,
@@ -335,6 +338,26 @@ impl Session {
             cylinder_skew: 0,
         });
         Ok((zones.collect(), exact))
+    }
+
+    /// Drops zones that a second look does not see: their first track must have
+    /// their length. (The first starts at sector 0, whatever its track.)
+    async fn confirm(&mut self, starts: &mut Vec<(u64, u64)>) -> Result<(), Stop> {
+        let mut index = 1;
+        while index < starts.len() {
+            let (start, track) = starts[index];
+            let mut seen = false;
+            for _ in 0..3 {
+                seen = seen || (start + track <= self.end && self.is_length(start, track).await?);
+            }
+            if seen {
+                index += 1;
+            } else {
+                starts.remove(index);
+            }
+        }
+        starts.dedup_by_key(|(_, track)| *track);
+        Ok(())
     }
 
     /// Goes from track to track until the length changes.

@@ -99,14 +99,16 @@ async fn find_mechanics(
         _ => session.arrival(geometry, Path::Head).await?,
     };
     let sector = session.period() / geometry.zones[0].track as i64 * session.grain as i64;
-    let base = same.map_or(sector, |same| same.mean);
+    // What varies from command to command on one track varies here, too.
+    let base =
+        same.unwrap_or(Arrival { mean: sector, deviation: 0, low: sector, high: sector, reads: 0 });
     let mut points = Vec::new();
     let all = distances(geometry.cylinders_all(), session.full());
     let total = all.len() as u32;
     for (index, distance) in all.into_iter().enumerate() {
         session.stage("seeks", 650 + 200 * index as u32 / total);
         if let Some(found) = session.arrival(geometry, Path::Cylinders(distance)).await? {
-            points.push(point(distance, &found, base));
+            points.push(point(distance, &found, &base));
         }
         let mechanics = mechanics(same.as_ref(), head.as_ref(), &points, sector);
         findings.mechanics = Some(mechanics);
@@ -114,13 +116,14 @@ async fn find_mechanics(
     Ok(())
 }
 
-fn point(distance: u64, found: &Arrival, base: i64) -> SeekPoint {
+fn point(distance: u64, found: &Arrival, base: &Arrival) -> SeekPoint {
+    let variance = found.deviation.pow(2) - base.deviation.pow(2);
     SeekPoint {
         distance,
-        mean: span(found.mean - base),
-        deviation: span(found.deviation),
-        low: span(found.low - base),
-        high: span(found.high - base),
+        mean: span(found.mean - base.mean),
+        deviation: span(variance.max(0).isqrt()),
+        low: span(found.low - base.low),
+        high: span(found.high - base.mean),
         reads: found.reads,
     }
 }

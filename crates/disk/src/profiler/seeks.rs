@@ -158,69 +158,128 @@ impl Session {
         geometry: &Geometry,
         path: Path,
     ) -> Result<Option<Arrival>, Stop> {
-        let period = self.period();
-        let sharp = WIDTH_NS.max(2 * self.noise());
-        // What is not made, what is; (value, made) of every read.
-        let (mut least, mut most) = (0i64, i64::MAX);
-        let mut facts: Vec<(i64, bool)> = Vec::new();
-        let (mut tries, mut checks, mut band) = (0, 0, 0);
-        let band_reads = if self.full() { 96 } else { 40 };
-        while tries < TRIES_MAX {
-            tries += 1;
-            let wanted = if most == i64::MAX {
-                self.below(period.unsigned_abs()) as i64
-            } else if band > 0 || least >= most {
-                // The band is read evenly, with some room on both sides.
-                let room = (least - most).max(sharp) / 3 + sharp;
-                let width = least - most + 2 * room;
-                band += 1;
-                most - room
-                    + width * (i64::from(band * 21) % 34) / 34
-                    + self.below((width / 34).max(1).unsigned_abs()) as i64
-            } else if most - least.max(most - period) > sharp {
-                i64::midpoint(least.max(most - period), most)
-            } else {
-                // Narrow: look on both sides, lest one late answer led us here.
-                checks += 1;
-                if checks > 8 {
-                    break;
-                }
-                let apart = sharp * (1 << (checks / 2));
-                if checks % 2 == 0 { most + apart } else { least - apart }
+        let mut search = Search {
+            period: self.period(),
+            sharp: WIDTH_NS.max(2 * self.noise()),
+            least: 0,
+            most: i64::MAX,
+            facts: Vec::new(),
+            checks: 0,
+            doubts: 0,
+            band: 0,
+            band_reads: if self.full() { 96 } else { 40 },
+        };
+        for reads in 1..=TRIES_MAX {
+            let dice = self.below(1 << 32) as i64;
+            let Some(wanted) = search.wanted(dice) else {
+                return Ok(Some(search.arrival(reads)));
             };
-            let Some(took) = self.arrive(geometry, path, wanted).await? else {
-                continue;
-            };
-            facts.push((took, true));
-            most = most.min(took);
-            if took > period {
-                facts.push((took - period, false));
-                least = least.max(took - period);
-            }
-            if band >= band_reads {
-                break;
+            if let Some(took) = self.arrive(geometry, path, wanted).await? {
+                search.learn(took);
             }
         }
-        if most == i64::MAX || (band < band_reads && checks <= 8) {
-            return Ok(None);
-        }
-        Ok(Some(arrival(&facts, least, most, tries)))
+        Ok(None)
     }
 }
 
-/// What the facts say: of a sharp time the middle, of a band its distribution.
-fn arrival(facts: &[(i64, bool)], least: i64, most: i64, reads: u32) -> Arrival {
-    if least < most {
-        let mean = i64::midpoint(least, most);
-        return Arrival { mean, deviation: 0, low: mean, high: most, reads };
+/// A positioning time being narrowed down.
+struct Search {
+    period: i64,
+    /// Narrower than this is as good as known.
+    sharp: i64,
+    /// The most that was not made, and the least that was.
+    least: i64,
+    most: i64,
+    /// (value, made) of every read.
+    facts: Vec<(i64, bool)>,
+    checks: u32,
+    /// How often a late answer was suspected, in halves: each is asked again twice.
+    doubts: u32,
+    band: u32,
+    band_reads: u32,
+}
+
+impl Search {
+    /// What to try next, or `None` when enough is known. `dice` is random, below 2^32.
+    fn wanted(&mut self, dice: i64) -> Option<i64> {
+        if self.most == i64::MAX {
+            return Some(((i128::from(dice) * i128::from(self.period)) >> 32) as i64);
+        }
+        let floor = self.least.max(self.most - self.period);
+        if self.band > 0 || self.least >= self.most {
+            return self.wanted_in_band(dice);
+        }
+        if self.most - floor > self.sharp {
+            return Some(i64::midpoint(floor, self.most));
+        }
+        // Narrow: look on both sides, lest one late answer led us here.
+        self.checks += 1;
+        let apart = self.sharp << (self.checks / 2);
+        match self.checks {
+            9.. => None,
+            checks if checks % 2 == 0 => Some(self.most + apart),
+            _ => Some(floor - apart),
+        }
     }
-    let found = Hidden::new(facts).moments();
-    Arrival {
-        mean: found.mean,
-        deviation: found.deviation,
-        low: found.low,
-        high: found.high,
-        reads,
+
+    /// The band is read evenly, with some room on both sides. But first: was it only
+    /// a late answer that opened it? The longest miss is asked again.
+    fn wanted_in_band(&mut self, dice: i64) -> Option<i64> {
+        if self.band == 0 && self.doubts < 6 {
+            self.doubts += 1;
+            if self.doubts % 2 == 1 || self.made_at(self.least) == 1 {
+                return Some(self.least + self.sharp / 2);
+            }
+            if self.made_at(self.least) >= 2 {
+                let late = self.least;
+                self.facts.retain(|fact| *fact != (late, false));
+                let missed = self.facts.iter().filter(|fact| !fact.1).map(|fact| fact.0);
+                self.least = missed.max().unwrap_or(0);
+                self.doubts = self.doubts.next_multiple_of(2);
+                if self.least < self.most {
+                    return self.wanted(dice);
+                }
+            }
+        }
+        self.band += 1;
+        if self.band > self.band_reads {
+            return None;
+        }
+        let room = (self.least - self.most).max(self.sharp) / 3 + self.sharp;
+        let width = self.least - self.most + 2 * room;
+        let step = width * (i64::from(self.band * 21) % 34) / 34;
+        Some(self.most - room + step + (((width / 34) * dice) >> 32))
+    }
+
+    /// How often it was made just there.
+    fn made_at(&self, value: i64) -> usize {
+        let near = value..value + 2 * self.sharp;
+        self.facts.iter().filter(|fact| fact.1 && near.contains(&fact.0)).count()
+    }
+
+    fn learn(&mut self, took: i64) {
+        self.facts.push((took, true));
+        self.most = self.most.min(took);
+        if took > self.period {
+            self.facts.push((took - self.period, false));
+            self.least = self.least.max(took - self.period);
+        }
+    }
+
+    /// Of a sharp time the middle, of a band its distribution.
+    fn arrival(&self, reads: u32) -> Arrival {
+        if self.least < self.most {
+            let mean = i64::midpoint(self.least, self.most);
+            return Arrival { mean, deviation: 0, low: mean, high: self.most, reads };
+        }
+        let found = Hidden::new(&self.facts).moments();
+        Arrival {
+            mean: found.mean,
+            deviation: found.deviation,
+            low: found.low,
+            high: found.high,
+            reads,
+        }
     }
 }
 
