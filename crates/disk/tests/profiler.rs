@@ -306,3 +306,16 @@ fn a_profiler_goes_on_from_its_journal() {
     assert_eq!(used, journal.len());
     assert_eq!(whole.progress().commands, profiler.progress().commands);
 }
+
+#[test]
+fn models_are_found_out() {
+    let only = std::env::var("SLACKLINE_MODEL").ok();
+    for name in ["quantum-atlas-ii", "atlas-iii", "seagate-cheetah", "seagate-st318437lw", "wd400bb", "hitachi-travelstar", "hdd-7200-20tb"] {
+        if only.as_deref().is_some_and(|only| only != name) { continue; }
+        println!("=== {name}");
+        let model = Model::named(name).unwrap();
+        let mut bench = Bench::new(Box::new(disk::Emulated::new(&model)));
+        let findings = bench.profile(&model, Options::full());
+        println!("{}", findings.to_toml().unwrap_or_else(|e| format!("{e} {findings:#?}")));
+    }
+}

@@ -64,7 +64,7 @@ impl Session {
             let timing = self.read(lba, 0).await?;
             hits += u32::from(self.is_hit(&timing));
             // Three of a kind decide.
-            if hits == 3 || round - hits == 2 {
+            if hits == 3 || round + 1 - hits == 3 {
                 break;
             }
         }
@@ -112,7 +112,7 @@ impl Session {
             self.read_far_after(lba, IDLE_NS).await?;
             let timing = self.read(lba + ahead, 0).await?;
             hits += u32::from(self.is_hit(&timing));
-            if hits == 3 || round - hits == 2 {
+            if hits == 3 || round + 1 - hits == 3 {
                 break;
             }
         }

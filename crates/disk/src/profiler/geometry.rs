@@ -7,7 +7,7 @@
 
 use super::desk::Stop;
 use super::session::Session;
-use super::statistics::{deviation, median};
+use super::statistics::median;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -95,7 +95,8 @@ impl Session {
         };
         loop {
             step = step.next_multiple_of(self.grain);
-            let base = at.min(self.end - step * STEPS - self.grain) / self.grain * self.grain;
+            let room = step * STEPS + self.grain;
+            let base = at.min(self.end.saturating_sub(room)) / self.grain * self.grain;
             let mut angles = Vec::new();
             for index in (0..=STEPS).rev() {
                 angles.push(self.angle(base + index * step).await?);
@@ -340,24 +341,49 @@ impl Session {
         Ok((zones.collect(), exact))
     }
 
-    /// Drops zones that a second look does not see: their first track must have
-    /// their length. (The first starts at sector 0, whatever its track.)
+    /// A second look at every zone: its first track must have its length. If not,
+    /// the start is looked for again nearby, and a zone that is not there is dropped.
     async fn confirm(&mut self, starts: &mut Vec<(u64, u64)>) -> Result<(), Stop> {
         let mut index = 1;
         while index < starts.len() {
-            let (start, track) = starts[index];
-            let mut seen = false;
-            for _ in 0..3 {
-                seen = seen || (start + track <= self.end && self.is_length(start, track).await?);
-            }
-            if seen {
+            let (before, here) = (starts[index - 1].1, starts[index]);
+            if self.starts_at(here).await? {
                 index += 1;
-            } else {
-                starts.remove(index);
+                continue;
+            }
+            match self.look_again(before, here).await? {
+                Some(start) if self.starts_at((start, here.1)).await? => {
+                    starts[index].0 = start;
+                    index += 1;
+                }
+                _ => drop(starts.remove(index)),
             }
         }
         starts.dedup_by_key(|(_, track)| *track);
         Ok(())
+    }
+
+    async fn starts_at(&mut self, (start, track): (u64, u64)) -> Result<bool, Stop> {
+        for _ in 0..3 {
+            if start + track <= self.end && self.is_length(start, track).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Where tracks of `before` sectors end and those of `here` begin, around its start.
+    async fn look_again(&mut self, before: u64, here: (u64, u64)) -> Result<Option<u64>, Stop> {
+        let (start, track) = here;
+        let from = start.saturating_sub(8 * before) / self.grain * self.grain;
+        let left = self.track_at(from, &[before, track]).await?;
+        let right = self.track_at(start + 2 * track, &[track, before]).await?;
+        match (left, right) {
+            (Some(left), Some(right)) if left.sectors == before && right.sectors == track => {
+                self.walk(left, right).await.map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Goes from track to track until the length changes.
@@ -398,17 +424,14 @@ impl Session {
         // for us; the first does.
         let zone = if geometry.exact { zone } else { geometry.zones[0] };
         let tracks = (zone.end - zone.start) / zone.track;
-        for count in [60, 192, 780] {
-            if count > 60 && !self.full() || tracks <= count + 1 {
+        for count in [60, 63, 66, 192, 780] {
+            if count > 66 && !self.full() || tracks <= count + 1 {
                 break;
             }
             let jumps = self.jumps(zone.start, zone.track, count).await?;
             if let Some(heads) = period_of(&jumps, self.jump() / 2) {
                 (geometry.heads, geometry.heads_known) = (heads, true);
                 return Ok(());
-            }
-            if deviation(&jumps) > self.jump() {
-                break;
             }
         }
         Ok(())

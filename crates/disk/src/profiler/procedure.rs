@@ -12,7 +12,7 @@ use super::session::{Session, span};
 use super::statistics::quantile;
 use alloc::format;
 use alloc::vec::Vec;
-use units::SECTOR;
+use units::{Duration, SECTOR};
 
 /// Measures everything and says what was found.
 pub(super) async fn run(mut session: Session) -> Findings {
@@ -110,8 +110,8 @@ async fn find_mechanics(
         if let Some(found) = session.arrival(geometry, Path::Cylinders(distance)).await? {
             points.push(point(distance, &found, &base));
         }
-        let mechanics = mechanics(same.as_ref(), head.as_ref(), &points, sector);
-        findings.mechanics = Some(mechanics);
+        let even = evened(&points);
+        findings.mechanics = Some(mechanics(same.as_ref(), head.as_ref(), &even, sector));
     }
     Ok(())
 }
@@ -126,6 +126,20 @@ fn point(distance: u64, found: &Arrival, base: &Arrival) -> SeekPoint {
         high: span(found.high - base.mean),
         reads: found.reads,
     }
+}
+
+/// The points with deviations taken over their neighbours: one distance is measured
+/// by some hundred reads, which tell its mean well and its deviation badly.
+fn evened(points: &[SeekPoint]) -> Vec<SeekPoint> {
+    const REACH: usize = 3;
+    let even = |(index, point): (usize, &SeekPoint)| {
+        let near = &points[index.saturating_sub(REACH)..(index + REACH + 1).min(points.len())];
+        let sum: u128 = near.iter().map(|p| u128::from(p.deviation.as_nanos()).pow(2)).sum();
+        let variance = (sum / near.len() as u128).isqrt();
+        let deviation = Duration::from_nanos(u64::try_from(variance).expect("as its terms"));
+        SeekPoint { deviation, ..*point }
+    };
+    points.iter().enumerate().map(even).collect()
 }
 
 fn mechanics(

@@ -158,29 +158,40 @@ impl Session {
         geometry: &Geometry,
         path: Path,
     ) -> Result<Option<Arrival>, Stop> {
-        let mut search = Search {
-            period: self.period(),
-            sharp: WIDTH_NS.max(2 * self.noise()),
-            least: 0,
-            most: i64::MAX,
-            facts: Vec::new(),
-            checks: 0,
-            doubts: 0,
-            band: 0,
-            band_reads: if self.full() { 96 } else { 40 },
-        };
+        let sharp = WIDTH_NS.max(2 * self.noise());
+        let mut search = Search::new(self.period(), sharp, if self.full() { 96 } else { 40 });
         for reads in 1..=TRIES_MAX {
             let dice = self.below(1 << 32) as i64;
             let Some(wanted) = search.wanted(dice) else {
                 return Ok(Some(search.arrival(reads)));
             };
             if let Some(took) = self.arrive(geometry, path, wanted).await? {
-                search.learn(took);
+                search.learn(wanted, took);
             }
         }
         Ok(None)
     }
 }
+
+/// How far a search for a positioning time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Halving what lies between a miss and a read that was made.
+    Halving,
+    /// It looks sharp; so many looks to both sides were taken.
+    Checking(u32),
+    /// It varies. So far above the longest miss, so many in a row were made.
+    Up { apart: i64, row: u32 },
+    /// So far below the quickest, so many in a row were missed.
+    Down { apart: i64, row: u32 },
+    /// So many reads were spread over the band in between.
+    Band(u32),
+}
+
+/// What varies shows in one of two looks; so many make an oversight rare.
+const CHECKS: u32 = 12;
+/// This many in a row, and the edge of a band is found.
+const EDGE_ROW: u32 = 5;
 
 /// A positioning time being narrowed down.
 struct Search {
@@ -192,78 +203,86 @@ struct Search {
     most: i64,
     /// (value, made) of every read.
     facts: Vec<(i64, bool)>,
-    checks: u32,
-    /// How often a late answer was suspected, in halves: each is asked again twice.
-    doubts: u32,
-    band: u32,
+    mode: Mode,
+    /// The band's edges, as far as known.
+    edges: (i64, i64),
     band_reads: u32,
 }
 
 impl Search {
+    fn new(period: i64, sharp: i64, band_reads: u32) -> Self {
+        Self {
+            period,
+            sharp,
+            least: 0,
+            most: i64::MAX,
+            facts: Vec::new(),
+            mode: Mode::Halving,
+            edges: (0, 0),
+            band_reads,
+        }
+    }
+
     /// What to try next, or `None` when enough is known. `dice` is random, below 2^32.
     fn wanted(&mut self, dice: i64) -> Option<i64> {
         if self.most == i64::MAX {
             return Some(((i128::from(dice) * i128::from(self.period)) >> 32) as i64);
         }
         let floor = self.least.max(self.most - self.period);
-        if self.band > 0 || self.least >= self.most {
-            return self.wanted_in_band(dice);
-        }
-        if self.most - floor > self.sharp {
-            return Some(i64::midpoint(floor, self.most));
-        }
-        // Narrow: look on both sides, lest one late answer led us here.
-        self.checks += 1;
-        let apart = self.sharp << (self.checks / 2);
-        match self.checks {
-            9.. => None,
-            checks if checks % 2 == 0 => Some(self.most + apart),
-            _ => Some(floor - apart),
-        }
-    }
-
-    /// The band is read evenly, with some room on both sides. But first: was it only
-    /// a late answer that opened it? The longest miss is asked again.
-    fn wanted_in_band(&mut self, dice: i64) -> Option<i64> {
-        if self.band == 0 && self.doubts < 6 {
-            self.doubts += 1;
-            if self.doubts % 2 == 1 || self.made_at(self.least) == 1 {
-                return Some(self.least + self.sharp / 2);
+        match self.mode {
+            Mode::Halving if self.most - floor > self.sharp => {
+                return Some(i64::midpoint(floor, self.most));
             }
-            if self.made_at(self.least) >= 2 {
-                let late = self.least;
-                self.facts.retain(|fact| *fact != (late, false));
-                let missed = self.facts.iter().filter(|fact| !fact.1).map(|fact| fact.0);
-                self.least = missed.max().unwrap_or(0);
-                self.doubts = self.doubts.next_multiple_of(2);
-                if self.least < self.most {
-                    return self.wanted(dice);
-                }
+            Mode::Halving => self.mode = Mode::Checking(0),
+            Mode::Up { apart, row } if row >= EDGE_ROW || apart > self.period / 2 => {
+                self.edges.1 += apart;
+                self.mode = Mode::Down { apart: 4 * self.sharp, row: 0 };
+            }
+            Mode::Down { apart, row } if row >= EDGE_ROW || apart > self.period / 2 => {
+                self.edges.0 -= apart;
+                self.mode = Mode::Band(0);
+            }
+            _ => {}
+        }
+        match self.mode {
+            Mode::Halving => None,
+            // Look on both sides, lest one late answer led us here.
+            Mode::Checking(CHECKS) => None,
+            Mode::Checking(n) if n % 2 == 0 => Some(self.most + self.sharp * i64::from(1 + n)),
+            Mode::Checking(n) => Some(floor - self.sharp * i64::from(1 + n)),
+            Mode::Up { apart, .. } => Some(self.edges.1 + apart),
+            Mode::Down { apart, .. } => Some(self.edges.0 - apart),
+            Mode::Band(n) if n >= self.band_reads => None,
+            Mode::Band(n) => {
+                let width = self.edges.1 - self.edges.0;
+                // Steps that share no factor with their number visit all of it.
+                let step = width * i64::from(n * 21 % 34) / 34;
+                Some(self.edges.0 + step + (((width / 34) * dice) >> 32))
             }
         }
-        self.band += 1;
-        if self.band > self.band_reads {
-            return None;
-        }
-        let room = (self.least - self.most).max(self.sharp) / 3 + self.sharp;
-        let width = self.least - self.most + 2 * room;
-        let step = width * (i64::from(self.band * 21) % 34) / 34;
-        Some(self.most - room + step + (((width / 34) * dice) >> 32))
     }
 
-    /// How often it was made just there.
-    fn made_at(&self, value: i64) -> usize {
-        let near = value..value + 2 * self.sharp;
-        self.facts.iter().filter(|fact| fact.1 && near.contains(&fact.0)).count()
-    }
-
-    fn learn(&mut self, took: i64) {
+    fn learn(&mut self, wanted: i64, took: i64) {
         self.facts.push((took, true));
         self.most = self.most.min(took);
         if took > self.period {
             self.facts.push((took - self.period, false));
             self.least = self.least.max(took - self.period);
         }
+        let made = took - wanted < self.period / 2;
+        self.mode = match self.mode {
+            Mode::Halving | Mode::Checking(_) if self.least >= self.most => {
+                self.edges = (self.most, self.least);
+                Mode::Up { apart: 4 * self.sharp, row: 0 }
+            }
+            Mode::Checking(n) => Mode::Checking(n + 1),
+            Mode::Up { apart, row } if made => Mode::Up { apart, row: row + 1 },
+            Mode::Up { apart, .. } => Mode::Up { apart: 2 * apart, row: 0 },
+            Mode::Down { apart, row } if !made => Mode::Down { apart, row: row + 1 },
+            Mode::Down { apart, .. } => Mode::Down { apart: 2 * apart, row: 0 },
+            Mode::Band(n) => Mode::Band(n + 1),
+            Mode::Halving => Mode::Halving,
+        };
     }
 
     /// Of a sharp time the middle, of a band its distribution.
