@@ -5,8 +5,8 @@
 //! microseconds, and one in a hundred by up to 8 ms.
 #![allow(clippy::print_stdout)] // the table is a result
 
-use disk::profiler::{Findings, Options, Profiler, Question, Step, Timing};
-use disk::{Drive, HardDisk, Model};
+use disk::profiler::{Findings, Options, Profiler, Question, SeekPoint, Step, Timing};
+use disk::{Drive, Emulated, HardDisk, Model, Profile};
 use units::{Access, Command, Direction, Duration, Instant, Lba, SECTOR};
 
 struct Random(u64);
@@ -79,55 +79,90 @@ struct Truth {
     rotation: u64,
     heads: u64,
     head_switch: u64,
+    /// What is spent before a sector of the cylinder where the arm is, at least.
+    same_cylinder: u64,
+    /// Mean of all that a command costs beside the mechanics.
     overhead: u64,
     /// Distance, nanoseconds.
     seek: Vec<(u64, u64)>,
-    /// Cylinders, sectors per track.
-    zones: Vec<(u64, u64)>,
+    /// Distance, how much less, how much more.
+    spread: Vec<(u64, u64, u64)>,
+    tracks: Vec<u64>,
+    starts: Vec<u64>,
+    /// Segments, sectors in each, sectors read ahead.
+    cache: Option<(u64, u64, u64)>,
 }
 
 fn nanos(value: &toml::Value) -> u64 {
     value.as_str().unwrap().parse::<Duration>().unwrap().as_nanos()
 }
 
+fn number(value: &toml::Value) -> u64 {
+    u64::try_from(value.as_integer().unwrap()).unwrap()
+}
+
+/// The value at `distance` on straight lines between points.
+fn line(points: &[(u64, u64)], distance: u64) -> u64 {
+    let after = points.partition_point(|point| point.0 < distance);
+    let Some(far) = points.get(after) else { return points[points.len() - 1].1 };
+    if after == 0 {
+        return far.1;
+    }
+    let near = points[after - 1];
+    let part = (distance - near.0) as f64 / (far.0 - near.0) as f64;
+    (near.1 as f64 + (far.1 as f64 - near.1 as f64) * part) as u64
+}
+
 impl Truth {
-    fn of(text: &str) -> Self {
+    fn of(text: &str, model: &Model) -> Self {
         let table: toml::Table = text.parse().unwrap();
-        let number = |value: &toml::Value| u64::try_from(value.as_integer().unwrap()).unwrap();
+        let time = |name: &str| table.get(name).map_or(0, nanos);
         let points = table["seek"].as_array().unwrap().iter();
-        let zones = table["zones"].as_array().unwrap().iter();
+        let spread = table.get("seek_spread").and_then(|spread| spread.as_array());
+        let overheads = table.get("overheads").and_then(|overheads| overheads.as_table());
+        let read_miss = overheads.and_then(|table| table.get("read_miss"));
+        let read_spread = overheads.and_then(|table| table.get("read_spread")).map_or(0, nanos);
+        let miss = read_miss.map_or_else(|| time("overhead"), |miss| nanos(&miss[0]));
+        let disk::Kind::HardDisk(profile) = Profile::of(model).kind else { panic!("a hard disk") };
+        let cache = table.get("cache").and_then(|cache| cache.as_table());
         Self {
             rotation: 60_000_000_000 / number(&table["rpm"]),
             heads: number(&table["heads"]),
             head_switch: nanos(&table["head_switch"]),
-            overhead: nanos(&table["overhead"]),
+            same_cylinder: time("same_cylinder"),
+            overhead: miss + read_spread / 2 + time("bus_sector"),
             seek: points.map(|point| (number(&point[0]), nanos(&point[1]))).collect(),
-            zones: zones
-                .map(|zone| (number(&zone["cylinders"]), number(&zone["sectors_per_track"])))
+            spread: spread.map_or(Vec::new(), |spread| {
+                let row = |row: &toml::Value| (number(&row[0]), nanos(&row[1]), nanos(&row[2]));
+                spread.iter().map(row).collect()
+            }),
+            tracks: table["zones"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|zone| number(&zone["sectors_per_track"]))
                 .collect(),
+            starts: profile.zones.iter().map(|zone| zone.start.get()).collect(),
+            cache: cache.map(|cache| {
+                let of = |name: &str| number(&cache[name]);
+                (of("segments"), of("segment_sectors"), of("read_ahead_sectors"))
+            }),
         }
-    }
-
-    fn starts(&self) -> Vec<u64> {
-        let mut start = 0;
-        self.zones
-            .iter()
-            .map(|(cylinders, track)| {
-                let here = start;
-                start += cylinders * track * self.heads;
-                here
-            })
-            .collect()
     }
 
     fn seek(&self, distance: u64) -> u64 {
-        let after = self.seek.partition_point(|point| point.0 < distance);
-        let Some(far) = self.seek.get(after) else { return self.seek[self.seek.len() - 1].1 };
-        if after == 0 {
-            return far.1;
+        line(&self.seek, distance)
+    }
+
+    /// The standard deviation: evenly `below` less or `above` more, with chances
+    /// that keep the mean.
+    fn deviation(&self, distance: u64) -> u64 {
+        if self.spread.is_empty() {
+            return 0;
         }
-        let near = self.seek[after - 1];
-        near.1 + (far.1 - near.1) * (distance - near.0) / (far.0 - near.0)
+        let below: Vec<_> = self.spread.iter().map(|row| (row.0, row.1)).collect();
+        let above: Vec<_> = self.spread.iter().map(|row| (row.0, row.2)).collect();
+        (line(&below, distance) * line(&above, distance) / 3).isqrt()
     }
 }
 
@@ -140,42 +175,64 @@ fn check(what: &str, truth: u64, found: u64, allowed: u64) -> bool {
     good
 }
 
-fn judge(name: &str, text: &str, findings: &Findings) -> bool {
-    let truth = Truth::of(text);
-    println!("{name}: truth, found, off, allowed (ns or sectors)");
+fn judge(name: &str, truth: &Truth, findings: &Findings) -> bool {
+    println!("{name}: truth, found, off, allowed (ns, sectors or numbers)");
     let rotation = findings.rotation.as_ref().expect("it rotates").value.as_nanos();
     let mut good = check("rotation", truth.rotation, rotation, truth.rotation / 10_000);
-    good &= check("zones", truth.zones.len() as u64, findings.zones.len() as u64, 0);
-    let (mut start_off, mut track_off) = (0, 0);
-    for ((start, zone), found) in truth.starts().iter().zip(&truth.zones).zip(&findings.zones) {
-        start_off = start_off.max(start.abs_diff(found.start) / zone.1);
-        track_off = track_off.max(zone.1.abs_diff(found.sectors_per_track));
-    }
-    if truth.zones.len() != findings.zones.len() {
-        println!("  truth {:?} {:?}", truth.starts(), truth.zones);
+    good &= check("zones", truth.tracks.len() as u64, findings.zones.len() as u64, 0);
+    if truth.tracks.len() != findings.zones.len() {
+        println!("  truth {:?} {:?}", truth.starts, truth.tracks);
         let found = findings.zones.iter();
         let found: Vec<_> = found.map(|zone| (zone.start, zone.sectors_per_track)).collect();
         println!("  found {found:?}");
     }
+    let (mut start_off, mut track_off) = (0, 0);
+    for ((start, track), found) in truth.starts.iter().zip(&truth.tracks).zip(&findings.zones) {
+        start_off = start_off.max(start.abs_diff(found.start).div_ceil(*track));
+        track_off = track_off.max(track.abs_diff(found.sectors_per_track));
+    }
     good &= check("zone starts, tracks off", 0, start_off, 1);
     good &= check("sectors per track, off", 0, track_off, 0);
     good &= check("heads", truth.heads, findings.heads.unwrap_or(1), 0);
+    good &= judge_mechanics(truth, findings);
+    if let Some((segments, sectors, ahead)) = truth.cache {
+        let cache = findings.cache.as_ref().expect("a cache");
+        good &= check("cache segments", segments, cache.segments.value, 0);
+        good &= check("sectors a segment", sectors, cache.segment.value / SECTOR, 0);
+        good &= check("sectors read ahead", ahead, cache.read_ahead / SECTOR, 0);
+    } else {
+        good &= check("caches", 0, u64::from(findings.cache.is_some()), 0);
+    }
+    good
+}
+
+fn judge_mechanics(truth: &Truth, findings: &Findings) -> bool {
     let mechanics = findings.mechanics.as_ref().expect("mechanics");
-    if truth.heads > 1 {
-        let switch = mechanics.head_switch.as_ref().map_or(0, |found| found.value.as_nanos());
+    let mut good = true;
+    let switch = mechanics.head_switch.as_ref().map_or(0, |found| found.value.as_nanos());
+    if truth.same_cylinder > truth.head_switch {
+        // The wait for the arm's own cylinder covers the switch: it cannot be seen.
+        println!("  head switch: hidden behind the {} ns before any sector", truth.same_cylinder);
+    } else if truth.heads > 1 {
         good &= check("head switch", truth.head_switch, switch, truth.head_switch / 20);
     }
     let overhead = mechanics.overhead.as_ref().map_or(0, |found| found.value.as_nanos());
-    good &= check("overhead", truth.overhead, overhead, 60_000);
-    let off = |point: &disk::profiler::SeekPoint| {
-        point.mean.as_nanos().abs_diff(truth.seek(point.distance))
-    };
+    good &= check("overhead", truth.overhead + truth.same_cylinder, overhead, 60_000);
+    // Of overhead and seek only the sum can be seen; the least is called overhead.
+    let mean = |distance| truth.seek(distance).saturating_sub(truth.same_cylinder);
+    let off = |point: &SeekPoint| point.mean.as_nanos().abs_diff(mean(point.distance));
     let worst = mechanics.seeks.iter().max_by_key(|point| off(point)).expect("seeks");
     let what = format!("worst seek, {} cyl. of {}", worst.distance, mechanics.seeks.len());
-    good &= check(&what, truth.seek(worst.distance), worst.mean.as_nanos(), 200_000);
-    let spread = mechanics.seeks.iter().map(|point| point.deviation.as_nanos()).max().unwrap();
-    good &= check("seek spread", 0, spread, 60_000);
-    good
+    good &= check(&what, mean(worst.distance), worst.mean.as_nanos(), 200_000);
+    let square = |deviation: u64| u128::from(deviation).pow(2);
+    let (mut spread, mut found) = (0, 0);
+    for point in &mechanics.seeks {
+        spread += square(truth.deviation(point.distance));
+        found += square(point.deviation.as_nanos());
+    }
+    let root = |sum: u128| (sum / mechanics.seeks.len() as u128).isqrt() as u64;
+    let (spread, found) = (root(spread), root(found));
+    good & check("seek spread (deviation)", spread, found, (spread / 5).max(20_000))
 }
 
 /// The share of random reads that take longer than the found profile's bound, in
@@ -257,7 +314,7 @@ fn plain_disks_are_found_out() {
         let model = Model::parse(text).unwrap();
         let mut bench = Bench::new(Box::new(HardDisk::new(&model)));
         let findings = bench.profile(&model, Options::full());
-        good &= judge(name, text, &findings);
+        good &= judge(name, &Truth::of(text, &model), &findings);
         let (over, percent) = exceeded(&findings, &mut HardDisk::new(&model));
         println!("  beyond the found bound: {over} ppm of reads; bound/actual {percent} %");
         good &= over <= 1_000;
@@ -307,15 +364,85 @@ fn a_profiler_goes_on_from_its_journal() {
     assert_eq!(whole.progress().commands, profiler.progress().commands);
 }
 
-#[test]
-fn models_are_found_out() {
-    let only = std::env::var("SLACKLINE_MODEL").ok();
-    for name in ["quantum-atlas-ii", "atlas-iii", "seagate-cheetah", "seagate-st318437lw", "wd400bb", "hitachi-travelstar", "hdd-7200-20tb"] {
-        if only.as_deref().is_some_and(|only| only != name) { continue; }
-        println!("=== {name}");
-        let model = Model::named(name).unwrap();
-        let mut bench = Bench::new(Box::new(disk::Emulated::new(&model)));
-        let findings = bench.profile(&model, Options::full());
-        println!("{}", findings.to_toml().unwrap_or_else(|e| format!("{e} {findings:#?}")));
+/// The rate of a stream in chunks of `sectors` on the outer tracks, without noise.
+fn stream_rate(model: &Model, sectors: u64) -> u64 {
+    let (mut drive, mut now) = (Emulated::new(model), Instant::EPOCH);
+    let mut rates = Vec::new();
+    for start in 0..9u64 {
+        let far = Lba::new(model.capacity() / SECTOR / 2);
+        let chunks = (8_192 / sectors).clamp(12, 96);
+        let first = model.capacity() / SECTOR / 120 * start;
+        let mut times = Vec::new();
+        let places = (0..=chunks).map(|index| Lba::new(first + index * sectors));
+        for (lba, len) in [(far, SECTOR)].into_iter().chain(places.map(|l| (l, SECTOR * sectors))) {
+            let access = Access { lba, len, direction: Direction::Read };
+            now += drive.serve(now, &Command::Transfer(access)) + Duration::from_micros(20);
+            times.push(now);
+        }
+        let spent = times[times.len() - 1] - times[1];
+        rates.push(chunks * sectors * 512 * 1_000_000_000 / spent.as_nanos());
     }
+    rates.sort_unstable();
+    rates[4]
+}
+
+/// `a` and `b` of semi-preemptible I/O figure 3: between them the disk streams at
+/// 95 % of its best, one step outside it does not; a percent either way for noise.
+fn judge_chunks(model: &Model, findings: &Findings) -> bool {
+    let (low, high) = findings.chunk_range.expect("a range");
+    let sizes: Vec<u64> = findings.chunks.iter().map(|chunk| chunk.size / SECTOR).collect();
+    let rates: Vec<u64> = sizes.iter().map(|sectors| stream_rate(model, *sectors)).collect();
+    let best = *rates.iter().max().expect("rates");
+    let reaches = |index: usize, permille: u64| rates[index] * 1_000 >= best * permille;
+    let place = |size: units::Bytes| {
+        sizes.iter().position(|sectors| *sectors == size / SECTOR).expect("a size tried")
+    };
+    let (first, last) = (place(low), place(high));
+    let mut good = reaches(first, 935) && reaches(last, 935);
+    good &= first == 0 || !(0..first).any(|index| reaches(index, 965));
+    good &= !(last + 1..sizes.len()).any(|index| reaches(index, 965));
+    let percent = |index: usize| rates[index] * 100 / best;
+    println!(
+        "  chunks {low} ({} % of the best in truth; {} % a step below) to {high} ({} %; {} % a step \
+         above): {}",
+        percent(first),
+        percent(first.saturating_sub(1)),
+        percent(last),
+        percent((last + 1).min(sizes.len() - 1)),
+        if good { "right" } else { "<-- beyond what is allowed" }
+    );
+    good
+}
+
+/// The models with caches, buses, spread and spares, those of the papers among them.
+const MODELS: [(&str, &str); 7] = [
+    ("quantum-atlas-ii", include_str!("../../../models/quantum-atlas-ii.toml")),
+    ("atlas-iii", include_str!("../../../models/atlas-iii.toml")),
+    ("seagate-cheetah", include_str!("../../../models/seagate-cheetah.toml")),
+    ("seagate-st318437lw", include_str!("../../../models/seagate-st318437lw.toml")),
+    ("wd400bb", include_str!("../../../models/wd400bb.toml")),
+    ("hitachi-travelstar", include_str!("../../../models/hitachi-travelstar.toml")),
+    ("hdd-7200-20tb", include_str!("../../../models/hdd-7200-20tb.toml")),
+];
+
+#[test]
+fn models_with_caches_are_found_out() {
+    let only = std::env::var("SLACKLINE_MODEL").ok();
+    let mut good = true;
+    for (name, text) in MODELS {
+        if only.as_deref().is_some_and(|only| only != name) {
+            continue;
+        }
+        let model = Model::parse(text).unwrap();
+        let mut bench = Bench::new(Box::new(Emulated::new(&model)));
+        let findings = bench.profile(&model, Options::full());
+        if only.is_some() {
+            println!("{}", findings.to_toml().unwrap());
+        }
+        good &= judge(name, &Truth::of(text, &model), &findings);
+        good &= judge_chunks(&model, &findings);
+        let (over, percent) = exceeded(&findings, &mut Emulated::new(&model));
+        println!("  beyond the found bound: {over} ppm of reads; bound/actual {percent} %");
+    }
+    assert!(good, "see the table");
 }

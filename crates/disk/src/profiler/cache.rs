@@ -11,12 +11,14 @@ use super::rotation::taken;
 use super::session::{Session, nanos, span};
 use super::statistics::{median, quantile};
 use alloc::vec::Vec;
-use units::{Bytes, Direction, Duration, SECTOR};
+use units::{Direction, Duration, SECTOR};
 
 /// Far reads timed to know what an arm movement takes at least.
 const FAR_READS: usize = 64;
 /// Places read twice to see whether the second read is quick.
 const REPEATS: usize = 16;
+/// How alike the times of hits are, beyond those seen.
+const ALIKE_NS: i64 = 100_000;
 /// Idle time given to the disk to read ahead.
 const IDLE_NS: i64 = 200_000_000;
 
@@ -34,34 +36,43 @@ impl Session {
             }
             from = self.place(0, self.end - self.grain);
         }
-        let mut again = Vec::new();
-        for _ in 0..REPEATS {
-            let lba = self.place(0, self.end - self.grain);
-            self.read(lba, 0).await?;
-            let wait = self.below(30_000_000) as i64;
-            let timing = self.read(lba, wait).await?;
-            again.push(taken(&timing));
+        // The sector that was read, or the one after it, where the disk reads ahead
+        // and drops what it sent.
+        for offset in [0, self.grain] {
+            let mut again = Vec::new();
+            for _ in 0..REPEATS {
+                let lba = self.place(0, self.end - 2 * self.grain);
+                self.read(lba, 0).await?;
+                let wait = 10_000_000 + self.below(30_000_000) as i64;
+                let timing = self.read(lba + offset, wait).await?;
+                again.push(taken(&timing));
+            }
+            // Without a cache the second read waits for any part of a turn, evenly;
+            // that 14 of 16 waits are short is as good as impossible.
+            let most = quantile(&again, 850);
+            if most * 4 <= median(&far) {
+                let hit = median(&again);
+                self.hit_offset = offset;
+                self.hit_between = (quantile(&again, 60), most);
+                self.hit_below = i64::midpoint(most, quantile(&far, 20)).max(hit);
+                return Ok((far, Some(span(hit))));
+            }
         }
-        let hit = median(&again);
-        // Without a cache the second read waits for any part of a turn, evenly; that
-        // 14 of 16 waits are short is as good as impossible.
-        if quantile(&again, 850) * 4 > median(&far) {
-            return Ok((far, None));
-        }
-        self.hit_below = i64::midpoint(hit, quantile(&far, 0));
-        Ok((far, Some(span(hit))))
+        Ok((far, None))
     }
 
     /// Whether a place is still cached after `others` far reads.
     async fn remembered(&mut self, others: u64) -> Result<bool, Stop> {
         let mut hits = 0u32;
         for round in 0..5u32 {
-            let lba = self.place(0, self.end - self.grain);
+            let lba = self.place(0, self.end - 2 * self.grain);
             self.read(lba, 0).await?;
-            for _ in 0..others {
-                self.read_far(lba).await?;
+            for other in 0..others {
+                // The first waits until the disk has read ahead.
+                let idle = if other == 0 { IDLE_NS } else { 0 };
+                self.read_far_after(lba, idle).await?;
             }
-            let timing = self.read(lba, 0).await?;
+            let timing = self.read(lba + self.hit_offset, 0).await?;
             hits += u32::from(self.is_hit(&timing));
             // Three of a kind decide.
             if hits == 3 || round + 1 - hits == 3 {
@@ -102,16 +113,31 @@ impl Session {
         Ok(most.map(|most| most + 1))
     }
 
-    /// Whether the sector `ahead` of a read one is cached after a pause.
-    /// `bases` are where to read; each is used once.
-    async fn read_ahead_reaches(&mut self, ahead: u64, read: u64) -> Result<bool, Stop> {
+    /// Whether sector `at`, counted from the start of `reads` (sizes, one after the
+    /// other), is cached once the disk was left alone.
+    async fn holds(&mut self, reads: &[u64], at: u64) -> Result<bool, Stop> {
+        let total: u64 = reads.iter().sum();
         let mut hits = 0u32;
         for round in 0..5u32 {
-            let lba = self.read_ahead_place(ahead + read);
-            self.transfer(lba, read, Direction::Read, 0).await?;
-            self.read_far_after(lba, IDLE_NS).await?;
-            let timing = self.read(lba + ahead, 0).await?;
-            hits += u32::from(self.is_hit(&timing));
+            let lba = self.read_ahead_place(total.max(at) + self.grain);
+            let mut next = lba;
+            for size in reads {
+                self.transfer(next, *size, Direction::Read, 0).await?;
+                next += size;
+            }
+            // Another segment keeps it; a disk of one segment must be asked at once,
+            // and a read from the medium may then be quick, too, but not as alike.
+            let hit = if self.evict > 1 {
+                self.read_far_after(lba, IDLE_NS).await?;
+                let timing = self.read(lba + at, 0).await?;
+                self.is_hit(&timing)
+            } else {
+                let wait = IDLE_NS + self.below(20_000_000) as i64;
+                let took = taken(&self.read(lba + at, wait).await?);
+                let (low, high) = self.hit_between;
+                (low - ALIKE_NS..high + ALIKE_NS).contains(&took)
+            };
+            hits += u32::from(hit);
             if hits == 3 || round + 1 - hits == 3 {
                 break;
             }
@@ -132,24 +158,44 @@ impl Session {
         Ok(())
     }
 
-    /// The last sector after a read of `read` sectors that is cached after a pause.
-    async fn find_reach(&mut self, read: u64, limit: u64) -> Result<u64, Stop> {
+    /// How many sectors after `reads` are cached once the disk was left alone.
+    async fn find_ahead(&mut self, reads: &[u64], limit: u64) -> Result<u64, Stop> {
         let grain = self.grain;
-        let (mut reached, mut beyond) = (0, read.max(2 * grain));
-        while beyond <= limit && self.read_ahead_reaches(beyond, read).await? {
-            reached = beyond;
+        let total: u64 = reads.iter().sum();
+        let (mut held, mut beyond) = (0, grain);
+        while beyond <= limit && self.holds(reads, total + beyond - grain).await? {
+            held = beyond;
             beyond *= 2;
         }
-        let beyond = &mut beyond.min(limit);
-        while *beyond > reached + grain {
-            let middle = u64::midpoint(reached, *beyond) / grain * grain;
-            if self.read_ahead_reaches(middle, read).await? {
-                reached = middle;
+        let mut beyond = beyond.min(limit);
+        while beyond > held + grain {
+            let middle = u64::midpoint(held, beyond) / grain * grain;
+            if self.holds(reads, total + middle - grain).await? {
+                held = middle;
             } else {
-                *beyond = middle;
+                beyond = middle;
             }
         }
-        Ok(reached)
+        Ok(held)
+    }
+
+    /// The longest read whose first sector is still cached after it; 0 for none.
+    async fn find_kept(&mut self, limit: u64) -> Result<u64, Stop> {
+        let grain = self.grain;
+        let (mut kept, mut not) = (0, grain);
+        while not <= limit && self.holds(&[not], 0).await? {
+            kept = not;
+            not *= 2;
+        }
+        while not > kept + grain {
+            let middle = u64::midpoint(kept, not) / grain * grain;
+            if self.holds(&[middle], 0).await? {
+                kept = middle;
+            } else {
+                not = middle;
+            }
+        }
+        Ok(kept)
     }
 
     /// Read-ahead and what a segment holds.
@@ -159,11 +205,15 @@ impl Session {
         segments: Option<u64>,
     ) -> Result<Cache, Stop> {
         self.stage("cache size", 850);
-        let limit = (self.end / 16).min(64 << 11);
-        let reached = self.find_reach(self.grain, limit).await?;
-        let ahead = SECTOR * reached.saturating_sub(self.grain - 1);
-        // From the first sector read to the last one read ahead.
-        let segment = SECTOR * (reached + self.grain);
+        let limit = (self.end / 16).min(32 << 11);
+        let alone = self.find_ahead(&[self.grain], limit).await?;
+        let in_row = self.find_ahead(&[self.grain, self.grain], limit).await?;
+        let kept = self.find_kept(limit.min(8 << 11)).await?;
+        // What was read and what is read ahead of it share the segment.
+        let (segment, how) = match kept {
+            0 => (alone.max(in_row), "all that is read ahead; what was sent is not kept"),
+            _ => (kept + alone, "the longest read still held whole, and what is ahead of it"),
+        };
         let known = segments.unwrap_or(self.evict);
         let confidence = if segments.is_some() {
             "majority of five at each step of a binary search"
@@ -173,9 +223,10 @@ impl Session {
         Ok(Cache {
             hit,
             segments: Measured::new(known, confidence),
-            segment: Measured::new(segment, "one sector and all that is read ahead of it"),
-            read_ahead: if reached == 0 { Bytes::ZERO } else { ahead },
-            size: segment * known,
+            segment: Measured::new(SECTOR * segment, how),
+            read_ahead: SECTOR * alone.max(in_row),
+            read_ahead_alone: SECTOR * alone,
+            size: SECTOR * segment * known,
         })
     }
 

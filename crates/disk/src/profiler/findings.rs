@@ -57,8 +57,10 @@ pub struct SeekPoint {
 /// The moving parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mechanics {
-    /// What a command costs before the arm moves and after the sector is read.
+    /// What a command costs before the arm moves and after the sector is read, mean.
     pub overhead: Option<Measured<Duration>>,
+    /// All but the slowest twentieth of commands cost no more than that.
+    pub overhead_high: Option<Duration>,
     /// From one head to the next of a cylinder.
     pub head_switch: Option<Measured<Duration>>,
     /// By rising distance.
@@ -74,8 +76,10 @@ pub struct Cache {
     pub segments: Measured<u64>,
     /// How much of each.
     pub segment: Measured<Bytes>,
-    /// How far it reads ahead of a single sector when left alone.
+    /// How far it reads ahead when left alone.
     pub read_ahead: Bytes,
+    /// The same after a single read that continues none.
+    pub read_ahead_alone: Bytes,
     /// Segments times their size.
     pub size: Bytes,
 }

@@ -17,6 +17,8 @@ const FRACTION: u32 = 20;
 const JUMP_MIN_NS: i64 = 110_000;
 /// Shorter tracks are an error of measurement; those of 1990 have some fifty sectors.
 const SECTORS_MIN: u64 = 24;
+/// And no track has more; today's have some four thousand.
+const SECTORS_MAX: u64 = 32_768;
 /// More zones than this and the target is no disk that we understand.
 const ZONES_MAX: usize = 256;
 
@@ -51,7 +53,7 @@ pub(super) struct Track {
 }
 
 impl Track {
-    fn end(self) -> u64 {
+    pub fn end(self) -> u64 {
         self.start + self.sectors
     }
 }
@@ -109,7 +111,7 @@ impl Session {
             });
             let grown: Vec<i64> = grown.collect();
             time = (median(&grown) << FRACTION) / step as i64;
-            if time <= 0 || median(&grown) * 7 > period {
+            if step > SECTORS_MAX || time <= 0 || median(&grown) * 7 > period {
                 return Ok(time.max(1));
             }
             step *= 2;
@@ -211,8 +213,8 @@ impl Session {
 
     /// The length of the track that starts at `start`; quick where it is `likely`.
     async fn track_length(&mut self, start: u64, likely: &[u64]) -> Result<Option<u64>, Stop> {
-        // Twice, since a late answer hides what is there.
-        for sectors in likely.iter().chain(likely) {
+        // Again, since a late answer hides what is there.
+        for sectors in likely.iter().chain(likely).chain(likely) {
             if start + sectors <= self.end && self.is_length(start, *sectors).await? {
                 return Ok(Some(*sectors));
             }
@@ -348,6 +350,12 @@ impl Session {
         while index < starts.len() {
             let (before, here) = (starts[index - 1].1, starts[index]);
             if self.starts_at(here).await? {
+                // A walk that lost its way may have gone past the true start.
+                let (mut start, track) = here;
+                while start >= track && self.starts_at((start - track, track)).await? {
+                    start -= track;
+                }
+                starts[index].0 = start;
                 index += 1;
                 continue;
             }
@@ -364,7 +372,7 @@ impl Session {
     }
 
     async fn starts_at(&mut self, (start, track): (u64, u64)) -> Result<bool, Stop> {
-        for _ in 0..3 {
+        for _ in 0..2 {
             if start + track <= self.end && self.is_length(start, track).await? {
                 return Ok(true);
             }
@@ -445,10 +453,10 @@ impl Session {
             let cylinders = geometry.cylinders(&zone);
             let (mut within, mut across) = (Vec::new(), Vec::new());
             for _ in 0..5 {
-                if cylinders < 2 {
+                if cylinders < 4 {
                     break;
                 }
-                let cylinder = self.below(cylinders - 1);
+                let cylinder = self.below(cylinders - 3);
                 let last = zone.start + (cylinder * heads + heads - 1) * zone.track;
                 across.extend(self.jumps(last, zone.track, 1).await?);
                 if heads > 1 {
@@ -456,9 +464,19 @@ impl Session {
                     within.extend(self.jumps(first, zone.track, 1).await?);
                 }
             }
-            geometry.zones[index].cylinder_skew = median(&across);
-            geometry.zones[index].track_skew =
-                if heads > 1 { median(&within) } else { median(&across) };
+            let (mut track, mut cylinder) = (median(&within), median(&across));
+            if heads > 1 && cylinders >= 4 && (track - cylinder).abs() < self.jump() {
+                // Spare sectors shift the cylinders here: told by size, not by place.
+                let from = zone.start + self.below(cylinders - 3) * heads * zone.track;
+                let jumps = self.jumps(from, zone.track, 3 * heads).await?;
+                track = median(&jumps);
+                let far = |jump: &&i64| (**jump - track).abs() > self.jump();
+                let odd: Vec<i64> = jumps.iter().filter(far).copied().collect();
+                cylinder = if odd.is_empty() { track } else { median(&odd) };
+            }
+            let zone = &mut geometry.zones[index];
+            zone.cylinder_skew = cylinder;
+            zone.track_skew = if heads > 1 { track } else { cylinder };
         }
         Ok(())
     }

@@ -122,7 +122,7 @@ fn point(distance: u64, found: &Arrival, base: &Arrival) -> SeekPoint {
         distance,
         mean: span(found.mean - base.mean),
         deviation: span(variance.max(0).isqrt()),
-        low: span(found.low - base.low),
+        low: span(found.low - base.mean),
         high: span(found.high - base.mean),
         reads: found.reads,
     }
@@ -154,9 +154,10 @@ fn mechanics(
     };
     Mechanics {
         overhead: same.map(|same| {
-            let confidence = format!("least of {} reads on one track", same.reads);
+            let confidence = format!("{} reads on one track", same.reads);
             Measured::new(span(same.mean - sector), confidence)
         }),
+        overhead_high: same.map(|same| span(same.high - sector)),
         head_switch: same.zip(head).map(|(same, head)| switch(same, head)),
         seeks: points.to_vec(),
     }

@@ -19,6 +19,8 @@ const SEEK_POINTS: usize = 24;
 const MARGIN: Duration = Duration::from_micros(60);
 /// Assumed for a flush where no write was tried.
 const FLUSH_ASSUMED: Duration = Duration::from_millis(250);
+/// Assumed for a command's overhead where the cache hid it.
+const OVERHEAD_ASSUMED: Duration = Duration::from_millis(1);
 /// Assumed for the settling of a write where none was tried; published values are
 /// one to two milliseconds.
 const SETTLE_ASSUMED: Duration = Duration::from_millis(2);
@@ -80,10 +82,7 @@ impl Findings {
         let steps = self.zones.iter().map(|zone| zone.cylinder_skew.max(zone.track_skew));
         let switch = steps.max().unwrap_or(Duration::ZERO) + MARGIN;
         Ok(HardDiskProfile {
-            overhead: mechanics
-                .overhead
-                .as_ref()
-                .map_or(Duration::from_millis(1), |found| found.value + MARGIN),
+            overhead: mechanics.overhead_high.unwrap_or(OVERHEAD_ASSUMED) + MARGIN,
             rotation: rotation + rotation / 5_000,
             seek: seek_bounds(mechanics)?,
             write_settle: SETTLE_ASSUMED,
@@ -184,7 +183,8 @@ impl Findings {
             text.time("hit", cache.hit, "a read that is cached");
             text.line("segments", cache.segments.value, &cache.segments.confidence);
             text.size("segment", cache.segment.value, &cache.segment.confidence);
-            text.size("read-ahead", cache.read_ahead, "");
+            text.size("read-ahead", cache.read_ahead, "when left alone after reads in a row");
+            text.size("read-ahead-alone", cache.read_ahead_alone, "after a single read");
             text.size("size", cache.size, "segments times their size");
         }
         if let Some(buffer) = &self.write_buffer {
@@ -224,6 +224,8 @@ impl Findings {
         let Some(mechanics) = &self.mechanics else { return };
         if let Some(overhead) = &mechanics.overhead {
             text.time("overhead", overhead.value, &overhead.confidence);
+            let high = mechanics.overhead_high.unwrap_or(overhead.value);
+            text.time("overhead-high", high, "all but the slowest twentieth");
         }
         if let Some(switch) = &mechanics.head_switch {
             text.time("head-switch", switch.value, &switch.confidence);

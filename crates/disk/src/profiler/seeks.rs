@@ -48,6 +48,8 @@ struct Aligned {
     track: Track,
     index: u64,
     angle: i64,
+    /// The sector to ask for, where it may not be chosen.
+    fixed: Option<u64>,
 }
 
 impl Session {
@@ -72,7 +74,8 @@ impl Session {
         // The angle from the target's known sector to where it shall end.
         let ahead = (now + GUARD_NS + wanted - target.angle).rem_euclid(period);
         let index = (ahead * sectors + period - 1) / period + target.index as i64;
-        let index = index.rem_euclid(sectors) as u64 / self.grain * self.grain;
+        let index = target.fixed.unwrap_or(index.rem_euclid(sectors) as u64);
+        let index = index / self.grain * self.grain;
         let offset = (index as i64 - target.index as i64) * period / sectors;
         let angle = (target.angle + offset).rem_euclid(period);
         let delay = (angle - now - wanted).rem_euclid(period);
@@ -86,8 +89,12 @@ impl Session {
         Ok((off.abs() < tolerance).then(|| taken(&timing)))
     }
 
-    /// Reads the last sector of a track that was not read before; its own end tells
-    /// the angles of the target, which is the same track or the one before.
+    /// Reads a sector of a track that was not read before; its end tells the angles
+    /// of the target, which is an earlier part of the same track, or the track before.
+    ///
+    /// While we wait and while the next command is taken in, the disk reads ahead.
+    /// It must not leave the track meanwhile, so the sector lies where there is
+    /// enough of the track left; nor may the target lie in what is read ahead.
     async fn start_near(
         &mut self,
         geometry: &Geometry,
@@ -100,13 +107,19 @@ impl Session {
             _ => self.below(geometry.heads),
         };
         let (track, zone) = geometry.track(cylinder, head);
-        let last = (track.sectors - self.grain) / self.grain * self.grain;
-        if track.start + last + self.grain > self.end {
+        let part = match path {
+            // From here to the start of the track is half a turn and more: the wait
+            // before the start and the time in question both fit in.
+            Path::Track => track.sectors / 2,
+            _ => track.sectors / 4,
+        };
+        let from = part / self.grain * self.grain;
+        if track.end() > self.end {
             return Ok(None);
         }
         let skew = zone.track_skew;
         self.read_far(track.start).await?;
-        let timing = self.read(track.start + last, 0).await?;
+        let timing = self.read(track.start + from, 0).await?;
         if timing.failed || self.is_hit(&timing) {
             return Ok(None);
         }
@@ -114,9 +127,12 @@ impl Session {
         let aligned = match path {
             Path::Head => {
                 let before = Track { start: track.start - track.sectors, ..track };
-                Aligned { track: before, index: last, angle: now - skew }
+                Aligned { track: before, index: from, angle: now - skew, fixed: None }
             }
-            _ => Aligned { track, index: last, angle: now },
+            _ => {
+                let fixed = Some(self.below(track.sectors / 16));
+                Aligned { track, index: from, angle: now, fixed }
+            }
         };
         Ok(Some((aligned, now)))
     }
@@ -136,7 +152,8 @@ impl Session {
         let (track, _) = geometry.track(to, head);
         // Near the end of the track, so that little of it is read ahead.
         let index = (track.sectors - self.grain) / self.grain * self.grain;
-        let offset = self.below(from.sectors);
+        // Nor may the arm have followed its reading ahead to the next track.
+        let offset = self.below(from.sectors / 2);
         let start = (from.start + offset) / self.grain * self.grain;
         if track.start + index + self.grain > self.end || start + self.grain > self.end {
             return Ok(None);
@@ -147,7 +164,7 @@ impl Session {
         }
         let angle = self.phase(known.finished);
         let timing = self.read(start, 0).await?;
-        let aligned = Aligned { track, index, angle };
+        let aligned = Aligned { track, index, angle, fixed: None };
         Ok((!timing.failed).then(|| (aligned, self.phase(timing.finished))))
     }
 

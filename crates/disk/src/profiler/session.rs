@@ -26,6 +26,10 @@ pub(super) struct Session {
     pub write: bool,
     /// A read quicker than this came from the cache; zero where there is none.
     pub hit_below: i64,
+    /// What hits usually take, from and to.
+    pub hit_between: (i64, i64),
+    /// Which sector is surely cached, counted from one just read.
+    pub hit_offset: u64,
     /// How many far reads push a place out of the cache.
     pub evict: u64,
     /// The rotation, once known.
@@ -42,6 +46,8 @@ impl Session {
             effort: options.effort,
             write: options.write,
             hit_below: 0,
+            hit_between: (0, 0),
+            hit_offset: 0,
             evict: 0,
             turn: None,
         }
