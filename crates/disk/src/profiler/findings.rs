@@ -98,11 +98,13 @@ pub struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    pub(super) fn from_times(random: i64, again: i64, flushes: &[i64]) -> Self {
+    pub(super) fn from_times(rotates: bool, (random, again): (i64, i64), flushes: &[i64]) -> Self {
         use super::session::span;
+        let flush = super::statistics::median(flushes);
         Self {
-            // On the medium, the same sector comes by again a whole turn later.
-            hides_latency: again < 1_500_000,
+            // On the medium, the same sector comes by again a whole turn later. Without
+            // rotation, a flush that takes longer than a write has something to do.
+            hides_latency: if rotates { again < 1_500_000 } else { flush > 2 * again },
             random: span(random),
             again: span(again),
             flush: span(flushes.iter().copied().max().unwrap_or(0)),
@@ -135,11 +137,11 @@ pub struct Throughput {
 /// What transfers cost in one direction, without rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlatCost {
-    /// The line above the ninth decile of every size.
+    /// The line above the third quartile of every size.
     pub line: Line,
     /// Size, median device time at saturation, median time alone.
     pub sizes: Vec<(Bytes, Duration, Duration)>,
-    /// The longest time in the pipeline at saturation.
+    /// All but a hundredth spend no longer in the pipeline at saturation.
     pub latency: Duration,
 }
 

@@ -84,9 +84,9 @@ impl Session {
                 let commands = self.random_commands(2, size, direction);
                 alone.extend(self.burst(commands, 1).await?.iter().map(|t| nanos(t.taken())));
             }
-            samples.push((size, span(quantile(&each, 900))));
+            samples.push((size, span(quantile(&each, 750))));
             sizes.push((size, span(quantile(&each, 500)), span(quantile(&alone, 500))));
-            latency = latency.max(span(quantile(&slowest, 1_000)));
+            latency = latency.max(span(quantile(&slowest, 990)));
         }
         let line = Line::above(&samples).unwrap_or(Line {
             fixed: Duration::from_millis(1),

@@ -122,34 +122,33 @@ impl Session {
         JUMP_MIN_NS.max(5 * self.noise())
     }
 
-    /// Whether `at` lies on the track of `from`, whose angle is known. The angle at
-    /// `at` is returned, too.
+    /// Whether `at` lies on the track of `from`, whose angle is known, and the angle
+    /// that `from` has if it does.
+    ///
+    /// One late answer makes a track look ended. So the sector after `at` must be off
+    /// by the same jump; where it is not, `at` is read again.
     async fn same_track(
         &mut self,
         from: (u64, i64),
         at: u64,
         time: i64,
     ) -> Result<(bool, i64), Stop> {
-        let mut at = at;
-        let mut first = 0;
-        // One late answer makes a track look ended; a second place must agree.
-        for round in 0..2 {
-            let angle = self.angle(at).await?;
-            let grown = (i128::from(at - from.0) * i128::from(time)) >> FRACTION;
-            if round == 0 {
-                first = angle;
+        let mut offs: Vec<i64> = Vec::new();
+        for round in 0..6 {
+            let beside = round == 1 && at + 2 * self.grain <= self.end;
+            let place = if beside { at + self.grain } else { at };
+            let grown = (i128::from(place - from.0) * i128::from(time)) >> FRACTION;
+            let implied = self.angle(place).await? - grown as i64;
+            let off = self.apart(from.1, implied);
+            if off.abs() < self.jump() && !beside {
+                return Ok((true, implied));
             }
-            if self.apart(from.1 + grown as i64, angle).abs() < self.jump() {
-                // The second place may lie on the track after: only the first counts.
-                let angle = angle - ((((at - from.0) as i64) * time) >> FRACTION);
-                return Ok((true, angle));
+            if offs.iter().any(|other| self.apart(*other, off).abs() < self.jump()) {
+                return Ok((false, implied));
             }
-            if at + 2 * self.grain > self.end {
-                break;
-            }
-            at += self.grain;
+            offs.push(off);
         }
-        Ok((false, first))
+        Ok((false, from.1))
     }
 
     /// The first end of a track after `from`, or `None` where there is none in the
@@ -245,6 +244,11 @@ impl Session {
                 };
                 likely = vec![sectors.max(SECTORS_MIN)];
                 let whole = Track { sectors, ..track };
+                if (i128::from(sectors) - turn).abs() * 5 > turn {
+                    // A track with spare sectors, or an error; the next may tell.
+                    track = Track { start: whole.end(), sectors: 0 };
+                    continue;
+                }
                 if known.contains(&sectors) || sectors == track.sectors {
                     return Ok(Some(whole));
                 }
@@ -352,7 +356,10 @@ impl Session {
             if self.starts_at(here).await? {
                 // A walk that lost its way may have gone past the true start.
                 let (mut start, track) = here;
-                while start >= track && self.starts_at((start - track, track)).await? {
+                while start > track
+                    && self.starts_at((start - track, track)).await?
+                    && self.is_start(start - track, track).await?
+                {
                     start -= track;
                 }
                 starts[index].0 = start;
@@ -371,8 +378,15 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a track starts at `start`, one of some `track` sectors.
+    async fn is_start(&mut self, start: u64, track: u64) -> Result<bool, Stop> {
+        let time = (self.period() << FRACTION) / track as i64;
+        let before = (start - self.grain, self.angle(start - self.grain).await?);
+        Ok(!self.same_track(before, start, time).await?.0)
+    }
+
     async fn starts_at(&mut self, (start, track): (u64, u64)) -> Result<bool, Stop> {
-        for _ in 0..2 {
+        for _ in 0..4 {
             if start + track <= self.end && self.is_length(start, track).await? {
                 return Ok(true);
             }

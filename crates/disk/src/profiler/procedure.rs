@@ -56,7 +56,8 @@ async fn measure(session: &mut Session, findings: &mut Findings) -> Result<(), S
     }
     if session.write {
         let (first, again, flushes) = session.find_write_buffer().await?;
-        findings.write_buffer = Some(WriteBuffer::from_times(first, again, &flushes));
+        findings.write_buffer =
+            Some(WriteBuffer::from_times(findings.rotates, (first, again), &flushes));
     }
     findings.chunks = session.find_chunks().await?;
     findings.chunk_range = chunks::range(&findings.chunks);
@@ -93,10 +94,10 @@ async fn find_mechanics(
     geometry: &Geometry,
 ) -> Result<(), Stop> {
     session.stage("seeks", 650);
-    let same = session.arrival(geometry, Path::Track).await?;
+    let same = session.arrival_sure(geometry, Path::Track).await?;
     let head = match geometry.heads {
         1 => None,
-        _ => session.arrival(geometry, Path::Head).await?,
+        _ => session.arrival_sure(geometry, Path::Head).await?,
     };
     let sector = session.period() / geometry.zones[0].track as i64 * session.grain as i64;
     // What varies from command to command on one track varies here, too.

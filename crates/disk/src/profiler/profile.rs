@@ -62,7 +62,7 @@ impl Findings {
             "quick: zone ends within a thousandth of the disk; seeks bounded by three \
              deviations and a margin"
         } else {
-            "the ninth decile at saturation and a fifth"
+            "the third quartile at saturation and a fifth"
         };
         let writes = if self.write_buffer.is_some() {
             "writes measured"
@@ -286,7 +286,7 @@ fn write_flat(text: &mut Text, flat: &Flat) {
     let directions = [("read", Some(&flat.read)), ("write", flat.write.as_ref())];
     for (name, cost) in directions {
         let Some(cost) = cost else { continue };
-        text.time(&format!("{name}-latency"), cost.latency, "longest at that depth");
+        text.time(&format!("{name}-latency"), cost.latency, "all but a hundredth, at that depth");
         text.0.push_str("# size, device time at saturation, time alone, medians\n");
         text.rows(
             name,

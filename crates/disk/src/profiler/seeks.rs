@@ -19,7 +19,7 @@ const GUARD_NS: i64 = 60_000;
 /// A positioning time this well known is not searched further.
 const WIDTH_NS: i64 = 12_000;
 /// Reads for one positioning time before it is given up.
-const TRIES_MAX: u32 = 400;
+const TRIES_MAX: u32 = 3_000;
 
 /// From where to where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,8 +164,43 @@ impl Session {
         }
         let angle = self.phase(known.finished);
         let timing = self.read(start, 0).await?;
+        if self.is_hit(&timing) {
+            // The arm stayed where it was, or came from very near: no start.
+            return Ok(None);
+        }
         let aligned = Aligned { track, index, angle, fixed: None };
         Ok((!timing.failed).then(|| (aligned, self.phase(timing.finished))))
+    }
+
+    /// The same as [`Session::arrival`], repeated until the mean is known well.
+    pub async fn arrival_sure(
+        &mut self,
+        geometry: &Geometry,
+        path: Path,
+    ) -> Result<Option<Arrival>, Stop> {
+        let rounds_max = if self.full() { 16 } else { 2 };
+        let mut rounds: Vec<Arrival> = Vec::new();
+        while rounds.len() < rounds_max {
+            let Some(one) = self.arrival(geometry, path).await? else { break };
+            rounds.push(one);
+            // Sharp, or as well known as a round of many reads makes it.
+            if one.deviation < 4 * WIDTH_NS {
+                break;
+            }
+        }
+        if rounds.is_empty() {
+            return Ok(None);
+        }
+        let mean_of = |value: fn(&Arrival) -> i64| {
+            rounds.iter().map(value).sum::<i64>() / rounds.len() as i64
+        };
+        Ok(Some(Arrival {
+            mean: mean_of(|one| one.mean),
+            deviation: mean_of(|one| one.deviation),
+            low: mean_of(|one| one.low),
+            high: mean_of(|one| one.high),
+            reads: rounds.iter().map(|one| one.reads).sum(),
+        }))
     }
 
     /// The distribution of the positioning time along a path, or `None` where the
@@ -176,7 +211,7 @@ impl Session {
         path: Path,
     ) -> Result<Option<Arrival>, Stop> {
         let sharp = WIDTH_NS.max(2 * self.noise());
-        let mut search = Search::new(self.period(), sharp, if self.full() { 96 } else { 40 });
+        let mut search = Search::new(self.period(), sharp, self.full());
         for reads in 1..=TRIES_MAX {
             let dice = self.below(1 << 32) as i64;
             let Some(wanted) = search.wanted(dice) else {
@@ -208,7 +243,9 @@ enum Mode {
 /// What varies shows in one of two looks; so many make an oversight rare.
 const CHECKS: u32 = 12;
 /// This many in a row, and the edge of a band is found.
-const EDGE_ROW: u32 = 5;
+const EDGE_ROW: u32 = 8;
+/// A band found too narrow is widened so often.
+const WIDENED_MAX: u32 = 4;
 
 /// A positioning time being narrowed down.
 struct Search {
@@ -223,11 +260,13 @@ struct Search {
     mode: Mode,
     /// The band's edges, as far as known.
     edges: (i64, i64),
+    widened: u32,
     band_reads: u32,
+    full: bool,
 }
 
 impl Search {
-    fn new(period: i64, sharp: i64, band_reads: u32) -> Self {
+    fn new(period: i64, sharp: i64, full: bool) -> Self {
         Self {
             period,
             sharp,
@@ -236,7 +275,9 @@ impl Search {
             facts: Vec::new(),
             mode: Mode::Halving,
             edges: (0, 0),
-            band_reads,
+            widened: 0,
+            band_reads: 0,
+            full,
         }
     }
 
@@ -257,9 +298,13 @@ impl Search {
             }
             Mode::Down { apart, row } if row >= EDGE_ROW || apart > self.period / 2 => {
                 self.edges.0 -= apart;
+                self.size_band();
                 self.mode = Mode::Band(0);
             }
             _ => {}
+        }
+        if matches!(self.mode, Mode::Band(n) if n >= self.band_reads) && !self.widen() {
+            return None;
         }
         match self.mode {
             Mode::Halving => None,
@@ -269,14 +314,59 @@ impl Search {
             Mode::Checking(n) => Some(floor - self.sharp * i64::from(1 + n)),
             Mode::Up { apart, .. } => Some(self.edges.1 + apart),
             Mode::Down { apart, .. } => Some(self.edges.0 - apart),
-            Mode::Band(n) if n >= self.band_reads => None,
             Mode::Band(n) => {
                 let width = self.edges.1 - self.edges.0;
                 // Steps that share no factor with their number visit all of it.
-                let step = width * i64::from(n * 21 % 34) / 34;
+                let step = width * i64::from(n % 34 * 21 % 34) / 34;
                 Some(self.edges.0 + step + (((width / 34) * dice) >> 32))
             }
         }
+    }
+
+    /// How many reads the band takes. `n` reads spread evenly over a time that varies
+    /// evenly over `w` tell its mean within a deviation of `w / sqrt(6 n)`.
+    fn size_band(&mut self) {
+        let width = self.edges.1 - self.edges.0;
+        let (wanted, most) = if self.full { (35_000, 800) } else { (90_000, 120) };
+        let reads = width.pow(2) / (6 * i64::pow(wanted, 2));
+        self.band_reads = reads.clamp(48, most) as u32;
+    }
+
+    /// Widens the band where its outer sixths are not all missed and all made, and
+    /// says whether it did; half of its reads are spread over it again.
+    fn widen(&mut self) -> bool {
+        let sixth = (self.edges.1 - self.edges.0) / 6;
+        let (low, high) = (self.edges.0 + sixth, self.edges.1 - sixth);
+        // One late answer is not enough to go by.
+        let made_low = self.facts.iter().filter(|fact| fact.1 && fact.0 < low).count() > 1;
+        let missed_high = self.facts.iter().filter(|fact| !fact.1 && fact.0 > high).count() > 1;
+        if !(made_low || missed_high) {
+            return self.focus();
+        }
+        if self.widened >= WIDENED_MAX {
+            return false;
+        }
+        self.widened += 1;
+        self.edges.0 -= if made_low { 2 * sixth } else { 0 };
+        self.edges.1 += if missed_high { 2 * sixth } else { 0 };
+        self.size_band();
+        self.mode = Mode::Band(self.band_reads / 2);
+        true
+    }
+
+    /// Narrows the band where all that varies lies in a small part of it, which a
+    /// late answer had opened too far; says whether it did.
+    fn focus(&mut self) -> bool {
+        let found = Hidden::new(&self.facts).moments();
+        let room = found.high - found.low + 2 * self.sharp;
+        if self.widened >= WIDENED_MAX || 6 * room > self.edges.1 - self.edges.0 {
+            return false;
+        }
+        self.widened += 1;
+        self.edges = (found.low - room, found.high + room);
+        self.size_band();
+        self.mode = Mode::Band(self.band_reads / 2);
+        true
     }
 
     fn learn(&mut self, wanted: i64, took: i64) {
@@ -321,7 +411,8 @@ impl Search {
 
 /// The distances to measure: few where the curve is flat, up to the last cylinder.
 pub(super) fn distances(cylinders: u64, full: bool) -> Vec<u64> {
-    let longest = cylinders.saturating_sub(1);
+    // The very ends would have to be read again and again, and be cached.
+    let longest = cylinders.saturating_sub(1 + (cylinders / 100).min(30));
     let mut distances = Vec::new();
     let mut next = 1u64;
     while next < longest * 4 / 5 {
@@ -353,7 +444,7 @@ mod tests {
             for full in [false, true] {
                 let all = distances(cylinders, full);
                 assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
-                assert_eq!(all.last(), Some(&(cylinders - 1)));
+                assert!(all[all.len() - 1] * 100 >= (cylinders - 1) * 98, "{all:?}");
                 assert!(all.len() < 100, "{}", all.len());
             }
         }
