@@ -202,6 +202,35 @@ fn a_time_cycle_sweeps_back_in_the_next_cycle_and_starts_it_where_the_last_one_e
 }
 
 #[test]
+fn a_time_cycle_keeps_streams_that_release_at_its_beginning() {
+    // 45 of requests, 10 of bubble slot and at most 40 that run into a cycle of 100.
+    let mut world = World::with(PolicyKind::TimeCycle, with_reserve(10));
+    let ids: Vec<TaskId> = (0..3).map(|_| world.join(15, 100)).collect();
+    let mut random = 7_u64;
+    let mut below = |n: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % n
+    };
+    let mut script: Vec<Arrival> = Vec::new();
+    for cycle in 0..300 {
+        for (n, &id) in ids.iter().enumerate() {
+            let key = 10_000 * (n as u64 + 1) + cycle;
+            script.push((100 * cycle, key, Class::RealTime(id), read(below(5_000), 15)));
+        }
+    }
+    for key in 0..1200 {
+        let class = if below(2) == 0 { BEST_EFFORT } else { NOBODY_WAITS };
+        script.push((below(30_000), key, class, read(below(5_000), 1 + below(40))));
+    }
+    world.play(ms(1), &script, &Plain);
+    assert_eq!(world.late(), []);
+    let done = world.outcomes.iter().filter(|(key, _)| *key >= 10_000).count();
+    assert_eq!(done, 900);
+    let served = world.outcomes.iter().filter(|(_, outcome)| outcome.started < at(30_000));
+    assert!(served.count() > 1400, "best effort gets most of what is left");
+}
+
+#[test]
 fn the_meta_scheduler_puts_priorities_above_and_below_an_unchanged_best_effort() {
     let mut world = World::new(PolicyKind::Ucsb);
     let ids = [world.join(10, 100), world.join(10, 50)];

@@ -45,7 +45,8 @@ fn index() -> String {
          each policy's file; see `crates/sched/tests/policies_index.rs`. A disk follows one\n\
          policy at a time and can change it while it works. *Contracts*: no request of an\n\
          admitted task is late while costs stay within their bounds; searched exhaustively in\n\
-         small worlds. *Everyone*: every best-effort request is served in the end.\n\n\
+         small worlds. *Everyone*: every best-effort request is served in the end. A new policy\n\
+         is a file beside these, its `mod`, and its line in the table.\n\n\
          | policy | contracts | everyone | what it is |\n|---|---|---|---|\n",
     );
     let yes = |promised| if promised { "yes" } else { "-" };

@@ -55,6 +55,19 @@ fn look_turns_at_the_last_request_and_takes_newcomers_ahead_along() {
 }
 
 #[test]
+fn look_goes_on_downward_once_it_has_turned() {
+    let mut world = World::new(PolicyKind::Look);
+    world.submit(50, Class::best_effort(false), read(50, 1));
+    assert_eq!(world.step(&Plain), Some(50));
+    world.reads_at(&[90, 40, 20]);
+    assert_eq!(world.step(&Plain), Some(90));
+    assert_eq!(world.step(&Plain), Some(40));
+    // 45 is nearer than 20, but behind the arm.
+    world.reads_at(&[45]);
+    assert_eq!(world.run(&Plain), [50, 90, 40, 20, 45]);
+}
+
+#[test]
 fn look_is_not_held_up_by_requests_for_one_place() {
     let mut world = World::new(PolicyKind::Look);
     world.reads_at(&[100, 500]);

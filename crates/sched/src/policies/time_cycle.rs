@@ -10,8 +10,9 @@
 //! taken from that one's register.
 //!
 //! Promises: requests that are there when a cycle begins are done before it ends, if
-//! the cycle is at least the sum of their costs and the slot (the inequality of
-//! section III.B); everyone is served while tasks keep to their contracts. Does not:
+//! the cycle is at least the sum of their costs, the slot, and the longest other
+//! command, which may run into it (the inequality of section III.B leaves that out);
+//! everyone is served while tasks keep to their contracts. Does not:
 //! a request released within a cycle may wait for the next, so that those of a set
 //! that was admitted for deadlines can be late. Cost: O(log n) per decision, and
 //! O(n log n) once a cycle. Source: UCSB QoS scheduler, section III.B.
