@@ -84,6 +84,13 @@ fn a_timed_file_holds_an_empty_pool_with_its_profile() {
     assert!(bytes.iter().all(|&byte| byte == 0), "what was timed is not seen");
 }
 
+/// The same from the back to the front, where each write is in front of others
+/// whose zeros are still under way.
+#[test]
+fn best_effort_writes_overtake_no_zeros() {
+    every_third_block((0..256).rev().collect());
+}
+
 fn every_third_block(order: Vec<u64>) {
     let dir = Dir::new();
     let disks = [dir.file("a"), dir.file("b")];

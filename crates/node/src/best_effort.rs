@@ -12,12 +12,19 @@ use crate::limits;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use core::ops::Range;
-use sched::Class;
+use sched::{Class, Flow};
 use store::{EXTENT, VolumeId};
 use units::{Bytes, Instant};
 
 /// What all synchronous best-effort requests are, as far as the schedule cares.
 const CLASS: Class = Class::best_effort(true);
+
+/// Zeros of one extent and the writes that may only follow them: one after the
+/// other. (Two extents in one flow would only wait for each other needlessly.)
+fn in_order(volume: VolumeId, extent: u64) -> Class {
+    let flow = Flow(volume.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(extent) | 1 << 63);
+    Class::BestEffort { synchronous: true, flow, ordered: true }
+}
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BestEffort {
@@ -248,7 +255,8 @@ impl BestEffort {
         extent: u64,
         range: Range<Bytes>,
     ) {
-        core.writes.split(volume, extent, (range.end - range.start).div_ceil(limits::ZEROS));
+        let parts = (range.end - range.start).div_ceil(limits::ZEROS);
+        core.writes.fill(volume, extent, range.clone(), parts);
         let zeros = core.arena.zeros();
         let mut at = range.start;
         while at < range.end {
@@ -273,9 +281,11 @@ impl BestEffort {
         let location = core.store.locate(volume, extent).expect("within the volume");
         let offset = location.offset + range.start;
         let action = DiskAction::Write { offset, span, valid: span.len };
+        let after_zeros = core.writes.behind_zeros(volume, extent, &range);
+        let class = if after_zeros { in_order(volume, extent) } else { CLASS };
         let write = Some(Written { volume, extent, from: range.start, to: range.end });
         let owner = Owner::Piece { operation: id, write };
-        core.submit(now, location.disk, CLASS, action, owner);
+        core.submit(now, location.disk, class, action, owner);
         self.operation(id).pieces += 1;
     }
 

@@ -26,6 +26,8 @@ struct Tracker {
     /// End of the furthest write that was issued.
     claimed: Bytes,
     under_way: u32,
+    /// Ranges that are being filled with zeros, or were while this is tracked.
+    zeros: Vec<Range<Bytes>>,
     /// Done, but behind a hole; sorted, apart.
     done: Vec<Range<Bytes>>,
     failed: Vec<(Range<Bytes>, DiskIndex, DeviceError)>,
@@ -46,6 +48,7 @@ impl Writes {
             written,
             claimed: written,
             under_way: 0,
+            zeros: Vec::new(),
             done: Vec::new(),
             failed: Vec::new(),
         });
@@ -55,9 +58,18 @@ impl Writes {
         (!gap.is_empty()).then_some(gap)
     }
 
-    /// A claimed range will be completed in so many parts.
-    pub(crate) fn split(&mut self, volume: VolumeId, extent: u64, parts: u64) {
+    /// Whether zeros for some of these bytes may be under way. A write of them
+    /// must not start before the zeros are on the disk, which would then replace it.
+    pub(crate) fn behind_zeros(&self, volume: VolumeId, extent: u64, range: &Range<Bytes>) -> bool {
+        self.extents.get(&(volume, extent)).is_some_and(|tracker| {
+            tracker.zeros.iter().any(|zeros| zeros.start < range.end && range.start < zeros.end)
+        })
+    }
+
+    /// A claimed range is filled with zeros, and will be completed in so many parts.
+    pub(crate) fn fill(&mut self, volume: VolumeId, extent: u64, range: Range<Bytes>, parts: u64) {
         let tracker = self.extents.get_mut(&(volume, extent)).expect("a write that was claimed");
+        tracker.zeros.push(range);
         tracker.under_way += u32::try_from(parts - 1).expect("an extent has few parts");
     }
 
@@ -143,7 +155,12 @@ mod tests {
         let gap = writes.claim(VOLUME, 0, kib(256, 320), Bytes::kib(64));
         assert_eq!(gap, Some(kib(64, 256)));
         assert_eq!(writes.claim(VOLUME, 0, kib(128, 192), Bytes::kib(64)), None, "claimed already");
-        writes.split(VOLUME, 0, 3);
+        writes.fill(VOLUME, 0, kib(64, 256), 3);
+        assert!(writes.behind_zeros(VOLUME, 0, &kib(128, 192)));
+        assert!(
+            !writes.behind_zeros(VOLUME, 0, &kib(256, 320))
+                && !writes.behind_zeros(VOLUME, 1, &kib(0, 1))
+        );
         assert_eq!(writes.complete(VOLUME, 0, kib(256, 320)), Bytes::kib(64));
         assert_eq!(writes.complete(VOLUME, 0, kib(128, 192)), Bytes::kib(64));
         for at in [64, 128, 192] {
