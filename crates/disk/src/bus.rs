@@ -20,7 +20,8 @@ const SHORTEST: Duration = Duration::from_micros(1_500);
 /// A bus, private to one disk or shared by several.
 #[derive(Clone, Debug)]
 pub struct Bus {
-    busy: Vec<(Instant, Instant)>,
+    /// Nothing is kept for a disk that is alone: it sends one command at a time.
+    busy: Option<Vec<(Instant, Instant)>>,
 }
 
 impl Default for Bus {
@@ -30,33 +31,39 @@ impl Default for Bus {
 }
 
 impl Bus {
-    /// An idle bus.
+    /// An idle bus for several disks.
     pub fn new() -> Self {
-        Self { busy: Vec::with_capacity(4 * KEPT) }
+        Self { busy: Some(Vec::with_capacity(4 * KEPT)) }
+    }
+
+    /// A bus that one disk has for itself.
+    pub(crate) const fn private() -> Self {
+        Self { busy: None }
     }
 
     /// Reserves `span` of the bus at `from` or later, and returns its end. What does
     /// not fit before the next reserved burst is sent after it, if at least
     /// [`SHORTEST`] fits before; the disk gives the bus up in between.
     pub fn reserve(&mut self, from: Instant, span: Duration) -> Instant {
+        let Some(busy) = &mut self.busy else { return from + span };
         let (mut begin, mut left) = (from, span);
-        let mut index = self.busy.partition_point(|&(_, end)| end <= from);
+        let mut index = busy.partition_point(|&(_, end)| end <= from);
         while !left.is_zero() {
-            let gap = match self.busy.get(index) {
-                Some(&(busy, _)) => busy.saturating_since(begin),
+            let gap = match busy.get(index) {
+                Some(&(next, _)) => next.saturating_since(begin),
                 None => Duration::MAX,
             };
             if gap >= left.min(SHORTEST) {
                 let part = left.min(gap);
-                self.busy.insert(index, (begin, begin + part));
+                busy.insert(index, (begin, begin + part));
                 (begin, left) = (begin + part, left - part);
             } else {
-                begin = begin.max(self.busy[index].1);
+                begin = begin.max(busy[index].1);
             }
             index += 1;
         }
-        if self.busy.len() > KEPT {
-            self.busy.drain(..self.busy.len() - KEPT);
+        if busy.len() > KEPT {
+            busy.drain(..busy.len() - KEPT);
         }
         begin
     }

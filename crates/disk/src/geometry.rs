@@ -13,6 +13,32 @@ use crate::model::{HardDiskModel, ZoneModel};
 use alloc::vec::Vec;
 use units::{Duration, Instant};
 
+/// A number to divide by many times: a multiplication in the place of a division,
+/// which is most of what a request costs. Exact for all that is divided here, that
+/// is below 2^64 divided by the number.
+#[derive(Clone, Copy, Debug)]
+struct Divisor {
+    by: u64,
+    /// 2^64 divided by it, rounded up.
+    inverse: u64,
+}
+
+impl Divisor {
+    const fn new(by: u64) -> Self {
+        Self { by, inverse: if by > 1 { u64::MAX / by + 1 } else { 0 } }
+    }
+
+    fn quotient(self, n: u64) -> u64 {
+        debug_assert!(n < u64::MAX / self.by, "{n} by {}", self.by);
+        if self.by == 1 { n } else { ((u128::from(n) * u128::from(self.inverse)) >> 64) as u64 }
+    }
+
+    fn split(self, n: u64) -> (u64, u64) {
+        let quotient = self.quotient(n);
+        (quotient, n - quotient * self.by)
+    }
+}
+
 /// One zone with what follows from its place on the disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
@@ -22,6 +48,7 @@ pub(crate) struct Layout {
     /// How many addresses it has.
     pub sectors: u64,
     pub sectors_per_track: u64,
+    per_track: Divisor,
     /// By how many sectors a track starts later than the one on the head before.
     track_skew: u64,
     /// And than the last one of the cylinder before.
@@ -60,6 +87,7 @@ impl Layout {
             cylinders: zone.cylinders,
             sectors: 0,
             sectors_per_track: zone.sectors_per_track,
+            per_track: Divisor::new(zone.sectors_per_track),
             track_skew: zone.track_skew.unwrap_or_else(|| sectors(model.track_skew)),
             cylinder_skew: zone.cylinder_skew.unwrap_or_else(|| sectors(model.cylinder_skew)),
             offset_ns: 0,
@@ -76,27 +104,36 @@ impl Layout {
         layout
     }
 
+    fn has_spares(&self) -> bool {
+        self.range.0 > self.range.1
+    }
+
     /// Slips in the range of physical sector `at`, before it.
     fn slips_before(&self, at: u64) -> u64 {
         if self.slips.is_empty() {
             return 0;
         }
-        let start = at / self.range.0 * self.range.0;
+        let start = if self.has_spares() { at / self.range.0 * self.range.0 } else { 0 };
         let before = |end: u64| self.slips.partition_point(|&slip| slip < end) as u64;
         before(at) - before(start)
     }
 
     /// How many addresses of the zone lie before physical sector `at`.
     fn address(&self, at: u64) -> u64 {
-        let (number, inside) = (at / self.range.0, at % self.range.0);
-        let used = inside.saturating_sub(self.slips_before(at)).min(self.range.1);
-        (number * self.range.1 + used).saturating_sub(self.front)
+        let slips = self.slips_before(at);
+        let used = if self.has_spares() {
+            let (number, inside) = (at / self.range.0, at % self.range.0);
+            number * self.range.1 + inside.saturating_sub(slips).min(self.range.1)
+        } else {
+            at - slips
+        };
+        used.saturating_sub(self.front)
     }
 
     /// The physical sector of the `index`-th address of the zone.
     fn physical(&self, index: u64) -> u64 {
         let index = index + self.front;
-        if self.range.0 == self.range.1 {
+        if !self.has_spares() {
             if self.slips.is_empty() {
                 return index;
             }
@@ -104,7 +141,8 @@ impl Layout {
             return index + slips as u64;
         }
         let (number, inside) = (index / self.range.1, index % self.range.1);
-        let before = |end: u64| self.moved.partition_point(|&moved| moved < end) as u64;
+        let before =
+            |end: u64| self.moved.partition_point(|&moved| moved + self.front < end) as u64;
         let slips = before(index + 1) - before(number * self.range.1);
         number * self.range.0 + inside + slips
     }
@@ -112,7 +150,7 @@ impl Layout {
     /// When, after the zone's offset, the edge before sector `index` of a circle
     /// comes by; `index` may go past the end of the circle.
     fn edge_ns(&self, index: u64, rotation_ns: u64) -> u64 {
-        index * rotation_ns / self.sectors_per_track
+        self.per_track.quotient(index * rotation_ns)
     }
 
     /// The step from the last sector of a track to the first of the next, rounded up.
@@ -151,7 +189,7 @@ pub(crate) struct Piece {
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     pub zones: Vec<Layout>,
-    heads: u64,
+    heads: Divisor,
     rotation_ns: u64,
     /// How many addresses the disk has.
     pub sectors: u64,
@@ -177,7 +215,7 @@ impl Geometry {
             first_cylinder += zone.cylinders + zone.unused_cylinders;
             zones.push(layout);
         }
-        Self { zones, heads: model.heads, rotation_ns, sectors: first_sector }
+        Self { zones, heads: Divisor::new(model.heads), rotation_ns, sectors: first_sector }
     }
 
     /// The zone of an address.
@@ -191,9 +229,9 @@ impl Geometry {
         let layout = &self.zones[zone];
         let index = lba - layout.first_sector;
         let at = layout.physical(index);
-        let (track, sector) = (at / layout.sectors_per_track, at % layout.sectors_per_track);
+        let (track, sector) = layout.per_track.split(at);
         let track_end = (track + 1) * layout.sectors_per_track;
-        let is_plain = layout.slips.is_empty() && layout.range.0 == layout.range.1;
+        let is_plain = layout.slips.is_empty() && !layout.has_spares();
         let (count, span) = if is_plain {
             let count = most.min(track_end - at);
             (count, count)
@@ -201,8 +239,8 @@ impl Geometry {
             let count = most.min(layout.address(track_end) - index);
             (count, layout.physical(index + count - 1) + 1 - at)
         };
-        let (cylinder, head) = (layout.first_cylinder + track / self.heads, track % self.heads);
-        Piece { zone, cylinder, head, sector, count, span }
+        let (cylinder, head) = self.heads.split(track);
+        Piece { zone, cylinder: layout.first_cylinder + cylinder, head, sector, count, span }
     }
 
     /// The addresses of the track that holds `lba`: the first, and the one after
@@ -219,9 +257,9 @@ impl Geometry {
     fn index(&self, piece: &Piece) -> u64 {
         let layout = &self.zones[piece.zone];
         let cylinders = piece.cylinder - layout.first_cylinder;
-        let steps = ((self.heads - 1) * cylinders + piece.head) * layout.track_skew
+        let steps = ((self.heads.by - 1) * cylinders + piece.head) * layout.track_skew
             + cylinders * layout.cylinder_skew;
-        steps % layout.sectors_per_track + piece.sector
+        layout.per_track.split(steps).1 + piece.sector
     }
 
     /// From `now` until the first sector of a piece comes by, and from there to
@@ -233,7 +271,10 @@ impl Geometry {
         let angle_ns = now.as_nanos() % self.rotation_ns;
         // Both terms before the last are below two turns, the angle below one.
         let ahead = layout.offset_ns + from_ns + 2 * self.rotation_ns - angle_ns;
-        let wait_ns = ahead % self.rotation_ns;
+        let mut wait_ns = ahead;
+        while wait_ns >= self.rotation_ns {
+            wait_ns -= self.rotation_ns;
+        }
         let move_ns = layout.edge_ns(index + piece.span, self.rotation_ns) - from_ns;
         (Duration::from_nanos(wait_ns), Duration::from_nanos(move_ns))
     }
@@ -246,5 +287,76 @@ impl Geometry {
     /// How many sectors of a piece's track pass in `span`.
     pub fn sectors_in(&self, piece: &Piece, span: Duration) -> u64 {
         span.as_nanos().min(1 << 40) * self.zones[piece.zone].sectors_per_track / self.rotation_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Model;
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec;
+
+    #[test]
+    fn a_divisor_divides_exactly() {
+        for by in [1, 2, 3, 7, 107, 179, 256, 4_960, 99_999, 8_333_333] {
+            let divisor = Divisor::new(by);
+            let most = (u64::MAX / by - 1).min(1 << 45);
+            for n in (0..2_000).chain((0..2_000).map(|step| most - step * 77_777)) {
+                assert_eq!(divisor.split(n), (n / by, n % by), "{n} by {by}");
+            }
+            for turn in 1..500 {
+                let n = turn * by;
+                assert_eq!((divisor.quotient(n), divisor.quotient(n - 1)), (turn, turn - 1));
+            }
+        }
+    }
+
+    /// Two zones of a small disk with all that makes addresses uneven.
+    fn uneven(spares: &str) -> HardDiskModel {
+        let text = String::from(include_str!("../../../models/laptop-4200.toml"));
+        let (head, _) = text.split_once("zones = [").expect("a list of zones");
+        let text = format!(
+            "{head}{spares}\nzones = [\n\
+             {{ cylinders = 7, sectors_per_track = 12, front = 30, slips = [40, 41, 71, 100] }},\n\
+             {{ cylinders = 5, sectors_per_track = 10, slips = [5, 55, 54], unused_cylinders = 1 }},\n]"
+        );
+        let text = text.replace("1.6ms", "2ms").replace("2.6ms", "3ms");
+        Model::parse(&text).unwrap().hard_disk().unwrap().clone()
+    }
+
+    #[test]
+    fn addresses_pass_over_fronts_slips_and_spares_and_never_come_twice() {
+        for (spares, expected) in [
+            ("", (7 * 24 - 30 - 4) + (5 * 20 - 3)),
+            // Of seven cylinders by two, and of five: three or two whole ranges and a
+            // half; what a slip takes in a range comes out of its spares.
+            ("spares = { cylinders = 2, sectors = 6 }", (3 * 42 + 24 - 30) + (2 * 34 + 20)),
+        ] {
+            let geometry = Geometry::new(&uneven(spares));
+            assert_eq!(geometry.sectors, expected, "{spares}");
+            let mut lba = 0;
+            let mut last = (0, 0, 0);
+            while lba < geometry.sectors {
+                let piece = geometry.piece(lba, u64::MAX >> 1);
+                let place = (piece.cylinder, piece.head, piece.sector + 1);
+                assert!(place > last && piece.count >= 1 && piece.span >= piece.count);
+                for step in 0..piece.count {
+                    let one = geometry.piece(lba + step, 1);
+                    assert_eq!((one.cylinder, one.head, one.span), (piece.cylinder, piece.head, 1));
+                    assert!(one.sector < piece.sector + piece.span);
+                    let zone = &geometry.zones[one.zone];
+                    let at = ((one.cylinder - zone.first_cylinder) * 2 + one.head)
+                        * zone.sectors_per_track
+                        + one.sector;
+                    assert!(!zone.slips.contains(&at), "sector {at} is bad");
+                    assert_eq!(geometry.track(lba + step), (lba, lba + piece.count));
+                }
+                last = (piece.cylinder, piece.head, piece.sector + piece.span);
+                lba += piece.count;
+            }
+        }
+        assert_eq!(vec![Geometry::new(&uneven("")).zones[1].first_cylinder], [7]);
     }
 }

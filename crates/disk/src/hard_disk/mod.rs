@@ -43,7 +43,6 @@ pub struct HardDisk {
     /// Which way the last transfer went (an index into overheads), and its end.
     last: usize,
     last_end: u64,
-    private_bus: Bus,
 }
 
 impl HardDisk {
@@ -62,7 +61,6 @@ impl HardDisk {
             pending: Vec::with_capacity(disk.cache.map_or(0, |cache| cache.write_segments) + 1),
             last: 0,
             last_end: u64::MAX,
-            private_bus: Bus::new(),
             disk,
         }
     }
@@ -75,7 +73,7 @@ impl HardDisk {
     /// The time of `command` with access to the medium forced: a read comes from
     /// the platters, a write is on them when it completes.
     pub fn serve_forced(&mut self, start: Instant, command: &Command) -> Duration {
-        self.on_private_bus(|disk, bus| disk.serve_on(bus, start, command, true))
+        self.serve_on(&mut Bus::private(), start, command, true)
     }
 
     /// The time of `command` on a bus that other disks use, too. Commands of all
@@ -127,13 +125,6 @@ impl HardDisk {
         self.pending.clear();
         self.segments = Segments::new(self.disk.cache);
         lost
-    }
-
-    fn on_private_bus(&mut self, f: impl FnOnce(&mut Self, &mut Bus) -> Duration) -> Duration {
-        let mut bus = core::mem::take(&mut self.private_bus);
-        let time = f(self, &mut bus);
-        self.private_bus = bus;
-        time
     }
 
     fn serve_on(
@@ -332,6 +323,6 @@ impl HardDisk {
 
 impl Drive for HardDisk {
     fn serve(&mut self, start: Instant, command: &Command) -> Duration {
-        self.on_private_bus(|disk, bus| disk.serve_on(bus, start, command, false))
+        self.serve_on(&mut Bus::private(), start, command, false)
     }
 }
