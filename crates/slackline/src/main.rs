@@ -6,6 +6,7 @@
 
 mod confirm;
 mod contract;
+mod demo;
 mod explain;
 mod failure;
 mod output;
@@ -79,6 +80,7 @@ impl Common {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Args),
     /// Serve a pool until told to stop
     Serve(serve::Args),
     /// Make, show and check pools
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, common: &Common) -> Result<(), Failure> {
     match command {
+        Command::Demo(args) => demo::run(&args, common),
         Command::Serve(args) => serve::run(args, common),
         Command::Pool(command) => pool::run(command, common),
         Command::Volume(command) => volume::run(command, common),

@@ -8,7 +8,7 @@ use crate::lexer::{has_word, split};
 const LINES_MAX: usize = 1_000;
 
 /// A purpose shorter than this is a title, not a sentence.
-const PURPOSE_CHARS_MIN: usize = 30;
+const PURPOSE_CHARS_MIN: usize = 20;
 
 /// The one crate that talks to the kernel in ways the compiler cannot check.
 const UNSAFE_ROOM: &str = "crates/engine/";

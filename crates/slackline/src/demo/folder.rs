@@ -1,0 +1,91 @@
+//! The folder of a demo: gone when the demo is, however it ends.
+//!
+//! The disk of the demo takes gigabytes, and a daemon runs on it. A demo that is
+//! interrupted or killed cannot clean up after itself, so a shell does: it waits
+//! for the end of a pipe that the demo holds open, and so for the demo's end.
+
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+/// Waits for the demo's end; then kills what is left of its daemon and removes
+/// the folder. Deaf to the signals that end the demo.
+const CARETAKER: &str = "trap '' INT TERM HUP; read -r _; \
+     if [ -f \"$0/daemon.pid\" ]; then kill -KILL \"$(cat \"$0/daemon.pid\")\"; fi; \
+     if [ -n \"$1\" ]; then rm -rf -- \"$0\"; fi";
+
+/// A folder, and who looks after it.
+pub struct Folder {
+    path: PathBuf,
+    caretaker: Child,
+    alive: Option<ChildStdin>,
+}
+
+/// Where a daemon's process number is, as long as it runs.
+pub fn pid_file(folder: &Path) -> PathBuf {
+    folder.join("daemon.pid")
+}
+
+impl Folder {
+    /// Makes the folder: `keep`, which stays, or one that goes with the demo.
+    pub fn new(keep: Option<&Path>) -> Result<Self, Failure> {
+        let name = format!("slackline-demo-{}", std::process::id());
+        let path = keep.map_or_else(|| temporary().join(name), Path::to_path_buf);
+        let failed = |error| Failure::file(&path, &error);
+        std::fs::create_dir_all(&path).map_err(failed)?;
+        if std::fs::read_dir(&path).map_err(failed)?.next().is_some() {
+            let what = format!("{} is not empty", path.display());
+            return Err(Failure::new(what, "name a new folder with --keep"));
+        }
+        let remove = if keep.is_some() { "" } else { "remove" };
+        let mut shell = Command::new("sh");
+        shell.args(["-c", CARETAKER]).arg(&path).arg(remove).stdin(Stdio::piped());
+        shell.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut caretaker = shell.spawn().map_err(failed)?;
+        let alive = caretaker.stdin.take();
+        Ok(Self { path, caretaker, alive })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(self.alive.take());
+        let _ = self.caretaker.wait(); // it was started, so it ends
+    }
+}
+
+/// A place for gigabytes. `/tmp` is often memory; `/var/tmp` is a disk.
+fn temporary() -> PathBuf {
+    match std::env::var_os("TMPDIR") {
+        Some(chosen) => chosen.into(),
+        None if Path::new("/var/tmp").is_dir() => "/var/tmp".into(),
+        None => std::env::temp_dir(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_goes_with_its_demo_unless_it_is_kept() {
+        let base = std::env::temp_dir().join(format!("slackline-folder-{}", std::process::id()));
+        let kept = Folder::new(Some(&base)).unwrap();
+        std::fs::write(kept.path().join("x"), "x").unwrap();
+        assert!(Folder::new(Some(&base)).is_err(), "somebody's files are not mixed with ours");
+        drop(kept);
+        assert!(base.join("x").exists());
+        std::fs::remove_dir_all(&base).unwrap();
+
+        let passing = Folder::new(None).unwrap();
+        let path = passing.path().to_path_buf();
+        std::fs::write(path.join("x"), "x").unwrap();
+        drop(passing);
+        assert!(!path.exists());
+    }
+}
