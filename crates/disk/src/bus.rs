@@ -43,7 +43,7 @@ impl Bus {
 
     /// Reserves `span` of the bus at `from` or later, and returns its end. What does
     /// not fit before the next reserved burst is sent after it, if at least
-    /// [`SHORTEST`] fits before; the disk gives the bus up in between.
+    /// 1.5 ms fit before; the disk gives the bus up in between.
     pub fn reserve(&mut self, from: Instant, span: Duration) -> Instant {
         let Some(busy) = &mut self.busy else { return from + span };
         let (mut begin, mut left) = (from, span);

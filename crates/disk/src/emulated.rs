@@ -30,6 +30,23 @@ impl Emulated {
             Self::Flash(flash) => flash.model(),
         }
     }
+
+    /// The time of `command` with access to the medium forced; a flash device has
+    /// no other.
+    pub fn serve_forced(&mut self, start: Instant, command: &Command) -> Duration {
+        match self {
+            Self::HardDisk(disk) => disk.serve_forced(start, command),
+            Self::Flash(flash) => flash.serve(start, command),
+        }
+    }
+
+    /// The hard disk, where it is one: to spoil its sectors or cut its power.
+    pub fn hard_disk_mut(&mut self) -> Option<&mut HardDisk> {
+        match self {
+            Self::HardDisk(disk) => Some(disk),
+            Self::Flash(_) => None,
+        }
+    }
 }
 
 impl Drive for Emulated {

@@ -370,3 +370,22 @@ fn the_document_lists_every_model_with_its_source() {
     }
     common::hold_document("models", &table);
 }
+
+/// What the papers print of the ST318437LW: about 10 ms on average over all pairs of
+/// places, about 20 ms at most, a variation of a millisecond.
+#[test]
+fn the_barracuda_seeks_as_printed() {
+    let model = barracuda();
+    let (last, mut random, mut total) = (model.cylinders() - 1, Random(4), Duration::ZERO);
+    for _ in 0..100_000 {
+        let (from, to) = (random.below(last + 1), random.below(last + 1));
+        total += if from == to { Duration::ZERO } else { model.seek(from.abs_diff(to))[1] };
+    }
+    let overhead = Duration::from_micros(400);
+    let mean = total / 100_000 + overhead;
+    assert!(mean > Duration::from_micros(9_500) && mean < Duration::from_micros(10_500), "{mean}");
+    let [least, mean, most] = model.seek(last);
+    assert!(mean + overhead > Duration::from_micros(19_500), "{mean}");
+    assert!(mean + overhead < Duration::from_micros(20_500), "{mean}");
+    assert_eq!(most - least, Duration::from_millis(1));
+}
