@@ -140,16 +140,20 @@ fn refused(refusal: &Refusal) -> Problem {
         "disk {disk} cannot keep this contract: its utilisation would be {}",
         percent(refusal.utilisation_ppm)
     );
-    if let Some((deadline, excess)) = refusal.deadline {
-        detail.push_str(&format!(
+    match refusal.deadline {
+        None => {}
+        Some((deadline, _)) if deadline.is_zero() => {
+            detail.push_str(", and a block would be due before the disk can have answered");
+        }
+        Some((deadline, excess)) => detail.push_str(&format!(
             ", and by the deadline {deadline} after a common start it would be asked for {excess} \
              more time than there is"
-        ));
+        )),
     }
     let rate = refusal.rate_max;
     let next_step = if rate.is_zero() {
         format!(
-            "no rate fits in these blocks; use larger blocks, close a stream on disk {disk}, or place the volume on another disk"
+            "no rate fits in these blocks; use larger blocks (up to 1 MiB), close a stream on disk {disk}, or place the volume on another disk"
         )
     } else {
         format!(

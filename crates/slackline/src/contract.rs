@@ -10,7 +10,7 @@ pub struct ContractArgs {
     #[arg(long, short, value_name = "RATE")]
     pub rate: Rate,
     /// What the stream transfers at a time: a power of two from 4KiB to 1MiB
-    #[arg(long, short, value_name = "SIZE", default_value = "256KiB")]
+    #[arg(long, short, value_name = "SIZE", default_value = "1MiB")]
     pub block: Bytes,
     /// How far the program may run past its playout point at once [default: one block]
     #[arg(long, value_name = "SIZE")]

@@ -18,6 +18,10 @@ impl From<PoolError> for Failure {
                     None => Self::new(what, error.next_step()),
                 }
             }
+            PoolError::Node(error @ node::Error::Refused(_)) => Self::new(
+                format!("the pool's own commits do not fit: {}", daemon::problem::of(error).detail),
+                "give them more time with --commit-interval",
+            ),
             PoolError::Node(error) => daemon::problem::of(error).into(),
             PoolError::HoldsData { path, what } => Self::new(
                 format!("{} holds {what}", path.display()),

@@ -48,14 +48,16 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
 /// A table whose columns are as wide as what stands in them.
 pub struct Table {
     rows: Vec<Vec<String>>,
-    /// Columns that are words, from the left; the others are figures.
-    words: usize,
+    figures: Vec<bool>,
 }
 
 impl Table {
-    /// A table with these headings; the first `words` columns are words.
-    pub fn new(words: usize, headings: &[&str]) -> Self {
-        Self { rows: vec![headings.iter().map(ToString::to_string).collect()], words }
+    /// A table with these headings. A heading that begins with `>` stands over
+    /// figures, which stand right; words stand left.
+    pub fn new(headings: &[&str]) -> Self {
+        let figures = headings.iter().map(|heading| heading.starts_with('>')).collect();
+        let name = |heading: &&str| heading.trim_start_matches('>').to_owned();
+        Self { rows: vec![headings.iter().map(name).collect()], figures }
     }
 
     /// Adds a row.
@@ -76,7 +78,7 @@ impl Table {
             for (column, cell) in row.iter().enumerate() {
                 let space = " ".repeat(widths[column] - width(cell));
                 let (before, after) =
-                    if column < self.words { ("", space.as_str()) } else { (space.as_str(), "") };
+                    if self.figures[column] { (&*space, "") } else { ("", &*space) };
                 line.push_str(&format!("{before}{cell}{after}  "));
             }
             text.push_str(line.trim_end());
@@ -106,7 +108,7 @@ mod tests {
 
     #[test]
     fn words_stand_left_and_figures_right() {
-        let mut table = Table::new(1, &["name", "size"]);
+        let mut table = Table::new(&["name", ">size"]);
         table.row(vec!["a".into(), "1 MiB".into()]);
         table.row(vec!["longer".into(), "10 MiB".into()]);
         assert_eq!(table.text(" "), " name      size\n a        1 MiB\n longer  10 MiB\n");

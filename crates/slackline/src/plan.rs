@@ -104,7 +104,7 @@ fn of_models(args: &Args, request: &PlanRequest) -> Result<Plan, Failure> {
 fn words(plan: &Plan, contract: &Contract) -> String {
     let streams = counted(plan.fits, "more stream");
     let verb = if plan.fits == 1 { "fits" } else { "fit" };
-    let mut table = Table::new(1, &["disk", "utilisation", "slack"]);
+    let mut table = Table::new(&["disk", ">utilisation", ">slack"]);
     for (disk, (ppm, slack)) in plan.utilisation_ppm.iter().zip(&plan.slack_ns).enumerate() {
         table.row(vec![disk.to_string(), percent(*ppm), slack.to_string()]);
     }

@@ -43,11 +43,12 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let recorded = client.volume(&args.volume)?.length_bytes;
     let left = recorded.saturating_sub(args.start);
     let total = args.length.map_or(left, |length| length.min(left));
+    let mut reader = client.reader(&args.volume, args.contract.contract(), args.start)?;
+    // Only now: what is refused must not empty a file.
     let mut out: Box<dyn Write> = match &args.file {
         Some(path) => Box::new(File::create(path).map_err(|error| Failure::file(path, &error))?),
         None => Box::new(io::stdout().lock()),
     };
-    let mut reader = client.reader(&args.volume, args.contract.contract(), args.start)?;
     let (began, progress) = (Instant::now(), Progress::new(Some(total)));
     let copied = copy(args, &mut reader, &mut *out, &progress);
     progress.finish();

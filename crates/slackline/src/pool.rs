@@ -87,7 +87,7 @@ fn create(
 /// Looks at every device. Where some hold something, asks, with all of them in
 /// view; true means that they may be destroyed.
 fn may_overwrite(name: &str, specs: &[DeviceSpec]) -> Result<bool, Failure> {
-    let mut table = Table::new(1, &["device", "size", "holds"]);
+    let mut table = Table::new(&["device", ">size", "holds"]);
     let mut any = false;
     for spec in specs {
         let Some(found) = spec.look()? else { continue };
@@ -115,7 +115,7 @@ fn created_json(name: &str, created: &Created) -> Value {
 }
 
 fn made(name: &str, created: &Created) -> String {
-    let mut table = Table::new(2, &["disk", "device", "capacity"]);
+    let mut table = Table::new(&["disk", "device", ">capacity"]);
     let mut devices = String::new();
     for (number, (spec, profile)) in created.disks.iter().enumerate() {
         table.row(vec![number.to_string(), spec.to_string(), profile.capacity().to_string()]);
@@ -154,17 +154,17 @@ fn disks(disks: &[Disk]) -> String {
     let headings = [
         "disk",
         "device",
-        "size",
-        "free",
-        "promised",
-        "slack",
-        "streams moved",
-        "best effort moved",
-        "late",
-        "overruns",
-        "errors",
+        ">size",
+        ">free",
+        ">promised",
+        ">slack",
+        ">streams moved",
+        ">best effort moved",
+        ">late",
+        ">overruns",
+        ">errors",
     ];
-    let mut table = Table::new(2, &headings);
+    let mut table = Table::new(&headings);
     for disk in disks {
         table.row(vec![
             disk.disk.to_string(),

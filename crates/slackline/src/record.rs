@@ -58,8 +58,13 @@ const PIECE: usize = wire::frame::BODY_MAX;
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
     let (mut input, total) = open_input(args)?;
-    let start = prepare_volume(args, &client)?;
-    let mut writer = client.writer(&args.volume, args.contract.contract(), start)?;
+    let (start, made) = prepare_volume(args, &client)?;
+    let writer = client.writer(&args.volume, args.contract.contract(), start);
+    if writer.is_err() && made {
+        // A refusal leaves things as they were.
+        client.volume_delete(&args.volume)?;
+    }
+    let mut writer = writer?;
     let acknowledging = acknowledge(args, writer.durability(), start)?;
     let (began, progress) = (Instant::now(), Progress::new(total));
     let interrupted = interruption();
@@ -93,8 +98,9 @@ fn open_input(args: &Args) -> Result<(Box<dyn Read>, Option<Bytes>), Failure> {
     Ok((Box::new(file), (size > 0).then(|| Bytes::new(size))))
 }
 
-/// Makes the volume where that was asked for, and finds where to start on it.
-fn prepare_volume(args: &Args, client: &Client) -> Result<Bytes, Failure> {
+/// Makes the volume where that was asked for, and finds where to start on it;
+/// says whether it was made.
+fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure> {
     let name = &args.volume;
     let volume = match (client.volume(name), args.create) {
         (Err(error), Some(size)) if error.code() == Some(Code::NoSuchVolume) => {
@@ -115,10 +121,10 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<Bytes, Failure> {
         (volume, _) => volume?,
     };
     if volume.length_bytes.is_zero() || args.overwrite {
-        return Ok(Bytes::ZERO);
+        return Ok((Bytes::ZERO, false));
     }
     if args.append {
-        return Ok(volume.length_bytes);
+        return Ok((volume.length_bytes, false));
     }
     Err(Failure::new(
         format!("volume {name} has {} recorded", volume.length_bytes),

@@ -48,9 +48,19 @@ pub fn table(streams: &[Stream]) -> String {
     if streams.is_empty() {
         return "no streams are open\n".into();
     }
-    let headings =
-        ["stream", "volume", "mode", "rate", "block", "at", "moved", "late", "underruns", "slowed"];
-    let mut table = Table::new(3, &headings);
+    let headings = [
+        "stream",
+        "volume",
+        "mode",
+        ">rate",
+        ">block",
+        ">at",
+        ">moved",
+        ">late",
+        ">underruns",
+        ">slowed",
+    ];
+    let mut table = Table::new(&headings);
     for stream in streams {
         table.row(vec![
             stream.id.to_string(),

@@ -87,7 +87,7 @@ fn table(volumes: &[Volume]) -> String {
     if volumes.is_empty() {
         return "no volumes; make one with `slackline volume create NAME --size SIZE`\n".into();
     }
-    let mut table = Table::new(2, &["volume", "placement", "size", "recorded", "streams"]);
+    let mut table = Table::new(&["volume", "placement", ">size", ">recorded", ">streams"]);
     for volume in volumes {
         table.row(vec![
             volume.name.clone(),

@@ -1,0 +1,163 @@
+//! The main job through the built command: make a pool, record, play back,
+//! compare; and everything that a person can look at meanwhile.
+
+mod support;
+
+use support::{Scratch, begins, noise};
+
+#[test]
+fn what_is_recorded_plays_back_the_same_also_after_a_restart() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a", "b"]);
+    let daemon = dir.serve(&disks);
+    let bytes = noise(1, 5_000_001).bytes();
+    dir.run(&["volume", "create", "video", "--size", "16MiB"]).succeeded();
+    let recorded = dir.run_with(&["record", "video", "--rate", "4MB/s"], &bytes).succeeded();
+    assert!(recorded.text().starts_with("recorded 4.77 MiB in "), "{}", recorded.text());
+    assert!(recorded.text().contains("4.77 MiB accepted, 4.77 MiB durable, none of "));
+
+    let played = dir.run(&["play", "video", "--rate", "4MB/s"]).succeeded();
+    assert!(played.out == bytes, "what comes back is what went in");
+    assert!(played.err.starts_with("played 4.77 MiB in "), "{}", played.err);
+    let part = ["play", "video", "-r", "4MB/s", "--start", "1000", "--length", "2000"];
+    assert!(dir.run(&part).succeeded().out == bytes[1000..3000]);
+
+    daemon.signal("TERM");
+    assert_eq!(daemon.wait().0, Some(0));
+    let _daemon = dir.serve(&[disks[1].clone(), disks[0].clone()]); // in any order
+    let file = dir.path("out");
+    let to_file = ["play", "video", file.to_str().unwrap(), "--rate", "4MB/s", "--json"];
+    let summary = dir.run(&to_file).succeeded().json();
+    assert!(std::fs::read(&file).unwrap() == bytes);
+    assert_eq!(summary["bytes"], 5_000_001);
+    assert_eq!((&summary["late_requests"], &summary["gap_bytes"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn a_recording_is_not_written_over_unless_that_is_asked_for() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let file = dir.path("in");
+    std::fs::write(&file, noise(1, 600_000).bytes()).unwrap();
+    let record = ["record", "v", file.to_str().unwrap(), "--rate", "2MB/s"];
+    let with = |more: &[&'static str]| [&record[..], more].concat();
+    dir.run(&record).failed(1, &["there is no volume \"v\"", "--create SIZE"]);
+    dir.run(&with(&["--create", "8MiB"])).succeeded();
+    dir.run(&record).failed(1, &["volume v has 586 KiB recorded", "--append", "--overwrite"]);
+
+    let appended = dir.run(&with(&["--append", "--json"])).succeeded().json();
+    assert_eq!(
+        (&appended["start_bytes"], &appended["durable_bytes"]),
+        (&600_000.into(), &1_200_000.into())
+    );
+    let all = dir.run(&["play", "v", "--rate", "4MB/s"]).succeeded().out;
+    assert!(all.len() == 1_200_000 && begins(1, &all[..600_000]) && begins(1, &all[600_000..]));
+
+    std::fs::write(&file, noise(2, 100_000).bytes()).unwrap();
+    dir.run(&with(&["--overwrite"])).succeeded();
+    let all = dir.run(&["play", "v", "--rate", "4MB/s"]).succeeded().out;
+    assert!(begins(2, &all[..100_000]), "the new bytes are in front");
+}
+
+#[test]
+fn durable_offsets_come_as_lines_and_never_go_back() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let acks = dir.path("acks");
+    let args = [
+        "record",
+        "v",
+        "--create",
+        "16MiB",
+        "--rate",
+        "4MB/s",
+        "--json-progress",
+        "--ack-file",
+        acks.to_str().unwrap(),
+    ];
+    let ran = dir.run_with(&args, &noise(3, 6_000_000).bytes()).succeeded();
+    let offsets: Vec<u64> =
+        std::fs::read_to_string(&acks).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    assert!(offsets.is_sorted() && offsets.len() > 1, "several, in order: {offsets:?}");
+    assert_eq!(offsets.last(), Some(&6_000_000));
+    let printed: Vec<u64> = ran
+        .text()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .map(|line| line["durable_bytes"].as_u64().unwrap())
+        .collect();
+    assert_eq!(printed, offsets);
+}
+
+#[test]
+fn every_command_prints_its_result_for_people_and_for_programs() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a", "b"]);
+    let made = dir.run(&["pool", "create", "other", &dir.disk("c"), "--size", "64MiB", "--json"]);
+    assert_eq!(made.succeeded().json()["pool"], "other");
+    let checked = dir.run(&["pool", "check", &dir.disk("c")]).succeeded();
+    assert!(checked.text().contains("pool other: sound; 0 volumes"), "{}", checked.text());
+
+    let _daemon = dir.serve(&disks);
+    let empty = dir.run(&["volume", "list"]).succeeded();
+    assert!(empty.text().starts_with("no volumes;"), "{}", empty.text());
+    let create = ["volume", "create", "v", "--size", "8MiB", "--disks", "1", "--zone", "inner"];
+    assert_eq!(dir.run(&create).succeeded().text(), "made volume v: 8 MiB on disk 1, inner half\n");
+    let shown = dir.run(&["volume", "show", "v", "--json"]).succeeded().json();
+    assert_eq!(shown["extents"], serde_json::json!([0, 8]));
+    dir.run(&["volume", "resize", "v", "12MiB"]).succeeded();
+    let list = dir.run(&["volume", "list", "--json"]).succeeded().json();
+    assert_eq!(list["volumes"][0]["size_bytes"], 12 << 20);
+
+    let mut child = dir.command(&["record", "v", "--rate", "1MB/s"]).spawn().unwrap();
+    let stream = loop {
+        let all = dir.run(&["stream", "list", "--json"]).succeeded().json();
+        if let Some(stream) = all["streams"].as_array().unwrap().first() {
+            break stream["id"].to_string();
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it holds its stream");
+    };
+    let shown = dir.run(&["stream", "show", &stream]).succeeded();
+    assert!(shown.text().contains("contract   1 MB/s in blocks of 1 MiB"), "{}", shown.text());
+    assert!(dir.run(&["pool", "status"]).succeeded().text().contains("streams  1\n"));
+    let closed = dir.run(&["stream", "close", &stream]).succeeded();
+    assert_eq!(closed.text(), format!("closed stream {stream}; durable up to offset 0\n"));
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1), "its stream was taken away");
+
+    let plan = dir.run(&["plan", "--rate", "1MB/s", "--json"]).succeeded().json();
+    assert!(plan["fits"].as_u64().unwrap() > 0 && plan["stops"]["next_step"].is_string());
+    let words = dir.run(&["plan", "--rate", "1MB/s"]).succeeded();
+    assert!(words.text().contains("more streams of 1 MB/s in blocks of 1 MiB fit"));
+    assert_eq!(dir.run(&["volume", "delete", "v"]).succeeded().text(), "deleted volume v\n");
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(dir.run(&["completions", shell]).succeeded().text().contains("slackline"));
+    }
+}
+
+#[test]
+fn a_plan_is_the_same_from_a_model_a_pool_and_a_daemon() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let plan = ["plan", "--rate", "500kB/s", "--json", "--memory", "64MiB"];
+    let offline = dir.run(&[&plan[..], &["--device", &disks[0]]].concat()).succeeded().json();
+    let _daemon = dir.serve(&disks);
+    let online = dir.run(&plan).succeeded().json();
+    assert_eq!(online["fits"], offline["fits"]);
+    // The model itself is a whole disk, of which the pool's is a smaller picture.
+    let model = ["--model", "laptop-4200", "--model", "laptop-4200"];
+    let two = dir.run(&[&plan[..], &model].concat()).succeeded().json();
+    assert_eq!(two["utilisation_ppm"].as_array().unwrap().len(), 2);
+    dir.run(&["plan", "--rate", "1MB/s", "--model", "no-such"]).failed(2, &["no-such", "laptop"]);
+}
+
+#[test]
+fn a_volume_with_a_recording_is_deleted_only_when_that_is_said() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let record = ["record", "v", "--create", "4MiB", "--rate", "1MB/s"];
+    dir.run_with(&record, b"precious").succeeded();
+    dir.run(&["volume", "delete", "v"]).failed(1, &["v has 8 B recorded", "add --yes"]);
+    dir.run(&["volume", "delete", "v", "--yes"]).succeeded();
+    dir.run(&["volume", "show", "v"]).failed(1, &["there is no volume \"v\"", "volume list"]);
+}

@@ -1,0 +1,105 @@
+//! What does not fit is refused, with the figures and what would fit.
+
+mod support;
+
+use support::{Scratch, begins, noise};
+
+#[test]
+fn over_commitment_is_refused_with_all_its_figures() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let record = ["record", "v", "--create", "8MiB", "--rate", "200MB/s"];
+    let ran = dir.run_with(&record, b"x");
+    ran.failed(3, &["refused: disk 0 cannot keep this contract", "utilisation would be ", " %"]);
+    ran.failed(3, &["the largest rate that fits in these blocks is ", "--rate "]);
+    dir.run(&["volume", "show", "v"]).failed(1, &["there is no volume"]); // as it was before
+
+    let json = dir.run_with(&[&record[..], &["--json"]].concat(), b"x");
+    assert_eq!((json.code, json.out.len()), (Some(3), 0));
+    let failure: serde_json::Value = serde_json::from_str(&json.err).unwrap();
+    let refusal = &failure["problem"]["refusal"];
+    for figure in ["utilisation_ppm", "rate_max_bytes_per_second", "disk"] {
+        assert!(refusal[figure].is_u64(), "{figure} in {failure}");
+    }
+    // The largest rate that it names is admitted, to the byte.
+    let rate = format!("{}B/s", refusal["rate_max_bytes_per_second"]);
+    let at_most = ["record", "v", "--create", "8MiB", "--rate", &rate];
+    dir.run_with(&at_most, b"x").succeeded();
+}
+
+#[test]
+fn several_streams_are_taken_until_one_does_not_fit_and_the_plan_knew() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &noise(1, 1000).bytes());
+    let contract = ["--rate", "1MB/s", "--block", "512KiB"];
+    let plan = dir.run(&[&["plan", "--json"][..], &contract].concat()).succeeded().json();
+    let fits = plan["fits"].as_u64().unwrap();
+    assert!((2..20).contains(&fits), "{fits}");
+    let writer = [&["record", "v", "--overwrite"][..], &contract].concat();
+    let mut writers = Vec::new();
+    for open in 1..=fits {
+        let child = dir.command(&writer).spawn().unwrap();
+        writers.push(child);
+        // Each holds its stream until its input ends.
+        loop {
+            let all = dir.run(&["stream", "list", "--json"]).succeeded().json();
+            let streams = all["streams"].as_array().unwrap().len() as u64;
+            assert!(streams <= open);
+            if streams == open {
+                break;
+            }
+            let early = writers.last_mut().unwrap().try_wait().unwrap();
+            assert!(early.is_none(), "stream {open} of {fits} was refused");
+        }
+    }
+    dir.run(&writer).failed(3, &["refused: disk 0", "close a stream"]);
+    for mut child in writers {
+        drop(child.stdin.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_full_volume_is_an_error_at_the_write_that_does_not_fit_and_keeps_what_fitted() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let bytes = noise(1, 3 << 20).bytes();
+    let record = ["record", "v", "--create", "2MiB", "--rate", "4MB/s", "--json"];
+    let ran = dir.run_with(&record, &bytes);
+    assert_eq!(ran.code, Some(1));
+    let summary = ran.json();
+    assert_eq!(summary["durable_bytes"], 2 << 20);
+    let failure: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
+    assert_eq!(failure["problem"]["code"], "volume_full");
+    assert!(failure["next_step"].as_str().unwrap().contains("volume resize"));
+    let back = dir.run(&["play", "v", "--rate", "4MB/s"]).succeeded().out;
+    assert!(back.len() == 2 << 20 && begins(1, &back));
+}
+
+#[test]
+fn a_full_pool_says_what_is_free() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let create = ["volume", "create", "v", "--size", "10GiB"];
+    dir.run(&create).failed(1, &["10 GiB", "free", "delete or shrink"]);
+    dir.run(&["volume", "create", "a/b", "--size", "1MiB"]).failed(1, &["a/b"]);
+    dir.run(&["volume", "create", "v", "--size", "1MiB", "--disks", "7"]).failed(1, &["disk 7"]);
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_a_missing_daemon_with_1() {
+    let dir = Scratch::new();
+    assert_eq!(dir.run(&["record"]).code, Some(2));
+    assert_eq!(dir.run(&["play", "v", "--rate", "fast"]).code, Some(2));
+    assert_eq!(
+        dir.run(&["record", "v", "--rate", "1MB/s", "--append", "--overwrite"]).code,
+        Some(2)
+    );
+    dir.run(&["serve"]).failed(2, &["no disk to serve", "slackline serve DEVICE"]);
+    dir.run(&["volume", "list"]).failed(1, &["no daemon answers at", "slackline serve"]);
+    let config = dir.path("c.toml");
+    std::fs::write(&config, "memori = \"1GiB\"\n").unwrap();
+    let serve = ["serve", "--config", config.to_str().unwrap()];
+    dir.run(&serve).failed(2, &["c.toml", "line 1", "memori"]);
+}

@@ -1,0 +1,267 @@
+//! The built command in a directory of its own: pools on files, a daemon that is
+//! started and killed, and the words that come out.
+//!
+//! Readiness is what the daemon tells its service manager, so that no test waits
+//! for a while and hopes.
+#![allow(dead_code)] // each test file uses its part
+
+use std::io::{self, Read};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A directory that goes away with the test.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("slackline-test-{}-{number}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// An emulated disk over a file of that name.
+    pub fn disk(&self, name: &str) -> String {
+        format!("emulated:laptop-4200:{}", self.path(name).display())
+    }
+
+    /// Runs the command to its end, with this directory's daemon as the one to ask.
+    pub fn run(&self, args: &[&str]) -> Ran {
+        self.run_with(args, &[])
+    }
+
+    /// The same, with bytes on standard input.
+    pub fn run_with(&self, args: &[&str], input: &[u8]) -> Ran {
+        let mut child = self.command(args).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        let feed = std::thread::spawn(move || {
+            // The command may end before it has read everything.
+            let _ = io::Write::write_all(&mut stdin, &input);
+        });
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        feed.join().unwrap();
+        assert!(!ran.err.contains("panicked"), "{args:?}: {}", ran.err);
+        ran
+    }
+
+    /// The command, not yet started, with pipes on all sides.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_slackline"));
+        command
+            .args(args)
+            .env("SLACKLINE_SOCKET", self.path("s.sock"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Makes a pool of emulated disks over files of these names.
+    pub fn make_pool(&self, disks: &[&str]) -> Vec<String> {
+        let disks: Vec<String> = disks.iter().map(|name| self.disk(name)).collect();
+        let mut args = vec!["pool", "create", "test", "--size", "256MiB"];
+        args.extend(disks.iter().map(String::as_str));
+        self.run(&args).succeeded();
+        disks
+    }
+
+    /// Starts the daemon on these disks and waits until it is ready.
+    pub fn serve(&self, disks: &[String]) -> Daemon {
+        self.try_serve(disks, &[]).unwrap_or_else(|ran| panic!("no daemon: {}", ran.err))
+    }
+
+    /// The same with further arguments; what it said, where it did not come up.
+    pub fn try_serve(&self, disks: &[String], more: &[&str]) -> Result<Daemon, Ran> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let notify = self.path(&format!("notify-{number}"));
+        let socket = UnixDatagram::bind(&notify).unwrap();
+        // Only how often to look whether the process is still there.
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let mut args = vec!["serve", "--commit-interval", "500ms", "--memory", "64MiB"];
+        args.extend(more);
+        args.extend(disks.iter().map(String::as_str));
+        let mut command = self.command(&args);
+        let log = self.path(&format!("log-{number}"));
+        command.env("NOTIFY_SOCKET", &notify).stdout(Stdio::null());
+        command.stderr(std::fs::File::create(&log).unwrap());
+        let mut child = command.spawn().unwrap();
+        loop {
+            let mut word = [0; 64];
+            match socket.recv(&mut word) {
+                Ok(len) if &word[..len] == b"READY=1" => {
+                    return Ok(Daemon { child, log, notify: socket });
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    if let Some(status) = child.try_wait().unwrap() {
+                        let err = std::fs::read_to_string(&log).unwrap();
+                        assert!(!err.contains("panicked"), "{err}");
+                        return Err(Ran { code: status.code(), out: Vec::new(), err });
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running daemon; killed when dropped.
+pub struct Daemon {
+    child: Child,
+    log: PathBuf,
+    /// The daemon's words to its service manager.
+    pub notify: UnixDatagram,
+}
+
+impl Daemon {
+    /// Ends it at once, as `kill -9` does.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.check_log();
+    }
+
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for its end: the exit code, and what it has said.
+    pub fn wait(mut self) -> (Option<i32>, String) {
+        let status = self.child.wait().unwrap();
+        (status.code(), self.check_log())
+    }
+
+    fn check_log(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap();
+        assert!(!log.contains("panicked"), "{log}");
+        log
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command that has run.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: Vec<u8>,
+    pub err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        Self { code: output.status.code(), out: output.stdout, err }
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn succeeded(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}{}", String::from_utf8_lossy(&self.out), self.err);
+        self
+    }
+
+    /// Ended with this code, and said on standard error one line what and one
+    /// line what to do, in which each of `words` stands.
+    #[track_caller]
+    pub fn failed(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{}", self.err);
+        assert!(
+            self.err.contains("slackline: ") && self.err.contains("\n  next: "),
+            "{}",
+            self.err
+        );
+        for word in words {
+            assert!(self.err.contains(word), "\"{word}\" is not in: {}", self.err);
+        }
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.out).unwrap()
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.out).unwrap_or_else(|_| panic!("no JSON: {}", self.text()))
+    }
+}
+
+/// Bytes that tell their place: a different stream for each seed.
+pub struct Noise {
+    seed: u64,
+    at: u64,
+    left: u64,
+}
+
+/// `len` bytes of the stream `seed`.
+pub fn noise(seed: u64, len: u64) -> Noise {
+    Noise { seed, at: 0, left: len }
+}
+
+impl Noise {
+    /// All of it.
+    pub fn bytes(mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        self.read_to_end(&mut all).unwrap();
+        all
+    }
+}
+
+fn mix(seed: u64, word: u64) -> [u8; 8] {
+    let mut z = (seed << 40 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)).to_le_bytes()
+}
+
+impl Read for Noise {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let len = (buf.len() as u64).min(self.left);
+        for (i, byte) in (self.at..self.at + len).zip(&mut *buf) {
+            *byte = mix(self.seed, i / 8)[(i % 8) as usize];
+        }
+        self.at += len;
+        self.left -= len;
+        Ok(len as usize)
+    }
+}
+
+/// True where `bytes` is how the stream `seed` begins.
+pub fn begins(seed: u64, bytes: &[u8]) -> bool {
+    noise(seed, bytes.len() as u64).bytes() == bytes
+}
+
+/// Changes some bytes of a file.
+pub fn damage(path: &Path, offset: u64, change: impl FnOnce(&mut [u8; 1])) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+    let mut byte = [0; 1];
+    file.read_exact_at(&mut byte, offset).unwrap();
+    change(&mut byte);
+    file.write_all_at(&byte, offset).unwrap();
+}
