@@ -7,8 +7,10 @@ use crate::failure::{FAILED, Failure};
 use crate::output::{Table, percent};
 use crate::{Common, confirm, stream};
 use client::control::{Disk, Lateness, Status};
+use disk::Profile;
 use engine::{CreateOptions, Created, DeviceSpec, Pool};
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use store::{Finding, Report, Severity};
 use units::Bytes;
 
@@ -29,6 +31,10 @@ pub enum Command {
         /// Size of each file; needed for files that do not exist yet
         #[arg(long, short, value_name = "SIZE")]
         size: Option<Bytes>,
+        /// Take this profile (TOML) for every file and block device, in place of
+        /// timing them
+        #[arg(long, value_name = "PATH")]
+        profile: Option<PathBuf>,
         /// Destroy what is on the devices without asking
         #[arg(long)]
         overwrite: bool,
@@ -48,8 +54,12 @@ pub enum Command {
 /// Runs it.
 pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     match command {
-        Command::Create { name, devices, size, overwrite } => {
-            create(&name, &specs(&devices)?, size, overwrite, common)
+        Command::Create { name, devices, size, profile, overwrite } => {
+            let specs = specs(&devices)?;
+            let profile = profile.as_deref().map(read_profile).transpose()?;
+            let force = overwrite || may_overwrite(&name, &specs)?;
+            let options = CreateOptions { size, force, profile };
+            create(&name, &specs, &options, common)
         }
         Command::Status => {
             let status = common.client()?.status()?;
@@ -65,19 +75,25 @@ pub fn specs(texts: &[String]) -> Result<Vec<DeviceSpec>, Failure> {
     Ok(specs?)
 }
 
+fn read_profile(path: &Path) -> Result<Profile, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+    Profile::parse(&text).map_err(|error| {
+        let what = format!("profile {}: {error}", path.display());
+        Failure::usage(what, "correct the profile, or leave --profile away to time the devices")
+    })
+}
+
 fn create(
     name: &str,
     specs: &[DeviceSpec],
-    size: Option<Bytes>,
-    overwrite: bool,
+    options: &CreateOptions,
     common: &Common,
 ) -> Result<(), Failure> {
-    let force = overwrite || may_overwrite(name, specs)?;
-    if specs.iter().any(|spec| matches!(spec, DeviceSpec::Real { .. })) {
+    let timed = |spec: &DeviceSpec| matches!(spec, DeviceSpec::Real { .. });
+    if options.profile.is_none() && specs.iter().any(timed) {
         eprintln!("timing the devices");
     }
-    let options = CreateOptions { size, force, ..CreateOptions::default() };
-    let created = Pool::create(name, specs, &options)?;
+    let created = Pool::create(name, specs, options)?;
     for warning in &created.warnings {
         eprintln!("slackline: warning: {warning}");
     }

@@ -58,13 +58,7 @@ const PIECE: usize = wire::frame::BODY_MAX;
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
     let (mut input, total) = open_input(args)?;
-    let (start, made) = prepare_volume(args, &client)?;
-    let writer = client.writer(&args.volume, args.contract.contract(), start);
-    if writer.is_err() && made {
-        // A refusal leaves things as they were.
-        client.volume_delete(&args.volume)?;
-    }
-    let mut writer = writer?;
+    let (mut writer, start) = open(args, &client)?;
     let acknowledging = acknowledge(args, writer.durability(), start)?;
     let (began, progress) = (Instant::now(), Progress::new(total));
     let interrupted = interruption();
@@ -78,6 +72,22 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let text = if common.json { json(&summary) } else { summary.line() };
     output::print(text.as_bytes())?;
     copied
+}
+
+/// A writer that stands at the offset where the recording starts.
+fn open(args: &Args, client: &Client) -> Result<(Writer, Bytes), Failure> {
+    let (start, made) = prepare_volume(args, client)?;
+    // A writer begins at a block; what stands in it already is written once more.
+    let block_start = start.round_down(args.contract.block.max(Bytes::new(1)));
+    let before = read_before(client, &args.volume, block_start, start)?;
+    let writer = client.writer(&args.volume, args.contract.contract(), block_start);
+    if writer.is_err() && made {
+        // A refusal leaves things as they were.
+        client.volume_delete(&args.volume)?;
+    }
+    let mut writer = writer?;
+    writer.write_all(&before).map_err(client::Error::from)?;
+    Ok((writer, start))
 }
 
 /// The first failure is the one to tell; a closed stream tells it once more.
@@ -104,12 +114,9 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
     let name = &args.volume;
     let volume = match (client.volume(name), args.create) {
         (Err(error), Some(size)) if error.code() == Some(Code::NoSuchVolume) => {
-            let placement = Placement::default();
-            client.volume_create(&VolumeCreate {
-                name: name.clone(),
-                size_bytes: size,
-                placement,
-            })?
+            let (name, placement) = (name.clone(), Placement::default());
+            client.volume_create(&VolumeCreate { name, size_bytes: size, placement })?;
+            return Ok((Bytes::ZERO, true));
         }
         (Err(error), None) if error.code() == Some(Code::NoSuchVolume) => {
             let mut failure = Failure::from(error);
@@ -130,6 +137,18 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
         format!("volume {name} has {} recorded", volume.length_bytes),
         "add --append to go on behind it, or --overwrite to write over it",
     ))
+}
+
+/// The bytes of a volume from the start of a block to `end`.
+fn read_before(client: &Client, name: &str, from: Bytes, end: Bytes) -> Result<Vec<u8>, Failure> {
+    if from == end {
+        return Ok(Vec::new());
+    }
+    let len = (end - from).round_up(Bytes::kib(4)).as_usize();
+    let mut bytes = vec![0; len];
+    client.best_effort(name)?.read_at(from, &mut bytes)?;
+    bytes.truncate((end - from).as_usize());
+    Ok(bytes)
 }
 
 /// Set by an interrupt. A second one ends the process at once.
@@ -184,10 +203,11 @@ fn finish(
 ) -> Result<Summary, Failure> {
     writer.sync()?;
     let stream = client.stream(writer.stream())?;
-    let accepted = writer.accepted();
+    // A writer that failed at once may be behind what was there before.
+    let accepted = writer.accepted().max(start);
     let mut summary = Summary::new("record", &stream, start, accepted - start, began);
     summary.accepted_bytes = Some(accepted.get());
-    summary.durable_bytes = Some(writer.close()?.get());
+    summary.durable_bytes = Some(writer.close()?.max(start).get());
     Ok(summary)
 }
 

@@ -34,6 +34,21 @@ fn what_is_recorded_plays_back_the_same_also_after_a_restart() {
 }
 
 #[test]
+fn an_emulated_disk_keeps_time_and_bytes() {
+    let dir = Scratch::new();
+    let disk = dir.disk("a");
+    dir.run(&["pool", "create", "test", &disk, "--size", "256MiB"]).succeeded();
+    let slow = ["--commit-interval", "1s"]; // a commit costs this disk several turns
+    let _daemon = dir.try_serve(&[disk], &slow).unwrap();
+    let bytes = noise(4, 2_500_000).bytes();
+    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &bytes).succeeded();
+    assert!(dir.run(&["play", "v", "--rate", "1MB/s"]).succeeded().out == bytes);
+    let status = dir.run(&["pool", "status", "--json"]).succeeded().json();
+    let device = status["disks"][0]["device"].as_str().unwrap();
+    assert!(device.starts_with("emulated:laptop-4200:"), "{device}");
+}
+
+#[test]
 fn a_recording_is_not_written_over_unless_that_is_asked_for() {
     let dir = Scratch::new();
     let _daemon = dir.serve(&dir.make_pool(&["a"]));

@@ -12,6 +12,20 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+/// A disk that is quick enough for quick tests.
+const PROFILE: &str = "\
+kind = 'linear'
+source = 'stated by the tests'
+confidence = 'none: a loaded machine may be slower'
+capacity = '256MiB'
+flush = '2ms'
+[linear]
+depth = 1
+latency = '1ms'
+read = { fixed = '1ms', rate = '100MB/s' }
+write = { fixed = '1ms', rate = '100MB/s' }
+";
+
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A directory that goes away with the test.
@@ -67,13 +81,21 @@ impl Scratch {
         command
     }
 
-    /// Makes a pool of emulated disks over files of these names.
-    pub fn make_pool(&self, disks: &[&str]) -> Vec<String> {
-        let disks: Vec<String> = disks.iter().map(|name| self.disk(name)).collect();
-        let mut args = vec!["pool", "create", "test", "--size", "256MiB"];
-        args.extend(disks.iter().map(String::as_str));
+    /// The path of a file here, as text.
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// Makes a pool on new files of these names. Its profile is stated, not
+    /// measured, so that what is admitted does not depend on the machine.
+    pub fn make_pool(&self, files: &[&str]) -> Vec<String> {
+        let profile = self.text("profile.toml");
+        std::fs::write(&profile, PROFILE).unwrap();
+        let files: Vec<String> = files.iter().map(|name| self.text(name)).collect();
+        let mut args = vec!["pool", "create", "test", "--size", "256MiB", "--profile", &profile];
+        args.extend(files.iter().map(String::as_str));
         self.run(&args).succeeded();
-        disks
+        files
     }
 
     /// Starts the daemon on these disks and waits until it is ready.
@@ -81,15 +103,17 @@ impl Scratch {
         self.try_serve(disks, &[]).unwrap_or_else(|ran| panic!("no daemon: {}", ran.err))
     }
 
-    /// The same with further arguments; what it said, where it did not come up.
+    /// The same with other arguments than a short time between commits; what it
+    /// said, where it did not come up.
     pub fn try_serve(&self, disks: &[String], more: &[&str]) -> Result<Daemon, Ran> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let notify = self.path(&format!("notify-{number}"));
         let socket = UnixDatagram::bind(&notify).unwrap();
         // Only how often to look whether the process is still there.
         socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        let mut args = vec!["serve", "--commit-interval", "500ms", "--memory", "64MiB"];
-        args.extend(more);
+        let mut args = vec!["serve", "--memory", "64MiB"];
+        let quick = &["--commit-interval", "100ms"][..];
+        args.extend(if more.is_empty() { quick } else { more });
         args.extend(disks.iter().map(String::as_str));
         let mut command = self.command(&args);
         let log = self.path(&format!("log-{number}"));
