@@ -5,18 +5,18 @@ use daemon::config::ConfigError;
 use daemon::serve::ServeError;
 use daemon::socket::SocketError;
 use engine::PoolError;
+use node::DiskIndex;
+use std::path::PathBuf;
 
 impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Self {
         match &error {
             PoolError::Open { devices, error } => {
-                let what = error.what().to_string();
-                match error.device().and_then(|disk| devices.get(usize::from(disk.0))) {
-                    Some(path) => {
-                        Self::new(format!("{}: {what}", path.display()), error.next_step())
-                    }
-                    None => Self::new(what, error.next_step()),
-                }
+                let what = match error.device() {
+                    Some(disk) => by_path(&error.what().to_string(), disk, devices),
+                    None => error.what().to_string(),
+                };
+                Self::new(what, error.next_step())
             }
             PoolError::Node(error @ node::Error::Refused(_)) => Self::new(
                 format!("the pool's own commits do not fit: {}", daemon::problem::of(error).detail),
@@ -36,11 +36,20 @@ impl From<PoolError> for Failure {
     }
 }
 
+/// A text of the store, which knows devices by number, about a device by path.
+pub fn by_path(what: &str, disk: DiskIndex, devices: &[PathBuf]) -> String {
+    let Some(path) = devices.get(usize::from(disk.0)) else { return what.into() };
+    match what.strip_prefix(&format!("given disk {}", disk.0)) {
+        Some(rest) => format!("{}{rest}", path.display()),
+        None => format!("{}: {what}", path.display()),
+    }
+}
+
 /// From a text that ends in what to do.
 fn of_text(text: &str) -> Failure {
     match text.rsplit_once("; ") {
         Some((what, next_step)) => Failure::new(what, next_step),
-        None => Failure::new(text, "correct it and try again"),
+        None => Failure::new(text, "correct the path, or what it allows"),
     }
 }
 

@@ -4,8 +4,8 @@
 //! the pool's name, or a flag has said so.
 
 use crate::failure::{FAILED, Failure};
-use crate::output::{Table, percent};
-use crate::{Common, confirm, stream};
+use crate::output::{Table, counted, percent};
+use crate::{Common, confirm, explain, stream};
 use client::control::{Disk, Lateness, Status};
 use disk::Profile;
 use engine::{CreateOptions, Created, DeviceSpec, Pool};
@@ -209,18 +209,15 @@ fn late(what: &str, lateness: &Lateness) -> String {
 
 fn check(specs: &[DeviceSpec], common: &Common) -> Result<(), Failure> {
     let report = Pool::check(specs)?;
-    common.output().result(&report_json(&report, specs), |_| found(&report, specs))?;
+    let paths: Vec<PathBuf> = specs.iter().map(|spec| spec.path().to_owned()).collect();
+    common.output().result(&report_json(&report, &paths), |_| found(&report, &paths))?;
     if report.worst() != Some(Severity::Error) {
         return Ok(());
     }
     let errors = report.findings.iter().filter(|one| one.severity == Severity::Error).count();
-    let what = format!("the pool cannot be opened as it is: {errors} of the findings are errors");
+    let errors = counted(errors as u64, "error");
+    let what = format!("the pool cannot be opened as it is: {errors} found");
     Err(Failure { exit_code: FAILED, ..Failure::new(what, "do what each of them says") })
-}
-
-fn device(finding: &Finding, specs: &[DeviceSpec]) -> Option<String> {
-    let index = usize::from(finding.device?.0);
-    specs.get(index).map(|spec| spec.path().display().to_string())
 }
 
 fn severity(severity: Severity) -> &'static str {
@@ -231,16 +228,17 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-fn report_json(report: &Report, specs: &[DeviceSpec]) -> Value {
+fn report_json(report: &Report, paths: &[PathBuf]) -> Value {
+    let device = |finding: &Finding| paths.get(usize::from(finding.device?.0));
     let findings: Vec<_> = report
         .findings
         .iter()
         .map(|finding| {
             json!({
                 "severity": severity(finding.severity),
-                "device": device(finding, specs),
+                "device": device(finding),
                 "offset_bytes": finding.offset.map(Bytes::get),
-                "detail": finding.what,
+                "detail": what(finding, paths),
                 "next_step": finding.next,
             })
         })
@@ -252,24 +250,26 @@ fn report_json(report: &Report, specs: &[DeviceSpec]) -> Value {
     })
 }
 
-fn found(report: &Report, specs: &[DeviceSpec]) -> String {
+fn what(finding: &Finding, paths: &[PathBuf]) -> String {
+    match finding.device {
+        Some(disk) => explain::by_path(&finding.what, disk, paths),
+        None => finding.what.clone(),
+    }
+}
+
+fn found(report: &Report, paths: &[PathBuf]) -> String {
     let mut text = String::new();
     for finding in &report.findings {
-        let place = match (device(finding, specs), finding.offset) {
-            (Some(path), Some(offset)) => format!("{path}, at byte {}: ", offset.get()),
-            (Some(path), None) => format!("{path}: "),
-            (None, _) => String::new(),
-        };
-        text.push_str(&format!("{}: {place}{}\n", severity(finding.severity), finding.what));
+        text.push_str(&format!("{}: {}\n", severity(finding.severity), what(finding, paths)));
         text.push_str(&format!("  next: {}\n", finding.next));
     }
     let Some(pool) = &report.pool else { return text };
     let state = match report.worst() {
         None | Some(Severity::Note) => "sound",
         Some(Severity::Warning) => "sound enough to be opened, which mends it",
-        Some(Severity::Error) => "damaged",
+        Some(Severity::Error) => "damaged, or not complete",
     };
-    let volumes = crate::output::counted(report.volumes.len() as u64, "volume");
+    let volumes = counted(report.volumes.len() as u64, "volume");
     text.push_str(&format!("pool {}: {state}; {volumes}\n", pool.name));
     text
 }

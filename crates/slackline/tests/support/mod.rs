@@ -89,10 +89,15 @@ impl Scratch {
     /// Makes a pool on new files of these names. Its profile is stated, not
     /// measured, so that what is admitted does not depend on the machine.
     pub fn make_pool(&self, files: &[&str]) -> Vec<String> {
+        self.make_pool_of(files, "256MiB")
+    }
+
+    /// The same, each file of this size.
+    pub fn make_pool_of(&self, files: &[&str], size: &str) -> Vec<String> {
         let profile = self.text("profile.toml");
         std::fs::write(&profile, PROFILE).unwrap();
         let files: Vec<String> = files.iter().map(|name| self.text(name)).collect();
-        let mut args = vec!["pool", "create", "test", "--size", "256MiB", "--profile", &profile];
+        let mut args = vec!["pool", "create", "test", "--size", size, "--profile", &profile];
         args.extend(files.iter().map(String::as_str));
         self.run(&args).succeeded();
         files
@@ -106,6 +111,20 @@ impl Scratch {
     /// The same with other arguments than a short time between commits; what it
     /// said, where it did not come up.
     pub fn try_serve(&self, disks: &[String], more: &[&str]) -> Result<Daemon, Ran> {
+        self.start(disks, more, None)
+    }
+
+    /// Starts a daemon whose service manager wants to hear from it often.
+    pub fn serve_watched(&self, disks: &[String]) -> Daemon {
+        self.start(disks, &[], Some("40000")).unwrap_or_else(|ran| panic!("no daemon: {}", ran.err))
+    }
+
+    fn start(
+        &self,
+        disks: &[String],
+        more: &[&str],
+        watchdog_us: Option<&str>,
+    ) -> Result<Daemon, Ran> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let notify = self.path(&format!("notify-{number}"));
         let socket = UnixDatagram::bind(&notify).unwrap();
@@ -119,6 +138,9 @@ impl Scratch {
         let log = self.path(&format!("log-{number}"));
         command.env("NOTIFY_SOCKET", &notify).stdout(Stdio::null());
         command.stderr(std::fs::File::create(&log).unwrap());
+        if let Some(us) = watchdog_us {
+            command.env("WATCHDOG_USEC", us);
+        }
         let mut child = command.spawn().unwrap();
         loop {
             let mut word = [0; 64];

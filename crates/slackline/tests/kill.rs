@@ -1,0 +1,112 @@
+//! `kill -9` at random moments of real recording: whatever the daemon said is
+//! durable is there after the next start, and plays back the same.
+//!
+//! SLACKLINE_KILLS sets the number of rounds. Each round goes on with the pool of
+//! the one before. When to kill is drawn anew in every run; nothing here depends
+//! on how fast the machine is.
+
+mod support;
+
+use std::fs::File;
+use std::io::Read;
+use std::process::Child;
+use std::time::Duration;
+use support::{Scratch, begins, noise};
+
+/// Writers that record at once.
+const WRITERS: usize = 2;
+/// More than is recorded before any kill.
+const INPUT: u64 = 40 << 20;
+
+struct Recording {
+    volume: String,
+    seed: u64,
+    acks: String,
+    child: Child,
+}
+
+fn drawn(below: u64) -> u64 {
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
+    u64::from_le_bytes(bytes) % below
+}
+
+fn record(dir: &Scratch, round: u64, writer: usize) -> Recording {
+    let volume = format!("v{writer}");
+    let acks = dir.text(&format!("acks-{round}-{writer}"));
+    let args = [
+        "record",
+        &volume,
+        "--create",
+        "48MiB",
+        "--overwrite",
+        "--rate",
+        "12MB/s",
+        "--ack-file",
+        &acks,
+    ];
+    let mut child = dir.command(&args).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let seed = round * 10 + writer as u64;
+    std::thread::spawn(move || {
+        // Ends with an error when the recording ends, which it does by the kill.
+        let _ = std::io::copy(&mut noise(seed, INPUT), &mut stdin);
+    });
+    Recording { volume, seed, acks, child }
+}
+
+/// The last offset that was told whole.
+fn acknowledged(acks: &str) -> u64 {
+    let text = std::fs::read_to_string(acks).unwrap_or_default();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().last().map_or(0, |line| line.parse().unwrap())
+}
+
+#[test]
+fn whatever_was_acknowledged_survives_kill_9() {
+    let rounds = std::env::var("SLACKLINE_KILLS").map_or(5, |kills| kills.parse().unwrap());
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a", "b"]);
+    let (mut total, mut silent) = (0, 0);
+    for round in 1..=rounds {
+        let daemon = dir.serve(&disks);
+        let recordings: Vec<_> = (0..WRITERS).map(|writer| record(&dir, round, writer)).collect();
+        // From before the first commit to some commits later.
+        let commits = drawn(4);
+        while commits > 0
+            && std::fs::read_to_string(&recordings[0].acks).unwrap_or_default().lines().count()
+                < commits as usize
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_micros(drawn(150_000)));
+        daemon.kill();
+        let recordings: Vec<_> = recordings
+            .into_iter()
+            .map(|mut recording| {
+                let status = recording.child.wait().unwrap();
+                assert_ne!(status.code(), Some(0), "its daemon was killed");
+                recording
+            })
+            .collect();
+        let daemon = dir.serve(&disks);
+        for Recording { volume, seed, acks, .. } in recordings {
+            let durable = acknowledged(&acks);
+            if durable == 0 {
+                silent += 1;
+                continue; // killed before the first commit, or before the volume was there
+            }
+            total += durable;
+            let length = durable.to_string();
+            let play = ["play", &volume, "--rate", "20MB/s", "--length", &length];
+            let back = dir.run(&play).succeeded().out;
+            assert_eq!(back.len() as u64, durable, "round {round}: bytes are missing");
+            assert!(begins(seed, &back), "round {round}: other bytes than were acknowledged");
+        }
+        daemon.kill();
+    }
+    let checked = dir.run(&["pool", "check", &disks[0], &disks[1]]).succeeded();
+    assert!(checked.text().contains("pool test: sound"), "{}", checked.text());
+    eprintln!("{rounds} kills, {total} acknowledged bytes compared, {silent} before the first");
+    assert!(total > 0, "no round acknowledged anything");
+}
