@@ -28,7 +28,8 @@ impl Profile {
         };
         Self {
             source: format!("computed from the disk model {}: {}", model.name, model.source),
-            confidence: "exact for the emulated disk: its service times never exceed these"
+            confidence: "exact for the emulated disk: counted from where its heads are, its \
+                         service times never exceed these"
                 .to_owned(),
             capacity: model.capacity(),
             flush,
