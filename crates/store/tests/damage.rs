@@ -156,7 +156,9 @@ fn one_flipped_bit_and_a_power_cut_while_it_is_mended_are_survived() {
                 hurt[found.disk].flip(found.offset * 8 + random.below(found.size * 8));
                 let mut opening = Opening::new(&capacities(&hurt));
                 let ended = run_until(&mut opening, &mut hurt, limit);
-                let ways = [Cut::Dropped, Cut::Applied].into_iter().chain([Cut::Any; 12]);
+                let ways = [Cut::Dropped, Cut::Applied]
+                    .into_iter()
+                    .chain([Cut::Any, Cut::Torn, Cut::Torn].repeat(4));
                 for how in ways {
                     let cut: Vec<Disk> = hurt.iter().map(|d| d.cut(how, &mut random)).collect();
                     let (mended, store) = opened(&cut)

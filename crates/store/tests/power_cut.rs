@@ -54,7 +54,8 @@ fn recovery_that_is_cut_again_and_again_changes_nothing() {
         for depth in 1..=5 {
             let mut opening = Opening::new(&capacities(&disks));
             run_until(&mut opening, &mut disks, 1 + random.below(6 * sizes.len() as u64));
-            disks = disks.iter().map(|disk| disk.cut(Cut::Any, &mut random)).collect();
+            let how = [Cut::Any, Cut::Torn][random.index(2)];
+            disks = disks.iter().map(|disk| disk.cut(how, &mut random)).collect();
             let mut whole = disks.clone();
             let opened = open(&mut whole);
             let opened = opened.unwrap_or_else(|e| panic!("case {case}, cut {depth}: {e}"));

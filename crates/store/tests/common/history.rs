@@ -308,7 +308,7 @@ impl World {
     fn cut(&mut self) -> Verdict {
         self.counts.cuts += 1;
         let uncertain = self.disks.iter().any(|disk| !disk.is_idle());
-        let ways = [Cut::Any, Cut::Dropped, Cut::Applied, Cut::Any];
+        let ways = [Cut::Any, Cut::Dropped, Cut::Applied, Cut::Torn];
         for how in &ways[..if uncertain { 4 } else { 1 }] {
             let disks: Vec<Disk> =
                 self.disks.iter().map(|disk| disk.cut(*how, &mut self.random)).collect();
@@ -335,7 +335,8 @@ impl World {
         let mut opening = Opening::new(&capacities(&cut));
         let limit = 1 + self.random.below(6 * cut.len() as u64 + 2);
         run_until(&mut opening, &mut cut, limit);
-        let mut cut: Vec<Disk> = cut.iter().map(|d| d.cut(Cut::Any, &mut self.random)).collect();
+        let how = [Cut::Any, Cut::Torn][self.random.index(2)];
+        let mut cut: Vec<Disk> = cut.iter().map(|d| d.cut(how, &mut self.random)).collect();
         let again = self.recover(&mut cut)?;
         let again = Description::of(&again);
         // What was only in the caches when the process died may be lost with the power.

@@ -50,6 +50,8 @@ pub enum Cut {
     Applied,
     /// Each one, in any order, whole, dropped, or torn.
     Any,
+    /// Each one torn, in any order.
+    Torn,
 }
 
 /// A write that no flush has covered.
@@ -150,7 +152,7 @@ impl Disk {
         let mut disk =
             Self { capacity: self.capacity, stable: self.stable.clone(), ..Self::default() };
         let mut pending = self.pending.clone();
-        if how == Cut::Any {
+        if matches!(how, Cut::Any | Cut::Torn) {
             for i in (1..pending.len()).rev() {
                 pending.swap(i, random.index(i + 1));
             }
@@ -160,25 +162,28 @@ impl Disk {
             match (how, random.below(4)) {
                 (Cut::Dropped, _) | (Cut::Any, 0) => {}
                 (Cut::Applied, _) | (Cut::Any, 1) => disk.apply(&write, whole),
-                (Cut::Any, 2) => {
-                    // torn at sectors: any subset of them
-                    for from in (0..write.bytes.len()).step_by(512) {
-                        if random.once_in(2) {
-                            disk.apply(&write, (from, from + 512));
-                        }
-                    }
-                }
-                (Cut::Any, _) => {
-                    // torn at bytes: one range, often where a short structure has its content
-                    let most = [write.bytes.len(), write.bytes.len().min(1024)][random.index(2)];
-                    let from = random.index(most);
-                    let to = from + 1 + random.index(most - from);
-                    disk.apply(&write, (from, to));
-                }
+                (Cut::Any, _) | (Cut::Torn, _) => disk.tear(&write, random),
             }
         }
         disk.view = disk.stable.clone();
         disk
+    }
+    fn tear(&mut self, write: &Pending, random: &mut Random) {
+        let len = write.bytes.len();
+        if random.once_in(2) {
+            // at sectors: any subset of them
+            for from in (0..len).step_by(512) {
+                if random.once_in(2) {
+                    self.apply(write, (from, from + 512));
+                }
+            }
+        } else {
+            // at bytes: one range, often in a header or a short content, where it matters
+            let most = len.min([len, 1024, 128][random.index(3)]);
+            let from = random.index(most);
+            let to = from + 1 + random.index(most - from);
+            self.apply(write, (from, to));
+        }
     }
     fn apply(&mut self, write: &Pending, (from, to): (usize, usize)) {
         put(&mut self.stable, write.offset + from as u64, &write.bytes[from..to]);
