@@ -1,5 +1,5 @@
 //! What a bound costs: for every disk with an arm and three loads, the bound beside
-//! the truth, and beside the rule of the Clockwise thesis (section 6.4.1): the 95th
+//! the truth, and beside the rule of the Clockwise thesis (section 6.5): the 95th
 //! percentile of measured requests of that size in that zone, and the longest seek.
 #![allow(clippy::print_stdout)] // the table is the result
 
@@ -132,6 +132,8 @@ fn run(model: &Model, profile: &Profile, thesis: &Thesis, load: Load) -> Outcome
         let command = Command::Transfer(access);
         let (bound, theirs) = (head.bound(profile, &command), thesis.bound(&access));
         let time = disk.serve(now, &command);
+        let worst = profile.worst(access.lba..access.end(), access.len, access.direction);
+        assert!(bound <= worst && time <= worst, "{access:?}: {time}, admitted at {worst}");
         outcome.served += time;
         outcome.bounded += bound;
         outcome.thesis += theirs;
