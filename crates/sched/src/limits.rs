@@ -29,7 +29,7 @@ pub const AGE_ASYNCHRONOUS: Duration = Duration::from_secs(5);
 pub const AGED_EVERY: u32 = 16;
 
 /// How many bursts of slack are worth knowing exactly; more is reported as this.
-pub const SLACK_BURSTS: u64 = 4;
+pub const SLACK_BURSTS: i64 = 4;
 
 /// How many of the longest periods the online slack looks ahead for more slack than
 /// is needed at once.
@@ -39,6 +39,14 @@ pub const SLACK_PERIODS: i128 = 2;
 /// tasks; past it the slack counts as nothing, which is safe. It takes a
 /// utilisation of about 99.9 % to get there.
 pub const SLACK_LEDGES_MAX: u64 = 256;
+
+/// Slots over which a computation of the online slack spreads all work by deadline:
+/// 16 KiB of memory, and on a hard disk about a command each.
+pub const SLACK_SLOTS: usize = 2048;
+
+/// Where more requests than this for each task are due within the horizon (one task
+/// is much quicker than the longest), the slots are not used.
+pub const SLACK_JOBS_PER_TASK: u64 = 16;
 
 /// How often a best-effort command that waits on an idle disk for want of slack
 /// is looked at again. Where the reserve covers it, it never waits there.

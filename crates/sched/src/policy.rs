@@ -109,6 +109,12 @@ impl View<'_> {
     pub fn slack_covers(&mut self, cost: Duration) -> bool {
         self.core.slack_covers(self.now, cost.as_nanos())
     }
+    /// As [`View::slack_covers`], for a question that is asked before each of a run of
+    /// requests under contract: answers at less cost, and may say no for up to
+    /// `patience` longer than it must.
+    pub fn slack_covers_soon(&mut self, cost: Duration, patience: Duration) -> bool {
+        self.core.slack_covers_soon(self.now, cost.as_nanos(), patience.as_nanos())
+    }
     /// True where a request under contract of `cost` and `deadline` may be given
     /// to a disk that still works on others.
     pub fn slack_covers_before(&mut self, cost: Duration, deadline: Instant) -> bool {

@@ -5,6 +5,7 @@
 //! of its flow (which may also be in flight).
 
 use crate::request::{Class, Flow, Times};
+use crate::slack::Due;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use units::{Command, Duration, Instant, Lba};
@@ -46,7 +47,16 @@ impl Waiting {
     }
 }
 
-type Timed = BTreeSet<(Instant, u64, u64)>;
+/// Requests under contract, by a time and by arrival.
+type Timed = BTreeMap<(Instant, u64), Brief>;
+
+/// What the computation of the slack asks of a request, at hand.
+#[derive(Clone, Copy, Debug)]
+struct Brief {
+    key: u64,
+    deadline: Instant,
+    cost: Duration,
+}
 
 /// Best-effort requests of one urgency, by place and by arrival.
 #[derive(Clone, Debug, Default)]
@@ -78,22 +88,22 @@ impl Queues {
 
     /// The released request under contract with the earliest deadline.
     pub fn ready_first(&self) -> Option<&Waiting> {
-        self.at(self.ready.first()?.2)
+        self.at(self.ready.first_key_value()?.1.key)
     }
 
     /// The request under contract that is released next.
     pub fn early_first(&self) -> Option<&Waiting> {
-        self.at(self.early.first()?.2)
+        self.at(self.early.first_key_value()?.1.key)
     }
 
     /// Released requests under contract, by deadline.
     pub fn ready(&self) -> impl Iterator<Item = &Waiting> {
-        self.ready.iter().filter_map(|entry| self.at(entry.2))
+        self.ready.values().filter_map(|brief| self.at(brief.key))
     }
 
     /// Requests under contract with releases in the future, by release.
     pub fn early(&self) -> impl Iterator<Item = &Waiting> {
-        self.early.iter().filter_map(|entry| self.at(entry.2))
+        self.early.values().filter_map(|brief| self.at(brief.key))
     }
 
     /// True where a best-effort request may run.
@@ -198,13 +208,23 @@ impl Queues {
 
     /// Moves what is released by `now` from the early requests to the ready ones.
     pub(crate) fn release(&mut self, now: Instant) {
-        while let Some(&(release, arrival, key)) = self.early.first() {
+        while let Some(first) = self.early.first_entry() {
+            let (release, arrival) = *first.key();
             if release > now {
                 return;
             }
-            self.early.pop_first();
-            self.ready.insert((self.by_key[&key].times.deadline, arrival, key));
+            let brief = first.remove();
+            self.ready.insert((brief.deadline, arrival), brief);
         }
+    }
+
+    /// Deadlines and costs of what waits under contract: the released requests by
+    /// deadline, then the early ones.
+    pub(crate) fn due(&self) -> impl Iterator<Item = Due> {
+        self.ready
+            .values()
+            .chain(self.early.values())
+            .map(|brief| Due { deadline: brief.deadline.as_nanos(), cost: brief.cost.as_nanos() })
     }
 
     pub(crate) fn counts(&self) -> (usize, usize) {
@@ -226,11 +246,14 @@ impl Queues {
     fn enqueue(&mut self, waiting: &Waiting, now: Instant) {
         let (arrival, key) = (waiting.arrival, waiting.key);
         match waiting.class {
-            Class::RealTime(_) if waiting.times.release <= now => {
-                self.ready.insert((waiting.times.deadline, arrival, key));
-            }
             Class::RealTime(_) => {
-                self.early.insert((waiting.times.release, arrival, key));
+                let Times { release, deadline } = waiting.times;
+                let brief = Brief { key, deadline, cost: waiting.cost };
+                if release <= now {
+                    self.ready.insert((deadline, arrival), brief);
+                } else {
+                    self.early.insert((release, arrival), brief);
+                }
             }
             Class::BestEffort { .. } => {
                 let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
@@ -247,8 +270,8 @@ impl Queues {
         let (arrival, key) = (waiting.arrival, waiting.key);
         match waiting.class {
             Class::RealTime(_) => {
-                if !self.ready.remove(&(waiting.times.deadline, arrival, key)) {
-                    self.early.remove(&(waiting.times.release, arrival, key));
+                if self.ready.remove(&(waiting.times.deadline, arrival)).is_none() {
+                    self.early.remove(&(waiting.times.release, arrival));
                 }
             }
             Class::BestEffort { .. } => {

@@ -10,7 +10,7 @@ use crate::policies::PolicyKind;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::{Queues, Waiting};
 use crate::request::{Class, Counts, Next, Options, Outcome, Predict, Request, Times, Totals};
-use crate::slack::{Due, Exact, Live, Meter};
+use crate::slack::{Answer, Critical, Due, Exact, Live, Meter, Scratch};
 use crate::task::{Refusal, Task, TaskId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -39,6 +39,7 @@ pub(crate) struct Core {
     /// From the index of a task to its place in `live`.
     places: Vec<u32>,
     meter: Meter,
+    scratch: Scratch,
     arrivals: u64,
     counts: Counts,
 }
@@ -77,6 +78,7 @@ impl Schedule {
             live: Vec::new(),
             places: Vec::new(),
             meter: Meter::unknown(),
+            scratch: Scratch::default(),
             arrivals: 0,
             counts: Counts::default(),
         };
@@ -106,7 +108,7 @@ impl Schedule {
             self.core.tasks.remove(id);
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
-        self.core.meter.forget();
+        self.core.meter = Meter::unknown();
         self.policy.joined();
         Ok(id)
     }
@@ -256,7 +258,7 @@ impl Schedule {
     /// known in bounded work. Computed in full: for reports.
     pub fn slack_now(&self, now: Instant, enough: Duration) -> Option<Duration> {
         let enough = enough.as_nanos() as i64;
-        let slack = self.core.exact(now, enough, enough, None)?;
+        let slack = self.core.slack(now, enough, None)?;
         Some(Duration::from_nanos(slack.max(0) as u64))
     }
 
@@ -292,58 +294,108 @@ impl Core {
     pub(crate) fn slack_covers(&mut self, now: Instant, cost: u64) -> bool {
         let cost = cost as i64;
         let free_at = self.free_at(now).as_nanos();
-        if self.in_flight.is_empty() && self.queues.ready_first().is_none() {
-            // Nothing that was released waits: the offline test covers the rest.
-            let slack = self.tasks.slack().as_nanos().min(i64::MAX as u64 / 2);
-            self.meter.learn(slack as i64, free_at);
-        }
-        if self.meter.least(free_at) >= cost {
+        if self.slack_least(free_at) >= cost {
             return true;
         }
-        self.counts.slack_computed += 1;
-        let enough = self.enough(cost);
-        let Some(slack) = self.exact(now, cost, enough, None) else { return false };
-        debug_assert!(slack >= self.meter.least(free_at).min(cost), "a bound that was none");
-        self.meter.learn(slack, free_at);
-        slack >= cost
+        if let Some(critical) = self.meter.critical.filter(|it| it.deadline > free_at) {
+            let difference = self.exact(now).difference(critical.deadline, self.queues.due());
+            let now = now.as_nanos();
+            self.meter.critical = Some(Critical { difference, free_at, now, ..critical });
+            if difference < cost {
+                return false;
+            }
+        }
+        self.compute(now, cost) == Some(true)
     }
 
-    /// True where `cost` may be spent as far as deadlines before `deadline` go.
+    /// As [`Core::slack_covers`], for a question that is asked again and again while
+    /// only requests under contract are served: may say no for up to `patience`
+    /// longer than it must.
+    pub(crate) fn slack_covers_soon(&mut self, now: Instant, cost: u64, patience: u64) -> bool {
+        let free_at = self.free_at(now).as_nanos();
+        let fresh = self
+            .meter
+            .critical
+            .filter(|it| it.deadline > free_at && now.as_nanos() < it.now.saturating_add(patience));
+        if fresh.is_some_and(|it| it.difference_at(free_at) < cost as i64)
+            && self.slack_least(free_at) < cost as i64
+        {
+            return false;
+        }
+        self.slack_covers(now, cost)
+    }
+
+    /// True where `cost` may be spent as far as deadlines before `by` go.
     pub(crate) fn slack_covers_before(&mut self, now: Instant, cost: u64, by: Instant) -> bool {
-        if self.meter.least(self.free_at(now).as_nanos()) >= cost as i64 {
-            return true;
-        }
-        let (cost, by) = (cost as i64, by.as_nanos());
-        self.exact(now, cost, cost, Some(by)).is_some_and(|slack| slack >= cost)
+        let cost = cost as i64;
+        self.meter.least(self.free_at(now).as_nanos()) >= cost
+            || self.slack(now, cost, Some(by)).is_some_and(|slack| slack >= cost)
     }
 
-    /// The most slack that is worth knowing.
-    fn enough(&self, cost: i64) -> i64 {
-        cost.max(self.options.burst.max(self.options.reserve).as_nanos() as i64)
-            .saturating_mul(SLACK_BURSTS as i64)
+    /// What is known of the slack without looking.
+    fn slack_least(&mut self, free_at: u64) -> i64 {
+        if self.in_flight.is_empty() && self.queues.ready_first().is_none() {
+            // Nothing that was released waits: the offline test covers the rest. It
+            // says zero also of a set that was taken without asking it.
+            let slack = self.tasks.slack().as_nanos().min(i64::MAX as u64 / 2);
+            if slack > 0 {
+                self.meter.learn(slack as i64, free_at);
+            }
+        }
+        self.meter.least(free_at)
+    }
+
+    /// Computes whether the slack covers `cost`, and remembers what it learns. None
+    /// where that is not known in bounded work.
+    fn compute(&mut self, now: Instant, cost: i64) -> Option<bool> {
+        self.counts.slack_computed += 1;
+        let free_at = self.free_at(now).as_nanos();
+        let burst = self.options.burst.max(self.options.reserve).as_nanos() as i64;
+        let enough = cost.max(burst).saturating_mul(SLACK_BURSTS);
+        let mut scratch = core::mem::take(&mut self.scratch);
+        self.collect_due(&mut scratch.due);
+        let answer = self.exact(now).covers(cost, enough, &mut scratch);
+        self.scratch = scratch;
+        self.meter.critical = None;
+        match answer {
+            Answer::AtLeast(slack) => {
+                self.meter.learn(slack, free_at);
+                Some(true)
+            }
+            Answer::Below { deadline, difference } => {
+                debug_assert!(self.meter.least(free_at) <= difference, "a bound that was none");
+                let now = now.as_nanos();
+                self.meter.critical = Some(Critical { deadline, difference, free_at, now });
+                Some(false)
+            }
+            Answer::Unknown => None,
+        }
     }
 
     fn free_at(&self, now: Instant) -> Instant {
         now.max(self.busy_until)
     }
 
-    fn exact(&self, now: Instant, needed: i64, enough: i64, before: Option<u64>) -> Option<i64> {
-        let waiting = self.queues.ready().chain(self.queues.early());
-        let mut due: Vec<Due> = waiting
-            .map(|waiting| Due {
-                deadline: waiting.times.deadline.as_nanos(),
-                cost: waiting.cost.as_nanos(),
-            })
-            .collect();
-        due.sort_unstable_by_key(|due| due.deadline);
-        let exact = Exact {
+    fn exact(&self, now: Instant) -> Exact<'_> {
+        Exact {
             live: &self.live,
-            due: &due,
             share: self.tasks.utilisation().0,
             now: now.as_nanos(),
             free_at: self.free_at(now).as_nanos(),
-        };
-        exact.slack(needed, enough, before)
+        }
+    }
+
+    fn collect_due(&self, due: &mut Vec<Due>) {
+        due.clear();
+        due.extend(self.queues.due());
+        due.sort_unstable_by_key(|due| due.deadline);
+    }
+
+    /// The smaller of the slack and `enough`, by the plain walk.
+    fn slack(&self, now: Instant, enough: i64, before: Option<Instant>) -> Option<i64> {
+        let mut due = Vec::new();
+        self.collect_due(&mut due);
+        self.exact(now).slack(enough, before.map(Instant::as_nanos), &mut due)
     }
 
     /// The regulator.
@@ -363,7 +415,7 @@ impl Core {
         let mut delay = 0;
         for attempt in 0..64 {
             self.live[last].release_next = now.as_nanos().saturating_add(delay);
-            match self.exact(now, 0, 0, None) {
+            match self.slack(now, 0, None) {
                 Some(slack) if slack >= 0 => return true,
                 None if self.queues.counts().0 == 0 && self.in_flight.is_empty() => return true,
                 None => return false,
@@ -396,6 +448,7 @@ impl Core {
         let request = self.queues.take(key).expect("a request that may run waits");
         let predicted = predict.bound(self.head, &request.command);
         if request.is_real_time() {
+            self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
             self.counts.over_cost += u64::from(predicted > request.cost);
         } else {
             self.counts.in_slack += u64::from(in_slack);

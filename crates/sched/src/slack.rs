@@ -20,13 +20,22 @@
 //! **Commands in flight** are time that is spoken for: `t` is then the instant
 //! by which they are all done, at their bounds.
 //!
-//! **The bound in between.** `waiting + future` never grows while the set of tasks
+//! **Bounds in between.** `waiting + future` never grows while the set of tasks
 //! stays, so that `slack(t') >= slack(t) - (t' - t)`. And whenever the disk is
-//! free and nothing released waits, the slack is at least the static slack.
-//! [`Meter`] remembers the best such bound; most decisions need no more.
+//! free and nothing released waits, the slack is at least the static slack. From
+//! above, the slack is at most the difference at any one deadline, for example at
+//! the one that was critical last. [`Meter`] remembers the best of these; most
+//! decisions need no more.
+//!
+//! **The computation.** All work up to a horizon is summed up by its deadline in
+//! slots of equal width. The start of a slot minus all work up to its end bounds
+//! every difference in the slot from below; only where that is too little are the
+//! deadlines in the slot looked at one by one.
 
 use crate::divide::Divisor;
-use crate::limits::{HORIZON_MAX, SLACK_LEDGES_MAX, SLACK_PERIODS};
+use crate::limits::{
+    HORIZON_MAX, SLACK_JOBS_PER_TASK, SLACK_LEDGES_MAX, SLACK_PERIODS, SLACK_SLOTS,
+};
 use crate::task::{Task, WHOLE};
 use alloc::vec::Vec;
 use units::Instant;
@@ -67,11 +76,35 @@ pub(crate) struct Due {
     pub cost: u64,
 }
 
+/// Memory that computations reuse. A copy starts without any.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// What waits, by rising deadline; then with the sums of the costs so far.
+    pub due: Vec<Due>,
+    slots: Vec<u64>,
+}
+
+impl Clone for Scratch {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// Whether some slack is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// There is at least this much, and no less than was asked for.
+    AtLeast(i64),
+    /// There is less: the difference at this deadline is.
+    Below { deadline: u64, difference: i64 },
+    /// The whole disk is promised, or the bound on the work is reached: nothing can
+    /// be given away.
+    Unknown,
+}
+
 /// One computation of the slack.
 pub(crate) struct Exact<'a> {
     pub live: &'a [Live],
-    /// What waits, by rising deadline.
-    pub due: &'a [Due],
     /// The promised share of the disk, in units of 2^-64.
     pub share: u128,
     pub now: u64,
@@ -79,43 +112,183 @@ pub(crate) struct Exact<'a> {
     pub free_at: u64,
 }
 
+/// Turns costs into sums of costs.
+fn accumulate(due: &mut [Due]) -> u64 {
+    let mut sum = 0;
+    for due in due {
+        sum += due.cost;
+        due.cost = sum;
+    }
+    sum
+}
+
 impl Exact<'_> {
-    /// The smaller of the slack and `enough`, or a lower bound that is at least
-    /// `needed`, over deadlines before `before`. None where the whole disk is
-    /// promised or the bound on the work is reached: nothing can be given away then.
-    pub(crate) fn slack(&self, needed: i64, enough: i64, before: Option<u64>) -> Option<i64> {
-        debug_assert!(needed <= enough);
-        let mut waiting = Vec::with_capacity(self.due.len());
-        let mut sum = 0;
-        for due in self.due {
-            sum += due.cost;
-            waiting.push((due.deadline, sum));
-        }
-        let (mut best, horizon) = self.horizon(needed, enough, sum)?;
-        let mut limit = before.map_or(horizon, |before| before.min(horizon));
+    /// The smaller of the slack and `enough`, over deadlines before `before`. None
+    /// where the whole disk is promised or the bound on the work is reached. The
+    /// plain walk down from the horizon; [`Exact::covers`] is quicker.
+    pub(crate) fn slack(&self, enough: i64, before: Option<u64>, due: &mut [Due]) -> Option<i64> {
+        let sum = accumulate(due);
+        let (target, horizon, _) = self.horizon(enough, enough, sum)?;
+        let limit = before.map_or(horizon, |before| before.min(horizon));
         let mut ledges = 0;
-        while let Some((at, demand)) = self.ledge_below(limit, &waiting) {
-            best = best.min(at as i64 - self.free_at as i64 - demand as i64);
-            // Where `D - free_at - demand >= best`, nothing smaller is found.
-            let harmless = (self.free_at + demand).saturating_add_signed(best);
-            limit = at.min(harmless);
-            ledges += 1;
-            if ledges > SLACK_LEDGES_MAX {
-                return None;
-            }
-        }
+        let mut best = target;
+        self.walk(limit, due, &mut ledges, |_, difference| {
+            best = best.min(difference);
+            Some(best)
+        })?;
         Some(best)
     }
 
+    /// Whether the slack is at least `needed`; and if so, how much of `enough`.
+    pub(crate) fn covers(&self, needed: i64, enough: i64, scratch: &mut Scratch) -> Answer {
+        let Scratch { due, slots } = scratch;
+        let sum = accumulate(due);
+        let Some((target, horizon, jobs)) = self.horizon(needed, enough, sum) else {
+            return Answer::Unknown;
+        };
+        let mut ledges = 0;
+        if jobs > SLACK_JOBS_PER_TASK * (self.live.len() as u64 + 64) {
+            return self.refine(0, horizon, needed, due, &mut ledges);
+        }
+        let shift = (horizon - self.now).ilog2().saturating_sub(SLACK_SLOTS.ilog2() - 1);
+        let least = self.fill(horizon, shift, due, slots);
+        if least.difference >= needed {
+            return Answer::AtLeast(target.min(least.difference));
+        }
+        let slot = |at: usize| {
+            let from = if at == 0 { 0 } else { self.now + ((at as u64) << shift) };
+            (from, horizon.min(self.now + ((at as u64 + 1) << shift)))
+        };
+        // Most often the slot that looks worst is.
+        let (from, until) = slot(least.slot);
+        let worst = self.refine(from, until, needed, due, &mut ledges);
+        if worst != Answer::AtLeast(needed) {
+            return worst;
+        }
+        let mut before = 0;
+        for (at, &work) in slots.iter().enumerate() {
+            let is_empty = core::mem::replace(&mut before, work) == work;
+            if !is_empty && self.bound(at, shift, work, due) < needed {
+                let (from, until) = slot(at);
+                let answer = self.refine(from, until, needed, due, &mut ledges);
+                if answer != Answer::AtLeast(needed) {
+                    return answer;
+                }
+            }
+        }
+        Answer::AtLeast(needed)
+    }
+
+    /// The difference at one deadline: an upper bound of the slack.
+    pub(crate) fn difference(&self, deadline: u64, due: impl Iterator<Item = Due>) -> i64 {
+        let waiting: u64 = due.filter(|due| due.deadline <= deadline).map(|due| due.cost).sum();
+        let mut demand = waiting;
+        for task in self.live {
+            if let Some(span) = deadline.checked_sub(self.first(task)) {
+                demand += (task.period.divide(span).0 + 1) * task.cost;
+            }
+        }
+        deadline as i64 - self.free_at as i64 - demand as i64
+    }
+
+    /// The first deadline of what the task may still release.
+    fn first(&self, task: &Live) -> u64 {
+        task.release_next.max(self.now) + task.deadline
+    }
+
+    /// Sums up all work due before `horizon`: afterwards `slots[i]` is the work due
+    /// before the end of slot `i`. Returns the slot with the least bound.
+    fn fill(&self, horizon: u64, shift: u32, due: &[Due], slots: &mut Vec<u64>) -> Least {
+        slots.clear();
+        slots.resize(((horizon - 1 - self.now) >> shift) as usize + 1, 0);
+        let mut before = 0;
+        for due in due {
+            if due.deadline < horizon {
+                slots[(due.deadline.saturating_sub(self.now) >> shift) as usize] +=
+                    due.cost - before;
+            }
+            before = due.cost;
+        }
+        for task in self.live {
+            let mut deadline = self.first(task);
+            while deadline < horizon {
+                slots[((deadline - self.now) >> shift) as usize] += task.cost;
+                deadline += task.period.get();
+            }
+        }
+        let mut least = Least { slot: 0, difference: i64::MAX };
+        let mut work = 0;
+        for (slot, sum) in slots.iter_mut().enumerate() {
+            // A slot without work has no deadline.
+            let is_empty = *sum == 0;
+            work += *sum;
+            *sum = work;
+            let difference = self.bound(slot, shift, work, due);
+            if !is_empty && difference < least.difference {
+                least = Least { slot, difference };
+            }
+        }
+        least
+    }
+
+    /// No difference in the slot is less: its start, minus all work up to its end.
+    fn bound(&self, slot: usize, shift: u32, work: u64, due: &[Due]) -> i64 {
+        let start = if slot == 0 {
+            // What is late already counts in the first slot.
+            due.first().map_or(self.now, |due| due.deadline.min(self.now))
+        } else {
+            self.now + ((slot as u64) << shift)
+        };
+        start as i64 - self.free_at as i64 - work as i64
+    }
+
+    /// Looks at the deadlines in a slot one by one, for a difference below `needed`.
+    fn refine(&self, from: u64, until: u64, needed: i64, due: &[Due], ledges: &mut u64) -> Answer {
+        let mut answer = Answer::AtLeast(needed);
+        let walked = self.walk(until, due, ledges, |deadline, difference| {
+            if deadline < from {
+                return None;
+            }
+            if difference < needed {
+                answer = Answer::Below { deadline, difference };
+                return None;
+            }
+            Some(needed)
+        });
+        if walked.is_none() && *ledges > SLACK_LEDGES_MAX { Answer::Unknown } else { answer }
+    }
+
+    /// Visits deadlines downward from `limit`, with their differences. `visit` answers
+    /// with the difference that is of no interest any more, or None for enough.
+    /// None where it had enough, or where the bound on the work is reached.
+    fn walk(
+        &self,
+        mut limit: u64,
+        due: &[Due],
+        ledges: &mut u64,
+        mut visit: impl FnMut(u64, i64) -> Option<i64>,
+    ) -> Option<()> {
+        while let Some((at, demand)) = self.ledge_below(limit, due) {
+            *ledges += 1;
+            if *ledges > SLACK_LEDGES_MAX {
+                return None;
+            }
+            let best = visit(at, at as i64 - self.free_at as i64 - demand as i64)?;
+            // Where `D - free_at - demand >= best`, nothing smaller is found.
+            let harmless = (self.free_at + demand).saturating_add_signed(best);
+            limit = at.min(harmless);
+        }
+        Some(())
+    }
+
     /// The largest deadline before `limit`, and the work due by it.
-    fn ledge_below(&self, limit: u64, waiting: &[(u64, u64)]) -> Option<(u64, u64)> {
-        let below = waiting.partition_point(|&(deadline, _)| deadline < limit);
-        let (mut at, mut demand) =
-            below.checked_sub(1).map_or((None, 0), |last| (Some(waiting[last].0), waiting[last].1));
+    fn ledge_below(&self, limit: u64, due: &[Due]) -> Option<(u64, u64)> {
+        let below = due.partition_point(|due| due.deadline < limit);
+        let last = below.checked_sub(1).map(|last| due[last]);
+        let (mut at, mut demand) = last.map_or((None, 0), |due| (Some(due.deadline), due.cost));
         let mut back = u64::MAX;
         for task in self.live {
-            let first = task.release_next.max(self.now) + task.deadline;
-            if let Some(span) = limit.checked_sub(first + 1) {
+            if let Some(span) = limit.checked_sub(self.first(task) + 1) {
                 let (jobs, rest) = task.period.divide(span);
                 demand += (jobs + 1) * task.cost;
                 back = back.min(rest);
@@ -130,13 +303,14 @@ impl Exact<'_> {
     /// A slack from `needed` to `enough`, and the deadline from which on every
     /// difference is at least that: the work of a task due by `D` is at most
     /// `share * (D - first deadline + period)`, once that is positive. As much slack
-    /// is asked for as keeps the horizon within a few of the longest periods.
-    fn horizon(&self, needed: i64, enough: i64, waiting: u64) -> Option<(i64, u64)> {
+    /// is asked for as keeps the horizon within a few of the longest periods. And
+    /// about how many requests are due by then.
+    fn horizon(&self, needed: i64, enough: i64, waiting: u64) -> Option<(i64, u64, u64)> {
         let left = WHOLE.checked_sub(self.share).filter(|&left| left > 0)? as i128;
         let mut ahead: i128 = 0; // In units of 2^-63.
         let (mut positive, mut longest) = (0, 0);
         for task in self.live {
-            let first = task.release_next.max(self.now) - self.now + task.deadline;
+            let first = self.first(task) - self.now;
             let lead = task.period.get() as i64 - first as i64;
             // Where it counts in our favour the share is rounded down.
             let share = if lead < 0 { task.share - 1 } else { task.share };
@@ -150,23 +324,47 @@ impl Exact<'_> {
         let target = within.clamp(i128::from(needed), i128::from(enough)) as i64;
         let time = (i128::from(target) + spoken_for).max(0);
         let reach = u64::try_from(((time as u128) << 64).div_ceil(left as u128)).ok()?;
-        (reach <= HORIZON_MAX.as_nanos())
-            .then(|| (target, self.now + reach.max(positive as u64) + 1))
+        if reach > HORIZON_MAX.as_nanos() {
+            return None;
+        }
+        let reach = reach.max(positive as u64) + 1;
+        let jobs = self.live.iter().map(|task| task.period.divide(reach).0).sum();
+        Some((target, self.now + reach, jobs))
     }
+}
+
+/// The slot with the least bound.
+struct Least {
+    slot: usize,
+    difference: i64,
 }
 
 /// What is known of the slack without computing it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meter {
-    /// At `at` the slack was at least `slack`.
+    /// With the disk free at `at` the slack was at least `slack`.
     slack: i64,
     at: u64,
+    /// A deadline whose difference was too small, and what is known of it.
+    pub critical: Option<Critical>,
+}
+
+/// A deadline that bounds the slack from above.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Critical {
+    pub deadline: u64,
+    /// Its difference with the disk free at `free_at`; grown since by what was
+    /// due by then and is done, but not by requests that could have come and did not.
+    pub difference: i64,
+    pub free_at: u64,
+    /// When it was last computed.
+    pub now: u64,
 }
 
 impl Meter {
     /// Knows nothing.
     pub(crate) fn unknown() -> Self {
-        Self { slack: i64::MIN / 2, at: 0 }
+        Self { slack: i64::MIN / 2, at: 0, critical: None }
     }
 
     /// A lower bound of the slack when the disk is free at `free_at`.
@@ -174,15 +372,94 @@ impl Meter {
         self.slack - (free_at as i64 - self.at as i64)
     }
 
-    /// At `free_at` the slack is at least `slack`.
+    /// With the disk free at `free_at` the slack is at least `slack`.
     pub(crate) fn learn(&mut self, slack: i64, free_at: u64) {
         if slack > self.least(free_at) {
-            *self = Self { slack, at: free_at };
+            (self.slack, self.at) = (slack, free_at);
         }
     }
 
-    /// The set of tasks has grown: all bounds are void.
-    pub(crate) fn forget(&mut self) {
-        *self = Self::unknown();
+    /// A request under contract leaves what waits, for the disk.
+    pub(crate) fn served(&mut self, deadline: u64, cost: u64) {
+        if let Some(critical) = self.critical.as_mut().filter(|it| deadline <= it.deadline) {
+            critical.difference += cost as i64;
+        }
+    }
+}
+
+impl Critical {
+    /// The difference when the disk is free at `free_at`, but for requests that
+    /// could have come since and did not.
+    pub(crate) fn difference_at(&self, free_at: u64) -> i64 {
+        self.difference - (free_at as i64 - self.free_at as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use units::Duration;
+
+    /// The quick computation and the plain walk, on random states, some near the
+    /// whole disk, some with late work, in nanoseconds and in ticks.
+    #[test]
+    fn covers_is_what_the_plain_walk_finds() {
+        let mut seed = 1u64;
+        let mut random = |low: u64, high: u64| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            low + (seed >> 33) % (high - low + 1)
+        };
+        let (mut covered, mut not, mut scratch) = (0, 0, Scratch::default());
+        for round in 0..4_000 {
+            let unit = [1, 1_000, 1_000_000][round % 3];
+            let now = random(1_000, 100_000) * unit + random(0, unit - 1);
+            let tasks = random(1, 40);
+            let mut share = 0;
+            let live: Vec<Live> = (0..tasks)
+                .map(|index| {
+                    let period = random(20, 3_000) * unit;
+                    let cost = (period / tasks * random(1, 20) / 21).max(1);
+                    let deadline = if random(0, 2) == 0 { random(cost, period) } else { period };
+                    let [period, deadline, cost] =
+                        [period, deadline, cost].map(Duration::from_nanos);
+                    let release =
+                        now.saturating_add_signed(random(0, 900) as i64 * unit as i64 - 300);
+                    let task = Task { period, deadline, cost };
+                    share += (u128::from(cost.as_nanos()) << 64).div_ceil(period.as_nanos().into());
+                    Live::new(&task, index as u32, Instant::from_nanos(release))
+                })
+                .collect();
+            let mut due: Vec<Due> = (0..random(0, 10))
+                .map(|_| Due {
+                    deadline: now - 20 * unit + random(0, 900) * unit,
+                    cost: random(1, 40) * unit,
+                })
+                .collect();
+            due.sort_unstable_by_key(|due| due.deadline);
+            let exact = Exact { live: &live, share, now, free_at: now + random(0, 30) * unit };
+            let needed = random(0, 300) as i64 * unit as i64;
+            let enough = needed + random(0, 900) as i64 * unit as i64;
+            let walked = exact.slack(needed, None, &mut due.clone());
+            scratch.due.clone_from(&due);
+            let answer = exact.covers(needed, enough, &mut scratch);
+            match answer {
+                Answer::AtLeast(slack) => {
+                    covered += 1;
+                    assert_eq!(walked, Some(needed));
+                    assert!(slack >= needed && slack <= enough);
+                    assert_eq!(exact.slack(slack, None, &mut due.clone()), Some(slack));
+                }
+                Answer::Below { deadline, difference } => {
+                    not += 1;
+                    assert!(walked.unwrap() < needed && difference < needed);
+                    assert_eq!(exact.difference(deadline, due.iter().copied()), difference);
+                }
+                Answer::Unknown => assert!(walked.is_none() || share >= WHOLE),
+            }
+        }
+        assert!(covered > 800 && not > 800, "{covered} {not}");
     }
 }

@@ -57,13 +57,18 @@ impl Slack {
     fn busy(&mut self, view: &mut View<'_>, ready: Waiting, pick: Option<Pick>) -> Choice {
         if let Some(pick) = pick {
             let cost = view.predicted(&pick.request);
-            let needed = if self.draining { cost.max(view.options().burst) } else { cost };
-            if view.slack_covers(needed) {
+            let burst = view.options().burst;
+            let covered = if self.draining {
+                view.slack_covers_soon(cost.max(burst), burst)
+            } else {
+                view.slack_covers(cost)
+            };
+            if covered {
                 self.draining = false;
                 self.elevator.took(&pick);
                 return Choice::Start(pick.request.key);
             }
-            self.draining = !view.options().burst.is_zero();
+            self.draining = !burst.is_zero();
         }
         start_ready(view, &ready)
     }
