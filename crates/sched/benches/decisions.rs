@@ -95,10 +95,30 @@ struct Stage {
     ids: Vec<(TaskId, Task)>,
     load: Load,
     best_effort_at: Instant,
-    deciding: u64,
-    decisions: u64,
-    handling: u64,
-    handled: u64,
+    deciding: Meter,
+    handling: Meter,
+}
+
+/// Sums up how long calls take.
+#[derive(Clone, Copy, Default)]
+struct Meter {
+    nanos: u64,
+    calls: u64,
+}
+
+/// A longer call was not the scheduler: the machine took the processor away.
+const INTERRUPTED: u64 = 500_000;
+
+impl Meter {
+    fn add(&mut self, since: Clock) {
+        let nanos = since.elapsed().as_nanos() as u64;
+        self.nanos += if nanos < INTERRUPTED { nanos } else { 0 };
+        self.calls += 1;
+    }
+    /// Nanoseconds without what reading the clock takes, over `calls`.
+    fn mean(&self, clock: u64, calls: u64) -> u64 {
+        self.nanos.saturating_sub(self.calls * clock) / calls
+    }
 }
 
 impl Stage {
@@ -114,7 +134,7 @@ impl Stage {
             ids.push((id, task));
         }
         let (now, best_effort_at) = (Instant::EPOCH, Instant::EPOCH);
-        let (keys, waiting, deciding, decisions, handling, handled) = (0, 0, 0, 0, 0, 0);
+        let (keys, waiting, deciding, handling) = (0, 0, Meter::default(), Meter::default());
         Self {
             random,
             schedule,
@@ -126,9 +146,7 @@ impl Stage {
             load,
             best_effort_at,
             deciding,
-            decisions,
             handling,
-            handled,
         }
     }
 
@@ -137,8 +155,7 @@ impl Stage {
         let request = Request { class, command: command(&mut self.random) };
         let clock = Clock::now();
         let times = self.schedule.submit(self.now, self.keys, request);
-        self.handling += clock.elapsed().as_nanos() as u64;
-        self.handled += 1;
+        self.handling.add(clock);
         std::hint::black_box(times);
     }
 
@@ -174,13 +191,12 @@ impl Stage {
     fn next(&mut self) -> Next {
         let clock = Clock::now();
         let next = self.schedule.next(self.now, &Disk);
-        self.deciding += clock.elapsed().as_nanos() as u64;
-        self.decisions += 1;
+        self.deciding.add(clock);
         next
     }
 
     fn run(&mut self, decisions: u64) {
-        while self.decisions < decisions {
+        while self.deciding.calls < decisions {
             self.asks();
             self.best_effort();
             let Next::Start { key, predicted } = self.next() else {
@@ -196,18 +212,18 @@ impl Stage {
             self.now += Duration::from_nanos(actual);
             let clock = Clock::now();
             let outcome = self.schedule.finished(self.now, key);
-            self.handling += clock.elapsed().as_nanos() as u64;
-            self.handled += 1;
+            self.handling.add(clock);
             self.waiting -= u64::from(!matches!(outcome.class, Class::RealTime(_)));
         }
     }
 }
 
-/// What reading the clock twice costs, so that it is not counted.
+/// What an empty call measures, so that it is not counted.
 fn clock_cost() -> u64 {
-    let clock = Clock::now();
-    (0..10_000).for_each(|_| _ = std::hint::black_box(Clock::now().elapsed()));
-    clock.elapsed().as_nanos() as u64 / 10_000 / 2
+    let mut samples: Vec<u64> =
+        (0..1_000).map(|_| Clock::now().elapsed().as_nanos() as u64).collect();
+    samples.sort_unstable();
+    samples[500]
 }
 
 fn dispatch(policy: PolicyKind, streams: u64, load: Load, runs: usize, quick: bool) {
@@ -218,19 +234,18 @@ fn dispatch(policy: PolicyKind, streams: u64, load: Load, runs: usize, quick: bo
         // Into the steady state first.
         stage.run(if quick { 500 } else { 4 * streams + 2_000 });
         let before = stage.schedule.counts();
-        (stage.deciding, stage.decisions, stage.handling, stage.handled) = (0, 0, 0, 0);
+        (stage.deciding, stage.handling) = (Meter::default(), Meter::default());
         stage.run(if quick { 500 } else { 100_000 });
         // Half of the calls only say that the disk is busy: they are not counted,
         // nor is the time that they took (they are the cheapest there are).
         let clock = clock_cost();
-        let net = stage.deciding.saturating_sub(stage.decisions * clock);
-        deciding.push(net / (stage.decisions / 2));
-        handling.push(stage.handling.saturating_sub(stage.handled * clock) / stage.handled);
+        deciding.push(stage.deciding.mean(clock, stage.deciding.calls / 2));
+        handling.push(stage.handling.mean(clock, stage.handling.calls));
         let counts = stage.schedule.counts();
         computed += counts.slack_computed - before.slack_computed;
         in_slack += counts.in_slack - before.in_slack;
         late += counts.late;
-        decisions += stage.decisions / 2;
+        decisions += stage.deciding.calls / 2;
     }
     let name = format!("{policy}, {streams} streams, best effort {load:?}");
     let aim = if policy == PolicyKind::Slack { "< 1 us" } else { "" };

@@ -21,6 +21,11 @@ impl Divisor {
         self.by
     }
 
+    /// How often the number fits, in units of 2^-64, rounded down.
+    pub(crate) fn reciprocal(self) -> u64 {
+        self.reciprocal
+    }
+
     /// Quotient and remainder. With `m = floor((2^64 - 1) / by) >= 2^64 / by - 1`,
     /// `n * m / 2^64 >= n / by - n / 2^64`, which is short of the quotient by
     /// less than one and a sixteenth: one correction is enough.

@@ -41,8 +41,8 @@ pub const SLACK_PERIODS: i128 = 2;
 pub const SLACK_LEDGES_MAX: u64 = 256;
 
 /// Slots over which a computation of the online slack spreads all work by deadline:
-/// 16 KiB of memory, and on a hard disk about a command each.
-pub const SLACK_SLOTS: usize = 2048;
+/// 8 KiB of memory, and on a hard disk a few commands each.
+pub const SLACK_SLOTS: usize = 1024;
 
 /// Where more requests than this for each task are due within the horizon (one task
 /// is much quicker than the longest), the slots are not used.

@@ -109,11 +109,11 @@ impl View<'_> {
     pub fn slack_covers(&mut self, cost: Duration) -> bool {
         self.core.slack_covers(self.now, cost.as_nanos())
     }
-    /// As [`View::slack_covers`], for a question that is asked before each of a run of
-    /// requests under contract: answers at less cost, and may say no for up to
-    /// `patience` longer than it must.
-    pub fn slack_covers_soon(&mut self, cost: Duration, patience: Duration) -> bool {
-        self.core.slack_covers_soon(self.now, cost.as_nanos(), patience.as_nanos())
+    /// True where the slack has grown to about `threshold` (three quarters of it at
+    /// least), for a policy that serves requests under contract until it has. Cheap;
+    /// may say no for as long as `threshold` when it need not.
+    pub fn slack_recovered(&mut self, threshold: Duration) -> bool {
+        self.core.slack_recovered(self.now, threshold.as_nanos())
     }
     /// True where a request under contract of `cost` and `deadline` may be given
     /// to a disk that still works on others.

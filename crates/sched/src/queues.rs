@@ -1,12 +1,12 @@
 //! The requests that wait on one disk, in every order that policies ask for.
 //!
-//! Invariants: each waiting request is in `by_key`, and in exactly one of `ready`,
-//! `early`, `sweeps`, `background`, or held back behind an earlier ordered request
-//! of its flow (which may also be in flight).
+//! Invariants: each waiting request has a slot that `by_key` knows, and is in exactly
+//! one of `ready`, `early`, `sweeps`, `background`, or held back behind an earlier
+//! ordered request of its flow (which may also be in flight).
 
 use crate::request::{Class, Flow, Times};
 use crate::slack::Due;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use units::{Command, Duration, Instant, Lba};
 
@@ -53,7 +53,7 @@ type Timed = BTreeMap<(Instant, u64), Brief>;
 /// What the computation of the slack asks of a request, at hand.
 #[derive(Clone, Copy, Debug)]
 struct Brief {
-    key: u64,
+    slot: u32,
     deadline: Instant,
     cost: Duration,
 }
@@ -61,21 +61,24 @@ struct Brief {
 /// Best-effort requests of one urgency, by place and by arrival.
 #[derive(Clone, Debug, Default)]
 struct Sweep {
-    by_place: BTreeSet<(Lba, u64, u64)>,
-    by_arrival: BTreeSet<(u64, u64)>,
+    by_place: BTreeMap<(Lba, u64), u32>,
+    by_arrival: BTreeMap<u64, u32>,
 }
 
 /// Everything that waits.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
-    by_key: BTreeMap<u64, Waiting>,
+    /// The requests; the queues name them by their place here.
+    slots: Vec<Waiting>,
+    vacant: Vec<u32>,
+    by_key: BTreeMap<u64, u32>,
     /// Released, by deadline.
     ready: Timed,
     /// Released in the future, by release.
     early: Timed,
     /// Asynchronous and synchronous best effort.
     sweeps: [Sweep; 2],
-    background: BTreeSet<(u64, u64)>,
+    background: BTreeMap<u64, u32>,
     /// Ordered requests of each flow, waiting or in flight; the first may run.
     ordered: BTreeMap<Flow, VecDeque<u64>>,
 }
@@ -83,27 +86,27 @@ pub struct Queues {
 impl Queues {
     /// A waiting request.
     pub fn get(&self, key: u64) -> Option<&Waiting> {
-        self.by_key.get(&key)
+        self.by_key.get(&key).map(|&slot| self.at(slot))
     }
 
     /// The released request under contract with the earliest deadline.
     pub fn ready_first(&self) -> Option<&Waiting> {
-        self.at(self.ready.first_key_value()?.1.key)
+        self.ready.first_key_value().map(|(_, brief)| self.at(brief.slot))
     }
 
     /// The request under contract that is released next.
     pub fn early_first(&self) -> Option<&Waiting> {
-        self.at(self.early.first_key_value()?.1.key)
+        self.early.first_key_value().map(|(_, brief)| self.at(brief.slot))
     }
 
     /// Released requests under contract, by deadline.
     pub fn ready(&self) -> impl Iterator<Item = &Waiting> {
-        self.ready.values().filter_map(|brief| self.at(brief.key))
+        self.ready.values().map(|brief| self.at(brief.slot))
     }
 
     /// Requests under contract with releases in the future, by release.
     pub fn early(&self) -> impl Iterator<Item = &Waiting> {
-        self.early.values().filter_map(|brief| self.at(brief.key))
+        self.early.values().map(|brief| self.at(brief.slot))
     }
 
     /// True where a best-effort request may run.
@@ -113,33 +116,35 @@ impl Queues {
 
     /// The oldest best-effort request of this urgency that may run.
     pub fn best_effort_oldest(&self, synchronous: bool) -> Option<&Waiting> {
-        self.at(self.sweep(synchronous).by_arrival.first()?.1)
+        self.sweep(synchronous).by_arrival.first_key_value().map(|(_, &slot)| self.at(slot))
     }
 
     /// The nearest best-effort request of this urgency at `from` or above.
     pub fn best_effort_above(&self, synchronous: bool, from: Lba) -> Option<&Waiting> {
-        self.at(self.sweep(synchronous).by_place.range((from, 0, 0)..).next()?.2)
+        let next = self.sweep(synchronous).by_place.range((from, 0)..).next();
+        next.map(|(_, &slot)| self.at(slot))
     }
 
     /// The nearest best-effort request of this urgency below `from`.
     pub fn best_effort_below(&self, synchronous: bool, from: Lba) -> Option<&Waiting> {
-        self.at(self.sweep(synchronous).by_place.range(..(from, 0, 0)).next_back()?.2)
+        let next = self.sweep(synchronous).by_place.range(..(from, 0)).next_back();
+        next.map(|(_, &slot)| self.at(slot))
     }
 
     /// The oldest background request.
     pub fn background_first(&self) -> Option<&Waiting> {
-        self.at(self.background.first()?.1)
+        self.background.first_key_value().map(|(_, &slot)| self.at(slot))
     }
 
     /// Background requests, oldest first.
     pub fn background(&self) -> impl Iterator<Item = &Waiting> {
-        self.background.iter().filter_map(|entry| self.at(entry.1))
+        self.background.values().map(|&slot| self.at(slot))
     }
 
     /// True where the request may run now: it waits, and not behind another of
     /// its flow.
     pub fn may_run(&self, key: u64) -> bool {
-        self.by_key.get(&key).is_some_and(|waiting| match waiting.class {
+        self.get(key).is_some_and(|waiting| match waiting.class {
             Class::BestEffort { flow, ordered: true, .. } => {
                 self.ordered.get(&flow).and_then(VecDeque::front) == Some(&key)
             }
@@ -149,13 +154,13 @@ impl Queues {
 
     /// Everything that waits, by arrival.
     pub fn by_arrival(&self) -> Vec<&Waiting> {
-        let mut all: Vec<_> = self.by_key.values().collect();
+        let mut all: Vec<_> = self.by_key.values().map(|&slot| self.at(slot)).collect();
         all.sort_unstable_by_key(|waiting| waiting.arrival);
         all
     }
 
-    fn at(&self, key: u64) -> Option<&Waiting> {
-        Some(self.by_key.get(&key).expect("every queue holds only what waits"))
+    fn at(&self, slot: u32) -> &Waiting {
+        &self.slots[slot as usize]
     }
 
     fn sweep(&self, synchronous: bool) -> &Sweep {
@@ -165,8 +170,14 @@ impl Queues {
     /// # Panics
     /// Where a request with this key waits already.
     pub(crate) fn insert(&mut self, waiting: Waiting, now: Instant) {
-        let known = self.by_key.insert(waiting.key, waiting);
+        let slot = self.vacant.pop().unwrap_or(self.slots.len() as u32);
+        let known = self.by_key.insert(waiting.key, slot);
         assert!(known.is_none(), "key {} is in use", waiting.key);
+        if slot as usize == self.slots.len() {
+            self.slots.push(waiting);
+        } else {
+            self.slots[slot as usize] = waiting;
+        }
         if let Class::BestEffort { flow, ordered: true, .. } = waiting.class {
             let line = self.ordered.entry(flow).or_default();
             line.push_back(waiting.key);
@@ -178,14 +189,15 @@ impl Queues {
                 return;
             }
         }
-        self.enqueue(&waiting, now);
+        self.enqueue(slot, now);
     }
 
     /// Takes a request out, to run it or to drop it.
     pub(crate) fn take(&mut self, key: u64) -> Option<Waiting> {
-        let waiting = self.by_key.remove(&key)?;
-        self.dequeue(&waiting);
-        Some(waiting)
+        let slot = self.by_key.remove(&key)?;
+        self.dequeue(slot);
+        self.vacant.push(slot);
+        Some(*self.at(slot))
     }
 
     /// The request is done or dropped: the next one of its flow may run.
@@ -197,12 +209,13 @@ impl Queues {
         if line.is_empty() {
             self.ordered.remove(&flow);
         } else if at == 0 {
-            let urgent = line.iter().any(|key| self.by_key[key].synchronous);
-            let first = line[0];
-            let waiting = self.by_key.get_mut(&first).expect("only the first may be in flight");
-            waiting.synchronous |= urgent;
-            let waiting = *waiting;
-            self.enqueue(&waiting, waiting.submitted);
+            // Only the first may be in flight: all that are left wait.
+            let slots: Vec<u32> = line.iter().map(|key| self.by_key[key]).collect();
+            let urgent = slots.iter().any(|&slot| self.at(slot).synchronous);
+            let first = &mut self.slots[slots[0] as usize];
+            first.synchronous |= urgent;
+            let submitted = first.submitted;
+            self.enqueue(slots[0], submitted);
         }
     }
 
@@ -234,21 +247,21 @@ impl Queues {
 
     /// The first of an ordered line is waited for by somebody further back.
     fn hurry(&mut self, key: u64) {
-        let Some(&waiting) = self.by_key.get(&key) else { return };
-        if !waiting.synchronous {
-            self.dequeue(&waiting);
-            let hurried = Waiting { synchronous: true, ..waiting };
-            self.by_key.insert(key, hurried);
-            self.enqueue(&hurried, waiting.submitted);
+        let Some(&slot) = self.by_key.get(&key) else { return };
+        if !self.at(slot).synchronous {
+            self.dequeue(slot);
+            self.slots[slot as usize].synchronous = true;
+            self.enqueue(slot, self.at(slot).submitted);
         }
     }
 
-    fn enqueue(&mut self, waiting: &Waiting, now: Instant) {
-        let (arrival, key) = (waiting.arrival, waiting.key);
+    fn enqueue(&mut self, slot: u32, now: Instant) {
+        let waiting = &self.slots[slot as usize];
+        let arrival = waiting.arrival;
         match waiting.class {
             Class::RealTime(_) => {
                 let Times { release, deadline } = waiting.times;
-                let brief = Brief { key, deadline, cost: waiting.cost };
+                let brief = Brief { slot, deadline, cost: waiting.cost };
                 if release <= now {
                     self.ready.insert((deadline, arrival), brief);
                 } else {
@@ -257,17 +270,18 @@ impl Queues {
             }
             Class::BestEffort { .. } => {
                 let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
-                sweep.by_place.insert((waiting.place(), arrival, key));
-                sweep.by_arrival.insert((arrival, key));
+                sweep.by_place.insert((waiting.place(), arrival), slot);
+                sweep.by_arrival.insert(arrival, slot);
             }
             Class::Background => {
-                self.background.insert((arrival, key));
+                self.background.insert(arrival, slot);
             }
         }
     }
 
-    fn dequeue(&mut self, waiting: &Waiting) {
-        let (arrival, key) = (waiting.arrival, waiting.key);
+    fn dequeue(&mut self, slot: u32) {
+        let waiting = &self.slots[slot as usize];
+        let arrival = waiting.arrival;
         match waiting.class {
             Class::RealTime(_) => {
                 if self.ready.remove(&(waiting.times.deadline, arrival)).is_none() {
@@ -276,11 +290,11 @@ impl Queues {
             }
             Class::BestEffort { .. } => {
                 let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
-                sweep.by_place.remove(&(waiting.place(), arrival, key));
-                sweep.by_arrival.remove(&(arrival, key));
+                sweep.by_place.remove(&(waiting.place(), arrival));
+                sweep.by_arrival.remove(&arrival);
             }
             Class::Background => {
-                self.background.remove(&(arrival, key));
+                self.background.remove(&arrival);
             }
         }
     }

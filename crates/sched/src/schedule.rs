@@ -300,29 +300,27 @@ impl Core {
         if let Some(critical) = self.meter.critical.filter(|it| it.deadline > free_at) {
             let difference = self.exact(now).difference(critical.deadline, self.queues.due());
             let now = now.as_nanos();
-            self.meter.critical = Some(Critical { difference, free_at, now, ..critical });
-            if difference < cost {
+            self.meter.critical =
+                difference.map(|difference| Critical { difference, free_at, now, ..critical });
+            if difference.is_some_and(|difference| difference < cost) {
                 return false;
             }
         }
-        self.compute(now, cost) == Some(true)
+        self.compute(now, cost)
     }
 
-    /// As [`Core::slack_covers`], for a question that is asked again and again while
-    /// only requests under contract are served: may say no for up to `patience`
-    /// longer than it must.
-    pub(crate) fn slack_covers_soon(&mut self, now: Instant, cost: u64, patience: u64) -> bool {
+    /// True where the slack has grown to about `threshold`: to three quarters of it
+    /// at least. Asked before each of a run of requests under contract; may say no
+    /// for as long as `threshold` when it need not. The difference at the critical
+    /// deadline alone is followed; only when it has passed the threshold are the
+    /// others looked at, which are then most often within the quarter.
+    pub(crate) fn slack_recovered(&mut self, now: Instant, threshold: u64) -> bool {
         let free_at = self.free_at(now).as_nanos();
-        let fresh = self
-            .meter
-            .critical
-            .filter(|it| it.deadline > free_at && now.as_nanos() < it.now.saturating_add(patience));
-        if fresh.is_some_and(|it| it.difference_at(free_at) < cost as i64)
-            && self.slack_least(free_at) < cost as i64
-        {
-            return false;
-        }
-        self.slack_covers(now, cost)
+        let fresh = self.meter.critical.filter(|it| {
+            it.deadline > free_at && now.as_nanos() < it.now.saturating_add(threshold)
+        });
+        let is_low = fresh.is_some_and(|it| it.difference_at(free_at) < threshold as i64);
+        !is_low && self.slack_covers(now, threshold - threshold / 4)
     }
 
     /// True where `cost` may be spent as far as deadlines before `by` go.
@@ -345,9 +343,9 @@ impl Core {
         self.meter.least(free_at)
     }
 
-    /// Computes whether the slack covers `cost`, and remembers what it learns. None
+    /// Computes whether the slack covers `cost`, and remembers what it learns. False
     /// where that is not known in bounded work.
-    fn compute(&mut self, now: Instant, cost: i64) -> Option<bool> {
+    fn compute(&mut self, now: Instant, cost: i64) -> bool {
         self.counts.slack_computed += 1;
         let free_at = self.free_at(now).as_nanos();
         let burst = self.options.burst.max(self.options.reserve).as_nanos() as i64;
@@ -356,20 +354,23 @@ impl Core {
         self.collect_due(&mut scratch.due);
         let answer = self.exact(now).covers(cost, enough, &mut scratch);
         self.scratch = scratch;
+        let now = now.as_nanos();
+        let critical = |deadline, difference| Critical { deadline, difference, free_at, now };
         self.meter.critical = None;
         match answer {
-            Answer::AtLeast(slack) => {
+            Answer::AtLeast(slack) => self.meter.learn(slack, free_at),
+            Answer::Exactly { deadline, slack } => {
                 self.meter.learn(slack, free_at);
-                Some(true)
+                self.meter.critical = Some(critical(deadline, slack));
             }
             Answer::Below { deadline, difference } => {
                 debug_assert!(self.meter.least(free_at) <= difference, "a bound that was none");
-                let now = now.as_nanos();
-                self.meter.critical = Some(Critical { deadline, difference, free_at, now });
-                Some(false)
+                self.meter.critical = Some(critical(deadline, difference));
+                return false;
             }
-            Answer::Unknown => None,
+            Answer::Unknown => return false,
         }
+        true
     }
 
     fn free_at(&self, now: Instant) -> Instant {
@@ -388,7 +389,9 @@ impl Core {
     fn collect_due(&self, due: &mut Vec<Due>) {
         due.clear();
         due.extend(self.queues.due());
-        due.sort_unstable_by_key(|due| due.deadline);
+        if !due.is_sorted_by_key(|due| due.deadline) {
+            due.sort_unstable_by_key(|due| due.deadline);
+        }
     }
 
     /// The smaller of the slack and `enough`, by the plain walk.

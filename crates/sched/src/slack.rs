@@ -95,6 +95,8 @@ impl Clone for Scratch {
 pub(crate) enum Answer {
     /// There is at least this much, and no less than was asked for.
     AtLeast(i64),
+    /// There is exactly this much, no less than was asked for, for this deadline.
+    Exactly { deadline: u64, slack: i64 },
     /// There is less: the difference at this deadline is.
     Below { deadline: u64, difference: i64 },
     /// The whole disk is promised, or the bound on the work is reached: nothing can
@@ -130,13 +132,8 @@ impl Exact<'_> {
         let sum = accumulate(due);
         let (target, horizon, _) = self.horizon(enough, enough, sum)?;
         let limit = before.map_or(horizon, |before| before.min(horizon));
-        let mut ledges = 0;
-        let mut best = target;
-        self.walk(limit, due, &mut ledges, |_, difference| {
-            best = best.min(difference);
-            Some(best)
-        })?;
-        Some(best)
+        let mut least = Least { difference: target, deadline: None };
+        self.refine(0, limit, due, &mut least, &mut 0).then_some(least.difference)
     }
 
     /// Whether the slack is at least `needed`; and if so, how much of `enough`.
@@ -146,49 +143,51 @@ impl Exact<'_> {
         let Some((target, horizon, jobs)) = self.horizon(needed, enough, sum) else {
             return Answer::Unknown;
         };
+        let mut least = Least { difference: target, deadline: None };
         let mut ledges = 0;
         if jobs > SLACK_JOBS_PER_TASK * (self.live.len() as u64 + 64) {
-            return self.refine(0, horizon, needed, due, &mut ledges);
+            let known = self.refine(0, horizon, due, &mut least, &mut ledges);
+            return if known { least.answer(needed) } else { Answer::Unknown };
         }
         let shift = (horizon - self.now).ilog2().saturating_sub(SLACK_SLOTS.ilog2() - 1);
-        let least = self.fill(horizon, shift, due, slots);
-        if least.difference >= needed {
-            return Answer::AtLeast(target.min(least.difference));
+        let (worst, bound) = self.fill(horizon, shift, due, slots);
+        if bound >= needed.saturating_mul(2) {
+            return Answer::AtLeast(target.min(bound));
         }
-        let slot = |at: usize| {
-            let from = if at == 0 { 0 } else { self.now + ((at as u64) << shift) };
-            (from, horizon.min(self.now + ((at as u64 + 1) << shift)))
-        };
-        // Most often the slot that looks worst is.
-        let (from, until) = slot(least.slot);
-        let worst = self.refine(from, until, needed, due, &mut ledges);
-        if worst != Answer::AtLeast(needed) {
-            return worst;
-        }
+        // Most often the slot that looks worst is. Then those that may be worse.
         let mut before = 0;
-        for (at, &work) in slots.iter().enumerate() {
-            let is_empty = core::mem::replace(&mut before, work) == work;
-            if !is_empty && self.bound(at, shift, work, due) < needed {
-                let (from, until) = slot(at);
-                let answer = self.refine(from, until, needed, due, &mut ledges);
-                if answer != Answer::AtLeast(needed) {
-                    return answer;
-                }
+        let slots = slots.iter().enumerate().filter(|&(_, &work)| {
+            // A slot without work of its own has no deadline.
+            core::mem::replace(&mut before, work) != work
+        });
+        for (at, &work) in core::iter::once((worst, &u64::MAX)).chain(slots) {
+            if work != u64::MAX && self.bound(at, shift, work, due) >= least.difference {
+                continue;
+            }
+            let from = if at == 0 { 0 } else { self.now + ((at as u64) << shift) };
+            let until = horizon.min(self.now + ((at as u64 + 1) << shift));
+            if !self.refine(from, until, due, &mut least, &mut ledges) {
+                return Answer::Unknown;
+            }
+            if least.difference < needed {
+                break;
             }
         }
-        Answer::AtLeast(needed)
+        least.answer(needed)
     }
 
-    /// The difference at one deadline: an upper bound of the slack.
-    pub(crate) fn difference(&self, deadline: u64, due: impl Iterator<Item = Due>) -> i64 {
-        let waiting: u64 = due.filter(|due| due.deadline <= deadline).map(|due| due.cost).sum();
+    /// The difference at one instant: an upper bound of the slack. None where nothing
+    /// can be due by then, so that it bounds nothing (requests that did not come
+    /// have moved their deadlines past it).
+    pub(crate) fn difference(&self, at: u64, due: impl Iterator<Item = Due>) -> Option<i64> {
+        let waiting: u64 = due.filter(|due| due.deadline <= at).map(|due| due.cost).sum();
         let mut demand = waiting;
         for task in self.live {
-            if let Some(span) = deadline.checked_sub(self.first(task)) {
+            if let Some(span) = at.checked_sub(self.first(task)) {
                 demand += (task.period.divide(span).0 + 1) * task.cost;
             }
         }
-        deadline as i64 - self.free_at as i64 - demand as i64
+        (demand > 0).then(|| at as i64 - self.free_at as i64 - demand as i64)
     }
 
     /// The first deadline of what the task may still release.
@@ -197,8 +196,8 @@ impl Exact<'_> {
     }
 
     /// Sums up all work due before `horizon`: afterwards `slots[i]` is the work due
-    /// before the end of slot `i`. Returns the slot with the least bound.
-    fn fill(&self, horizon: u64, shift: u32, due: &[Due], slots: &mut Vec<u64>) -> Least {
+    /// before the end of slot `i`. Returns the slot with the least bound, and that.
+    fn fill(&self, horizon: u64, shift: u32, due: &[Due], slots: &mut Vec<u64>) -> (usize, i64) {
         slots.clear();
         slots.resize(((horizon - 1 - self.now) >> shift) as usize + 1, 0);
         let mut before = 0;
@@ -216,16 +215,15 @@ impl Exact<'_> {
                 deadline += task.period.get();
             }
         }
-        let mut least = Least { slot: 0, difference: i64::MAX };
+        let mut least = (0, i64::MAX);
         let mut work = 0;
         for (slot, sum) in slots.iter_mut().enumerate() {
-            // A slot without work has no deadline.
             let is_empty = *sum == 0;
             work += *sum;
             *sum = work;
-            let difference = self.bound(slot, shift, work, due);
-            if !is_empty && difference < least.difference {
-                least = Least { slot, difference };
+            let bound = self.bound(slot, shift, work, due);
+            if !is_empty && bound < least.1 {
+                least = (slot, bound);
             }
         }
         least
@@ -242,43 +240,48 @@ impl Exact<'_> {
         start as i64 - self.free_at as i64 - work as i64
     }
 
-    /// Looks at the deadlines in a slot one by one, for a difference below `needed`.
-    fn refine(&self, from: u64, until: u64, needed: i64, due: &[Due], ledges: &mut u64) -> Answer {
-        let mut answer = Answer::AtLeast(needed);
-        let walked = self.walk(until, due, ledges, |deadline, difference| {
+    /// Looks at the deadlines in a slot one by one, for a difference below `least`.
+    /// False where the bound on the work is reached.
+    fn refine(
+        &self,
+        from: u64,
+        until: u64,
+        due: &[Due],
+        least: &mut Least,
+        ledges: &mut u64,
+    ) -> bool {
+        self.walk(until, due, ledges, |deadline, difference| {
             if deadline < from {
                 return None;
             }
-            if difference < needed {
-                answer = Answer::Below { deadline, difference };
-                return None;
+            if difference < least.difference {
+                *least = Least { difference, deadline: Some(deadline) };
             }
-            Some(needed)
+            Some(least.difference)
         });
-        if walked.is_none() && *ledges > SLACK_LEDGES_MAX { Answer::Unknown } else { answer }
+        *ledges <= SLACK_LEDGES_MAX
     }
 
-    /// Visits deadlines downward from `limit`, with their differences. `visit` answers
-    /// with the difference that is of no interest any more, or None for enough.
-    /// None where it had enough, or where the bound on the work is reached.
+    /// Visits deadlines downward from `limit`, with their differences, until `visit`
+    /// has enough or the bound on the work is passed. `visit` answers with the
+    /// difference from which on others are of no interest.
     fn walk(
         &self,
         mut limit: u64,
         due: &[Due],
         ledges: &mut u64,
         mut visit: impl FnMut(u64, i64) -> Option<i64>,
-    ) -> Option<()> {
+    ) {
         while let Some((at, demand)) = self.ledge_below(limit, due) {
             *ledges += 1;
-            if *ledges > SLACK_LEDGES_MAX {
-                return None;
-            }
-            let best = visit(at, at as i64 - self.free_at as i64 - demand as i64)?;
+            let difference = at as i64 - self.free_at as i64 - demand as i64;
+            let Some(best) = visit(at, difference).filter(|_| *ledges <= SLACK_LEDGES_MAX) else {
+                return;
+            };
             // Where `D - free_at - demand >= best`, nothing smaller is found.
             let harmless = (self.free_at + demand).saturating_add_signed(best);
             limit = at.min(harmless);
         }
-        Some(())
     }
 
     /// The largest deadline before `limit`, and the work due by it.
@@ -308,7 +311,7 @@ impl Exact<'_> {
     fn horizon(&self, needed: i64, enough: i64, waiting: u64) -> Option<(i64, u64, u64)> {
         let left = WHOLE.checked_sub(self.share).filter(|&left| left > 0)? as i128;
         let mut ahead: i128 = 0; // In units of 2^-63.
-        let (mut positive, mut longest) = (0, 0);
+        let (mut positive, mut longest, mut frequency) = (0, 0, 0u128);
         for task in self.live {
             let first = self.first(task) - self.now;
             let lead = task.period.get() as i64 - first as i64;
@@ -317,6 +320,7 @@ impl Exact<'_> {
             ahead += i128::from(lead) * i128::from(share);
             positive = positive.max(-lead);
             longest = longest.max(task.period.get());
+            frequency += u128::from(task.period.reciprocal());
         }
         let spoken_for = i128::from(self.free_at - self.now + waiting) + (ahead >> 63) + 1;
         let near = i128::from(longest) * SLACK_PERIODS;
@@ -328,15 +332,27 @@ impl Exact<'_> {
             return None;
         }
         let reach = reach.max(positive as u64) + 1;
-        let jobs = self.live.iter().map(|task| task.period.divide(reach).0).sum();
-        Some((target, self.now + reach, jobs))
+        let jobs = (frequency * u128::from(reach)) >> 64;
+        Some((target, self.now + reach, u64::try_from(jobs).unwrap_or(u64::MAX)))
     }
 }
 
-/// The slot with the least bound.
+/// The least difference found so far; without a deadline, none is below it.
 struct Least {
-    slot: usize,
     difference: i64,
+    deadline: Option<u64>,
+}
+
+impl Least {
+    fn answer(&self, needed: i64) -> Answer {
+        match self.deadline {
+            None => Answer::AtLeast(self.difference),
+            Some(deadline) if self.difference < needed => {
+                Answer::Below { deadline, difference: self.difference }
+            }
+            Some(deadline) => Answer::Exactly { deadline, slack: self.difference },
+        }
+    }
 }
 
 /// What is known of the slack without computing it.
@@ -452,10 +468,16 @@ mod tests {
                     assert!(slack >= needed && slack <= enough);
                     assert_eq!(exact.slack(slack, None, &mut due.clone()), Some(slack));
                 }
+                Answer::Exactly { deadline, slack } => {
+                    covered += 1;
+                    assert!(slack >= needed && slack <= enough);
+                    assert_eq!(exact.slack(enough, None, &mut due.clone()), Some(slack));
+                    assert_eq!(exact.difference(deadline, due.iter().copied()), Some(slack));
+                }
                 Answer::Below { deadline, difference } => {
                     not += 1;
                     assert!(walked.unwrap() < needed && difference < needed);
-                    assert_eq!(exact.difference(deadline, due.iter().copied()), difference);
+                    assert_eq!(exact.difference(deadline, due.iter().copied()), Some(difference));
                 }
                 Answer::Unknown => assert!(walked.is_none() || share >= WHOLE),
             }

@@ -17,7 +17,7 @@
 //! Ramos-Thuel 1992; Clockwise thesis, section 6.1.3) finds, for requests that are
 //! never interrupted.
 
-use super::elevator::{Elevator, Pick};
+use super::elevator::Elevator;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
 use crate::request::Class;
@@ -34,11 +34,9 @@ pub(super) struct Slack {
 
 impl Policy for Slack {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        let ready = view.queues().ready_first().copied();
-        let pick = self.elevator.pick(view);
-        match ready {
-            Some(ready) => self.busy(view, ready, pick),
-            None => self.idle(view, pick),
+        match view.queues().ready_first().copied() {
+            Some(ready) => self.busy(view, ready),
+            None => self.idle(view),
         }
     }
 
@@ -54,16 +52,13 @@ impl Policy for Slack {
 
 impl Slack {
     /// Released requests under contract wait.
-    fn busy(&mut self, view: &mut View<'_>, ready: Waiting, pick: Option<Pick>) -> Choice {
-        if let Some(pick) = pick {
-            let cost = view.predicted(&pick.request);
+    fn busy(&mut self, view: &mut View<'_>, ready: Waiting) -> Choice {
+        if view.queues().has_best_effort() {
             let burst = view.options().burst;
-            let covered = if self.draining {
-                view.slack_covers_soon(cost.max(burst), burst)
-            } else {
-                view.slack_covers(cost)
-            };
-            if covered {
+            if (!self.draining || view.slack_recovered(burst))
+                && let Some(pick) = self.elevator.pick(view)
+                && view.slack_covers(view.predicted(&pick.request))
+            {
                 self.draining = false;
                 self.elevator.took(&pick);
                 return Choice::Start(pick.request.key);
@@ -74,8 +69,9 @@ impl Slack {
     }
 
     /// No released request under contract waits.
-    fn idle(&mut self, view: &mut View<'_>, pick: Option<Pick>) -> Choice {
+    fn idle(&mut self, view: &mut View<'_>) -> Choice {
         self.draining = false;
+        let pick = self.elevator.pick(view);
         let early = view.queues().early_first().copied();
         let near = early.filter(|early| is_near(view, early));
         let aged = pick.filter(|pick| pick.aged);
