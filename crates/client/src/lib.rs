@@ -28,7 +28,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Invariants: an error of the daemon arrives as the [`Problem`](wire::Problem)
+//! Invariants: an error of the daemon arrives as the [`Problem`]
 //! that it is; a reader or writer that is dropped closes its stream; nothing here
 //! queues more than the protocol's bounds.
 

@@ -53,16 +53,10 @@ pub struct Settings {
     pub node: node::Config,
 }
 
-/// How a pool is set up where nobody says otherwise.
-pub const NODE_DEFAULT: node::Config = node::Config {
-    policy: Policy::Slack,
-    admission: true,
-    // Windows for about a hundred streams of 1 MB/s in blocks of 256 KiB.
-    memory: Bytes::mib(256),
-    // A loaded host without real-time kernel wakes a thread some milliseconds late.
-    host_latency: Duration::from_millis(5),
-    commit_interval: Duration::from_secs(1),
-};
+/// How a pool is set up where nobody says otherwise: as the engine does it.
+pub fn node_default() -> node::Config {
+    engine::Options::default().config
+}
 
 /// Permission bits of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +130,8 @@ impl Options {
                     .into(),
             });
         }
-        let memory = self.memory.unwrap_or(NODE_DEFAULT.memory);
+        let default = node_default();
+        let memory = self.memory.unwrap_or(default.memory);
         if memory < MEMORY_MIN {
             return Err(ConfigError {
                 what: format!("{memory} of memory is too little to serve from"),
@@ -148,11 +143,11 @@ impl Options {
             socket: self.socket.unwrap_or_else(socket),
             socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),
             node: node::Config {
-                policy: self.policy.unwrap_or(NODE_DEFAULT.policy),
-                admission: self.admission.unwrap_or(NODE_DEFAULT.admission),
+                policy: self.policy.unwrap_or(default.policy),
+                admission: self.admission.unwrap_or(default.admission),
                 memory: memory.round_down(Bytes::MIB),
-                host_latency: self.host_latency.unwrap_or(NODE_DEFAULT.host_latency),
-                commit_interval: self.commit_interval.unwrap_or(NODE_DEFAULT.commit_interval),
+                host_latency: self.host_latency.unwrap_or(default.host_latency),
+                commit_interval: self.commit_interval.unwrap_or(default.commit_interval),
             },
         })
     }
@@ -179,8 +174,20 @@ mod tests {
         assert_eq!(settings.node.memory, Bytes::mib(32), "from the flag");
         assert_eq!(settings.node.policy, Policy::Edf, "from the file");
         assert_eq!(settings.socket_mode, SocketMode(0o600), "from the file");
-        assert_eq!(settings.node.host_latency, NODE_DEFAULT.host_latency, "the default");
+        assert_eq!(settings.node.host_latency, node_default().host_latency, "the default");
         assert_eq!(settings.disks.len(), 2);
+    }
+
+    #[test]
+    fn the_packaged_file_is_valid_and_shows_every_default() {
+        let text = include_str!("../../../packaging/slackline.toml");
+        let socket = || PathBuf::from("/run/slackline/slackline.sock");
+        let packaged: Options = toml::from_str(text).unwrap();
+        let plain = packaged.settle(socket).unwrap();
+        let shown = text.replace("\n#", "\n").replace("\n ", "\n# ");
+        let shown: Options = toml::from_str(&shown).unwrap();
+        assert!(shown.socket.is_some() && shown.commit_interval.is_some());
+        assert_eq!(shown.settle(|| unreachable!("the file shows it")).unwrap(), plain);
     }
 
     #[test]

@@ -137,4 +137,21 @@ mod tests {
     fn the_line_of_arguments_is_sound() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn the_help_of_serve_tells_the_defaults_as_they_are() {
+        let mut command = Cli::command();
+        let serve = command.find_subcommand_mut("serve").expect("it is there");
+        let help = serve.render_long_help().to_string().split_whitespace().collect::<String>();
+        let default = daemon::config::node_default();
+        for value in [
+            default.memory.to_string(),
+            default.policy.to_string(),
+            default.host_latency.to_string(),
+            default.commit_interval.to_string(),
+        ] {
+            let wanted = format!("[default:{}]", value.replace(' ', ""));
+            assert!(help.contains(&wanted), "{wanted}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::{Table, counted, percent};
 use crate::{Common, pool};
 use client::control::{Contract, Plan, PlanRequest};
-use daemon::config::NODE_DEFAULT;
+use daemon::config::node_default;
 use disk::{Model, Profile};
 use node::{Config, DiskSetup, Node, Op, Reply};
 use sim::{SimDisk, Timing, World};
@@ -50,7 +50,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
 }
 
 fn config(args: &Args) -> Config {
-    Config { memory: args.memory.round_down(Bytes::MIB), ..NODE_DEFAULT }
+    Config { memory: args.memory.round_down(Bytes::MIB), ..node_default() }
 }
 
 fn op(request: &PlanRequest) -> Op {

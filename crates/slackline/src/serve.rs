@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long)]
     no_admission: bool,
     /// How much earlier than its deadline a request must be done, so that a host
-    /// that wakes late does no harm [default: 5ms]
+    /// that wakes late does no harm [default: 2ms]
     #[arg(long, value_name = "TIME")]
     host_latency: Option<Duration>,
     /// Time between commits of the metadata log [default: 1s]

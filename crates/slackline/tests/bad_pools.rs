@@ -30,10 +30,10 @@ fn a_file_that_is_no_pool_is_named() {
     let dir = Scratch::new();
     let file = dir.text("letters");
     std::fs::write(&file, noise(1, 16 << 20).bytes()).unwrap();
-    refused(&dir, &[file.clone()], &[&file, "carries no pool"]);
+    refused(&dir, std::slice::from_ref(&file), &[&file, "carries no pool"]);
     let empty = dir.text("empty");
     File::create(&empty).unwrap();
-    refused(&dir, &[empty.clone()], &[&empty]);
+    refused(&dir, std::slice::from_ref(&empty), &[&empty]);
     let Err(ran) = dir.try_serve(&[dir.text("nowhere")], &[]) else { panic!("it serves nothing") };
     ran.failed(1, &[&dir.text("nowhere"), "No such file"]);
     let Err(ran) = dir.try_serve(&["/dev/null".into()], &[]) else { panic!("it serves a hole") };
