@@ -40,14 +40,14 @@ fn scan_edf_sweeps_among_deadlines_of_one_step_and_not_beyond() {
 }
 
 #[test]
-fn scan_edf_goes_on_upward_of_the_head_within_a_step() {
-    let set = [(10, 310, 900), (10, 320, 100), (10, 390, 500)];
-    let (mut world, ids) = streams(PolicyKind::ScanEdf, &set);
+fn scan_edf_goes_on_upward_of_the_head_within_a_step_and_ends_it_before_the_next() {
+    let set = [(10, 310, 900), (10, 320, 100), (10, 390, 500), (10, 410, 950)];
+    let (mut world, _) = streams(PolicyKind::ScanEdf, &set);
+    let late = world.join(10, 380);
     assert_eq!(world.step(&Plain), Some(100));
-    // 100 comes again, due at 330: behind the head.
-    world.submit(101, Class::RealTime(ids[1]), read(101, 10));
-    world.now = at(320);
-    assert_eq!(world.run(&Plain), [100, 500, 900, 101]);
+    // Due at 390 and behind the head; 950 is ahead of it, but due at 410.
+    world.submit(50, Class::RealTime(late), read(50, 10));
+    assert_eq!(world.run(&Plain), [100, 500, 900, 50, 950]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn noop_serves_in_order_of_arrival_and_merges_what_continues_a_request() {
     world.submit(1, BEST_EFFORT, read(100, 8));
     world.submit(2, BEST_EFFORT, read(500, 8));
     world.submit(3, BEST_EFFORT, read(108, 8));
-    world.submit(4, BEST_EFFORT, write(116, 8));
+    world.submit(4, BEST_EFFORT, write(516, 8));
     world.submit(5, BEST_EFFORT, read(508, 8));
     assert_eq!(world.step(&Plain), Some(1));
     // Continues 1 and 3, but those have been sent already.

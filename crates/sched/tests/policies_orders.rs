@@ -107,8 +107,9 @@ fn satf_serves_what_is_done_first_not_what_is_near() {
 fn freeblock_serves_background_in_a_rotation_that_would_be_waited_out() {
     let mut world = World::new(PolicyKind::Freeblock);
     world.reads_at(&[12]);
-    // 4 to 7 pass before 12 does; 8 to 13 do not.
+    // 4 to 7 pass before 12 does; 8 to 13 do not, and after 9 to 12 it has passed.
     world.submit(1, Class::Background, read(8, 6));
+    world.submit(3, Class::Background, read(9, 4));
     world.submit(2, Class::Background, read(4, 4));
     assert_eq!(world.step(&Rotating), Some(2), "4 to 7 are free");
     world.now = at(8);

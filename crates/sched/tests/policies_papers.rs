@@ -68,16 +68,20 @@ fn usd_punishes_the_stream_that_was_late_not_the_one_that_was_in_the_way() {
     let order: Vec<u64> = world.started[6..].to_vec();
     assert_eq!(order[..3], [102, 202, 103], "{order:?}");
     let mut world = World::new(PolicyKind::Usd);
-    let [late, other] = [world.join(10, 20), world.join(10, 100)];
+    let [late, other, third] = [world.join(10, 20), world.join(5, 100), world.join(5, 100)];
     let blocking = (0, 1, BEST_EFFORT, read(0, 30));
     let script = [
         blocking,
         (1, 2, Class::RealTime(late), read(0, 10)),
         (35, 3, Class::RealTime(late), read(0, 10)),
-        (35, 4, Class::RealTime(other), read(0, 10)),
+        (35, 4, Class::RealTime(other), read(0, 5)),
+        (80, 6, Class::RealTime(third), read(0, 5)),
+        (80, 5, Class::RealTime(late), read(0, 10)),
     ];
     world.play(ms(1), &script, &Plain);
-    assert_eq!(world.started, [1, 2, 4, 3], "3 is due first, but 2 was late");
+    // 3 is due before 4, but 2 was late. 3 was not: 5 has its place before 6 again.
+    assert_eq!(world.started, [1, 2, 4, 3, 5, 6]);
+    assert_eq!(world.late(), [(2, ms(19))]);
 }
 
 /// Clockwise thesis, section 6.4.2.
