@@ -136,6 +136,20 @@ fn anticipatory_serves_what_is_near_without_a_pause() {
 }
 
 #[test]
+fn anticipatory_does_not_wait_for_a_reader_whose_request_is_there_or_over_an_expired_one() {
+    let mut world = World::new(PolicyKind::Anticipatory);
+    let script: Vec<Arrival> =
+        vec![(0, 1, flow(1, true), read(1000, 4)), (1, 100, flow(1, true), read(1_000_000, 4))];
+    world.play(ms(1), &script, &Plain);
+    assert_eq!(world.done_at(100), at(8), "it is the reader's own");
+    let mut world = World::new(PolicyKind::Anticipatory);
+    let script: Vec<Arrival> =
+        vec![(0, 1, flow(1, true), read(1000, 130)), (1, 100, flow(2, true), read(1_000_000, 4))];
+    world.play(ms(1), &script, &Plain);
+    assert_eq!(world.done_at(100), at(134), "it expired at 126");
+}
+
+#[test]
 fn anticipatory_changes_between_reads_and_writes_by_time() {
     let mut world = World::new(PolicyKind::Anticipatory);
     for n in 0..100 {
@@ -182,6 +196,15 @@ fn cfq_keeps_the_disk_idle_for_a_reader_that_comes_back_within_8_milliseconds() 
     let world = dependent_reader(PolicyKind::Cfq, 9);
     assert_eq!(world.started, [1, 100, 101, 2]);
     assert_eq!(world.done_at(100), at(4 + 8 + 4));
+}
+
+#[test]
+fn cfq_does_not_idle_past_the_end_of_a_slice() {
+    let mut world = World::new(PolicyKind::Cfq);
+    world.submit(1, flow(1, true), read(1000, 97));
+    world.submit(2, flow(2, true), read(2000, 10));
+    assert_eq!(world.run(&Plain), [1, 2]);
+    assert_eq!(world.done_at(2), at(110), "from 100 on, not from 105");
 }
 
 #[test]

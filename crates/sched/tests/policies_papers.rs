@@ -218,3 +218,14 @@ fn edl_serves_best_effort_in_order_of_arrival() {
     world.submit(3, Class::best_effort(true), read(1, 10));
     assert_eq!(world.run(&Plain), [1, 2, 3]);
 }
+
+#[test]
+fn edl_serves_what_is_released_before_what_came_early() {
+    let mut world = admitting(PolicyKind::Edl);
+    let [first, second] = [world.join(10, 100), world.join(10, 120)];
+    world.submit(1, Class::RealTime(first), read(0, 10));
+    world.submit(2, Class::RealTime(first), read(0, 10));
+    world.submit(3, Class::RealTime(second), read(0, 10));
+    assert_eq!(world.run(&Plain), [1, 3, 2]);
+    assert_eq!(world.done_at(2), at(30), "in slack, before its release at 100");
+}

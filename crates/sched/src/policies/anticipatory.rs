@@ -88,7 +88,6 @@ impl Anticipatory {
             && !self.writing
             && known.waiting == 0
             && known.think <= PAUSE
-            && source(next) != reader
             && next.place().distance(view.head()) > NEAR
             && self.sides[0].expired(view, EXPIRE[0]).is_none()
     }
