@@ -357,6 +357,21 @@ fn whole_structures_in_wrong_places_are_not_taken() {
     }
 }
 
+/// Two copies of one record, both whole, that say different things: neither is believed.
+#[test]
+fn copies_that_differ_are_refused() {
+    let (disks, ..) = lived_in(1, &[Bytes::mib(12)]);
+    let last = current(&disks).into_iter().filter(|found| found.kind == "record").next_back();
+    let last = last.unwrap();
+    let mut hurt = disks.clone();
+    let volume = 96 + 12 + 1; // header, fixed part, tag: the number of the record's first volume
+    hurt[0].change(last.offset, |block| block[volume] ^= 2);
+    restamp(&mut hurt[0], last.offset);
+    let text = opened(&hurt).unwrap_err().to_string();
+    assert!(text.contains("copies differ") && text.contains("log record"), "{text}");
+    assert_eq!(check(&hurt).worst(), Some(Severity::Error));
+}
+
 /// A number stands for one content for ever, also those of commits that were cut short.
 #[test]
 fn numbers_go_on_above_every_number_that_was_seen() {

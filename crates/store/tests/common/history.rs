@@ -439,6 +439,9 @@ pub fn accounts(store: &Store) -> Verdict {
         for volume in store.volumes() {
             for i in 0..volume.extents() {
                 let place = store.locate(volume.id(), i).expect("every extent lies somewhere");
+                if place.written > EXTENT || volume.length() > volume.size() {
+                    return Err(format!("{volume:?} shows more than it has"));
+                }
                 let key = (place.disk, place.offset.get());
                 if place.disk == disk.index && owners.insert(key, disk.id).is_some() {
                     return Err(format!("{key:?} has two owners"));
