@@ -361,8 +361,7 @@ fn whole_structures_in_wrong_places_are_not_taken() {
 #[test]
 fn copies_that_differ_are_refused() {
     let (disks, ..) = lived_in(1, &[Bytes::mib(12)]);
-    let last = current(&disks).into_iter().filter(|found| found.kind == "record").next_back();
-    let last = last.unwrap();
+    let last = current(&disks).into_iter().rfind(|found| found.kind == "record").unwrap();
     let mut hurt = disks.clone();
     let volume = 96 + 12 + 1; // header, fixed part, tag: the number of the record's first volume
     hurt[0].change(last.offset, |block| block[volume] ^= 2);

@@ -8,7 +8,7 @@
 mod common;
 
 use common::history::{Counts, Fault, World};
-use common::{Cut, Random, capacities, commit, new_pool, open, run_until};
+use common::{Cut, Random, capacities, commit, formatting, new_pool, open, run_until};
 use store::{Opening, Placement};
 use units::Bytes;
 
@@ -62,6 +62,39 @@ fn recovery_that_is_cut_again_and_again_changes_nothing() {
             assert!(opened.store.find("film").is_some(), "case {case}, cut {depth}");
         }
     }
+}
+
+/// A pool is made where another one was, and the power fails meanwhile: what is
+/// there then is the old pool, or the new one, or none, but no mixture.
+#[test]
+fn a_pool_whose_making_is_cut_short_is_no_mixture() {
+    let mut random = Random::new(8);
+    let sizes = [Bytes::mib(8), Bytes::mib(9)];
+    let mut old = new_pool(1, &sizes);
+    let mut store = open(&mut old).unwrap().store;
+    store.create("film", Bytes::mib(2), &Placement::default()).unwrap();
+    assert!(commit(&mut store, &mut old));
+    let (mut olds, mut news, mut nones) = (0, 0, 0);
+    for limit in 1.. {
+        let mut disks = old.clone();
+        let ended = run_until(&mut formatting(2, &sizes), &mut disks, limit);
+        let ways = [Cut::Dropped, Cut::Applied, Cut::Any, Cut::Torn].repeat(5);
+        for how in ways {
+            let mut cut: Vec<_> = disks.iter().map(|disk| disk.cut(how, &mut random)).collect();
+            match open(&mut cut) {
+                Err(_) => nones += 1,
+                Ok(opened) => {
+                    let is_old = opened.store.pool().name == "pool-1";
+                    assert_eq!(opened.store.find("film").is_some(), is_old, "cut at {limit}");
+                    *(if is_old { &mut olds } else { &mut news }) += 1;
+                }
+            }
+        }
+        if ended {
+            break;
+        }
+    }
+    assert!(olds > 0 && news > 20 && nones > 100, "{olds} {news} {nones}");
 }
 
 /// The history, of the first twenty, in which a planted bug shows.

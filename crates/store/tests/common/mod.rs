@@ -280,16 +280,21 @@ pub fn profile(disk: usize) -> Vec<u8> {
     format!("profile of disk {disk}\n").repeat(100).into_bytes()
 }
 
-/// Makes pool number `n` on new disks and puts it onto the medium.
-pub fn new_pool(n: u64, capacities: &[Bytes]) -> Vec<Disk> {
-    let mut disks: Vec<Disk> = capacities.iter().map(|&capacity| Disk::new(capacity)).collect();
+/// What makes pool number `n` on disks of these sizes.
+pub fn formatting(n: u64, capacities: &[Bytes]) -> Formatting {
     let new = capacities.iter().enumerate().map(|(i, &capacity)| NewDisk {
         id: id(2, n * 100 + i as u64),
         capacity,
         profile: profile(i),
     });
     let new = NewPool { name: format!("pool-{n}"), pool_id: id(1, n), disks: new.collect() };
-    let mut formatting = Formatting::new(new).expect("a good pool");
+    Formatting::new(new).expect("a good pool")
+}
+
+/// Makes pool number `n` on new disks and puts it onto the medium.
+pub fn new_pool(n: u64, capacities: &[Bytes]) -> Vec<Disk> {
+    let mut disks: Vec<Disk> = capacities.iter().map(|&capacity| Disk::new(capacity)).collect();
+    let mut formatting = formatting(n, capacities);
     run(&mut formatting, &mut disks);
     formatting.finish().expect("the disks work");
     assert!(disks.iter().all(Disk::is_idle), "making a pool ends with a flush");
