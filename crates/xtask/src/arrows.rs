@@ -17,16 +17,9 @@ struct Row {
     may_use: Vec<String>,
 }
 
-/// What the comparison gives.
-pub struct Arrows {
-    /// Arrows that are not in the table, and crates without a row.
-    pub findings: Vec<Finding>,
-    /// Rows whose crate is not built yet.
-    pub planned: Vec<String>,
-}
-
-/// Compares the table in `architecture` with the workspace.
-pub fn check(architecture: &str, workspace: &Workspace) -> Arrows {
+/// Compares the table in `architecture` with the workspace: arrows that are not
+/// in the table, crates without a row, rows without a crate.
+pub fn check(architecture: &str, workspace: &Workspace) -> Vec<Finding> {
     let rows = table(architecture);
     let mut findings = Vec::new();
     if rows.is_empty() {
@@ -46,15 +39,17 @@ pub fn check(architecture: &str, workspace: &Workspace) -> Arrows {
             }
         }
     }
-    let built: Vec<&str> = workspace.rooms().map(|(room, _)| room).collect();
     for (room, row) in &rows {
+        if workspace.rooms().all(|(built, _)| built != room) {
+            let text = format!("`{room}` is not in crates/; a room has a row once it is built");
+            findings.push(Finding::new(PATH, row.line, "arrows", text));
+        }
         for used in row.may_use.iter().filter(|used| !rows.contains_key(*used)) {
             let text = format!("`{room}` may use `{used}`, which has no row");
             findings.push(Finding::new(PATH, row.line, "arrows", text));
         }
     }
-    let planned = rows.into_keys().filter(|room| !built.contains(&room.as_str())).collect();
-    Arrows { findings, planned }
+    findings
 }
 
 /// The rows of the first table whose head ends in `may use`.
@@ -96,37 +91,40 @@ mod tests {
 
 after";
 
-    fn found(table: &str, packages: &[(&str, Option<&str>, &[usize])]) -> Vec<(usize, String)> {
-        let arrows = check(table, &planted(packages));
-        arrows.findings.into_iter().map(|f| (f.line, f.text)).collect()
+    /// All rooms of the table; `sched` uses what `uses` says.
+    fn found(table: &str, uses: &[usize]) -> Vec<(usize, String)> {
+        let rooms = [
+            ("crates/units", None, &[][..]),
+            ("crates/sched", None, uses),
+            ("crates/node", None, &[]),
+            ("crates/sim", None, &[]),
+            ("serde", None, &[]),
+        ];
+        check(table, &planted(&rooms)).into_iter().map(|f| (f.line, f.text)).collect()
     }
 
     #[test]
-    fn allowed_arrows_pass_and_rows_without_a_crate_are_told() {
-        let packages = [
-            ("crates/units", None, &[][..]),
-            ("crates/sched", None, &[0, 2]),
-            ("serde", None, &[]),
-        ];
-        assert_eq!(found(TABLE, &packages), []);
-        assert_eq!(check(TABLE, &planted(&packages)).planned, ["node", "sim"]);
+    fn allowed_arrows_and_packages_from_outside_pass() {
+        assert_eq!(found(TABLE, &[0, 4]), []);
     }
 
     #[test]
     fn an_arrow_that_is_not_in_the_table_is_found() {
-        let packages = [("crates/units", None, &[][..]), ("crates/sched", None, &[0, 2])];
-        let packages = [packages[0], packages[1], ("crates/node", None, &[])];
-        let found = found(TABLE, &packages);
+        let found = found(TABLE, &[0, 2]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0, 6, "the line of the row");
         assert!(found[0].1.contains("crates/sched uses `node`"), "{found:?}");
     }
 
     #[test]
-    fn a_crate_without_a_row_a_row_to_nowhere_and_no_table_are_found() {
-        assert_eq!(found(TABLE, &[("crates/lab", None, &[])]).len(), 1);
-        let dangling = TABLE.replace("sched, units", "sched, disk");
-        assert_eq!(found(&dangling, &[]).len(), 1);
-        assert_eq!(found("no table", &[]).len(), 1);
+    fn a_crate_without_a_row_a_row_without_a_crate_and_no_table_are_found() {
+        let without_sim = TABLE.replace("| `sim` | the virtual world | node |\n", "");
+        assert!(found(&without_sim, &[])[0].1.contains("crates/sim has no row"));
+        let with_lab = TABLE.replace("\nafter", "| `lab` | experiments | sim |\n\nafter");
+        let with_lab = with_lab.replace("|\n\n| `lab`", "|\n| `lab`");
+        assert!(found(&with_lab, &[])[0].1.contains("`lab` is not in crates/"));
+        let dangling = TABLE.replace("sched, units", "sched, units, disk");
+        assert!(found(&dangling, &[])[0].1.contains("`disk`, which has no row"));
+        assert!(found("no table", &[]).len() > 4);
     }
 }

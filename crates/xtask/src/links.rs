@@ -1,20 +1,34 @@
 //! Relative links in Markdown lead somewhere: to a file of the repository, and
-//! to a heading of it where they name one.
+//! to a heading of it where they name one. Every document is in the index.
 
 use crate::finding::Finding;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The list of documents.
+const INDEX: &str = "docs/README.md";
 
 /// Checks every Markdown file in `files`, a map from path to text that holds
 /// all files of the repository (text empty where it is not Markdown).
 pub fn check(files: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut found = Vec::new();
+    let mut linked = BTreeSet::new();
     for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".md")) {
         for (line, target) in targets(text) {
-            if let Err(problem) = resolve(path, &target, files) {
-                let text = format!("link to `{target}`: {problem}");
-                found.push(Finding::new(path, line, "links", text));
+            match resolve(path, &target, files) {
+                Ok(place) => linked.extend(place.filter(|_| path == INDEX)),
+                Err(problem) => {
+                    let text = format!("link to `{target}`: {problem}");
+                    found.push(Finding::new(path, line, "links", text));
+                }
             }
         }
+    }
+    let is_document = |path: &&String| {
+        path.starts_with("docs/") && path.ends_with(".md") && path.as_str() != INDEX
+    };
+    for path in files.keys().filter(is_document).filter(|path| !linked.contains(*path)) {
+        let text = format!("{INDEX} does not lead here; add a line there");
+        found.push(Finding::new(path, 0, "links", text));
     }
     found
 }
@@ -55,11 +69,16 @@ fn definition(line: &str) -> Option<String> {
     (!label.contains(']')).then(|| target.split(' ').next().unwrap_or(target).into())
 }
 
-/// Follows `target` from the file at `path`.
-fn resolve(path: &str, target: &str, files: &BTreeMap<String, String>) -> Result<(), String> {
+/// Follows `target` from the file at `path`; gives the file that it leads to,
+/// where that is one of ours.
+fn resolve(
+    path: &str,
+    target: &str,
+    files: &BTreeMap<String, String>,
+) -> Result<Option<String>, String> {
     let has_scheme = target.contains("://") || target.starts_with("mailto:");
     if has_scheme || target.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     if target.starts_with('/') {
         return Err("absolute; write it relative to this file".into());
@@ -69,10 +88,10 @@ fn resolve(path: &str, target: &str, files: &BTreeMap<String, String>) -> Result
     let folder = format!("{}/", place.trim_end_matches('/'));
     let is_folder = place.is_empty() || files.keys().any(|known| known.starts_with(&folder));
     let Some(text) = files.get(&place) else {
-        return if is_folder { Ok(()) } else { Err(format!("there is no `{place}`")) };
+        return if is_folder { Ok(None) } else { Err(format!("there is no `{place}`")) };
     };
     if heading.is_empty() || !place.ends_with(".md") || headings(text).any(|h| h == heading) {
-        return Ok(());
+        return Ok(Some(place));
     }
     Err(format!("`{place}` has no heading `#{heading}`"))
 }
@@ -108,6 +127,7 @@ mod tests {
         let mut files = BTreeMap::new();
         for (path, text) in [
             ("README.md", "# The house\n"),
+            ("docs/README.md", "[a](format.md) [b](index.md)"),
             ("docs/format.md", "# Format\n\n## Byte tables, v1\n"),
             ("crates/sim/src/lib.rs", ""),
             ("docs/index.md", text),
@@ -133,6 +153,16 @@ mod tests {
         ] {
             assert_eq!(broken(planted).len(), 1, "{planted}: {:?}", broken(planted));
         }
+    }
+
+    #[test]
+    fn a_document_that_is_not_in_the_index_is_found() {
+        let mut files = BTreeMap::new();
+        files.insert(INDEX.to_string(), "[a](deep/listed.md)".to_string());
+        files.insert("docs/deep/listed.md".to_string(), "[b](../unlisted.md)".to_string());
+        files.insert("docs/unlisted.md".to_string(), String::new());
+        let found: Vec<_> = check(&files).into_iter().map(|finding| finding.path).collect();
+        assert_eq!(found, ["docs/unlisted.md"]);
     }
 
     #[test]

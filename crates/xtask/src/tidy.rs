@@ -58,11 +58,7 @@ pub fn run(root: &Path) -> Result<Report, String> {
     }
     findings.extend(licences::check(&workspace));
     let architecture = files.get(arrows::PATH).map_or("", String::as_str);
-    let arrows = arrows::check(architecture, &workspace);
-    findings.extend(arrows.findings);
-    if !arrows.planned.is_empty() {
-        notes.push(format!("rows without a crate yet: {}", arrows.planned.join(", ")));
-    }
+    findings.extend(arrows::check(architecture, &workspace));
     let advisories = advisories(root);
     notes.push(advisories.note);
     findings.extend(advisories.finding);
