@@ -233,7 +233,7 @@ impl Device {
     }
 }
 
-fn is_block_device(path: &Path) -> Result<bool, PoolError> {
+pub(crate) fn is_block_device(path: &Path) -> Result<bool, PoolError> {
     let kind = std::fs::metadata(path).map_err(PoolError::io(path, "open it"))?.file_type();
     if !kind.is_file() && !kind.is_block_device() {
         return Err(PoolError::NotADevice { path: path.to_owned() });
@@ -272,7 +272,7 @@ fn open_direct(path: &Path, block: bool, warnings: &mut Vec<String>) -> Result<F
 
 /// After the end of a process that was killed, the kernel takes a moment to let
 /// go of what its rings held; a daemon that is started again at once waits for it.
-fn lock(file: &File, path: &Path) -> Result<(), PoolError> {
+pub(crate) fn lock(file: &File, path: &Path) -> Result<(), PoolError> {
     let give_up = sys::now() + LOCK_PATIENCE;
     loop {
         match file.try_lock() {
