@@ -462,3 +462,25 @@ fn flash_is_not_taken_for_a_disk() {
         println!("{:?}", findings.verdict);
     }
 }
+
+/// A few minutes are enough for a profile whose bounds hold; what is left out is
+/// how exactly zones end, and how far seeks vary.
+#[test]
+fn a_quick_look_takes_minutes_and_its_bounds_hold() {
+    for (name, text) in MODELS {
+        let model = Model::parse(text).unwrap();
+        let mut bench = Bench::new(Box::new(Emulated::new(&model)));
+        let begun = bench.now;
+        let findings = bench.profile(&model, Options::quick());
+        let truth = Truth::of(text, &model);
+        assert!(bench.now - begun <= Duration::from_secs(8 * 60 + 1), "{name}");
+        let rotation = findings.rotation.as_ref().unwrap().value.as_nanos();
+        assert!(check("rotation", truth.rotation, rotation, truth.rotation / 10_000), "{name}");
+        assert_eq!(findings.heads, Some(truth.heads), "{name}");
+        let (over, percent) = exceeded(&findings, &mut Emulated::new(&model));
+        println!("{name}: beyond the bound {over} ppm of reads; bound/actual {percent} %");
+        // The Cheetah's seeks vary by distance as no few points can tell.
+        let allowed = if name == "seagate-cheetah" { 30_000 } else { 1_000 };
+        assert!(over <= allowed, "{name}");
+    }
+}

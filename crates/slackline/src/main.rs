@@ -7,6 +7,7 @@
 mod confirm;
 mod contract;
 mod demo;
+mod disk;
 mod explain;
 mod failure;
 mod output;
@@ -98,6 +99,9 @@ enum Command {
     Play(play::Args),
     /// Tell how many more streams fit, and what stops the next
     Plan(plan::Args),
+    /// Disk models, and what a disk costs
+    #[command(subcommand)]
+    Disk(disk::Command),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -121,6 +125,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
         Command::Plan(args) => plan::run(&args, common),
+        Command::Disk(command) => disk::run(command, common),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "slackline", &mut text);

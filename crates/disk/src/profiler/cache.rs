@@ -204,7 +204,7 @@ impl Session {
         hit: Duration,
         segments: Option<u64>,
     ) -> Result<Cache, Stop> {
-        self.stage("cache size", 850);
+        self.stage("cache size", 50);
         let limit = (self.end / 16).min(32 << 11);
         let alone = self.find_ahead(&[self.grain], limit).await?;
         let in_row = self.find_ahead(&[self.grain, self.grain], limit).await?;
@@ -232,7 +232,7 @@ impl Session {
 
     /// Whether a written sector takes a turn to be written again, and a flush.
     pub async fn find_write_buffer(&mut self) -> Result<(i64, i64, Vec<i64>), Stop> {
-        self.stage("write buffer", 880);
+        self.stage("write buffer", 90);
         let (mut first, mut again, mut flushes) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..16 {
             let lba = self.place(0, self.end - self.grain);

@@ -36,12 +36,12 @@ impl Session {
 
     /// The rate at every chunk size, on the outermost tracks.
     pub async fn find_chunks(&mut self) -> Result<Vec<Chunk>, Stop> {
-        self.stage("chunk sizes", 900);
-        let runs = if self.full() { 15 } else { 5 };
+        self.stage("chunk sizes", 100);
+        let (runs, most) = if self.full() { (15, 32) } else { (4, 20) };
         let mut found: Vec<Chunk> = Vec::new();
-        let mut size = self.grain;
+        let mut size = if self.full() { self.grain } else { self.grain.max(8) };
         while size <= CHUNK_MAX {
-            let chunks = (STREAM_SECTORS / size).clamp(12, 32);
+            let chunks = (STREAM_SECTORS / size).clamp(12, most);
             let room = size * (chunks + 2);
             let mut rates = Vec::new();
             for _ in 0..runs {
@@ -74,12 +74,12 @@ impl Session {
         &mut self,
         geometry: Option<&Geometry>,
     ) -> Result<Vec<Throughput>, Stop> {
-        self.stage("throughput", 940);
+        self.stage("throughput", 640);
         let places: Vec<(u64, u64)> = match geometry {
             Some(geometry) => geometry.zones.iter().map(|zone| (zone.start, zone.end)).collect(),
             None => Vec::from([(0, self.end)]),
         };
-        let step = if self.full() { 1 } else { places.len().div_ceil(4) };
+        let step = if self.full() { 1 } else { places.len().div_ceil(3) };
         let mut found = Vec::new();
         for (from, to) in places.into_iter().step_by(step) {
             for kib in [4u64, 64, 256, 1_024] {

@@ -76,13 +76,17 @@ impl Desk {
         self.last = None;
     }
 
-    pub fn progress(&self) -> Progress {
-        // Thousandths of the allowance, where that is nearer to its end.
+    /// Thousandths of the allowance that are spent.
+    pub fn spent(&self) -> u32 {
         let time = self.time.as_nanos() / (self.time_max.as_nanos() / 1_000).max(1);
-        let spent = u32::try_from(time).unwrap_or(1_000).min(1_000);
+        u32::try_from(time).unwrap_or(1_000).min(1_000)
+    }
+
+    pub fn progress(&self) -> Progress {
         Progress {
             stage: self.stage,
-            permille: self.permille.max(spent),
+            // Of what is to be done or of the allowance, which is nearer to its end.
+            permille: self.permille.max(self.spent()),
             commands: self.commands,
             failed: self.failed,
         }

@@ -177,6 +177,8 @@ pub struct Findings {
     pub zones_exact: bool,
     /// Seeks and switches.
     pub mechanics: Option<Mechanics>,
+    /// By how much long reads exceed what the parts found account for.
+    pub excess: Duration,
     /// The cache, where there is one.
     pub cache: Option<Cache>,
     /// Writes, where they were allowed.
@@ -208,6 +210,7 @@ impl Findings {
             zones: Vec::new(),
             zones_exact: false,
             mechanics: None,
+            excess: Duration::ZERO,
             cache: None,
             write_buffer: None,
             chunks: Vec::new(),

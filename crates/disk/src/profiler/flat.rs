@@ -77,7 +77,7 @@ impl Session {
             }
             let (mut each, mut alone) = (Vec::new(), Vec::new());
             for _ in 0..rounds {
-                let count = (4 * depth as usize).clamp(8, 64);
+                let count = (8 * depth as usize).clamp(32, 128);
                 let (cost, times) = self.burst_cost(count, size, direction, depth).await?;
                 each.push(cost);
                 slowest.extend(times.iter().map(|time| nanos(time.taken())));

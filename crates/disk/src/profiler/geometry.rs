@@ -260,8 +260,8 @@ impl Session {
 
     /// All tracks and zones.
     pub async fn find_geometry(&mut self) -> Result<Option<Geometry>, Stop> {
-        self.stage("tracks and zones", 60);
-        let grid = if self.full() { 24 } else { 12 };
+        self.stage("tracks and zones", 150);
+        let grid = if self.full() { 24 } else { 8 };
         let mut known: Vec<u64> = Vec::new();
         let mut tracks: Vec<Track> = Vec::new();
         for index in 0..grid {
@@ -300,7 +300,7 @@ impl Session {
         let pairs: Vec<(Track, Track)> = tracks.windows(2).map(|pair| (pair[0], pair[1])).collect();
         let total = pairs.len() as u32;
         for (index, pair) in pairs.into_iter().enumerate() {
-            self.stage("tracks and zones", 100 + 500 * index as u32 / total);
+            self.stage("tracks and zones", 200 + 400 * index as u32 / total);
             let mut gaps = vec![pair];
             while let Some((left, right)) = gaps.pop() {
                 if left.sectors == right.sectors || starts.len() >= ZONES_MAX {
@@ -312,7 +312,7 @@ impl Session {
                     starts.push((start, right.sectors));
                     continue;
                 }
-                if !self.full() && apart < self.end / 2_000 {
+                if !self.full() && apart < self.end / 256 || self.hurry(450) {
                     exact = false;
                     starts.push((u64::midpoint(left.start, right.start), right.sectors));
                     continue;

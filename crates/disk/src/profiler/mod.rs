@@ -86,7 +86,7 @@ impl Options {
             write: false,
             grain: SECTOR,
             commands_max: 60_000,
-            time_max: Duration::from_secs(5 * 60),
+            time_max: Duration::from_secs(8 * 60),
         }
     }
     /// Everything, reading only.

@@ -17,6 +17,8 @@ use units::{Bytes, Duration, Lba, Rate, SECTOR};
 const SEEK_POINTS: usize = 24;
 /// Added to every measured time that becomes a bound: the measurement's own error.
 const MARGIN: Duration = Duration::from_micros(60);
+/// The same for seeks that were only looked at quickly.
+const MARGIN_QUICK: Duration = Duration::from_micros(500);
 /// Assumed for a flush where no write was tried.
 const FLUSH_ASSUMED: Duration = Duration::from_millis(250);
 /// Assumed for a command's overhead where the cache hid it.
@@ -59,7 +61,7 @@ impl Findings {
         let reads = if self.zones_exact {
             "zones to the track; seeks bounded by three deviations and a margin"
         } else if self.rotates {
-            "quick: zone ends within a thousandth of the disk; seeks bounded by three \
+            "quick: zone ends within a hundredth of the disk; seeks bounded by three \
              deviations and a margin"
         } else {
             "the third quartile at saturation and a fifth"
@@ -80,11 +82,11 @@ impl Findings {
         );
         let heads = self.heads.unwrap_or(1);
         let steps = self.zones.iter().map(|zone| zone.cylinder_skew.max(zone.track_skew));
-        let switch = steps.max().unwrap_or(Duration::ZERO) + MARGIN;
+        let switch = steps.max().unwrap_or(Duration::ZERO) + self.excess + MARGIN;
         Ok(HardDiskProfile {
             overhead: mechanics.overhead_high.unwrap_or(OVERHEAD_ASSUMED) + MARGIN,
             rotation: rotation + rotation / 5_000,
-            seek: seek_bounds(mechanics)?,
+            seek: seek_bounds(mechanics, if self.zones_exact { MARGIN } else { MARGIN_QUICK })?,
             write_settle: SETTLE_ASSUMED,
             switch,
             long_reads: None,
@@ -108,7 +110,7 @@ impl Findings {
 }
 
 /// A curve above the usual longest and three deviations above the mean.
-fn seek_bounds(mechanics: &Mechanics) -> Result<SeekCurve, Error> {
+fn seek_bounds(mechanics: &Mechanics, margin: Duration) -> Result<SeekCurve, Error> {
     let seeks = &mechanics.seeks;
     let least = seeks.iter().map(|point| point.mean).min().unwrap_or_default();
     let switch = mechanics.head_switch.as_ref().map_or(least, |found| found.value);
@@ -119,7 +121,7 @@ fn seek_bounds(mechanics: &Mechanics) -> Result<SeekCurve, Error> {
     // below it: each point takes the bound of the last one that it stands for.
     for group in seeks.chunks(step) {
         for point in group {
-            let bound = point.high.max(point.mean + point.deviation * 3) + MARGIN;
+            let bound = point.high.max(point.mean + point.deviation * 3) + margin;
             longest = longest.max(bound);
         }
         points.push((group[0].distance, longest));
@@ -229,6 +231,10 @@ impl Findings {
         }
         if let Some(switch) = &mechanics.head_switch {
             text.time("head-switch", switch.value, &switch.confidence);
+        }
+        if !self.excess.is_zero() {
+            let why = "added to every bound: long reads took longer than the parts account for";
+            text.time("excess", self.excess, why);
         }
         if let Some((mean, full)) = self.seek_mean_and_full() {
             text.time("seek-mean", mean, "over all pairs of cylinders");

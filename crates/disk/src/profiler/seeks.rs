@@ -210,7 +210,8 @@ impl Session {
         geometry: &Geometry,
         path: Path,
     ) -> Result<Option<Arrival>, Stop> {
-        let sharp = WIDTH_NS.max(2 * self.noise());
+        let width = if self.full() { WIDTH_NS } else { 3 * WIDTH_NS };
+        let sharp = width.max(2 * self.noise());
         let mut search = Search::new(self.period(), sharp, self.full());
         for reads in 1..=TRIES_MAX {
             let dice = self.below(1 << 32) as i64;
@@ -242,8 +243,7 @@ enum Mode {
 
 /// What varies shows in one of two looks; so many make an oversight rare.
 const CHECKS: u32 = 12;
-/// This many in a row, and the edge of a band is found.
-const EDGE_ROW: u32 = 8;
+const CHECKS_QUICK: u32 = 6;
 /// A band found too narrow is widened so often.
 const WIDENED_MAX: u32 = 4;
 
@@ -292,11 +292,11 @@ impl Search {
                 return Some(i64::midpoint(floor, self.most));
             }
             Mode::Halving => self.mode = Mode::Checking(0),
-            Mode::Up { apart, row } if row >= EDGE_ROW || apart > self.period / 2 => {
+            Mode::Up { apart, row } if row >= self.edge_row() || apart > self.period / 2 => {
                 self.edges.1 += apart;
                 self.mode = Mode::Down { apart: 4 * self.sharp, row: 0 };
             }
-            Mode::Down { apart, row } if row >= EDGE_ROW || apart > self.period / 2 => {
+            Mode::Down { apart, row } if row >= self.edge_row() || apart > self.period / 2 => {
                 self.edges.0 -= apart;
                 self.size_band();
                 self.mode = Mode::Band(0);
@@ -310,6 +310,7 @@ impl Search {
             Mode::Halving => None,
             // Look on both sides, lest one late answer led us here.
             Mode::Checking(CHECKS) => None,
+            Mode::Checking(CHECKS_QUICK) if !self.full => None,
             Mode::Checking(n) if n % 2 == 0 => Some(self.most + self.sharp * i64::from(1 + n)),
             Mode::Checking(n) => Some(floor - self.sharp * i64::from(1 + n)),
             Mode::Up { apart, .. } => Some(self.edges.1 + apart),
@@ -323,13 +324,18 @@ impl Search {
         }
     }
 
+    /// So many in a row, and the edge of a band is found.
+    fn edge_row(&self) -> u32 {
+        if self.full { 8 } else { 4 }
+    }
+
     /// How many reads the band takes. `n` reads spread evenly over a time that varies
     /// evenly over `w` tell its mean within a deviation of `w / sqrt(6 n)`.
     fn size_band(&mut self) {
         let width = self.edges.1 - self.edges.0;
-        let (wanted, most) = if self.full { (35_000, 800) } else { (90_000, 120) };
+        let (wanted, least, most) = if self.full { (35_000, 48, 800) } else { (120_000, 24, 60) };
         let reads = width.pow(2) / (6 * i64::pow(wanted, 2));
-        self.band_reads = reads.clamp(48, most) as u32;
+        self.band_reads = reads.clamp(least, most) as u32;
     }
 
     /// Widens the band where its outer sixths are not all missed and all made, and
@@ -417,15 +423,15 @@ pub(super) fn distances(cylinders: u64, full: bool) -> Vec<u64> {
     let mut next = 1u64;
     while next < longest * 4 / 5 {
         distances.push(next);
-        // Two or four steps to a doubling.
-        let grown = if full { next * 119 / 100 } else { next * 141 / 100 };
+        // Four steps to a doubling, or one.
+        let grown = if full { next * 119 / 100 } else { next * 2 };
         next = grown.max(next + 1);
     }
     // The long seeks, evenly.
     if longest > 0 {
         distances.retain(|distance| *distance * 3 < longest);
-        distances.extend((if full { 7 } else { 3 }..).map_while(|part| {
-            let parts = if full { 20 } else { 8 };
+        distances.extend((if full { 7 } else { 2 }..).map_while(|part| {
+            let parts = if full { 20 } else { 5 };
             (part <= parts).then(|| (longest * part / parts).max(1))
         }));
     }

@@ -68,6 +68,12 @@ impl Session {
         self.desk.borrow().gaps
     }
 
+    /// Whether a quick measurement has spent so many thousandths of its time and
+    /// should go on with the next stage.
+    pub fn hurry(&self, permille: u32) -> bool {
+        !self.full() && self.desk.borrow().spent() >= permille
+    }
+
     pub fn commands(&self) -> u64 {
         self.desk.borrow().progress().commands
     }

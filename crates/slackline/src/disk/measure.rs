@@ -1,0 +1,239 @@
+//! `slackline disk profile`: measures a disk, and says what was found.
+//!
+//! Invariants: without `--write` the disk is only read; the journal is deleted
+//! when, and only when, the results have been written.
+
+use crate::failure::Failure;
+use crate::output::Table;
+use crate::{Common, confirm};
+use ::disk::profiler::{Effort, Findings, Progress};
+use engine::{DeviceSpec, ProfileError, ProfileOptions, Profiled};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// How to measure what.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A file, a block device, or emulated:MODEL:FILE for a disk model in real time
+    target: String,
+    /// Write the profile here, as TOML
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write a page with plots here, as HTML
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// At most eight minutes; where zones end only roughly [default]
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// Everything, zones to the track; up to four hours
+    #[arg(long)]
+    full: bool,
+    /// Write to the disk, too: what it holds is destroyed
+    #[arg(long)]
+    write: bool,
+    /// Do not ask before writing
+    #[arg(long, requires = "write")]
+    overwrite: bool,
+    /// Keep the answers here, to go on after a stop [default: beside the output,
+    /// else in the directory for temporary files]
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+}
+
+impl From<ProfileError> for Failure {
+    fn from(error: ProfileError) -> Self {
+        match error {
+            ProfileError::Device(error) => error.into(),
+            other => Self::new(other.to_string(), other.next_step()),
+        }
+    }
+}
+
+/// Runs it.
+pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+    let spec: DeviceSpec = args.target.parse()?;
+    if args.write && matches!(spec, DeviceSpec::Real { .. }) && !args.overwrite {
+        let name = spec.path().display().to_string();
+        let warning = format!("Everything that {name} holds will be overwritten.");
+        confirm::destroy(&warning, &name, "--overwrite")?;
+    }
+    let journal = args.journal.clone().unwrap_or_else(|| journal_path(args));
+    let effort = if args.full { Effort::Full } else { Effort::Quick };
+    let options = ProfileOptions { effort, write: args.write, journal: journal.clone() };
+    let stop = stop_on_signals()?;
+    let bar = Bar::new();
+    let ended = engine::profile(&spec, &options, &stop, &mut |progress| bar.at(progress));
+    bar.finish();
+    match ended? {
+        Profiled::Stopped(progress) => Err(Failure::new(
+            format!(
+                "stopped after {} commands, while measuring {}; what was found so far is in {}",
+                progress.commands,
+                progress.stage,
+                journal.display()
+            ),
+            "give the same command again to go on",
+        )),
+        Profiled::Done(findings, warnings) => {
+            for warning in warnings {
+                eprintln!("warning: {warning}");
+            }
+            tell(args, &findings, common)?;
+            // The results are told; the journal has no more use.
+            let _ = std::fs::remove_file(&journal);
+            Ok(())
+        }
+    }
+}
+
+/// A place that is the same when the command is given again.
+fn journal_path(args: &Args) -> PathBuf {
+    if let Some(output) = &args.output {
+        let mut name = output.as_os_str().to_owned();
+        name.push(".journal");
+        return name.into();
+    }
+    let name: String =
+        args.target.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    std::env::temp_dir().join(format!("slackline-profile{name}.journal"))
+}
+
+fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // A second signal ends the process where a disk does not answer.
+        let armed =
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop));
+        let registered = armed.and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
+        registered.map_err(|error| Failure::new(format!("signals: {error}"), ""))?;
+    }
+    Ok(stop)
+}
+
+fn tell(args: &Args, findings: &Findings, common: &Common) -> Result<(), Failure> {
+    if let Some(path) = &args.report {
+        write(path, &super::report::page(&args.target, findings))?;
+    }
+    let toml = findings.to_toml().map_err(|error| {
+        let notes = findings.notes.join("; ");
+        Failure::new(format!("{}: {error}", args.target), notes)
+    })?;
+    if let Some(path) = &args.output {
+        write(path, &toml)?;
+    }
+    common.output().result(&json(findings, &toml), |_| text(args, findings))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| Failure::file(path, &error))
+}
+
+fn json(findings: &Findings, toml: &str) -> Value {
+    json!({
+        "rotates": findings.rotates,
+        "rotation_ns": findings.rotation.as_ref().map(|found| found.value.as_nanos()),
+        "capacity_bytes": findings.capacity.get(),
+        "heads": findings.heads,
+        "zones": findings.zones.len(),
+        "commands": findings.commands,
+        "cache_bytes": findings.cache.as_ref().map(|cache| cache.size.get()),
+        "chunk_bytes": findings.chunk_range.map(|(low, high)| [low.get(), high.get()]),
+        "notes": findings.notes,
+        "verdict": findings.verdict,
+        "profile": toml,
+    })
+}
+
+fn text(args: &Args, findings: &Findings) -> String {
+    let mut table = Table::new(3, &["what", "found", "how well it is known"]);
+    let mut row = |what: &str, found: String, known: &str| {
+        table.row(vec![what.to_owned(), found, known.to_owned()]);
+    };
+    row("capacity", findings.capacity.to_string(), "as the target says");
+    match &findings.rotation {
+        Some(turn) => row("turn", turn.value.to_string(), &turn.confidence),
+        None => row("turn", "none".into(), "no period in 48 readings of one sector"),
+    }
+    if !findings.zones.is_empty() {
+        let exact = if findings.zones_exact { "to the track" } else { "ends about right" };
+        row("zones", findings.zones.len().to_string(), exact);
+    }
+    if let Some(heads) = findings.heads {
+        row("heads", heads.to_string(), "by the rhythm of the skews");
+    }
+    if let Some((mean, full)) = findings.seek_mean_and_full() {
+        row("seek", format!("{mean} mean, {full} full"), "from reads made and missed");
+    }
+    if let Some(mechanics) = &findings.mechanics {
+        if let Some(switch) = &mechanics.head_switch {
+            row("head switch", switch.value.to_string(), &switch.confidence);
+        }
+        if let Some(overhead) = &mechanics.overhead {
+            row("overhead", overhead.value.to_string(), &overhead.confidence);
+        }
+    }
+    if let Some(cache) = &findings.cache {
+        let found = format!("{} segments of {}", cache.segments.value, cache.segment.value);
+        row("cache", found, &cache.segments.confidence);
+        row("reads ahead", cache.read_ahead.to_string(), "when left alone");
+    }
+    if let Some(flat) = &findings.flat {
+        row("commands in flight", flat.depth.to_string(), "for 95 % of the best rate");
+        let alone = flat.read.sizes.first().map_or_else(String::new, |size| size.2.to_string());
+        row("small read alone", alone, "median");
+    }
+    if let Some((low, high)) = findings.chunk_range {
+        row("streams in chunks", format!("{low} to {high}"), "93 % of the best rate");
+    }
+    let mut text = table.text("");
+    for line in findings.notes.iter().chain(&findings.verdict) {
+        text.push_str(&format!("* {line}\n"));
+    }
+    if let Some(path) = &args.output {
+        text.push_str(&format!("profile written to {}\n", path.display()));
+    }
+    text
+}
+
+/// Progress on standard error: a bar where a person looks, else a line a stage.
+struct Bar {
+    bar: Option<ProgressBar>,
+    stage: std::cell::Cell<&'static str>,
+}
+
+impl Bar {
+    fn new() -> Self {
+        let bar = io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(1_000);
+            let style = ProgressStyle::with_template("{wide_bar} {percent} % {elapsed} {msg}")
+                .expect("the template is sound");
+            bar.set_style(style);
+            bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(4));
+            bar
+        });
+        Self { bar, stage: std::cell::Cell::new("") }
+    }
+
+    fn at(&self, progress: Progress) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(u64::from(progress.permille));
+        }
+        if self.stage.replace(progress.stage) != progress.stage {
+            match &self.bar {
+                Some(bar) => bar.set_message(progress.stage),
+                None => eprintln!("measuring {}", progress.stage),
+            }
+        }
+    }
+
+    fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
