@@ -150,7 +150,7 @@ fn json(findings: &Findings, toml: &str) -> Value {
 }
 
 fn text(args: &Args, findings: &Findings) -> String {
-    let mut table = Table::new(3, &["what", "found", "how well it is known"]);
+    let mut table = Table::new(&["what", "found", "how well it is known"]);
     let mut row = |what: &str, found: String, known: &str| {
         table.row(vec![what.to_owned(), found, known.to_owned()]);
     };

@@ -20,7 +20,7 @@ pub fn models(common: &Common) -> Result<(), Failure> {
         }));
     }
     common.output().result(&rows, |rows| {
-        let mut table = Table::new(2, &["model", "kind", "capacity"]);
+        let mut table = Table::new(&["model", "kind", ">capacity"]);
         for row in rows {
             let text = |field: &str| row[field].as_str().unwrap_or_default().to_owned();
             let capacity = Bytes::new(row["capacity_bytes"].as_u64().unwrap_or(0));
@@ -107,7 +107,7 @@ fn text(profile: &Profile, model: Option<&Model>) -> String {
             line("latency, at most", linear.latency.to_string());
         }
     }
-    let mut table = Table::new(0, &["size", "read, at most", "write, at most"]);
+    let mut table = Table::new(&[">size", ">read, at most", ">write, at most"]);
     for size in SIZES {
         let cell = |direction| {
             worst(profile, size, direction).map_or_else(|| "-".to_owned(), |time| time.to_string())
