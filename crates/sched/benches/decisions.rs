@@ -32,6 +32,7 @@ fn main() {
     for ppm in [500_000, 800_000, 950_000] {
         admission(1_000, ppm, runs, "< 200 us");
     }
+    joining(1_000, runs, "< 200 us");
     if !quick {
         admission(10_000, 800_000, runs, "< 1 ms");
         everybody(10_000, 800_000, runs);
@@ -251,10 +252,11 @@ fn dispatch(policy: PolicyKind, streams: u64, load: Load, runs: usize, quick: bo
     let aim = if policy == PolicyKind::Slack { "< 1 us" } else { "" };
     row(&format!("{name}: who is next"), deciding, aim);
     row("    a request comes, or is done", handling, "");
+    let share =
+        |count: u64| format!("{}.{} %", count * 100 / decisions, count * 1000 / decisions % 10);
+    let (computed, in_slack) = (share(computed), share(in_slack));
     println!(
-        "    slack computed for one decision in {}, best effort before streams for one in {}, {late} late",
-        decisions / computed.max(1),
-        decisions / in_slack.max(1)
+        "    slack computed in full for {computed}, best effort before streams {in_slack}, {late} late"
     );
 }
 
@@ -278,6 +280,27 @@ fn admission(streams: u64, ppm: u64, runs: usize, aim: &str) {
     let percent = ppm / 10_000;
     row(&format!("one more beside {} streams, {percent} % used", streams - 1), samples, aim);
     println!("    {} looks at the whole set", visits / runs as u64);
+}
+
+/// A stream joins and leaves while the disk is in the middle of everything.
+fn joining(streams: u64, runs: usize, aim: &str) {
+    let (mut joins, mut leaves) = (Vec::new(), Vec::new());
+    for run in 0..runs {
+        let mut stage = Stage::new(PolicyKind::Slack, streams - 1, Load::Greedy, run as u64 + 1);
+        stage.run(4 * streams);
+        let task = stage.ids[0].1;
+        for _ in 0..20 {
+            stage.run(stage.deciding.calls + 50);
+            let clock = Clock::now();
+            let id = stage.schedule.join(stage.now, task).expect("one more fits");
+            joins.push(clock.elapsed().as_nanos() as u64);
+            let clock = Clock::now();
+            stage.schedule.leave(id);
+            leaves.push(clock.elapsed().as_nanos() as u64);
+        }
+    }
+    row(&format!("stream {streams} joins a busy schedule"), joins, aim);
+    row("    and leaves", leaves, "");
 }
 
 fn everybody(streams: u64, ppm: u64, runs: usize) {

@@ -48,6 +48,10 @@ pub const SLACK_SLOTS: usize = 1024;
 /// is much quicker than the longest), the slots are not used.
 pub const SLACK_JOBS_PER_TASK: u64 = 16;
 
+/// The most delays that are tried for the first request of a task that joins a busy
+/// disk; each is twice the one before, from an eighth of its deadline.
+pub const DELAYS_MAX: u32 = 10;
+
 /// How often a best-effort command that waits on an idle disk for want of slack
 /// is looked at again. Where the reserve covers it, it never waits there.
 pub const SLACK_RETRY: Duration = Duration::from_millis(1);

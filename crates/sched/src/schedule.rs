@@ -5,7 +5,7 @@
 //! does; `live` holds exactly the tasks of `tasks`.
 
 use crate::analysis::TaskSet;
-use crate::limits::{SLACK_BURSTS, SLACK_RETRY};
+use crate::limits::{DELAYS_MAX, SLACK_BURSTS, SLACK_RETRY};
 use crate::policies::PolicyKind;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::{Queues, Waiting};
@@ -91,7 +91,8 @@ impl Schedule {
     ///
     /// # Errors
     /// [`Refusal`] where admission is on and the contract cannot be kept beside
-    /// the others. The schedule is unchanged.
+    /// the others, or where the disk is too far behind with them to say when it
+    /// could begin (undecided). The schedule is unchanged.
     ///
     /// # Panics
     /// Where the task is not valid ([`Task::is_valid`]).
@@ -287,6 +288,18 @@ impl Schedule {
         }
         self.policy.remember(now, state);
     }
+
+    /// Appends what is only remembered to be quick, relative to `now`. Later answers do
+    /// not depend on it: a search that counts it in shows that.
+    pub fn remember_bounds(&self, now: Instant, state: &mut Vec<u64>) {
+        let (now, meter) = (now.as_nanos(), &self.core.meter);
+        state.push(meter.least(now).max(0) as u64);
+        if let Some(critical) = meter.critical.filter(|it| it.deadline > now) {
+            let age = (now - critical.now).min(self.core.options.burst.as_nanos());
+            state.extend([critical.deadline - now, age]);
+            state.push(critical.difference_at(now) as u64);
+        }
+    }
 }
 
 impl Core {
@@ -411,18 +424,24 @@ impl Core {
 
     /// The task that came last may release its first request only when no other
     /// can be late for it: the state may owe slack that was given away under the
-    /// smaller set. False where no such time is found in bounded work.
+    /// smaller set. False where no such time is found in bounded work, or where
+    /// others are late already.
     fn delay_first(&mut self, now: Instant) -> bool {
+        if self.in_flight.is_empty() && self.queues.ready_first().is_none() {
+            return true; // What the offline test assumes.
+        }
         let last = self.live.len() - 1;
-        let deadline = self.live[last].deadline;
         let mut delay = 0;
-        for attempt in 0..64 {
+        for attempt in 0..DELAYS_MAX {
             self.live[last].release_next = now.as_nanos().saturating_add(delay);
-            match self.slack(now, 0, None) {
-                Some(slack) if slack >= 0 => return true,
-                None if self.queues.counts().0 == 0 && self.in_flight.is_empty() => return true,
-                None => return false,
-                Some(_) => delay = (deadline / 8).max(1) << (attempt / 2).min(40),
+            let mut scratch = core::mem::take(&mut self.scratch);
+            self.collect_due(&mut scratch.due);
+            let answer = self.exact(now).covers(0, 0, &mut scratch);
+            self.scratch = scratch;
+            match answer {
+                Answer::AtLeast(_) | Answer::Exactly { .. } => return true,
+                Answer::Below { .. } => delay = (self.live[last].deadline / 8).max(1) << attempt,
+                Answer::Unknown => return false,
             }
         }
         false

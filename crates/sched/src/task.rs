@@ -82,7 +82,8 @@ pub struct Refusal {
     /// None where the utilisation alone leaves too little, or where `undecided`.
     pub deadline: Option<(Duration, Duration)>,
     /// The analysis reached one of its bounds (see [`limits`](crate::limits))
-    /// before an answer, and refused to be safe.
+    /// before an answer, or the disk is so far behind that no time is in sight when
+    /// the task could begin: refused, to be safe.
     pub undecided: bool,
 }
 
@@ -94,7 +95,7 @@ impl fmt::Display for Refusal {
             write!(f, "; within {interval} it would be asked for {excess} more than there is")?;
         }
         if self.undecided {
-            write!(f, "; too close to the limit to be decided in bounded time")?;
+            write!(f, "; too close to the limit, or the disk too far behind, to promise it now")?;
         }
         Ok(())
     }

@@ -176,7 +176,9 @@ impl World {
     /// Gives the disk what the schedule wants it to have.
     fn ask(&mut self) {
         loop {
-            let before = self.safe.then(|| self.schedule.clone());
+            let queues = self.schedule.queues();
+            let others = queues.has_best_effort() || queues.background_first().is_some();
+            let before = (self.safe && others).then(|| self.schedule.clone());
             let known = self.schedule.queues().ready_first().is_some();
             let Next::Start { key, predicted } = self.schedule.next(self.now, &Sectors) else {
                 return;
@@ -227,7 +229,7 @@ impl World {
 #[test]
 fn no_request_is_late_while_costs_keep_to_their_bounds() {
     let (mut done, mut in_slack, mut refused, mut computed) = (0, 0, 0, 0);
-    for seed in 0..60 {
+    for seed in 0..40 {
         let policy = *[PolicyKind::Slack, PolicyKind::DeltaL].get(seed as usize % 2).unwrap();
         let depth = [1, 1, 2, 8][seed as usize / 2 % 4];
         let mut world = World::new(seed, policy, depth);
@@ -255,7 +257,7 @@ fn no_request_is_late_while_costs_keep_to_their_bounds() {
     }
     println!("{done} requests done, {in_slack} of best effort before waiting ones under contract");
     println!("{refused} tasks refused; the slack was computed {computed} times");
-    assert!(done > 100_000 && in_slack > 1_000 && refused > 10);
+    assert!(done > 60_000 && in_slack > 1_000 && refused > 10);
 }
 
 /// The harness proves itself: the same worlds under policies without a promise.

@@ -59,6 +59,9 @@ pub struct Rules {
     /// Where the disk is free, check that one tick more than the policy gives away
     /// leads to a miss.
     pub tight: bool,
+    /// States that differ only in what the schedule remembers to be quick are searched
+    /// too: it must not matter.
+    pub bounds: bool,
     /// Give up (and say so) after this many states.
     pub states_max: usize,
 }
@@ -174,6 +177,9 @@ impl<'a> World<'a> {
         self.scratch.extend([kind, left, u64::from(state.fresh)]);
         self.scratch.extend(state.tasks.iter().map(|task| task.open));
         state.schedule.remember(Instant::from_nanos(state.now), &mut self.scratch);
+        if self.rules.bounds {
+            state.schedule.remember_bounds(Instant::from_nanos(state.now), &mut self.scratch);
+        }
         if self.seen.insert(hash(&self.scratch)) {
             self.stack.push(state);
         }
