@@ -36,7 +36,7 @@ const ENOUGH_PERCENT: u64 = 95;
 /// Ends over which the time between ends is averaged.
 const WINDOW: usize = 8;
 /// Transfers in one run, as far as its time allows.
-const COUNT: usize = 64;
+const COUNT: usize = 256;
 /// The time of one run: 6 for the depth, 10 for the sizes and one for the
 /// flushes stay below ten seconds.
 const RUN_TIME: Duration = Duration::from_millis(500);
