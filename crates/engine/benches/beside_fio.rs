@@ -3,9 +3,10 @@
 //!
 //! `cargo bench -p slackline-engine --bench beside_fio`. The file is made in
 //! `SLACKLINE_BENCH_DIR`, or where temporary files go, and removed at the end.
-//! Both sides use direct I/O, registered buffers and a registered file, run at
-//! ordinary priority and write what happens to be in their buffers. Ours runs as
-//! best effort without contracts, in this process. Ours takes large pages where the
+//! Both sides use direct I/O, registered buffers and a registered file, and write
+//! random bytes. Both run at the same real-time priority where that is permitted
+//! (fio through chrt), so that other work on the machine disturbs neither; otherwise
+//! both at ordinary priority. Ours runs as best effort without contracts, in this process. Ours takes large pages where the
 //! kernel has some; since that alone makes transfers of 1 MiB much quicker, the
 //! ratio is to a fio that gets them too (through glibc), and fio as it comes stands
 //! beside it.
@@ -141,9 +142,9 @@ impl Loop {
 fn ours(disks: &[DeviceSpec], job: Job) -> Result {
     let mut options = Options::default();
     options.config.memory = Bytes::mib(64);
-    // fio runs as any program does; ours is not to win by priority.
-    options.realtime = false;
+    options.realtime = real_time();
     let pool = Pool::open(disks, options).expect("the pool opens");
+    fill(&pool);
     let (ended, all) = mpsc::channel();
     let (next, bytes, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let work = Arc::new(Loop { pool, job, next, bytes, over, ended });
@@ -156,6 +157,33 @@ fn ours(disks: &[DeviceSpec], job: Job) -> Result {
     Result {
         bytes_per_second: bytes / start.elapsed().as_secs_f64(),
         cpu_seconds_per_gib: (cpu_seconds() - cpu) / (bytes / Bytes::GIB.get() as f64),
+    }
+}
+
+/// Whether both sides may run at real-time priority.
+fn real_time() -> bool {
+    static PERMITTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *PERMITTED.get_or_init(|| {
+        let tried = Command::new("chrt").args(["-f", "20", "true"]).status();
+        tried.is_ok_and(|status| status.success())
+    })
+}
+
+/// Puts into all memory what fio has in its buffers: nothing that a device could
+/// take for zeros or for what it has already.
+fn fill(pool: &Pool) {
+    let mut random = std::process::id() as u64 | 1;
+    let mut held = Vec::new();
+    let free = pool.status().memory.free;
+    for _ in 0..free / Bytes::MIB {
+        let Ok(Reply::Room { mut room }) = pool.call(Op::Room { len: Bytes::MIB }) else {
+            panic!("no memory")
+        };
+        for bytes in room.chunks_exact_mut(8) {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            bytes.copy_from_slice(&random.to_ne_bytes());
+        }
+        held.push(room);
     }
 }
 
@@ -173,7 +201,11 @@ fn cpu_seconds() -> f64 {
 }
 
 fn fio(file: &Path, job: Job, large_pages: bool) -> Result {
-    let output = Command::new("fio")
+    let mut command = Command::new(if real_time() { "chrt" } else { "fio" });
+    if real_time() {
+        command.args(["-f", "20", "fio"]);
+    }
+    let output = command
         .env("GLIBC_TUNABLES", if large_pages { "glibc.malloc.hugetlb=1" } else { "" })
         .args(["--name=beside", "--ioengine=io_uring", "--direct=1", "--time_based"])
         .args(["--fixedbufs", "--registerfiles", "--norandommap", "--output-format=json"])
@@ -281,6 +313,8 @@ fn main() {
     let disks = [DeviceSpec::Real { path: file.clone() }];
     let result = std::panic::catch_unwind(|| {
         prepare(&disks);
+        let priority = if real_time() { "real-time" } else { "ordinary" };
+        println!("both sides at {priority} priority");
         JOBS.iter().for_each(|&job| compare(&disks, &file, job));
     });
     let _ = std::fs::remove_file(&file);
