@@ -97,6 +97,7 @@ impl Schedule {
     /// # Panics
     /// Where the task is not valid ([`Task::is_valid`]).
     pub fn join(&mut self, now: Instant, task: Task) -> Result<TaskId, Refusal> {
+        self.core.queues.release(now);
         let id = if self.core.options.admission {
             self.core.tasks.add(task)?
         } else {
@@ -490,8 +491,11 @@ impl Core {
         self.queues.settle(key, request.class);
         let actual = now.saturating_since(started.max(self.finished));
         self.finished = self.finished.max(now);
+        let overrun = actual.saturating_sub(predicted);
         let left: Duration = self.in_flight.iter().map(|flight| flight.predicted).sum();
-        self.busy_until = self.busy_until.min(now.saturating_add(left));
+        let done_by = now.saturating_add(left);
+        // After an overrun the others may need all of their bounds still.
+        self.busy_until = if overrun.is_zero() { self.busy_until.min(done_by) } else { done_by };
         let outcome = Outcome {
             class: request.class,
             times: request.times,
@@ -499,7 +503,7 @@ impl Core {
             predicted,
             actual,
             late_by: now.saturating_since(request.times.deadline),
-            overrun: actual.saturating_sub(predicted),
+            overrun,
         };
         self.count(&outcome, request.is_real_time());
         (request, outcome)

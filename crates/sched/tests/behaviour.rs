@@ -221,6 +221,24 @@ fn an_overrun_is_reported_and_paid_out_of_slack() {
     );
 }
 
+/// On a disk with a queue the others behind an overrun are later too.
+#[test]
+fn an_overrun_moves_what_is_in_flight_behind_it() {
+    let mut schedule = Schedule::new(PolicyKind::Slack, Options { depth: 3, ..Options::default() });
+    join(&mut schedule, 200);
+    let enough = ms(1_000);
+    for key in 0..3 {
+        submit(&mut schedule, 0, key, URGENT, key);
+        assert!(matches!(schedule.next(at(0), &Ten), Next::Start { .. }));
+    }
+    // 190 less the 30 that are spoken for.
+    assert_eq!(schedule.slack_now(at(0), enough), Some(ms(160)));
+    assert_eq!(schedule.finished(at(4), 0).overrun, Duration::ZERO);
+    assert_eq!(schedule.slack_now(at(4), enough), Some(ms(170)), "20 are left, from 4 on");
+    assert_eq!(schedule.finished(at(54), 1).overrun, ms(40));
+    assert_eq!(schedule.slack_now(at(54), enough), Some(ms(180)), "10 are left, from 54 on");
+}
+
 #[test]
 fn early_completions_give_slack_back() {
     let mut schedule = schedule(PolicyKind::Slack);
