@@ -310,7 +310,8 @@ pub struct Config {
     /// Deadlines are advanced by this much, so that a late wake-up of the host
     /// does not make a request late. Zero in simulation.
     pub host_latency: Duration,
-    /// Time between commits of the metadata log.
+    /// Time between commits of the metadata log; raised where a disk is so slow
+    /// that commits would take much of it.
     pub commit_interval: Duration,
 }
 

@@ -62,6 +62,12 @@ impl BestEffort {
         self.operations.values().any(|operation| operation.volume == volume)
     }
 
+    /// True while any operation writes to the volume.
+    pub(crate) fn writes(&self, volume: VolumeId) -> bool {
+        let mut operations = self.operations.values();
+        operations.any(|operation| operation.volume == volume && operation.write)
+    }
+
     pub(crate) fn idle(&self) -> bool {
         self.operations.is_empty() && self.waiting.is_empty()
     }

@@ -1,8 +1,14 @@
 //! When the metadata log is committed, and who waits for it.
 //!
 //! Somebody who changed something waits for the first commit that begins after
-//! the change. Commits begin `commit_interval` apart, or at once when somebody
+//! the change. Commits begin `commit_interval` apart, or sooner when somebody
 //! waits; one runs at a time, and those who come meanwhile share the next.
+//!
+//! While streams are open, commits that are sooner than the interval are on
+//! credit ([`AHEAD`] of them), so that a program that syncs all the time takes no
+//! more of a disk than the log's contracts say, and does not push the commits
+//! of others into the far future. With no stream open nobody is harmed, and
+//! every commit begins at once.
 
 use crate::api::*;
 use crate::core::{Core, Owner};
@@ -13,6 +19,9 @@ use sched::Class;
 use store::{CommitId, IoError, IoId, IoKind};
 use units::{Bytes, Instant};
 
+/// Commits that may begin before their time.
+const AHEAD: u64 = 2;
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Commits {
     /// A commit has begun and not ended; its number where there was anything
@@ -20,6 +29,10 @@ pub(crate) struct Commits {
     running: Option<Option<CommitId>>,
     started: Option<Instant>,
     due: Option<Instant>,
+    /// Somebody waits for it.
+    urgent: bool,
+    /// When the next commit would begin if all kept the interval.
+    regular: Instant,
     waiting: Vec<Ticket>,
     served: Vec<Ticket>,
     /// Pieces that the store's writes and flushes still consist of, and the
@@ -56,7 +69,10 @@ impl Core {
 
     /// Somebody waits: commit as soon as may be.
     pub(crate) fn commit_soon(&mut self, now: Instant) {
-        self.commits.due = Some(now);
+        let credit = self.config.commit_interval * AHEAD;
+        let due = now.max(self.commits.regular.saturating_sub(credit));
+        self.commits.due = Some(self.commits.due.map_or(due, |before| before.min(due)));
+        self.commits.urgent = true;
         self.wake_timers();
     }
 
@@ -70,13 +86,22 @@ impl Core {
         self.commit_soon(now);
     }
 
-    /// Begins a commit if one is due. Says whether one began: the caller then
-    /// notes what it will cover.
-    pub(crate) fn begin_commit(&mut self, now: Instant) -> bool {
-        if self.commits.due().is_none_or(|due| due > now) || self.read_only().is_some() {
+    /// Begins a commit if one is due, or wanted while no stream is open (`quiet`).
+    /// Says whether one began: the caller then notes what it will cover.
+    pub(crate) fn begin_commit(&mut self, now: Instant, quiet: bool) -> bool {
+        let Some(due) = self.commits.due() else { return false };
+        let begins = due <= now || (quiet && self.commits.urgent);
+        if !begins || self.read_only().is_some() {
             return false;
         }
+        if quiet {
+            self.renew_metadata(now);
+            self.commits.regular = now;
+        }
+        let interval = self.config.commit_interval;
+        self.commits.regular = self.commits.regular.max(now) + interval;
         self.commits.due = None;
+        self.commits.urgent = false;
         self.commits.started = Some(now);
         self.commits.served.append(&mut self.commits.waiting);
         self.commits.running = Some(self.store.commit());

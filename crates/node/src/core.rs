@@ -100,7 +100,15 @@ impl sched::Predict for Predictions<'_> {
 }
 
 impl Core {
-    pub(crate) fn new(config: Config, setups: Vec<DiskSetup>, store: Store) -> Result<Self, Error> {
+    pub(crate) fn new(
+        mut config: Config,
+        setups: Vec<DiskSetup>,
+        store: Store,
+    ) -> Result<Self, Error> {
+        for (disk, setup) in store.disks().iter().zip(&setups) {
+            let least = Costs::new(&config, &setup.profile, disk.capacity).commit_interval();
+            config.commit_interval = config.commit_interval.max(least);
+        }
         let mut disks = Vec::with_capacity(setups.len());
         for (index, setup) in setups.into_iter().enumerate() {
             disks.push(Disk::new(&config, DiskIndex(index as u16), setup.profile, &store)?);
@@ -268,11 +276,64 @@ impl Core {
         self.disks[0].wake = true;
     }
 
+    /// Lets the log's contracts begin anew, as if nothing had been committed
+    /// lately; only while there is no stream whom that could harm.
+    pub(crate) fn renew_metadata(&mut self, now: Instant) {
+        for disk in &mut self.disks {
+            for id in &mut disk.metadata {
+                let task = disk.schedule.tasks().get(*id).expect("the log's tasks stay");
+                // A disk in trouble may not take it now: the old one stays.
+                if let Ok(renewed) = disk.schedule.join(now, task) {
+                    let left = disk.schedule.leave(*id);
+                    assert!(left.is_empty(), "no commit is running");
+                    *id = renewed;
+                }
+            }
+        }
+    }
+
     /// Why nothing can be written any more, if so.
     pub(crate) fn read_only(&self) -> Option<Error> {
         self.store
             .failed()
             .map(|(disk, error)| Error::ReadOnly { disk, error: DeviceError(error.0) })
+    }
+}
+
+/// What a disk's own business costs it.
+struct Costs {
+    /// Deadlines are advanced by this.
+    advance: Duration,
+    /// Best-effort transfers are cut to this, which costs that.
+    piece: Bytes,
+    best_effort: Duration,
+    /// One piece of metadata, and a flush.
+    write: Duration,
+    flush: Duration,
+}
+
+impl Costs {
+    fn new(config: &Config, profile: &Profile, capacity: Bytes) -> Self {
+        let whole = Lba::new(0)..Lba::containing(capacity);
+        let worst = |len, direction| profile.worst(whole.clone(), len, direction);
+        let cost = |piece| worst(piece, Direction::Read).max(worst(piece, Direction::Write));
+        let mut piece = limits::BEST_EFFORT_MAX;
+        while piece > limits::BEST_EFFORT_PIECE_MIN && cost(piece) > limits::BEST_EFFORT_COST {
+            piece = piece / 2;
+        }
+        Self {
+            advance: config.host_latency + profile.latency(),
+            piece,
+            best_effort: cost(piece),
+            write: worst(limits::METADATA_PIECE, Direction::Write).max(Duration::from_nanos(1)),
+            flush: profile.flush().max(Duration::from_nanos(1)),
+        }
+    }
+
+    /// The shortest interval at which a commit, each of its three steps in a
+    /// third of it, leaves most of the disk to others.
+    fn commit_interval(&self) -> Duration {
+        (self.advance + self.best_effort + self.write + self.flush * 2) * 4
     }
 }
 
@@ -284,27 +345,20 @@ impl Disk {
         store: &Store,
     ) -> Result<Self, Error> {
         let capacity = store.disks()[index.as_usize()].capacity;
-        let whole = Lba::new(0)..Lba::containing(capacity);
-        let worst = |len, direction| profile.worst(whole.clone(), len, direction);
-        let mut piece = limits::BEST_EFFORT_MAX;
-        let cost = |piece| worst(piece, Direction::Read).max(worst(piece, Direction::Write));
-        while piece > limits::BEST_EFFORT_PIECE_MIN && cost(piece) > limits::BEST_EFFORT_COST {
-            piece = piece / 2;
-        }
+        let costs = Costs::new(config, &profile, capacity);
+        let Costs { advance, piece, .. } = costs;
         let mut schedule = Schedule::new(
             config.policy,
             sched::Options {
                 admission: config.admission,
-                reserve: cost(piece),
+                reserve: costs.best_effort,
                 depth: profile.depth(),
                 ..sched::Options::default()
             },
         );
-        let advance = config.host_latency + profile.latency();
         // A commit is a flush, a write and a flush, one after the other, within
         // one interval; each step gets a third of it.
         let deadline = (config.commit_interval / 3).saturating_sub(advance);
-        let write = worst(limits::METADATA_PIECE, Direction::Write);
         let mut join = |period: Duration, cost: Duration| {
             let refused = |utilisation_ppm, deadline| {
                 Error::Refused(Refusal {
@@ -314,18 +368,13 @@ impl Disk {
                     rate_max: units::Rate::ZERO,
                 })
             };
-            let cost = cost.max(Duration::from_nanos(1));
-            if cost > deadline {
-                let excess = cost.saturating_sub(deadline);
-                return Err(refused(ppm(cost, period), Some((deadline, excess))));
-            }
             schedule
                 .join(Instant::EPOCH, Task { period, deadline, cost })
                 .map_err(|refusal| refused(refusal.utilisation_ppm, refusal.deadline))
         };
         let metadata = [
-            join(config.commit_interval / 2, profile.flush())?,
-            join(config.commit_interval, write)?,
+            join(config.commit_interval / 2, costs.flush)?,
+            join(config.commit_interval, costs.write)?,
         ];
         let status = DiskStatus {
             disk: index,

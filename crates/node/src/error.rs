@@ -47,6 +47,9 @@ impl fmt::Display for Error {
             Error::VolumeExists { name } => {
                 write!(f, "a volume named '{name}' exists; choose another name or delete it first")
             }
+            Error::VolumeBusy { name, streams: 0 } => {
+                write!(f, "volume '{name}' is being read or written; try again when that has ended")
+            }
             Error::VolumeBusy { name, streams } => write!(
                 f,
                 "volume '{name}' is in use by {streams} stream(s); close them first (`slackline stream list`)"

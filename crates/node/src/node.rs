@@ -185,6 +185,11 @@ impl Node {
                 });
             }
             Op::StreamClose { stream } => self.close(now, ticket, stream),
+            Op::Write { volume, span, .. } if self.writer_of(&volume).is_some() => {
+                // Zeros before this write could fall on what the stream records.
+                self.core.arena.give(span, Use::BestEffort);
+                self.core.answer(ticket, Err(Error::VolumeBusy { name: volume, streams: 1 }));
+            }
             op @ (Op::Read { .. } | Op::Room { .. } | Op::Write { .. } | Op::Release { .. }) => {
                 self.best_effort.handle(&mut self.core, now, ticket, op);
             }
@@ -223,6 +228,11 @@ impl Node {
     fn find(&self, name: &str) -> Result<VolumeId, Error> {
         let none = || Error::NoSuchVolume { name: String::from(name) };
         self.core.store.find(name).map(|volume| volume.id()).ok_or_else(none)
+    }
+
+    fn writer_of(&self, name: &str) -> Option<StreamId> {
+        let volume = self.core.store.find(name)?.id();
+        self.streams_of(volume).find(|stream| stream.mode == Mode::Write).map(|stream| stream.id)
     }
 
     fn streams_of(&self, volume: VolumeId) -> impl Iterator<Item = &Stream> {
@@ -342,8 +352,9 @@ impl Node {
         if let Some(error) = self.core.read_only() {
             return Err(error);
         }
-        if self.streams_of(volume).any(|stream| stream.mode == Mode::Write) {
-            return Err(Error::VolumeBusy { name: String::from(name), streams: 1 });
+        let writers = u64::from(self.writer_of(name).is_some());
+        if writers > 0 || self.best_effort.writes(volume) {
+            return Err(Error::VolumeBusy { name: String::from(name), streams: writers });
         }
         if !start.is_multiple_of(contract.block) {
             return Err(Error::Invalid { what: "start", rule: "a multiple of the block size" });
@@ -487,7 +498,7 @@ impl Node {
     /// Begins and ends commits as they fall due, and the node itself when it
     /// is to end.
     fn run_commits(&mut self, now: Instant) {
-        if self.core.begin_commit(now) {
+        if self.core.begin_commit(now, self.streams.is_empty()) {
             for stream in self.streams.values_mut() {
                 stream.commit_begins();
             }

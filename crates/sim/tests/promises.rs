@@ -322,3 +322,58 @@ fn a_refusal_names_the_largest_rate_that_fits() {
     assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
     assert!(matches!(world.call(open(best)), Ok(Reply::Stream { .. })), "and has room again");
 }
+
+/// A program that syncs all the time is slowed to the log's own contract: the
+/// others' bytes become durable in a few intervals, greedy readers or not.
+#[test]
+fn a_program_that_syncs_all_the_time_does_not_hold_up_the_others() {
+    let config = config(Policy::Slack);
+    let mut world = world(config, 1, Bytes::GIB, drive);
+    let size = Bytes::mib(24);
+    for name in ["a", "b", "g"] {
+        create(&mut world, name, size);
+    }
+    fill(&mut world, "g", 9, size);
+    for number in 0..4 {
+        world.add(Greedy::new("g", size, Bytes::kib(64), 8, number));
+    }
+    let contract = contract(500_000, Bytes::kib(256), Bytes::ZERO);
+    let piece = Bytes::kib(64);
+    let syncs = Recorder::new("a", 1, contract, piece, size).sync_every(piece);
+    let quiet = Recorder::new("b", 2, contract, piece, size);
+    let (first, second) = (syncs.tally(), quiet.tally());
+    world.add(syncs);
+    world.add(quiet);
+    let lag_max = contract.rate.bytes_in(config.commit_interval * 3) + contract.block * 3;
+    for _ in 0..40 {
+        world.run_for(Duration::from_secs(1));
+        let second = second.borrow();
+        let lag = second.bytes.saturating_sub(second.durable);
+        assert!(lag <= lag_max, "{lag} not durable at {}", world.now());
+    }
+    assert_eq!((first.borrow().error.clone(), late(&world)), (None, 0));
+}
+
+/// While a stream records a volume nobody else writes to it: zeros before
+/// another's write could fall on what is recorded. Once it has closed they may.
+#[test]
+fn a_volume_that_is_being_recorded_takes_no_other_writes() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    create(&mut world, "v", Bytes::mib(4));
+    let contract = contract(500_000, Bytes::kib(256), Bytes::ZERO);
+    let open =
+        Op::StreamOpen { volume: "v".into(), mode: Mode::Write, contract, start: Bytes::ZERO };
+    let Ok(Reply::Stream { stream, .. }) = world.call(open.clone()) else { panic!("not admitted") };
+    let write = |world: &mut sim::World| {
+        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::kib(64) }) else {
+            panic!("no room")
+        };
+        world.call(Op::Write { volume: "v".into(), offset: Bytes::kib(512), span })
+    };
+    let free = world.node.status(world.now()).memory.free;
+    assert!(matches!(write(&mut world), Err(Error::VolumeBusy { .. })));
+    assert!(matches!(world.call(open), Err(Error::VolumeBusy { .. })), "nor a second stream");
+    assert_eq!(world.node.status(world.now()).memory.free, free, "the memory came back");
+    assert!(world.call(Op::StreamClose { stream }).is_ok());
+    assert_eq!(write(&mut world), Ok(Reply::Done));
+}
