@@ -479,8 +479,10 @@ impl Session {
                 }
             }
             let (mut track, mut cylinder) = (median(&within), median(&across));
-            if heads > 1 && cylinders >= 4 && (track - cylinder).abs() < self.jump() {
-                // Spare sectors shift the cylinders here: told by size, not by place.
+            let shifted = !geometry.exact || (track - cylinder).abs() < self.jump();
+            if heads > 1 && cylinders >= 4 && shifted {
+                // Spare sectors shift the cylinders here, or the zone's start is not
+                // well known: told by size, not by place.
                 let from = zone.start + self.below(cylinders - 3) * heads * zone.track;
                 let jumps = self.jumps(from, zone.track, 3 * heads).await?;
                 track = median(&jumps);

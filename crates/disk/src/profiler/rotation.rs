@@ -94,24 +94,36 @@ fn fit(period: i64, spans: &[i64]) -> (usize, i64) {
     (fitting.len(), fitting.iter().sum())
 }
 
-/// The longest period that three in four spans are multiples of. Its parts fit as
-/// well, its multiples do not: half the spans are odd multiples.
+/// The periods to try: steps change the turns within the longest span by a small
+/// part of one.
+fn candidates(longest: i64) -> impl Iterator<Item = i64> {
+    let first = Some(*PERIODS_NS.end());
+    core::iter::successors(first, move |&period| {
+        let step = i128::from(period).pow(2) / 80 / i128::from(longest.max(1));
+        let next = period - step.max(1) as i64;
+        (next >= *PERIODS_NS.start()).then_some(next)
+    })
+}
+
+/// The longest period that fits nearly as many spans as any does. Its parts fit as
+/// well; twice it fits half of them. A host that is often late spoils many spans, so
+/// not all need fit; by chance one in ten does.
 fn search(spans: &[i64]) -> Option<i64> {
     let longest = *spans.iter().max()?;
-    let enough = spans.len() * 3 / 4;
-    let mut period = *PERIODS_NS.end();
+    let most = candidates(longest).map(|period| fit(period, spans).0).max()?;
+    if most * 100 < spans.len() * 45 {
+        return None;
+    }
     let mut best: Option<(usize, i64, i64)> = None;
-    while period >= *PERIODS_NS.start() {
+    for period in candidates(longest) {
         if best.is_some_and(|(_, _, found)| period < found - found / 20) {
             break;
         }
         let (fitting, off) = fit(period, spans);
-        let better = best.is_none_or(|(most, least, _)| (fitting, -off) > (most, -least));
-        if fitting >= enough && better {
+        let better = best.is_none_or(|(fits, least, _)| (fitting, -off) > (fits, -least));
+        if fitting * 100 >= most * 80 && better {
             best = Some((fitting, off, period));
         }
-        // A step changes the turns within the longest span by a small part of one.
-        period -= (i128::from(period).pow(2) / 80 / i128::from(longest)).max(1) as i64;
     }
     best.map(|(_, _, period)| period)
 }
@@ -280,6 +292,12 @@ mod tests {
         let found = search(&spans).expect("a period");
         let fine = (refine(found, &ends) >> FRACTION) as i64;
         assert!((fine - period).abs() < period / 100_000, "{fine}");
+        // One end in five late by any part of a turn, as on a busy host.
+        let late: Vec<i64> =
+            ends.iter().map(|end| end + if below(5) == 0 { below(8_000_000) } else { 0 }).collect();
+        let spans: Vec<i64> = late.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let found = search(&spans).expect("a period");
+        assert!((found - period).abs() < period / 100, "{found}");
         for _ in 0..50 {
             let chance: Vec<i64> = (0..40).map(|_| 10_000_000 + below(90_000_000)).collect();
             assert_eq!(search(&chance), None);

@@ -100,7 +100,13 @@ impl Session {
         geometry: &Geometry,
         path: Path,
     ) -> Result<Option<(Aligned, i64)>, Stop> {
-        let cylinders = geometry.cylinders_all();
+        // Where tracks start must be known well; of a quick look that is only so in the
+        // zone that begins with the disk.
+        let cylinders = if geometry.exact {
+            geometry.cylinders_all()
+        } else {
+            (geometry.cylinders(&geometry.zones[0]) * 9 / 10).max(1)
+        };
         let cylinder = self.below(cylinders);
         let head = match path {
             Path::Head => 1 + self.below(geometry.heads - 1),
