@@ -1,7 +1,8 @@
 //! Opens a pool: recovers its state, then makes every disk hold that state twice.
 //!
 //! After the survey and the verdict, and before anything is served, every disk is
-//! made to hold the same state twice: damaged label copies are written anew from
+//! flushed: what was read may so far be in its cache only, if a process died and the
+//! power did not fail. Then every disk is made to hold the same state twice: damaged label copies are written anew from
 //! the whole ones; a current checkpoint that is nowhere whole is written anew in
 //! its place from its twin; then the state goes out as a new checkpoint, to the
 //! other area of every disk first and then to the current one. No step overwrites
@@ -124,11 +125,12 @@ fn recover(facts: &Facts, mut steps: Steps) -> Result<Writing, OpenError> {
     let verdict = judge(facts).map_err(OpenError::Damaged)?;
     let label = facts.label.as_ref().expect("a pool whose disks are all there has a label");
     let pool = label.pool.clone();
+    let all = || pool.disks.iter().map(|disk: &Disk| disk.index);
+    steps.push_flush(all());
     steps.push(members(facts).flat_map(|(disk, device, _)| {
         let tasks = label_repairs(facts, device, &profiles[disk]);
         tasks.into_iter().map(move |task| (DiskIndex::new(disk), task))
     }));
-    let all = || pool.disks.iter().map(|disk: &Disk| disk.index);
     if !verdict.whole {
         steps.push(checkpoint_repairs(facts, &verdict));
         steps.push_flush(all());
