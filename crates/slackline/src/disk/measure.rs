@@ -27,7 +27,7 @@ pub struct Args {
     /// Write a page with plots here, as HTML
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// At most eight minutes; where zones end only roughly [default]
+    /// At most eight minutes; where zones end only roughly (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// Everything, zones to the track; up to four hours
