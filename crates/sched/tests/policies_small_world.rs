@@ -15,6 +15,7 @@ const RULES: Rules = Rules {
     unchecked: false,
     submits_early: false,
     tight: false,
+    joins: false,
     bounds: false,
     states_max: 300_000,
 };

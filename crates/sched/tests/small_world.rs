@@ -22,6 +22,7 @@ const RULES: Rules = Rules {
     unchecked: false,
     submits_early: false,
     tight: false,
+    joins: false,
     bounds: false,
     states_max: 300_000,
 };
@@ -164,6 +165,25 @@ fn no_admitted_set_ever_misses() {
     println!("{tally:#?}");
     assert!(tally.sets >= wanted && tally.misses_by_one_more == tally.sets);
     assert!(tally.constrained * 4 > tally.sets && tally.by_tasks[3] > 0 && tally.by_tasks[4] > 0);
+}
+
+/// A task that joins in the middle of anything, leaves when it has nothing open and
+/// joins again: nobody is late, neither it nor the others.
+#[test]
+fn joining_and_leaving_at_any_time_makes_nobody_late() {
+    let (mut sets, mut states) = (0, 0);
+    let worlds = Worlds::new(15, [60, 60, 300]).filter(|world| world.set.len() < 4);
+    for world in worlds.take(150) {
+        for kind in [PolicyKind::Slack, PolicyKind::DeltaL] {
+            let rules = Rules { joins: true, submits_early: world.submits_early, ..RULES };
+            let found = search(&world.set, kind.start().as_ref(), world.burst, rules);
+            assert_safe(&world, kind.name(), &found);
+            states += found.states;
+            sets += u64::from(found.complete);
+        }
+    }
+    println!("{sets} searches, {states} states");
+    assert!(sets > 280);
 }
 
 /// What the schedule remembers to be quick never changes what it gives away: states

@@ -59,6 +59,8 @@ pub struct Rules {
     /// Where the disk is free, check that one tick more than the policy gives away
     /// leads to a miss.
     pub tight: bool,
+    /// The last task of the set joins at any time, and may leave and join again.
+    pub joins: bool,
     /// States that differ only in what the schedule remembers to be quick are searched
     /// too: it must not matter.
     pub bounds: bool,
@@ -92,9 +94,10 @@ struct State {
 
 #[derive(Clone, Copy)]
 struct Member {
-    id: TaskId,
+    /// None while it has not joined.
+    id: Option<TaskId>,
     ticks: Ticks,
-    /// The next request's release at the earliest.
+    /// The next request's release at the earliest, as far as the contract goes.
     next: u64,
     /// Requests so far, modulo 2: keys are told apart by it.
     parity: u64,
@@ -152,9 +155,17 @@ impl<'a> World<'a> {
     }
 
     fn run(mut self, policy: &dyn Policy, burst: u64) -> Found {
-        let (schedule, ids) = schedule_of(self.set, policy, burst, !self.rules.unchecked);
-        let member = |(&ticks, id)| Member { id, ticks, next: 0, parity: 0, open: 0 };
-        let tasks = self.set.iter().zip(ids).map(member).collect();
+        let joined = self.set.len() - usize::from(self.rules.joins);
+        let set = &self.set[..joined];
+        let (schedule, ids) = schedule_of(set, policy, burst, !self.rules.unchecked);
+        let member = |(at, &ticks): (usize, &Ticks)| Member {
+            id: ids.get(at).copied(),
+            ticks,
+            next: 0,
+            parity: 0,
+            open: 0,
+        };
+        let tasks = self.set.iter().enumerate().map(member).collect();
         self.push(State { schedule, now: 0, tasks, running: None, fresh: true, trace: None });
         while let Some(state) = self.stack.pop() {
             self.moves(state);
@@ -175,7 +186,10 @@ impl<'a> World<'a> {
         let (key, left) = state.running.unwrap_or((u64::MAX, 0));
         let kind = if key < OFFER { 0 } else { 1 };
         self.scratch.extend([kind, left, u64::from(state.fresh)]);
-        self.scratch.extend(state.tasks.iter().map(|task| task.open));
+        self.scratch.extend(state.tasks.iter().map(|task| match task.id {
+            Some(_) => task.open,
+            None => u64::MAX,
+        }));
         state.schedule.remember(Instant::from_nanos(state.now), &mut self.scratch);
         if self.rules.bounds {
             state.schedule.remember_bounds(Instant::from_nanos(state.now), &mut self.scratch);
@@ -187,9 +201,42 @@ impl<'a> World<'a> {
 
     /// Everything that can happen at this instant, up to the next tick.
     fn moves(&mut self, state: State) {
+        let last = state.tasks.len() - 1;
+        match state.tasks[last].id {
+            None => self.releases(self.joined(&state, last)),
+            Some(_) if self.rules.joins && state.tasks[last].open == 0 => {
+                self.releases(self.left(&state, last));
+            }
+            Some(_) => {}
+        }
+        self.releases(state);
+    }
+
+    fn joined(&self, state: &State, at: usize) -> State {
+        let mut after = state.clone();
+        let now = Instant::from_nanos(state.now);
+        // Where the disk is too far behind, it is not admitted yet.
+        after.tasks[at].id = after.schedule.join(now, state.tasks[at].ticks.task()).ok();
+        after.tasks[at].next = state.now;
+        self.note(&mut after, |state| format!("{}: {:?} joins", state.now, state.tasks[at].ticks));
+        after
+    }
+
+    fn left(&self, state: &State, at: usize) -> State {
+        let mut after = state.clone();
+        let id = after.tasks[at].id.take().expect("it has joined");
+        after.schedule.leave(id);
+        self.note(&mut after, |state| format!("{}: {:?} leaves", state.now, state.tasks[at].ticks));
+        after
+    }
+
+    fn releases(&mut self, state: State) {
         let able: Vec<usize> = (0..state.tasks.len())
             .filter(|&at| {
                 let task = &state.tasks[at];
+                if task.id.is_none() {
+                    return false;
+                }
                 let ahead = if self.rules.submits_early { task.ticks.period } else { 0 };
                 task.next <= state.now + ahead && task.open < 2
             })
@@ -214,10 +261,13 @@ impl<'a> World<'a> {
     fn submit(&mut self, state: &mut State, at: usize) {
         let task = &mut state.tasks[at];
         let key = 2 * at as u64 + task.parity;
-        let request =
-            Request { class: Class::RealTime(task.id), command: command(task.ticks.cost) };
+        let class = Class::RealTime(task.id.expect("it has joined"));
+        let request = Request { class, command: command(task.ticks.cost) };
         let times = state.schedule.submit(Instant::from_nanos(state.now), key, request);
-        assert_eq!(times.release.as_nanos(), task.next.max(state.now), "the regulator");
+        // One that joins a busy disk may have to wait; otherwise it is the contract.
+        let release = task.next.max(state.now);
+        assert!(times.release.as_nanos() >= release, "the regulator");
+        assert!(self.rules.joins || times.release.as_nanos() == release, "the regulator");
         task.next = times.release.as_nanos() + task.ticks.period;
         task.parity ^= 1;
         task.open += 1;
