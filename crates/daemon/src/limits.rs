@@ -22,6 +22,9 @@ pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// A best-effort program that does not take an answer for so long is let go: its
 /// answers hold memory that others wait for. Streams hold only their own window.
 pub const ANSWER_TAKEN_WITHIN: Duration = Duration::from_secs(30);
+/// The last words to a program are given up after this time: one that does not
+/// read must not keep its stream open, or the daemon from stopping.
+pub const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 /// After the stop signal, control requests under way get this long to finish.
 pub const CONTROL_STOP_WITHIN: Duration = Duration::from_secs(5);
 /// After the stop signal, syncing every writer may take this long. systemd's

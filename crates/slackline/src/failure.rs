@@ -12,7 +12,7 @@ pub const USAGE: u8 = 2;
 pub const REFUSED: u8 = 3;
 
 /// A failed command.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Failure {
     /// What went wrong.
     #[serde(rename = "detail")]

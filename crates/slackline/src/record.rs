@@ -17,8 +17,9 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use units::Bytes;
 
 /// Write a volume under contract.
@@ -53,22 +54,25 @@ pub struct Args {
 
 /// Longest piece that is read at once: what one frame carries.
 const PIECE: usize = wire::frame::BODY_MAX;
+/// How often to look for an interrupt while the input is silent.
+const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
-    let (mut input, total) = open_input(args)?;
+    let (input, total) = open_input(args)?;
     let (mut writer, start) = open(args, &client)?;
     let acknowledging = acknowledge(args, writer.durability(), start)?;
     let (began, progress) = (Instant::now(), Progress::new(total));
     let interrupted = interruption();
-    let copied = copy(&mut *input, &mut writer, start, &progress, &interrupted);
+    let copied = copy(input, &mut writer, start, &progress, &interrupted);
     let summary = finish(&client, writer, start, began);
     progress.finish();
     if let Some(thread) = acknowledging {
         thread.join().expect("no panic while acknowledging")?;
     }
-    let summary = summary.map_err(|error| copied.as_ref().err().map_or(error, again))?;
+    // The first failure is the one to tell; a closed stream tells it once more.
+    let summary = summary.map_err(|error| copied.as_ref().err().cloned().unwrap_or(error))?;
     let text = if common.json { json(&summary) } else { summary.line() };
     output::print(text.as_bytes())?;
     copied
@@ -90,18 +94,7 @@ fn open(args: &Args, client: &Client) -> Result<(Writer, Bytes), Failure> {
     Ok((writer, start))
 }
 
-/// The first failure is the one to tell; a closed stream tells it once more.
-fn again(failure: &Failure) -> Failure {
-    let Failure { what, next_step, exit_code, problem } = failure;
-    Failure {
-        what: what.clone(),
-        next_step: next_step.clone(),
-        exit_code: *exit_code,
-        problem: problem.clone(),
-    }
-}
-
-fn open_input(args: &Args) -> Result<(Box<dyn Read>, Option<Bytes>), Failure> {
+fn open_input(args: &Args) -> Result<(Box<dyn Read + Send>, Option<Bytes>), Failure> {
     let Some(path) = &args.file else { return Ok((Box::new(io::stdin()), None)) };
     let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
     let size = file.metadata().map_err(|error| Failure::file(path, &error))?.len();
@@ -166,32 +159,62 @@ fn interruption() -> Arc<AtomicBool> {
     flag
 }
 
+/// Reads on a thread of its own, one piece ahead: an interrupt must end the
+/// recording even while the input has nothing to say.
+fn pieces(mut input: Box<dyn Read + Send>) -> Receiver<io::Result<Vec<u8>>> {
+    let (sender, pieces) = mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        loop {
+            let mut piece = vec![0; PIECE];
+            let read = match input.read(&mut piece) {
+                Ok(0) => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Ok(len) => {
+                    piece.truncate(len);
+                    Ok(piece)
+                }
+                Err(error) => Err(error),
+            };
+            let failed = read.is_err();
+            if sender.send(read).is_err() || failed {
+                return;
+            }
+        }
+    });
+    pieces
+}
+
 fn copy(
-    input: &mut dyn Read,
+    input: Box<dyn Read + Send>,
     writer: &mut Writer,
     start: Bytes,
     progress: &Progress,
     interrupted: &AtomicBool,
 ) -> Result<(), Failure> {
-    let mut piece = vec![0; PIECE];
+    let pieces = pieces(input);
     let mut sent = Bytes::ZERO;
-    while !interrupted.load(Ordering::Relaxed) {
-        let len = match input.read(&mut piece) {
-            Ok(0) => break,
-            Ok(len) => len,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => {
-                let next_step = "what was read before it is recorded";
-                return Err(Failure::new(format!("the input cannot be read: {error}"), next_step));
-            }
+    loop {
+        let piece = match pieces.recv_timeout(LOOK_UP) {
+            Ok(piece) => piece.map_err(unreadable)?,
+            Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => break,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
         };
-        writer.write_all(&piece[..len]).map_err(client::Error::from)?;
-        sent += Bytes::new(len as u64);
+        writer.write_all(&piece).map_err(client::Error::from)?;
+        sent += Bytes::new(piece.len() as u64);
         progress.at(sent);
         progress.say(format!("({} durable)", writer.durable().saturating_sub(start)));
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
     }
     writer.flush().map_err(client::Error::from)?;
     Ok(())
+}
+
+fn unreadable(error: io::Error) -> Failure {
+    let next_step = "what was read before it is recorded";
+    Failure::new(format!("the input cannot be read: {error}"), next_step)
 }
 
 /// Syncs, takes the daemon's account of the stream, and closes it.

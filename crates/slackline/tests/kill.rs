@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::process::Child;
 use std::time::Duration;
-use support::{Scratch, begins, noise};
+use support::{Scratch, begins, noise, wait_until};
 
 /// Writers that record at once.
 const WRITERS: usize = 2;
@@ -56,7 +56,7 @@ fn record(dir: &Scratch, round: u64, writer: usize) -> Recording {
 }
 
 /// The last offset that was told whole.
-fn acknowledged(acks: &str) -> u64 {
+fn last_acknowledged(acks: &str) -> u64 {
     let text = std::fs::read_to_string(acks).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().last().map_or(0, |line| line.parse().unwrap())
@@ -72,13 +72,8 @@ fn whatever_was_acknowledged_survives_kill_9() {
         let daemon = dir.serve(&disks);
         let recordings: Vec<_> = (0..WRITERS).map(|writer| record(&dir, round, writer)).collect();
         // From before the first commit to some commits later.
-        let commits = drawn(4);
-        while commits > 0
-            && std::fs::read_to_string(&recordings[0].acks).unwrap_or_default().lines().count()
-                < commits as usize
-        {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let commits = drawn(4) as usize;
+        wait_until(|| support::acknowledged(&recordings[0].acks) >= commits);
         std::thread::sleep(Duration::from_micros(drawn(150_000)));
         daemon.kill();
         let recordings: Vec<_> = recordings
@@ -91,7 +86,7 @@ fn whatever_was_acknowledged_survives_kill_9() {
             .collect();
         let daemon = dir.serve(&disks);
         for Recording { volume, seed, acks, .. } in recordings {
-            let durable = acknowledged(&acks);
+            let durable = last_acknowledged(&acks);
             if durable == 0 {
                 silent += 1;
                 continue; // killed before the first commit, or before the volume was there

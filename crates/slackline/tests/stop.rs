@@ -2,9 +2,11 @@
 
 mod support;
 
+use client::units::Bytes;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use support::{Scratch, begins, noise};
+use support::{Scratch, acknowledged, begins, noise, wait_until};
+use wire::frame::{Head, VERSION};
 
 #[test]
 fn a_signal_to_stop_syncs_every_writer_and_ends_with_0() {
@@ -20,7 +22,7 @@ fn a_signal_to_stop_syncs_every_writer_and_ends_with_0() {
             let mut noise = noise(1, 40 << 20);
             std::io::copy(&mut noise, &mut stdin).is_err()
         });
-        while std::fs::read_to_string(&acks).unwrap_or_default().lines().count() < 2 {}
+        wait_until(|| acknowledged(&acks) >= 2);
         daemon.signal(signal);
         let (code, log) = daemon.wait();
         assert_eq!(code, Some(0), "{log}");
@@ -38,6 +40,26 @@ fn a_signal_to_stop_syncs_every_writer_and_ends_with_0() {
         assert!(back.len() >= durable && begins(1, &back), "{} of {durable}", back.len());
         assert!(durable > 0);
     }
+}
+
+#[test]
+fn an_interrupted_recording_ends_in_order_even_while_its_input_is_silent() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let acks = dir.text("acks");
+    let args = ["record", "v", "--create", "8MiB", "--rate", "4MB/s", "--ack-file", &acks];
+    let mut child = dir.command(&args).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&noise(1, (1 << 20) + 6).bytes()).unwrap();
+    wait_until(|| acknowledged(&acks) >= 1); // it is under way
+    support::signal(child.id(), "INT");
+    let output = child.wait_with_output().unwrap(); // the input stays open
+    let played = dir.run(&["play", "v", "--rate", "4MB/s"]).succeeded().out;
+    assert!(begins(1, &played) && played.len() == (1 << 20) + 6, "all that was read");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text.contains("1.00 MiB accepted, 1.00 MiB durable"), "{text}");
+    drop(stdin);
 }
 
 #[test]
@@ -65,15 +87,37 @@ fn programs_that_hang_do_not_keep_the_daemon_from_stopping() {
     let dir = Scratch::new();
     let disks = dir.make_pool(&["a"]);
     let daemon = dir.serve(&disks);
+    let record = ["record", "v", "--create", "16MiB", "--rate", "20MB/s"];
+    dir.run_with(&record, &noise(1, 8 << 20).bytes()).succeeded();
     // Half a request, and half a frame.
     let mut control = UnixStream::connect(dir.path("s.sock")).unwrap();
     control
         .write_all(b"POST /v1/volumes HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n{")
         .unwrap();
-    let mut data = UnixStream::connect(dir.path("s.data.sock")).unwrap();
+    let connect = || UnixStream::connect(dir.path("s.data.sock")).unwrap();
+    let mut data = connect();
     data.write_all(&[1, 2, 3]).unwrap();
+    // Best effort that takes no answers.
+    let mut deaf = connect();
+    deaf.write_all(&Head::HelloVolume { version: VERSION }.encode(1)).unwrap();
+    deaf.write_all(b"v").unwrap();
+    for tag in 1..40 {
+        let head = Head::ReadAt { tag, offset: Bytes::ZERO, len: Bytes::MIB };
+        deaf.write_all(&head.encode(0)).unwrap();
+    }
+    // A player whose output is not read: its own reader stops, in a frame.
+    let mut player = dir.command(&["play", "v", "--rate", "20MB/s"]).spawn().unwrap();
+    let status = || dir.run(&["pool", "status", "--json"]).succeeded().json();
+    wait_until(|| {
+        let status = status();
+        let moved = status["streams"][0]["moved_bytes"].as_u64().unwrap_or(0);
+        moved > 0 && status["memory"]["best_effort_bytes"].as_u64().unwrap() > 0
+    });
     daemon.signal("TERM");
-    assert_eq!(daemon.wait().0, Some(0));
+    let (code, log) = daemon.wait();
+    assert_eq!(code, Some(0), "{log}");
+    player.kill().unwrap();
+    player.wait().unwrap();
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //!
 //! Invariants: at most `OUTSTANDING_MAX` requests and `BEST_EFFORT_BYTES_MAX`
 //! bytes are between their request and their answer; beyond that the connection
-//! is not read from. When it ends, every request under way has ended.
+//! is not read from. When a program ends it, every request under way has ended.
 
 use super::frames::{Incoming, Outgoing, Over, misplaced};
-use crate::limits::{ANSWER_TAKEN_WITHIN, BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT};
+use crate::limits::{ANSWER_TAKEN_WITHIN, BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT, GOODBYE_WITHIN};
 use crate::pool::{Answer, Ask, Room};
 use crate::sessions::Stop;
 use node::{Error, Op};
@@ -88,7 +88,11 @@ pub async fn serve(
         _ = is_gone.wait_for(|&gone| gone) => Over::Gone,
         why = super::stopped(&mut stop) => Over::Stopped(why),
     };
-    account.quiet().await;
+    match over {
+        // The daemon stops: a program that takes no answers is not waited for.
+        Over::Stopped(_) => drop(tokio::time::timeout(GOODBYE_WITHIN, account.quiet()).await),
+        _ => account.quiet().await,
+    }
     match over {
         Over::Gone | Over::ByRequest => {}
         Over::Failed(problem) => shared.output.fail_last(&problem).await,

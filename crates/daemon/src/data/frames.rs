@@ -1,5 +1,6 @@
 //! Frames from and to a socket.
 
+use crate::limits::GOODBYE_WITHIN;
 use crate::pool::Room;
 use bytes::Buf;
 use std::io;
@@ -98,9 +99,9 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Sends a frame to a program that may have gone.
+    /// Sends a frame to a program that may have gone, or does not read.
     pub async fn send_last(&self, head: Head) {
-        let _ = self.send(head, &[]).await;
+        let _ = tokio::time::timeout(GOODBYE_WITHIN, self.send(head, &[])).await;
     }
 
     /// Tells a program what went wrong.
@@ -110,9 +111,9 @@ impl Outgoing {
         self.send(head, text_body(&format!("{detail}\n{next_step}"))).await
     }
 
-    /// Tells a program, which may have gone, what went wrong.
+    /// Tells a program, which may have gone or not read, what went wrong.
     pub async fn fail_last(&self, problem: &Problem) {
-        let _ = self.fail(0, problem).await;
+        let _ = tokio::time::timeout(GOODBYE_WITHIN, self.fail(0, problem)).await;
     }
 }
 

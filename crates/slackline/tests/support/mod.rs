@@ -185,9 +185,7 @@ impl Daemon {
 
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
-        assert!(sent.success());
+        signal(self.child.id(), name);
     }
 
     /// Waits for its end: the exit code, and what it has said.
@@ -208,6 +206,24 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Sends a signal by its name to one process.
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Waits for as long as it takes.
+pub fn wait_until(mut done: impl FnMut() -> bool) {
+    while !done() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// How many offsets were told whole in this file so far.
+pub fn acknowledged(acks: &str) -> usize {
+    std::fs::read_to_string(acks).unwrap_or_default().matches('\n').count()
 }
 
 /// A command that has run.
