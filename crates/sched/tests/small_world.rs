@@ -157,6 +157,9 @@ fn no_admitted_set_ever_misses() {
             total.tight += tally.tight;
             total.misses_by_one_more += tally.misses_by_one_more;
             total.too_large += tally.too_large;
+            if tally.sets > 0 && total.sets % 1_000 == 0 {
+                println!("{} of {wanted} sets", total.sets);
+            }
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
