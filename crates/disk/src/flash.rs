@@ -52,7 +52,9 @@ impl Flash {
                 self.free_at = begin + self.flash.flush;
                 Duration::ZERO
             }
-            Command::Transfer(access) => self.transfer(begin, access),
+            // Nothing moves.
+            Command::Seek(_) => return Duration::ZERO,
+            Command::Transfer(access) | Command::Forced(access) => self.transfer(begin, access),
         };
         self.free_at + latency - start
     }

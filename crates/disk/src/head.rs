@@ -35,6 +35,11 @@ impl Head {
         head
     }
 
+    /// Learns from a seek that the drive was told to make.
+    pub fn moved(&mut self, to: Lba) {
+        *self = Self::at(to);
+    }
+
     /// Learns from a transfer that took `time`.
     pub fn completed(&mut self, profile: &Profile, access: &Access, time: Duration) {
         if time > profile.quickest(access) {
@@ -62,10 +67,16 @@ impl Head {
     pub fn bound(&self, profile: &Profile, command: &Command) -> Duration {
         let from = |lba| profile.bound(lba, command);
         let places = self.places.iter().flatten();
-        match (places.map(|place| from(place.start).max(from(place.end))).max(), command) {
-            (Some(bound), _) => bound,
-            (None, Command::Flush) => profile.flush(),
-            (None, Command::Transfer(access)) => {
+        if let Some(bound) = places.map(|place| from(place.start).max(from(place.end))).max() {
+            return bound;
+        }
+        match command {
+            Command::Flush => profile.flush(),
+            Command::Seek(_) => {
+                let last = Lba::new(Lba::containing(profile.capacity()).get() - 1);
+                from(Lba::default()).max(from(last))
+            }
+            Command::Transfer(access) | Command::Forced(access) => {
                 profile.worst(access.lba..access.end(), access.len, access.direction)
             }
         }

@@ -106,12 +106,25 @@ impl Profile {
     pub fn bound(&self, from: Lba, command: &Command) -> Duration {
         let access = match command {
             Command::Flush => return self.flush,
-            Command::Transfer(access) => access,
+            Command::Seek(to) => return self.seek(from, *to),
+            Command::Transfer(access) | Command::Forced(access) => access,
         };
         self.assert_inside(access.lba..access.end());
         match &self.kind {
             Kind::HardDisk(disk) => disk.bound(self.end(), from, access),
             Kind::Linear(line) => line.line(access.direction).cost(access.len),
+        }
+    }
+
+    /// Upper bound on bringing the heads from `from` to `to`; nothing where no arm
+    /// moves.
+    fn seek(&self, from: Lba, to: Lba) -> Duration {
+        self.assert_inside(to..Lba::new(to.get() + 1));
+        match &self.kind {
+            Kind::HardDisk(disk) => {
+                disk.overhead + disk.seek(disk.distance(self.end(), from, to), Direction::Read)
+            }
+            Kind::Linear(_) => Duration::ZERO,
         }
     }
 
@@ -211,14 +224,18 @@ impl HardDiskProfile {
         }
     }
 
-    fn bound(&self, end: Lba, from: Lba, access: &Access) -> Duration {
-        let to = self.cylinder(end, access.lba);
+    /// The most cylinders that the arm may have to cross.
+    fn distance(&self, end: Lba, from: Lba, to: Lba) -> u64 {
+        let to = self.cylinder(end, to);
         // The head passed the sector before `from`; if a cylinder ends there, the
         // arm still stands on it.
         let last = Lba::new(from.get().saturating_sub(1));
         let from = Lba::new(from.get().min(end.get() - 1));
-        let distance = self.cylinder(end, from).abs_diff(to);
-        let distance = distance.max(self.cylinder(end, last).abs_diff(to));
+        self.cylinder(end, from).abs_diff(to).max(self.cylinder(end, last).abs_diff(to))
+    }
+
+    fn bound(&self, end: Lba, from: Lba, access: &Access) -> Duration {
+        let distance = self.distance(end, from, access.lba);
         let mechanics = self.overhead + self.seek(distance, access.direction) + self.rotation;
         let wait = self.long_read(access.len, access.direction);
         mechanics + wait + self.media(end, access) + self.switch

@@ -120,9 +120,8 @@ impl CommandQueue {
         if now.saturating_since(oldest.arrived) >= self.patience {
             return Some(0);
         }
-        let reach = |inside: &Inside| match &inside.command {
-            Command::Transfer(access) => disk.positioning(now, access),
-            Command::Flush => Duration::ZERO,
+        let reach = |inside: &Inside| {
+            inside.command.access().map_or(Duration::ZERO, |access| disk.positioning(now, access))
         };
         let nearest = open.iter().enumerate().min_by_key(|&(index, inside)| (reach(inside), index));
         nearest.map(|(index, _)| index)

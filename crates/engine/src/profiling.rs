@@ -291,11 +291,16 @@ fn transfer(file: &File, bytes: &mut Aligned, command: &Command) -> Timing {
     let started = sys::now();
     let result = match command {
         Command::Flush => file.sync_data(),
-        Command::Transfer(access) => {
+        // Nothing that a file or a block device can be asked for.
+        Command::Seek(_) => Err(std::io::ErrorKind::Unsupported.into()),
+        Command::Transfer(access) | Command::Forced(access) => {
             let bytes = &mut bytes[..access.len.as_usize()];
             let offset = access.lba.offset().get();
             match access.direction {
                 Direction::Read => file.read_exact_at(bytes, offset),
+                Direction::Write if matches!(command, Command::Forced(_)) => {
+                    file.write_all_at(bytes, offset).and_then(|()| file.sync_data())
+                }
                 Direction::Write => file.write_all_at(bytes, offset),
             }
         }

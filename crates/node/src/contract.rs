@@ -145,7 +145,7 @@ impl Core {
                 rate_max: Rate::ZERO,
             });
         }
-        Ok(Task { period, deadline, cost: cost.max(Duration::from_nanos(1)) })
+        Ok(Task::new(period, deadline, cost.max(Duration::from_nanos(1))))
     }
 
     /// Whether these sets of tasks, one a disk, would take `contract`; the
@@ -180,7 +180,7 @@ impl Core {
                 // Only without admission: the task that is nearest to possible.
                 Err(_) => {
                     let period = contract.rate.time_for(contract.block) * share.gap;
-                    Ok(Task { period, deadline: period, cost: period })
+                    Ok(Task::new(period, period, period))
                 }
                 task => task,
             };

@@ -369,7 +369,7 @@ impl Disk {
                 })
             };
             schedule
-                .join(Instant::EPOCH, Task { period, deadline, cost })
+                .join(Instant::EPOCH, Task::new(period, deadline, cost))
                 .map_err(|refusal| refused(refusal.utilisation_ppm, refusal.deadline))
         };
         let metadata = [

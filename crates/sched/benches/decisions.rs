@@ -71,7 +71,7 @@ fn tasks(random: &mut Random, streams: u64, ppm: u64) -> Vec<Task> {
     (0..streams)
         .map(|_| {
             let period = Duration::from_nanos(random.within(mean * 2 / 3, mean * 3 / 2));
-            Task { period, deadline: period, cost }
+            Task::new(period, period, cost)
         })
         .collect()
 }

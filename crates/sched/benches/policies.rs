@@ -52,7 +52,7 @@ impl Load {
         for n in 0..streams {
             let period = Duration::from_millis(2_000 + 10 * n);
             let cost = Duration::from_millis(16);
-            let id = load.schedule.join(now, Task { period, deadline: period, cost });
+            let id = load.schedule.join(now, Task::new(period, period, cost));
             load.streams.push((id.expect("half of the disk"), now));
         }
         for _ in 0..length - streams {

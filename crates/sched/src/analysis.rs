@@ -3,7 +3,8 @@
 //! Requests are served earliest deadline first and never interrupted. From a
 //! common start, `demand(L)` is the work that must be done by `L`, and
 //! `blocking(L)` the longest request that may be in the way because it began
-//! just before and is due later. The set can be kept iff the utilisation is at
+//! just before and is due later; of a request in several commands, its longest
+//! command, for after each command the earliest deadline goes on. The set can be kept iff the utilisation is at
 //! most 1 and `L - demand(L) - blocking(L) >= 0` at every deadline `L` (Jeffay,
 //! Stanat and Martel 1991; George, Rivierre and Spuri 1996 for deadlines within
 //! the period). The least of these differences is the static slack. The
@@ -18,7 +19,7 @@
 //! down to one point, and the walk goes on at the largest deadline below it.
 //!
 //! Invariants: `rows` is sorted by (deadline, period), without duplicates and
-//! sums up the tasks; `stair` is sorted by `until` with falling costs; `found`
+//! sums up the tasks; `stair` is sorted by `until` with falling costs of commands; `found`
 //! is the analysis of exactly these rows.
 
 use crate::divide::Divisor;
@@ -59,6 +60,12 @@ struct Row {
 struct Step {
     until: u64,
     cost: u64,
+}
+
+impl Step {
+    fn of(task: &Task) -> Self {
+        Self { until: task.deadline.as_nanos(), cost: task.command.as_nanos() }
+    }
 }
 
 /// Sums over the rows, in units of 2^-64 of the disk, or in nanoseconds.
@@ -244,7 +251,8 @@ impl TaskSet {
         Duration::from_nanos(u64::try_from(work).unwrap_or(u64::MAX))
     }
 
-    /// The longest request that is due later than `interval` after its release.
+    /// The longest command of those that are due later than `interval` after their
+    /// release.
     pub fn blocking(&self, interval: Duration) -> Duration {
         Duration::from_nanos(blocking(&self.stair, interval.as_nanos()))
     }
@@ -310,7 +318,7 @@ impl TaskSet {
                 self.sums = self.sums.plus(Sums::of(&one));
             }
         }
-        climb(&mut self.stair, Step { until: one.deadline, cost: one.cost });
+        climb(&mut self.stair, Step::of(task));
     }
 
     fn withdraw(&mut self, task: &Task) {
@@ -324,8 +332,7 @@ impl TaskSet {
         }
         self.stair.clear();
         for task in self.slots.iter().filter_map(|slot| slot.task) {
-            let step = Step { until: task.deadline.as_nanos(), cost: task.cost.as_nanos() };
-            climb(&mut self.stair, step);
+            climb(&mut self.stair, Step::of(&task));
         }
     }
 }
@@ -361,6 +368,8 @@ struct Search<'a> {
     rows: &'a [Row],
     stair: &'a [Step],
     candidate: Option<Row>,
+    /// The longest command of the candidate.
+    command: u64,
     sums: Sums,
 }
 
@@ -374,7 +383,8 @@ impl<'a> Search<'a> {
     fn with(set: &'a TaskSet, task: Option<&Task>) -> Self {
         let candidate = task.map(Row::of);
         let sums = candidate.map_or(set.sums, |row| set.sums.plus(Sums::of(&row)));
-        Self { rows: &set.rows, stair: &set.stair, candidate, sums }
+        let command = task.map_or(0, |task| task.command.as_nanos());
+        Self { rows: &set.rows, stair: &set.stair, candidate, command, sums }
     }
 
     fn visits_per_ledge(&self) -> u64 {
@@ -462,7 +472,7 @@ impl<'a> Search<'a> {
     }
 
     fn cost_max(&self) -> u64 {
-        self.stair.first().map_or(0, |step| step.cost).max(self.candidate.map_or(0, |row| row.cost))
+        self.stair.first().map_or(0, |step| step.cost).max(self.command)
     }
 
     fn ledge_below(&self, limit: u64) -> Option<Ledge> {
@@ -485,7 +495,7 @@ impl<'a> Search<'a> {
 
     fn blocking(&self, interval: u64) -> u64 {
         let candidate = self.candidate.filter(|row| row.deadline > interval);
-        blocking(self.stair, interval).max(candidate.map_or(0, |row| row.cost))
+        blocking(self.stair, interval).max(candidate.map_or(0, |_| self.command))
     }
 
     /// The smallest `L` with `L - blocking(L) >= demand + slack`.
@@ -495,7 +505,7 @@ impl<'a> Search<'a> {
         let below = step.checked_sub(1).map_or(0, |below| self.stair[below].until);
         let from = below.max(wanted + self.stair.get(step).map_or(0, |step| step.cost));
         // The candidate blocks up to its deadline.
-        from.max(self.candidate.map_or(0, |row| row.deadline.min(wanted + row.cost)))
+        from.max(self.candidate.map_or(0, |row| row.deadline.min(wanted + self.command)))
     }
 
     /// Every `L` from here on has a difference of at least `slack`:

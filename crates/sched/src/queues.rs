@@ -36,10 +36,7 @@ pub struct Waiting {
 impl Waiting {
     /// Where on the disk it begins; the start for a flush.
     pub fn place(&self) -> Lba {
-        match self.command {
-            Command::Transfer(access) => access.lba,
-            Command::Flush => Lba::default(),
-        }
+        self.command.lba().unwrap_or_default()
     }
 
     pub(crate) fn is_real_time(&self) -> bool {

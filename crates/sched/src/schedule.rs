@@ -14,7 +14,7 @@ use crate::slack::{Answer, Critical, Due, Exact, Live, Meter, Scratch};
 use crate::task::{Refusal, Task, TaskId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use units::{Command, Duration, Instant, Lba};
+use units::{Duration, Instant, Lba};
 
 /// The queue of one disk.
 #[derive(Clone, Debug)]
@@ -98,6 +98,7 @@ impl Schedule {
     /// Where the task is not valid ([`Task::is_valid`]).
     pub fn join(&mut self, now: Instant, task: Task) -> Result<TaskId, Refusal> {
         self.core.queues.release(now);
+        let task = task.whole(); // each request is served as one command here
         let id = if self.core.options.admission {
             self.core.tasks.add(task)?
         } else {
@@ -476,8 +477,8 @@ impl Core {
         } else {
             self.counts.in_slack += u64::from(in_slack);
         }
-        if let Command::Transfer(access) = request.command {
-            self.head = access.end();
+        if let Some(end) = request.command.end() {
+            self.head = end;
         }
         self.busy_until = self.free_at(now).saturating_add(predicted);
         self.in_flight.push(Flight { request, started: now, predicted });

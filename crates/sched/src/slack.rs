@@ -443,7 +443,7 @@ mod tests {
                         [period, deadline, cost].map(Duration::from_nanos);
                     let release =
                         now.saturating_add_signed(random(0, 900) as i64 * unit as i64 - 300);
-                    let task = Task { period, deadline, cost };
+                    let task = Task::new(period, deadline, cost);
                     share += (u128::from(cost.as_nanos()) << 64).div_ceil(period.as_nanos().into());
                     Live::new(&task, index as u32, Instant::from_nanos(release))
                 })

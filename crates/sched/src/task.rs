@@ -4,23 +4,47 @@ use core::fmt;
 use units::Duration;
 
 /// One stream on one disk: requests at least `period` apart, each at most `cost`
-/// of device time, each done `deadline` after its release.
+/// of device time, each done `deadline` after its release. A request may be served in
+/// several commands, between which others may go.
 ///
-/// Invariant: `0 < cost <= deadline <= period <= limits::PERIOD_MAX`.
+/// Invariant: `0 < command <= cost <= deadline <= period <= limits::PERIOD_MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// The least time between two releases.
     pub period: Duration,
     /// From release to completion at the most; the period for a rate contract.
     pub deadline: Duration,
-    /// Bound on the device time of one request.
+    /// Bound on the device time of one request: of all of its commands, and of what
+    /// it makes others lose by going between theirs.
     pub cost: Duration,
+    /// Bound on the longest piece of a request that is never interrupted: what
+    /// others may have to wait for. The whole cost where a request is one command.
+    pub command: Duration,
 }
 
 impl Task {
+    /// A task whose requests are one command each.
+    pub const fn new(period: Duration, deadline: Duration, cost: Duration) -> Self {
+        Self { period, deadline, cost, command: cost }
+    }
+
+    /// The same task with requests in commands of at most `command` each; of at most
+    /// the whole cost.
+    #[must_use]
+    pub fn in_commands(self, command: Duration) -> Self {
+        Self { command: command.min(self.cost), ..self }
+    }
+
+    /// The same task with each request as one command.
+    #[must_use]
+    pub const fn whole(self) -> Self {
+        Self { command: self.cost, ..self }
+    }
+
     /// True where the invariant of this type holds.
     pub fn is_valid(&self) -> bool {
-        !self.cost.is_zero()
+        !self.command.is_zero()
+            && self.command <= self.cost
             && self.cost <= self.deadline
             && self.deadline <= self.period
             && self.period <= crate::limits::PERIOD_MAX

@@ -43,7 +43,7 @@ fn schedule(policy: PolicyKind) -> Schedule {
 }
 
 fn join(schedule: &mut Schedule, period: u64) -> TaskId {
-    let task = Task { period: ms(period), deadline: ms(period), cost: ms(10) };
+    let task = Task::new(ms(period), ms(period), ms(10));
     schedule.join(Instant::EPOCH, task).expect("a light task is admitted")
 }
 
@@ -193,7 +193,7 @@ fn who_waits_behind_an_ordered_request_hurries_it() {
 #[test]
 fn an_overrun_is_reported_and_paid_out_of_slack() {
     let mut schedule = schedule(PolicyKind::Slack);
-    let tight = Task { period: ms(1_000), deadline: ms(100), cost: ms(10) };
+    let tight = Task::new(ms(1_000), ms(100), ms(10));
     let id = schedule.join(Instant::EPOCH, tight).unwrap();
     let enough = ms(500);
     // Nothing waits: 100 less the task's own 10 may be given away.

@@ -87,7 +87,7 @@ impl Chaos {
             12 => {
                 let cost = 1 + self.random.below(20);
                 let period = ms(cost * (5 + self.random.below(20)));
-                let task = Task { period, deadline: period, cost: ms(cost) };
+                let task = Task::new(period, period, ms(cost));
                 self.tasks.extend(self.schedule.join(self.now, task));
             }
             13 if self.tasks.len() > 3 => {

@@ -54,7 +54,7 @@ fn the_set_of_table_6_2_passes_the_test_of_usd_and_is_late_by_7_at_507() {
     let mut world = admitting(PolicyKind::Usd);
     let tasks = TABLE_6_2.map(|(cost, period)| {
         let [cost, period] = [cost, period].map(ms);
-        Task { period, deadline: period, cost }
+        Task::new(period, period, cost)
     });
     let joined = tasks.map(|task| world.schedule.join(Instant::EPOCH, task).is_ok());
     assert_eq!(joined, [true, true, true, false], "admission refuses the set");
@@ -161,7 +161,7 @@ fn horizon_set(kind: PolicyKind, set: &[(u64, u64); 3], spent: u64) -> World {
     let mut script = vec![(0, 1, BEST_EFFORT, read(0, spent))];
     for (i, &(cost, period)) in set.iter().enumerate() {
         let [ticks, every] = [cost, period].map(Duration::from_nanos);
-        let task = Task { period: every, deadline: every, cost: ticks };
+        let task = Task::new(every, every, ticks);
         let id = world.schedule.join(Instant::EPOCH, task).expect("the set can be kept");
         script.extend(periodic(id, cost, period, 36, 100 * (i as u64 + 1)));
     }

@@ -17,7 +17,7 @@ impl Predict for Sectors {
     fn bound(&self, _: Lba, command: &Command) -> Duration {
         match command {
             Command::Transfer(access) => Duration::from_micros(access.len / SECTOR),
-            Command::Flush => Duration::from_millis(8),
+            _ => Duration::from_millis(8),
         }
     }
 }
@@ -106,7 +106,7 @@ impl World {
             1 => cost + Duration::from_nanos(self.random.within(spare / 20, spare / 8)),
             _ => period,
         };
-        let task = Task { period, deadline, cost };
+        let task = Task::new(period, deadline, cost);
         match self.schedule.join(self.now, task) {
             Ok(id) => {
                 let early =

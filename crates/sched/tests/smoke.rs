@@ -24,7 +24,7 @@ fn every_policy_serves_what_it_is_given() {
     for &kind in PolicyKind::ALL {
         let mut schedule = Schedule::new(kind, Options::default());
         let mut now = Instant::EPOCH;
-        let task = Task { period: ms(500), deadline: ms(500), cost: ms(20) };
+        let task = Task::new(ms(500), ms(500), ms(20));
         let id = schedule.join(now, task).unwrap();
         let predict = Fixed(ms(20));
         for key in 0..4 {

@@ -250,8 +250,8 @@ impl SimDisk {
 
     fn time(&mut self, start: Instant, command: &Command) -> Duration {
         let head = self.head;
-        if let Command::Transfer(access) = command {
-            self.head = access.end();
+        if let Some(end) = command.end() {
+            self.head = end;
         }
         match &mut self.timing {
             Timing::Drive(drive) => drive.serve(start, command),

@@ -64,6 +64,40 @@ impl Access {
 pub enum Command {
     /// Move bytes.
     Transfer(Access),
+    /// Move bytes and do not end before the medium took part (force-unit-access): a
+    /// read comes from the medium; a write is on it, and so is all that waited in
+    /// the disk's write buffer.
+    Forced(Access),
+    /// Bring the heads to the track of this sector and move no bytes. Linux has no
+    /// way to ask a real disk for it: only a simulated or an emulated disk is
+    /// given one.
+    Seek(Lba),
     /// Put everything that was written before onto the medium.
     Flush,
+}
+
+impl Command {
+    /// The bytes that move, where any do.
+    pub const fn access(&self) -> Option<&Access> {
+        match self {
+            Self::Transfer(access) | Self::Forced(access) => Some(access),
+            Self::Seek(_) | Self::Flush => None,
+        }
+    }
+    /// Where the heads go first, where that is known.
+    pub const fn lba(&self) -> Option<Lba> {
+        match self {
+            Self::Transfer(access) | Self::Forced(access) => Some(access.lba),
+            Self::Seek(lba) => Some(*lba),
+            Self::Flush => None,
+        }
+    }
+    /// Where the heads are afterwards, as far as the command moves them.
+    pub const fn end(&self) -> Option<Lba> {
+        match self {
+            Self::Transfer(access) | Self::Forced(access) => Some(access.end()),
+            Self::Seek(lba) => Some(*lba),
+            Self::Flush => None,
+        }
+    }
 }

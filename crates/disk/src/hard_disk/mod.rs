@@ -137,7 +137,9 @@ impl HardDisk {
         self.work_until(start);
         match command {
             Command::Flush => self.flush(start) - start,
-            Command::Transfer(access) => {
+            Command::Seek(to) => self.seek(start, to.get()) - start,
+            Command::Transfer(access) | Command::Forced(access) => {
+                let forced = forced || matches!(command, Command::Forced(_));
                 let (first, end) = (access.lba.get(), access.end().get());
                 assert!(first < end && end <= self.geometry.sectors, "an access outside the disk");
                 let done = match access.direction {
@@ -156,6 +158,23 @@ impl HardDisk {
             self.write_out_first(start);
         }
         self.busy_until.max(start) + self.disk.overheads.flush
+    }
+
+    /// Brings the heads to a track and moves no bytes; what waits in the buffer stays
+    /// there, what is being written out is finished first.
+    fn seek(&mut self, start: Instant, to: u64) -> Instant {
+        assert!(to < self.geometry.sectors, "a seek outside the disk");
+        let spread = self.random.up_to(self.disk.overheads.read_spread);
+        let begin = start + self.disk.overheads.read_miss[self.last] + spread;
+        let begin = begin.max(self.busy_until);
+        self.stop_ahead(begin);
+        let piece = self.geometry.piece(to, 1);
+        self.busy_until = if self.arm == (piece.cylinder, piece.head) {
+            begin
+        } else {
+            begin + self.seek_to(&piece, Direction::Read)
+        };
+        self.busy_until
     }
 
     fn read(

@@ -31,7 +31,8 @@ pub(super) fn header(capacity: Bytes, options: &Options) -> String {
 fn name(command: &Command) -> String {
     match command {
         Command::Flush => "F 0 0".to_string(),
-        Command::Transfer(access) => {
+        Command::Seek(lba) => format!("S {} 0", lba.get()),
+        Command::Transfer(access) | Command::Forced(access) => {
             let direction = match access.direction {
                 Direction::Read => 'R',
                 Direction::Write => 'W',

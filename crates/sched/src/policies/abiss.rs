@@ -68,8 +68,8 @@ struct Held {
 
 fn bytes(request: &Waiting) -> Bytes {
     match request.command {
-        Command::Transfer(access) => access.len,
-        Command::Flush => Bytes::ZERO,
+        Command::Transfer(access) | Command::Forced(access) => access.len,
+        Command::Flush | Command::Seek(_) => Bytes::ZERO,
     }
 }
 

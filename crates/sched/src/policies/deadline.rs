@@ -67,8 +67,9 @@ impl Side {
 /// True for what changes the disk; a flush belongs with the writes before it.
 pub(super) fn writes(request: &Waiting) -> bool {
     match request.command {
-        Command::Transfer(access) => access.direction == Direction::Write,
+        Command::Transfer(access) | Command::Forced(access) => access.direction == Direction::Write,
         Command::Flush => true,
+        Command::Seek(_) => false,
     }
 }
 

@@ -59,7 +59,7 @@ impl Policy for Noop {
             return Choice::Wait { until: None };
         };
         self.merged = match (request.command, self.merged) {
-            (Command::Flush, _) => None,
+            (Command::Flush | Command::Forced(_) | Command::Seek(_), _) => None,
             (Command::Transfer(last), Some(merged)) if continued.is_some() => {
                 Some(Merged { last, len: merged.len + last.len, ..merged })
             }

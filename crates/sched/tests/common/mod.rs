@@ -49,7 +49,7 @@ impl Ticks {
     pub fn task(&self) -> Task {
         let [cost, deadline, period] =
             [self.cost, self.deadline, self.period].map(Duration::from_nanos);
-        Task { period, deadline, cost }
+        Task::new(period, deadline, cost)
     }
 }
 

@@ -13,7 +13,7 @@ impl Predict for Plain {
     fn bound(&self, _: Lba, command: &Command) -> Duration {
         match command {
             Command::Transfer(access) => ms(access.len / SECTOR),
-            Command::Flush => ms(1),
+            _ => ms(1),
         }
     }
 }
@@ -25,7 +25,7 @@ impl Predict for Ticks {
     fn bound(&self, _: Lba, command: &Command) -> Duration {
         match command {
             Command::Transfer(access) => Duration::from_nanos(access.len / SECTOR),
-            Command::Flush => Duration::from_nanos(1),
+            _ => Duration::from_nanos(1),
         }
     }
 }
@@ -91,7 +91,7 @@ impl World {
     /// `(C, T)` in milliseconds.
     pub fn join(&mut self, cost: u64, period: u64) -> TaskId {
         let [cost, period] = [cost, period].map(ms);
-        self.schedule.join(self.now, Task { period, deadline: period, cost }).expect("admitted")
+        self.schedule.join(self.now, Task::new(period, period, cost)).expect("admitted")
     }
 
     pub fn submit(&mut self, key: u64, class: Class, command: Command) {
