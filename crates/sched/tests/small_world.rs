@@ -59,12 +59,13 @@ impl Iterator for Worlds {
     type Item = World;
     fn next(&mut self) -> Option<World> {
         let random = &mut self.random;
-        // Two, three or four tasks; early requests with two.
-        let (tasks, submits_early) =
-            *random.pick(&[(2, false), (2, false), (2, true), (3, false), (4, false)]);
-        // The larger ones are rarer.
-        let tasks = if tasks > 2 && !random.one_in(2 * tasks - 4) { 2 } else { tasks };
         loop {
+            // Two, three or four tasks; early requests with two. Drawn anew each time,
+            // for there is an end to the sets of two.
+            let (tasks, submits_early) =
+                *random.pick(&[(2, false), (2, false), (2, true), (3, false), (4, false)]);
+            // The larger ones are rarer.
+            let tasks = if tasks > 2 && !random.one_in(2 * tasks - 4) { 2 } else { tasks };
             let constrained = !random.one_in(3);
             let mut set = common::random_set(random, tasks, &common::SMALL[1..], constrained);
             set.sort_unstable();
