@@ -9,7 +9,10 @@
 //! at once (its burst) and what passes while the host is late. For one disk
 //! that is two blocks: double buffering. A reader that begins before the first
 //! window's requests have had their deadlines would be ahead of its own
-//! contract, so its playout begins one window less a block after it was opened.
+//! contract, so its playout begins one window less a block after its first request
+//! may be released: on opening, or up to half a block's time later, where that keeps
+//! it apart from other streams (`Schedule::join_within`). A writer's first block may
+//! be there at once, so that it cannot bear to be put off.
 
 use crate::api::*;
 use crate::core::{Core, ppm};
@@ -165,13 +168,15 @@ impl Core {
         Ok(())
     }
 
-    /// Joins `contract` on every disk, or on none and says why.
+    /// Joins `contract` on every disk, or on none and says why. Its first requests
+    /// may be put off by `patience`; [`Core::begins`] says by how much they were.
     pub(crate) fn join(
         &mut self,
         now: Instant,
         contract: &Contract,
         shares: &[Share],
         mode: Mode,
+        patience: Duration,
     ) -> Result<Vec<Joined>, Error> {
         let mut joined = Vec::with_capacity(shares.len());
         for share in shares {
@@ -186,7 +191,7 @@ impl Core {
             };
             let schedule = &mut self.disk(share.disk).schedule;
             let result = task.and_then(|task| {
-                let id = schedule.join(now, task);
+                let id = schedule.join_within(now, task, patience);
                 let id = id.map_err(|refusal| refused(share.disk, &refusal))?;
                 Ok(Joined { disk: share.disk, id, task })
             });
@@ -202,6 +207,14 @@ impl Core {
             }
         }
         Ok(joined)
+    }
+
+    /// When the last of these tasks may release its next request.
+    pub(crate) fn begins(&self, tasks: &[Joined]) -> Instant {
+        let next = |joined: &Joined| {
+            self.disks[usize::from(joined.disk.0)].schedule.next_release(joined.id)
+        };
+        tasks.iter().map(next).max().unwrap_or(Instant::EPOCH)
     }
 
     pub(crate) fn leave(&mut self, tasks: &[Joined]) {

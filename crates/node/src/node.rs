@@ -11,7 +11,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use store::{EXTENT, Store, VolumeId};
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 
 /// One pool as a state machine; see the crate's first paragraph.
 ///
@@ -293,7 +293,7 @@ impl Node {
                 rule: "the extents to be had would need a longer window than an open stream has; close it first",
             });
         }
-        let joined = self.core.join(now, &contract, &shares, mode)?;
+        let joined = self.core.join(now, &contract, &shares, mode, Duration::ZERO)?;
         let stream = self.streams.get_mut(&id).expect("looked at above");
         stream.replace_tasks(&mut self.core, joined);
         Ok(())
@@ -324,7 +324,9 @@ impl Node {
         let id = StreamId(self.next_stream);
         self.next_stream += 1;
         let len = window.len;
-        let made = Stream::new(id, volume, mode, *contract, tasks, window, start, now);
+        let begins = self.core.begins(&tasks).max(now);
+        let mut made = Stream::new(id, volume, mode, *contract, tasks, window, start, now);
+        made.playout_from += begins - now;
         self.streams.insert(id, made);
         let reply = Reply::Stream { stream: id, window: len };
         match self.gap_before(volume, mode, start) {

@@ -371,7 +371,11 @@ pub(crate) fn admit(
     let extents = core.store.volume(volume).expect("the volume was found").extents();
     let shares = core.shares(volume, extents);
     let len = asked.block * contract::window_blocks(asked, &shares, &core.config);
-    let tasks = core.join(now, asked, &shares, mode)?;
+    let patience = match mode {
+        Mode::Read => asked.rate.time_for(asked.block) / 2,
+        Mode::Write => Duration::ZERO,
+    };
+    let tasks = core.join(now, asked, &shares, mode, patience)?;
     match core.arena.take(len, crate::arena::Use::Window) {
         Some(window) => Ok((tasks, window)),
         None => {

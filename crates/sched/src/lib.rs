@@ -17,6 +17,7 @@ extern crate alloc;
 mod analysis;
 mod divide;
 pub mod limits;
+mod phases;
 mod policies;
 mod policy;
 mod queues;

@@ -6,6 +6,7 @@
 
 use crate::analysis::TaskSet;
 use crate::limits::{DELAYS_MAX, SLACK_BURSTS, SLACK_RETRY};
+use crate::phases;
 use crate::policies::PolicyKind;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::{Queues, Waiting};
@@ -97,6 +98,25 @@ impl Schedule {
     /// # Panics
     /// Where the task is not valid ([`Task::is_valid`]).
     pub fn join(&mut self, now: Instant, task: Task) -> Result<TaskId, Refusal> {
+        self.join_within(now, task, Duration::ZERO)
+    }
+
+    /// Takes a contract as [`Schedule::join`] does, for somebody who can wait: the
+    /// first release is put off by up to `patience`, and by less than a period, where
+    /// that keeps its requests apart from those of tasks with equal or harmonic
+    /// periods. [`Schedule::next_release`] then says when it is.
+    ///
+    /// # Errors
+    /// As [`Schedule::join`].
+    ///
+    /// # Panics
+    /// Where the task is not valid ([`Task::is_valid`]).
+    pub fn join_within(
+        &mut self,
+        now: Instant,
+        task: Task,
+        patience: Duration,
+    ) -> Result<TaskId, Refusal> {
         self.core.queues.release(now);
         let task = task.whole(); // each request is served as one command here
         let id = if self.core.options.admission {
@@ -104,8 +124,9 @@ impl Schedule {
         } else {
             self.core.tasks.add_unchecked(task)
         };
-        self.core.enter(id, Live::new(&task, id.index, now));
-        if self.core.options.admission && !self.core.delay_first(now) {
+        let first = now + phases::stagger(&self.core.live, &task, now, patience);
+        self.core.enter(id, Live::new(&task, id.index, first));
+        if self.core.options.admission && !self.core.delay_first(now, first) {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             self.core.exit(id);
             self.core.tasks.remove(id);
@@ -132,6 +153,17 @@ impl Schedule {
         self.core.exit(id);
         self.policy.left(id);
         keys
+    }
+
+    /// When the task releases its next request at the earliest; in the past where it
+    /// could have come before.
+    ///
+    /// # Panics
+    /// Where there is no such task.
+    pub fn next_release(&self, id: TaskId) -> Instant {
+        assert!(self.core.tasks.get(id).is_some(), "a task that has joined");
+        let place = self.core.places[id.index as usize];
+        Instant::from_nanos(self.core.live[place as usize].release_next)
     }
 
     /// Takes a request. One under contract is released as soon as its contract
@@ -424,18 +456,18 @@ impl Core {
         Times { release, deadline: release + task.deadline }
     }
 
-    /// The task that came last may release its first request only when no other
-    /// can be late for it: the state may owe slack that was given away under the
-    /// smaller set. False where no such time is found in bounded work, or where
+    /// The task that came last may release its first request, from `first` on, only
+    /// when no other can be late for it: the state may owe slack that was given away
+    /// under the smaller set. False where no such time is found in bounded work, or where
     /// others are late already.
-    fn delay_first(&mut self, now: Instant) -> bool {
+    fn delay_first(&mut self, now: Instant, first: Instant) -> bool {
         if self.in_flight.is_empty() && self.queues.ready_first().is_none() {
             return true; // What the offline test assumes.
         }
         let last = self.live.len() - 1;
         let mut delay = 0;
         for attempt in 0..DELAYS_MAX {
-            self.live[last].release_next = now.as_nanos().saturating_add(delay);
+            self.live[last].release_next = first.as_nanos().saturating_add(delay);
             let mut scratch = core::mem::take(&mut self.scratch);
             self.collect_due(&mut scratch.due);
             let answer = self.exact(now).covers(0, 0, &mut scratch);

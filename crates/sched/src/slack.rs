@@ -67,6 +67,11 @@ impl Live {
             index,
         }
     }
+
+    /// Its share of the disk in units of 2^-30.
+    pub(crate) fn share_30(&self) -> u64 {
+        self.share >> 33
+    }
 }
 
 /// A waiting request under contract.

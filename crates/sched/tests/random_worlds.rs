@@ -107,7 +107,8 @@ impl World {
             _ => period,
         };
         let task = Task::new(period, deadline, cost);
-        match self.schedule.join(self.now, task) {
+        let patience = *self.random.pick(&[ms(0), ms(40), Duration::MAX]);
+        match self.schedule.join_within(self.now, task, patience) {
             Ok(id) => {
                 let early =
                     *self.random.pick(&[ms(0), ms(0), ms(5), ms(400), Duration::from_secs(3)]);

@@ -239,7 +239,7 @@ fn world_offset(world: &sim::World, _volume: &str, extent: u64) -> Bytes {
 #[test]
 fn a_disk_that_breaks_its_promise_is_reported_and_every_byte_still_comes() {
     let mut world = world(config(Policy::Slack), 1, Bytes::GIB, |_, profile, _| {
-        Timing::Percent(Box::new(profile.clone()), 250)
+        Timing::Percent(Box::new(profile.clone()), 400)
     });
     let size = Bytes::mib(8);
     create(&mut world, "v", size);
