@@ -58,7 +58,7 @@ impl HardDiskModel {
 
     /// By how many cylinders the arm may be off from where the last address says:
     /// sectors without an address between here and there, and reading ahead.
-    fn slack(&self) -> u64 {
+    pub(crate) fn slack(&self) -> u64 {
         let is_plain = |zone: &crate::model::ZoneModel| {
             zone.front == 0 && zone.slips.is_empty() && zone.unused_cylinders == 0
         };

@@ -15,6 +15,7 @@
 extern crate alloc;
 
 mod analysis;
+mod commands;
 mod divide;
 pub mod limits;
 mod phases;
@@ -28,6 +29,10 @@ mod task;
 mod waiting;
 
 pub use analysis::TaskSet;
+pub use commands::{
+    Account, Bounded, Chunking, Ended, JustInTime, Manner, Mechanics, Motion, Part, Piece, Plan,
+    Planner, Standing, Step, Way, Ways,
+};
 pub use policies::{PolicyKind, Promise, UnknownPolicy, usd_admits};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};

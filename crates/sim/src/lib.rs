@@ -7,12 +7,14 @@
 //! engine, which drives the same node.
 
 mod disk;
+mod mechanics;
 mod pool;
 mod programs;
 mod random;
 mod world;
 
 pub use crate::disk::{Fault, SimDisk, Timing};
+pub use crate::mechanics::Known;
 pub use crate::pool::{check, format, open};
 pub use crate::programs::{Greedy, Player, Recorder, Tally, pattern, pattern_matches};
 pub use crate::random::Random;

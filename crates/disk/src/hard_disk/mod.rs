@@ -293,10 +293,11 @@ impl HardDisk {
         ready
     }
 
-    /// Everything that the disk began by itself before `now`.
+    /// Everything that the disk began by itself up to `now`: a host that sends one write
+    /// right after another does not keep it from beginning with the first.
     fn work_until(&mut self, now: Instant) {
         while let Some(write) = self.pending.first() {
-            if self.busy_until.max(write.ready) >= now {
+            if self.busy_until.max(write.ready) > now {
                 break;
             }
             self.write_out_first(Instant::EPOCH);
