@@ -163,7 +163,7 @@ impl Core {
         for share in shares {
             let task = self.task(contract, share, mode)?;
             let set = sets[usize::from(share.disk.0)];
-            set.check(&task).map_err(|refusal| refused(share.disk, &refusal))?;
+            set.admits(&task).map_err(|refusal| refused(share.disk, &refusal))?;
         }
         Ok(())
     }

@@ -29,14 +29,31 @@ fn main() {
     for policy in [PolicyKind::DeltaL, PolicyKind::Edf, PolicyKind::Fcfs] {
         dispatch(policy, 1_000, Load::Greedy, runs, quick);
     }
-    for ppm in [500_000, 800_000, 950_000] {
-        admission(1_000, ppm, runs, "< 200 us");
+    for ppm in [500_000, 800_000, 980_000] {
+        admission(1_000, ppm, Deadlines::Periods, runs, "< 200 us");
     }
     joining(1_000, runs, "< 200 us");
     if !quick {
-        admission(10_000, 800_000, runs, "< 1 ms");
-        everybody(10_000, 800_000, runs);
+        for (ppm, deadlines) in [
+            (800_000, Deadlines::Periods),
+            (980_000, Deadlines::Periods),
+            (600_000, Deadlines::Shorter),
+        ] {
+            admission(10_000, ppm, deadlines, runs, "< 1 ms");
+            everybody(10_000, ppm, deadlines, runs, "< 50 ms");
+        }
+        edge(10_000, runs);
     }
+}
+
+/// Deadlines of the streams.
+#[derive(Clone, Copy, Debug)]
+enum Deadlines {
+    /// The end of the period.
+    Periods,
+    /// Anywhere in the second half of the period: the case that the summary of a set
+    /// decides worst.
+    Shorter,
 }
 
 fn row(name: &str, mut samples: Vec<u64>, aim: &str) {
@@ -65,13 +82,19 @@ fn command(random: &mut Random) -> Command {
 
 /// Streams of all different rates that together use `ppm` of the disk, with
 /// commands of 12 ms at the most.
-fn tasks(random: &mut Random, streams: u64, ppm: u64) -> Vec<Task> {
+fn tasks(random: &mut Random, streams: u64, ppm: u64, deadlines: Deadlines) -> Vec<Task> {
     let cost = Duration::from_millis(12);
     let mean = cost.as_nanos() * streams * 1_000_000 / ppm;
     (0..streams)
         .map(|_| {
             let period = Duration::from_nanos(random.within(mean * 2 / 3, mean * 3 / 2));
-            Task::new(period, period, cost)
+            let deadline = match deadlines {
+                Deadlines::Periods => period,
+                Deadlines::Shorter => {
+                    period / 2 + Duration::from_nanos(random.within(0, period.as_nanos() / 2))
+                }
+            };
+            Task::new(period, deadline, cost)
         })
         .collect()
 }
@@ -128,7 +151,9 @@ impl Stage {
         let mut schedule = Schedule::new(policy, Options::default());
         let mut asks = BinaryHeap::new();
         let mut ids = Vec::new();
-        for (at, task) in tasks(&mut random, streams, 800_000).into_iter().enumerate() {
+        for (at, task) in
+            tasks(&mut random, streams, 800_000, Deadlines::Periods).into_iter().enumerate()
+        {
             let id = schedule.join(Instant::EPOCH, task).expect("0.8 of a disk is admitted");
             let phase = Duration::from_nanos(random.within(0, task.period.as_nanos()));
             asks.push(Reverse((Instant::EPOCH + phase, at)));
@@ -260,26 +285,80 @@ fn dispatch(policy: PolicyKind, streams: u64, load: Load, runs: usize, quick: bo
     );
 }
 
-fn admission(streams: u64, ppm: u64, runs: usize, aim: &str) {
-    let (mut samples, mut visits) = (Vec::new(), 0);
+/// One stream more beside many: the decision, the change of it, the end of it, and
+/// the exact slack, which nobody needs for the decision.
+fn admission(streams: u64, ppm: u64, deadlines: Deadlines, runs: usize, aim: &str) {
+    let mut samples: [Vec<u64>; 4] = Default::default();
     for run in 0..runs {
         let mut random = Random::new(run as u64 + 100);
-        let mut tasks = tasks(&mut random, streams, ppm);
+        let mut tasks = tasks(&mut random, streams, ppm, deadlines);
         let last = tasks.pop().unwrap();
-        let mut set = TaskSet::new(Duration::from_millis(50));
-        for task in tasks {
-            set.add_unchecked(task);
-        }
-        let analysis = set.check(&last).expect("these fit");
-        visits += analysis.visits / streams;
-        let clock = Clock::now();
-        let added = set.add(last);
-        samples.push(clock.elapsed().as_nanos() as u64);
-        assert!(added.is_ok());
+        let mut set = TaskSet::of(Duration::from_millis(50), &tasks).expect("these fit");
+        let mut time = |sample: usize, set: &mut TaskSet, what: &mut dyn FnMut(&mut TaskSet)| {
+            let clock = Clock::now();
+            what(set);
+            samples[sample].push(clock.elapsed().as_nanos() as u64);
+        };
+        let mut id = None;
+        time(0, &mut set, &mut |set| id = set.add(last).ok());
+        let id = id.expect("one more fits");
+        time(1, &mut set, &mut |set| {
+            set.change(id, tasks[0]).expect("it is like the others");
+        });
+        time(2, &mut set, &mut |set| {
+            std::hint::black_box(set.slack());
+        });
+        time(3, &mut set, &mut |set| {
+            set.remove(id);
+        });
     }
     let percent = ppm / 10_000;
-    row(&format!("one more beside {} streams, {percent} % used", streams - 1), samples, aim);
-    println!("    {} looks at the whole set", visits / runs as u64);
+    let name = format!("one more beside {} streams, {percent} % used", streams - 1);
+    let name = match deadlines {
+        Deadlines::Periods => name,
+        Deadlines::Shorter => format!("{name}, deadlines shorter"),
+    };
+    let [add, change, slack, leave] = samples;
+    row(&name, add, aim);
+    row("    it changes", change, aim);
+    row("    the exact slack, when somebody asks", slack, "");
+    row("    it leaves", leave, aim);
+}
+
+/// Streams join until one is refused; then one leaves and one joins, at the edge.
+fn edge(streams: u64, runs: usize) {
+    let (mut all, mut worst, mut churn) = (Vec::new(), Vec::new(), Vec::new());
+    let mut admitted = 0;
+    for run in 0..runs {
+        let mut random = Random::new(run as u64 + 300);
+        // More than fit.
+        let tasks = tasks(&mut random, streams * 11 / 10, 1_050_000, Deadlines::Periods);
+        let mut set = TaskSet::new(Duration::from_millis(50));
+        let (clock, mut longest, mut last) = (Clock::now(), 0, None);
+        for &task in &tasks {
+            let one = Clock::now();
+            let added = set.add(task);
+            longest = longest.max(one.elapsed().as_nanos() as u64);
+            match added {
+                Ok(id) => last = Some((id, task)),
+                Err(_) => break,
+            }
+        }
+        all.push(clock.elapsed().as_nanos() as u64);
+        worst.push(longest);
+        admitted += set.len();
+        let (mut id, task) = last.expect("many fit");
+        for _ in 0..20 {
+            let clock = Clock::now();
+            set.remove(id);
+            id = set.add(task).expect("it was there before");
+            churn.push(clock.elapsed().as_nanos() as u64);
+        }
+    }
+    row("as many streams as fit, one at a time, with the refusal", all, "");
+    println!("    {} streams", admitted / runs);
+    row("    the longest single answer", worst, "");
+    row("    at the edge one leaves and one joins", churn, "< 1 ms");
 }
 
 /// A stream joins and leaves while the disk is in the middle of everything.
@@ -303,18 +382,23 @@ fn joining(streams: u64, runs: usize, aim: &str) {
     row("    and leaves", leaves, "");
 }
 
-fn everybody(streams: u64, ppm: u64, runs: usize) {
-    let mut samples = Vec::new();
+fn everybody(streams: u64, ppm: u64, deadlines: Deadlines, runs: usize, aim: &str) {
+    let (mut singly, mut together) = (Vec::new(), Vec::new());
     for run in 0..runs {
         let mut random = Random::new(run as u64 + 200);
-        let tasks = tasks(&mut random, streams, ppm);
+        let tasks = tasks(&mut random, streams, ppm, deadlines);
         let clock = Clock::now();
         let mut set = TaskSet::new(Duration::from_millis(50));
-        for task in tasks {
+        for &task in &tasks {
             set.add(task).expect("these fit");
         }
-        samples.push(clock.elapsed().as_nanos() as u64);
+        singly.push(clock.elapsed().as_nanos() as u64);
+        std::hint::black_box(set.slack());
+        let clock = Clock::now();
+        let set = TaskSet::of(Duration::from_millis(50), &tasks).expect("these fit");
+        together.push(clock.elapsed().as_nanos() as u64);
         std::hint::black_box(set.slack());
     }
-    row(&format!("{streams} streams admitted one at a time, together"), samples, "");
+    row(&format!("{streams} streams admitted, one at a time"), singly, aim);
+    row("    in one batch", together, aim);
 }

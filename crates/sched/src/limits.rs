@@ -14,6 +14,10 @@ pub const HORIZON_MAX: Duration = Duration::from_nanos(1 << 56);
 /// visits before it gives up and the task is refused. About 30 ms of work.
 pub const ANALYSIS_VISITS_MAX: u64 = 1 << 24;
 
+/// From so many classes on a set keeps a summary of itself, and a decision no longer
+/// looks at every one. Below, the exact search is as quick.
+pub const CELLS_FROM: usize = 64;
+
 /// The most tasks on one disk.
 pub const TASKS_MAX: usize = 1 << 16;
 

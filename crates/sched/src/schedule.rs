@@ -382,7 +382,7 @@ impl Core {
         if self.in_flight.is_empty() && self.queues.ready_first().is_none() {
             // Nothing that was released waits: the offline test covers the rest. It
             // says zero also of a set that was taken without asking it.
-            let slack = self.tasks.slack().as_nanos().min(i64::MAX as u64 / 2);
+            let slack = self.tasks.slack_least().as_nanos().min(i64::MAX as u64 / 2);
             if slack > 0 {
                 self.meter.learn(slack as i64, free_at);
             }

@@ -92,6 +92,9 @@ pub struct Analysis {
     /// The interval at which the slack is that small (the largest such, unless
     /// several are equal and the search met another first).
     pub critical: Duration,
+    /// False where the slack was not found in bounded work: `slack` is then a lower
+    /// bound, and `critical` means nothing.
+    pub exact: bool,
     /// Classes that the search visited, for tests and benchmarks.
     pub visits: u64,
 }

@@ -1,0 +1,488 @@
+//! Who may join: exact admission and the static slack of a set of tasks.
+//!
+//! Requests are served earliest deadline first and never interrupted. From a
+//! common start, `demand(L)` is the work that must be done by `L`, and
+//! `blocking(L)` the longest request that may be in the way because it began
+//! just before and is due later; of a request in several commands, its longest
+//! command, for after each command the earliest deadline goes on. The set can be
+//! kept iff the utilisation is at most 1 and `L - demand(L) - blocking(L) >= 0` at
+//! every deadline `L` (Jeffay, Stanat and Martel 1991; George, Rivierre and Spuri
+//! 1996 for deadlines within the period). The least of these differences is the
+//! static slack. The Clockwise thesis (section 6.2) looks for it up to the longest
+//! period only, and so finds too much.
+//!
+//! `search` finds the least difference exactly, at the price of several looks at
+//! the whole set. `cells` is the summary of a large set, from which most decisions
+//! about one task more follow at once, and with the same answer; the exact slack is
+//! then found when somebody asks for it. A small set is searched at once.
+//!
+//! Invariants: `rows` and `stair` sum up the tasks; `cells`, where there is one, sums
+//! up the rows; no difference is below `least`; `found`, where it is known, is the
+//! analysis of exactly these rows.
+
+mod cells;
+mod rows;
+mod search;
+
+use crate::limits::{CELLS_FROM, PERIOD_MAX, TASKS_MAX};
+use crate::task::{Analysis, Refusal, Task, TaskId, Utilisation, WHOLE};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cells::{Answer, Cells, Track};
+use core::cell::Cell;
+use rows::{Row, Rows, Stair, Sums};
+use search::{Search, Verdict};
+use units::Duration;
+
+/// The tasks of one disk and their analysis; pure.
+#[derive(Clone, Debug)]
+pub struct TaskSet {
+    reserve: u64,
+    slots: Vec<Slot>,
+    vacant: Vec<u32>,
+    rows: Rows,
+    stair: Stair,
+    sums: Sums,
+    cells: Option<Box<Cells>>,
+    /// From so many classes on there are cells.
+    cells_from: usize,
+    /// No difference is less.
+    least: i64,
+    /// The exact analysis, once somebody has asked for it.
+    found: Cell<Option<Verdict>>,
+    /// Where the search begins: the last critical interval is likely to be critical
+    /// again.
+    hint: Cell<Option<u64>>,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    generation: u32,
+    task: Option<Task>,
+}
+
+/// Why a task may join: what is known of the set with it.
+struct Proof {
+    least: i64,
+    found: Option<Verdict>,
+    learned: Vec<Track>,
+}
+
+/// Nothing is in the way.
+const NO_DIFFERENCE: i64 = i64::MAX;
+/// Nothing is known.
+const ANY_DIFFERENCE: i64 = i64::MIN;
+
+impl TaskSet {
+    /// An empty set. Admission leaves a static slack of `reserve`.
+    ///
+    /// # Panics
+    /// Where `reserve` is above [`PERIOD_MAX`].
+    pub fn new(reserve: Duration) -> Self {
+        assert!(reserve <= PERIOD_MAX, "a reserve longer than any period admits nothing");
+        Self {
+            reserve: reserve.as_nanos(),
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            rows: Rows::default(),
+            stair: Stair::default(),
+            sums: Sums::default(),
+            cells: None,
+            cells_from: CELLS_FROM,
+            least: NO_DIFFERENCE,
+            found: Cell::new(Some(Verdict::Empty)),
+            hint: Cell::new(None),
+        }
+    }
+
+    /// The same set with a summary from so many classes on, for the tests: in a world
+    /// so small that the definition can be computed, there would be none.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_cells_from(mut self, classes: usize) -> Self {
+        assert!(self.is_empty() && classes > 0, "only an empty set can be told");
+        self.cells_from = classes;
+        self
+    }
+
+    /// A set of all these tasks, if they can be kept together; one at a time with
+    /// [`TaskSet::add`] the answer is the same.
+    ///
+    /// # Errors
+    /// As [`TaskSet::add_all`].
+    ///
+    /// # Panics
+    /// As [`TaskSet::new`] and [`TaskSet::add`].
+    pub fn of(reserve: Duration, tasks: &[Task]) -> Result<Self, Refusal> {
+        let mut set = Self::new(reserve);
+        set.add_all(tasks)?;
+        Ok(set)
+    }
+
+    /// What the analysis would say with `task` in the set; changes nothing. Finds the
+    /// exact slack; where only the decision matters, [`TaskSet::admits`] is quicker.
+    ///
+    /// # Errors
+    /// [`Refusal`] where the set could not be kept, or would keep less slack than
+    /// the reserve.
+    ///
+    /// # Panics
+    /// Where the task is not valid ([`Task::is_valid`]).
+    pub fn check(&self, task: &Task) -> Result<Analysis, Refusal> {
+        let search = Search::with(self, Some(task));
+        let proof = self.decide(&search)?;
+        let verdict = proof.found.unwrap_or_else(|| search.run(self.hint.get(), self.reserve));
+        Ok(analysis(&search, verdict, proof.least))
+    }
+
+    /// Whether `task` could join; changes nothing.
+    ///
+    /// # Errors
+    /// As [`TaskSet::check`].
+    ///
+    /// # Panics
+    /// As [`TaskSet::check`].
+    pub fn admits(&self, task: &Task) -> Result<(), Refusal> {
+        self.decide(&Search::with(self, Some(task))).map(|_| ())
+    }
+
+    /// The analysis of the set as it is; None for no tasks, and for one that cannot be
+    /// kept or could not be decided (only with [`TaskSet::add_unchecked`]).
+    pub fn analysis(&self) -> Option<Analysis> {
+        let verdict = self.verdict();
+        let known = match verdict {
+            Verdict::Least { difference, .. } => difference >= 0,
+            Verdict::Undecided => self.least >= 0,
+            Verdict::Empty | Verdict::Overloaded => false,
+        };
+        known.then(|| analysis(&Search::with(self, None), verdict, self.least))
+    }
+
+    /// Takes `task` into the set if it can be kept together with the others.
+    ///
+    /// # Errors
+    /// As [`TaskSet::check`]; the set is unchanged. A disk has at most
+    /// [`TASKS_MAX`] tasks; one more is refused as undecided.
+    ///
+    /// # Panics
+    /// As [`TaskSet::check`].
+    pub fn add(&mut self, task: Task) -> Result<TaskId, Refusal> {
+        let proof = self.decide(&Search::with(self, Some(&task)))?;
+        if self.len() >= TASKS_MAX {
+            return Err(self.too_many());
+        }
+        self.insert(&task);
+        self.settle(proof);
+        Ok(self.occupy(task))
+    }
+
+    /// Takes all of `tasks` or none, with one look at the whole.
+    ///
+    /// # Errors
+    /// As [`TaskSet::add`], of the set with all of them.
+    ///
+    /// # Panics
+    /// As [`TaskSet::check`].
+    pub fn add_all(&mut self, tasks: &[Task]) -> Result<Vec<TaskId>, Refusal> {
+        if tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self.len() + tasks.len() > TASKS_MAX {
+            return Err(self.too_many());
+        }
+        let before = self.clone();
+        tasks.iter().for_each(|task| self.insert(task));
+        let decided = self.decide(&Search::with(self, None));
+        match decided {
+            Ok(proof) => {
+                self.settle(proof);
+                Ok(tasks.iter().map(|&task| self.occupy(task)).collect())
+            }
+            Err(refusal) => {
+                *self = before;
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Puts `task` in the place of the one of this name, which keeps its name.
+    ///
+    /// # Errors
+    /// As [`TaskSet::check`], of the set with the one in the place of the other; the
+    /// set is unchanged.
+    ///
+    /// # Panics
+    /// As [`TaskSet::check`], and where there is no such task.
+    pub fn change(&mut self, id: TaskId, task: Task) -> Result<(), Refusal> {
+        let old = self.get(id).expect("a task of this set");
+        let known = (self.cells.clone(), self.least, self.found.get());
+        self.withdraw(&old);
+        let decided = self.decide(&Search::with(self, Some(&task)));
+        match decided {
+            Ok(proof) => {
+                self.insert(&task);
+                self.settle(proof);
+                self.slots[id.index as usize].task = Some(task);
+                Ok(())
+            }
+            Err(refusal) => {
+                self.insert(&old);
+                (self.cells, self.least) = (known.0, known.1);
+                self.found.set(known.2);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Takes `task` into the set whatever the analysis says.
+    ///
+    /// # Panics
+    /// Where the task is not valid, or for more than [`TASKS_MAX`] tasks.
+    pub fn add_unchecked(&mut self, task: Task) -> TaskId {
+        assert!(self.len() < TASKS_MAX, "more than {TASKS_MAX} tasks on one disk");
+        self.insert(&task);
+        self.look();
+        self.occupy(task)
+    }
+
+    /// Takes the task out of the set.
+    ///
+    /// # Panics
+    /// Where there is no such task.
+    pub fn remove(&mut self, id: TaskId) -> Task {
+        let task = self.get(id).expect("a task of this set");
+        let slot = &mut self.slots[id.index as usize];
+        slot.task = None;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.vacant.push(id.index);
+        self.withdraw(&task);
+        self.look();
+        task
+    }
+
+    /// The task of this name, if it is still there.
+    pub fn get(&self, id: TaskId) -> Option<Task> {
+        self.slots.get(id.index as usize).filter(|slot| slot.generation == id.generation)?.task
+    }
+
+    /// All tasks.
+    pub fn iter(&self) -> impl Iterator<Item = (TaskId, Task)> + '_ {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let id = TaskId { index: index as u32, generation: slot.generation };
+            Some((id, slot.task?))
+        })
+    }
+
+    /// How many tasks.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.vacant.len()
+    }
+
+    /// True for no tasks.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The slack that admission leaves.
+    pub fn reserve(&self) -> Duration {
+        Duration::from_nanos(self.reserve)
+    }
+
+    /// The static slack, exactly; [`Duration::MAX`] for no tasks. Zero for a set that
+    /// cannot be kept (only with [`TaskSet::add_unchecked`]). Where that is not known
+    /// in bounded work, [`TaskSet::slack_least`].
+    ///
+    /// Looks at the whole set once after each change of it.
+    pub fn slack(&self) -> Duration {
+        match self.verdict() {
+            Verdict::Empty => Duration::MAX,
+            Verdict::Least { difference, .. } => Duration::from_nanos(difference.max(0) as u64),
+            Verdict::Overloaded => Duration::ZERO,
+            Verdict::Undecided => Duration::from_nanos(self.least.max(0) as u64),
+        }
+    }
+
+    /// A lower bound of the static slack that is known without looking; exact for a
+    /// small set, and after [`TaskSet::slack`].
+    pub fn slack_least(&self) -> Duration {
+        match self.found.get() {
+            Some(_) => self.slack(),
+            None => Duration::from_nanos(self.least.max(0) as u64),
+        }
+    }
+
+    /// The promised share of the disk.
+    pub fn utilisation(&self) -> Utilisation {
+        Utilisation(self.sums.share)
+    }
+
+    /// The work that must be done by `interval` after a common start;
+    /// [`Duration::MAX`] where that does not fit.
+    pub fn demand(&self, interval: Duration) -> Duration {
+        let mut work = 0u128;
+        for row in self.rows.list() {
+            if let Some(past) = interval.as_nanos().checked_sub(row.deadline) {
+                work += u128::from(past / row.period.get() + 1) * u128::from(row.cost);
+            }
+        }
+        Duration::from_nanos(u64::try_from(work).unwrap_or(u64::MAX))
+    }
+
+    /// The longest command of those that are due later than `interval` after their
+    /// release.
+    pub fn blocking(&self, interval: Duration) -> Duration {
+        Duration::from_nanos(self.stair.blocking(interval.as_nanos()))
+    }
+
+    /// Whether the set that is searched leaves the reserve, and what that shows.
+    fn decide(&self, search: &Search<'_>) -> Result<Proof, Refusal> {
+        let below_whole = search.sums.share < WHOLE;
+        if let Some(cells) = self.cells.as_ref().filter(|_| below_whole) {
+            return self.decide_by(cells, search);
+        }
+        match search.run(self.hint.get(), self.reserve) {
+            // Whether the least difference is below the reserve is easier to say than
+            // where and what it is.
+            Verdict::Undecided if below_whole => {
+                self.decide_by(&Cells::of(self.rows.list()), search)
+            }
+            verdict => self.judge(search, verdict),
+        }
+    }
+
+    fn decide_by(&self, cells: &Cells, search: &Search<'_>) -> Result<Proof, Refusal> {
+        match cells.decide(self, search, self.reserve) {
+            Answer::Fits { least, learned } => Ok(Proof { least, found: None, learned }),
+            Answer::Below(at) => Err(self.refusal(search, Some(at), false)),
+            Answer::Undecided => Err(self.refusal(search, None, true)),
+        }
+    }
+
+    fn judge(&self, search: &Search<'_>, verdict: Verdict) -> Result<Proof, Refusal> {
+        match verdict {
+            Verdict::Empty => unreachable!("a set with a candidate is not empty"),
+            Verdict::Overloaded => Err(self.refusal(search, None, false)),
+            Verdict::Undecided => Err(self.refusal(search, None, true)),
+            Verdict::Least { difference, at, .. } if difference < self.reserve as i64 => {
+                Err(self.refusal(search, Some(at), false))
+            }
+            Verdict::Least { difference, .. } => {
+                Ok(Proof { least: difference, found: Some(verdict), learned: Vec::new() })
+            }
+        }
+    }
+
+    /// `below` is a deadline by which too much is asked for.
+    fn refusal(&self, search: &Search<'_>, below: Option<u64>, undecided: bool) -> Refusal {
+        let found = below.and_then(|at| search.earliest_below(self.reserve, at));
+        let deadline = found.map(|(interval, excess)| {
+            (Duration::from_nanos(interval), Duration::from_nanos(excess))
+        });
+        Refusal { utilisation_ppm: Utilisation(search.sums.share).ppm(), deadline, undecided }
+    }
+
+    fn too_many(&self) -> Refusal {
+        let utilisation_ppm = self.utilisation().ppm();
+        Refusal { utilisation_ppm, deadline: None, undecided: true }
+    }
+
+    /// Takes over what was known of the set with the task that has joined.
+    fn settle(&mut self, proof: Proof) {
+        self.least = proof.least;
+        if let Some(cells) = &mut self.cells {
+            cells.learn(proof.learned);
+        }
+        self.know(proof.found);
+    }
+
+    fn know(&self, found: Option<Verdict>) {
+        self.found.set(found);
+        if let Some(Verdict::Least { at, .. }) = found {
+            self.hint.set(Some(at));
+        }
+    }
+
+    /// What is known of the set, now that it has changed without a decision.
+    fn look(&mut self) {
+        let search = Search::with(self, None);
+        self.least = match &self.cells {
+            _ if self.is_empty_of_rows() => NO_DIFFERENCE,
+            Some(cells) if self.sums.share < WHOLE => cells.least(self, &search),
+            Some(_) => ANY_DIFFERENCE,
+            None => {
+                let verdict = search.run(self.hint.get(), 0);
+                self.know(Some(verdict));
+                match verdict {
+                    Verdict::Least { difference, .. } => difference,
+                    _ => ANY_DIFFERENCE,
+                }
+            }
+        };
+    }
+
+    fn is_empty_of_rows(&self) -> bool {
+        self.rows.list().is_empty()
+    }
+
+    /// The exact analysis of the set as it is.
+    fn verdict(&self) -> Verdict {
+        self.found.get().unwrap_or_else(|| {
+            let verdict = Search::with(self, None).run(self.hint.get(), 0);
+            self.know(Some(verdict));
+            verdict
+        })
+    }
+
+    fn occupy(&mut self, task: Task) -> TaskId {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, task: None });
+            self.slots.len() as u32 - 1
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.task = Some(task);
+        TaskId { index, generation: slot.generation }
+    }
+
+    fn insert(&mut self, task: &Task) {
+        let (one, command) = (Row::of(task), task.command.as_nanos());
+        let (before, after) = self.rows.insert(one);
+        self.sums = self.sums.plus(Sums::of(&after));
+        self.sums = before.map_or(self.sums, |before| self.sums.minus(Sums::of(&before)));
+        if let Some(cells) = &mut self.cells {
+            cells.insert(&one, command, &self.stair, (before, after));
+        } else if self.rows.list().len() >= self.cells_from {
+            self.cells = Some(Box::new(Cells::of(self.rows.list())));
+        }
+        self.stair.insert(one.deadline, command);
+        self.found.set(None);
+    }
+
+    fn withdraw(&mut self, task: &Task) {
+        let one = Row::of(task);
+        let (before, after) = self.rows.withdraw(one);
+        self.sums = self.sums.minus(Sums::of(&before));
+        self.sums = after.map_or(self.sums, |after| self.sums.plus(Sums::of(&after)));
+        if self.rows.list().len() < self.cells_from / 2 || self.is_empty_of_rows() {
+            self.cells = None;
+        } else if let Some(cells) = &mut self.cells {
+            cells.withdraw(&one, (before, after));
+        }
+        self.stair.withdraw(one.deadline, task.command.as_nanos());
+        self.found.set(None);
+    }
+}
+
+/// The analysis of a set that can be kept, of which `least` is known for certain.
+fn analysis(search: &Search<'_>, verdict: Verdict, least: i64) -> Analysis {
+    let (difference, at, visits, exact) = match verdict {
+        Verdict::Least { difference, at, visits } => (difference, at, visits, true),
+        _ => (least, 0, 0, false),
+    };
+    Analysis {
+        utilisation: Utilisation(search.sums.share),
+        slack: Duration::from_nanos(difference.max(0) as u64),
+        critical: Duration::from_nanos(at),
+        exact,
+        visits,
+    }
+}
