@@ -4,10 +4,12 @@
 //! One job: let time pass. A [`World`] owns a node, its disks and the programs
 //! that use it, and moves from event to event; nothing in it looks at a clock,
 //! and everything is repeatable from a seed. What is found here holds for the
-//! engine, which drives the same node.
+//! engine, which drives the same node. [`one_disk`] is a smaller and much quicker
+//! world: one schedule, one drive, and programs that only ask.
 
 mod disk;
 mod mechanics;
+pub mod one_disk;
 mod pool;
 mod programs;
 mod random;

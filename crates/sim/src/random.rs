@@ -36,8 +36,44 @@ impl Random {
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u64) as usize]
     }
+    /// A span with an exponential distribution, by comparisons alone (von Neumann
+    /// 1951), so that it is the same on every machine.
+    pub fn exponential(&mut self, mean: Duration) -> Duration {
+        for whole in 0.. {
+            let first = self.bits() >> 32;
+            let (mut last, mut falls) = (first, 1);
+            loop {
+                let next = self.bits() >> 32;
+                if next >= last {
+                    break;
+                }
+                (last, falls) = (next, falls + 1);
+            }
+            if falls % 2 == 1 {
+                let part = (u128::from(mean.as_nanos()) * u128::from(first)) >> 32;
+                return mean * whole + Duration::from_nanos(part as u64);
+            }
+        }
+        unreachable!("the loop does not end")
+    }
     /// A span from zero to `most`.
     pub fn span(&mut self, most: Duration) -> Duration {
         Duration::from_nanos(self.between(0, most.as_nanos()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponential_spans_have_the_mean_and_the_tail_of_their_distribution() {
+        let (mut random, mean) = (Random::new(1), Duration::from_millis(10));
+        let spans: Vec<_> = (0..100_000).map(|_| random.exponential(mean)).collect();
+        let average = spans.iter().copied().sum::<Duration>() / 100_000;
+        assert!(average.as_micros().abs_diff(10_000) < 150, "{average}");
+        // exp(-3) is 4.98 %.
+        let long = spans.iter().filter(|&&span| span > mean * 3).count();
+        assert!(long.abs_diff(4_979) < 300, "{long}");
     }
 }
