@@ -16,6 +16,7 @@ extern crate alloc;
 
 mod analysis;
 mod commands;
+mod containers;
 mod divide;
 pub mod limits;
 mod phases;
@@ -36,7 +37,9 @@ pub use commands::{
 pub use policies::{PolicyKind, Promise, UnknownPolicy, usd_admits};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
-pub use request::{Class, Counts, Flow, Next, Options, Outcome, Predict, Request, Times, Totals};
+pub use request::{
+    Class, Contract, Counts, Flow, Next, Options, Outcome, Predict, Request, Times, Totals,
+};
 pub use schedule::Schedule;
 pub use task::{Analysis, Refusal, Task, TaskId, Utilisation};
 pub use waiting::{expected_waiting, expected_waiting_of, longest_waiting_of};

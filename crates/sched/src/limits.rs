@@ -52,6 +52,10 @@ pub const SLACK_SLOTS: usize = 1024;
 /// is much quicker than the longest), the slots are not used.
 pub const SLACK_JOBS_PER_TASK: u64 = 16;
 
+/// The most instants from which on parts of a server's budget can be released again. Past
+/// it the two nearest to each other count as the later one.
+pub const SERVER_PIECES_MAX: usize = 16;
+
 /// The most delays that are tried for the first request of a task that joins a busy
 /// disk; each is twice the one before, from an eighth of its deadline.
 pub const DELAYS_MAX: u32 = 10;

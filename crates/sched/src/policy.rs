@@ -24,13 +24,17 @@ pub trait Policy: fmt::Debug + Send + Sync {
     /// that waits, by arrival.
     fn submitted(&mut self, _request: &Waiting) {}
 
+    /// A request to a server, which has been told of, has entered a container: it is
+    /// released and has a deadline from here on ([`Waiting::contract`]).
+    fn entered(&mut self, _request: &Waiting) {}
+
     /// A request left the queues without being started.
     fn dropped(&mut self, _request: &Waiting) {}
 
     /// A request that this or an earlier policy chose is done.
     fn finished(&mut self, _request: &Waiting, _outcome: &Outcome) {}
 
-    /// A task has joined; the static slack may be less than before.
+    /// A task has joined or changed; the static slack may be less than before.
     fn joined(&mut self) {}
 
     /// A task has left; none of its requests waits any more.

@@ -2,10 +2,13 @@
 //!
 //! Invariants: each waiting request has a slot that `by_key` knows, and is in exactly
 //! one of `ready`, `early`, `sweeps`, `background`, or held back behind an earlier
-//! ordered request of its flow (which may also be in flight).
+//! ordered request of its flow (which may also be in flight). But a request to a server
+//! that has entered a container is in `ready` and in `sweeps`: it has a deadline, and
+//! may go before it as best effort.
 
 use crate::request::{Class, Flow, Times};
 use crate::slack::Due;
+use crate::task::TaskId;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use units::{Command, Duration, Instant, Lba};
@@ -25,7 +28,7 @@ pub struct Waiting {
     pub command: Command,
     /// Its release time and deadline.
     pub times: Times,
-    /// The cost of its task; zero without one.
+    /// The cost of its task, or what a request to a server says itself; zero for others.
     pub cost: Duration,
     /// The period of its task; zero without one.
     pub period: Duration,
@@ -39,8 +42,15 @@ impl Waiting {
         self.command.lba().unwrap_or_default()
     }
 
+    /// The task under whose contract it waits to be served. None for a request to a
+    /// server while there is no budget for it; [`Policy::entered`](crate::Policy::entered)
+    /// tells when there is.
+    pub fn contract(&self) -> Option<TaskId> {
+        self.class.task().filter(|_| self.times.deadline < Instant::MAX)
+    }
+
     pub(crate) fn is_real_time(&self) -> bool {
-        matches!(self.class, Class::RealTime(_))
+        self.contract().is_some()
     }
 }
 
@@ -141,11 +151,9 @@ impl Queues {
     /// True where the request may run now: it waits, and not behind another of
     /// its flow.
     pub fn may_run(&self, key: u64) -> bool {
-        self.get(key).is_some_and(|waiting| match waiting.class {
-            Class::BestEffort { flow, ordered: true, .. } => {
-                self.ordered.get(&flow).and_then(VecDeque::front) == Some(&key)
-            }
-            _ => true,
+        self.get(key).is_some_and(|waiting| match waiting.class.order() {
+            Some(flow) => self.ordered.get(&flow).and_then(VecDeque::front) == Some(&key),
+            None => true,
         })
     }
 
@@ -175,7 +183,7 @@ impl Queues {
         } else {
             self.slots[slot as usize] = waiting;
         }
-        if let Class::BestEffort { flow, ordered: true, .. } = waiting.class {
+        if let Some(flow) = waiting.class.order() {
             let line = self.ordered.entry(flow).or_default();
             line.push_back(waiting.key);
             if line.len() > 1 {
@@ -197,23 +205,39 @@ impl Queues {
         Some(*self.at(slot))
     }
 
-    /// The request is done or dropped: the next one of its flow may run.
-    pub(crate) fn settle(&mut self, key: u64, class: Class) {
-        let Class::BestEffort { flow, ordered: true, .. } = class else { return };
+    /// The request is done or dropped: the next one of its flow, which is returned, may
+    /// run.
+    pub(crate) fn settle(&mut self, key: u64, class: Class) -> Option<u64> {
+        let flow = class.order()?;
         let line = self.ordered.get_mut(&flow).expect("an ordered request is in its line");
         let at = line.iter().position(|&other| other == key).expect("it is in its line");
         line.remove(at);
         if line.is_empty() {
             self.ordered.remove(&flow);
-        } else if at == 0 {
-            // Only the first may be in flight: all that are left wait.
-            let slots: Vec<u32> = line.iter().map(|key| self.by_key[key]).collect();
-            let urgent = slots.iter().any(|&slot| self.at(slot).synchronous);
-            let first = &mut self.slots[slots[0] as usize];
-            first.synchronous |= urgent;
-            let submitted = first.submitted;
-            self.enqueue(slots[0], submitted);
+            return None;
         }
+        if at > 0 {
+            return None;
+        }
+        // Only the first may be in flight: all that are left wait.
+        let next = line[0];
+        let slots: Vec<u32> = line.iter().map(|key| self.by_key[key]).collect();
+        let urgent = slots.iter().any(|&slot| self.at(slot).synchronous);
+        let first = &mut self.slots[slots[0] as usize];
+        first.synchronous |= urgent;
+        let submitted = first.submitted;
+        self.enqueue(slots[0], submitted);
+        Some(next)
+    }
+
+    /// A request to a server has a release, which is now or past, and a deadline.
+    pub(crate) fn enter(&mut self, key: u64, times: Times) -> Waiting {
+        let slot = self.by_key[&key];
+        let waiting = &mut self.slots[slot as usize];
+        waiting.times = times;
+        let brief = Brief { slot, deadline: times.deadline, cost: waiting.cost };
+        self.ready.insert((times.deadline, waiting.arrival), brief);
+        *waiting
     }
 
     /// Moves what is released by `now` from the early requests to the ready ones.
@@ -265,10 +289,15 @@ impl Queues {
                     self.early.insert((release, arrival), brief);
                 }
             }
-            Class::BestEffort { .. } => {
+            Class::Server { .. } | Class::BestEffort { .. } => {
                 let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
                 sweep.by_place.insert((waiting.place(), arrival), slot);
                 sweep.by_arrival.insert(arrival, slot);
+                if waiting.is_real_time() {
+                    let Times { deadline, .. } = waiting.times;
+                    let brief = Brief { slot, deadline, cost: waiting.cost };
+                    self.ready.insert((deadline, arrival), brief);
+                }
             }
             Class::Background => {
                 self.background.insert(arrival, slot);
@@ -285,10 +314,13 @@ impl Queues {
                     self.early.remove(&(waiting.times.release, arrival));
                 }
             }
-            Class::BestEffort { .. } => {
+            Class::Server { .. } | Class::BestEffort { .. } => {
                 let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
                 sweep.by_place.remove(&(waiting.place(), arrival));
                 sweep.by_arrival.remove(&arrival);
+                if waiting.is_real_time() {
+                    self.ready.remove(&(waiting.times.deadline, arrival));
+                }
             }
             Class::Background => {
                 self.background.remove(&arrival);

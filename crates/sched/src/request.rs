@@ -1,6 +1,6 @@
 //! What goes into a [`Schedule`](crate::Schedule) and what comes out.
 
-use crate::TaskId;
+use crate::{Task, TaskId};
 use units::{Command, Duration, Instant, Lba};
 
 /// Work for the disk: one command and on whose behalf.
@@ -17,6 +17,21 @@ pub struct Request {
 pub enum Class {
     /// Under the contract of this task: done by its deadline.
     RealTime(TaskId),
+    /// Best effort with a contract: out of the budget of this server, done by a
+    /// deadline from when there is budget for it; until then, and where it costs more
+    /// than the whole budget or the server's longest command, like best effort.
+    Server {
+        /// The server, a task that has joined as [`Contract::Server`].
+        task: TaskId,
+        /// Bound on the device time of the command, wherever the head is.
+        cost: Duration,
+        /// As for best effort.
+        synchronous: bool,
+        /// As for best effort.
+        flow: Flow,
+        /// As for best effort; requests of both classes can be in one order.
+        ordered: bool,
+    },
     /// In the slack of the schedule.
     BestEffort {
         /// Somebody waits for the result; goes before what nobody waits for.
@@ -36,6 +51,66 @@ impl Class {
     pub const fn best_effort(synchronous: bool) -> Self {
         Self::BestEffort { synchronous, flow: Flow(0), ordered: false }
     }
+
+    /// Out of the budget of a server, waited for, without an order of its own.
+    pub const fn server(task: TaskId, cost: Duration) -> Self {
+        Self::Server { task, cost, synchronous: true, flow: Flow(0), ordered: false }
+    }
+
+    /// The task of this class, if it has one.
+    pub const fn task(&self) -> Option<TaskId> {
+        match *self {
+            Self::RealTime(task) | Self::Server { task, .. } => Some(task),
+            Self::BestEffort { .. } | Self::Background => None,
+        }
+    }
+
+    /// Somebody waits for the result, as best effort counts it.
+    pub(crate) const fn is_synchronous(&self) -> bool {
+        matches!(
+            self,
+            Self::Server { synchronous: true, .. } | Self::BestEffort { synchronous: true, .. }
+        )
+    }
+
+    /// The flow that orders it, if one does.
+    pub(crate) const fn order(&self) -> Option<Flow> {
+        match *self {
+            Self::Server { flow, ordered: true, .. }
+            | Self::BestEffort { flow, ordered: true, .. } => Some(flow),
+            _ => None,
+        }
+    }
+}
+
+/// What a task is for; decides the class of its requests. A plain [`Task`] is a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contract {
+    /// A guaranteed rate (the deadline is the period) or a guaranteed latency (it is
+    /// shorter): each request ([`Class::RealTime`]) is done within the deadline of its
+    /// release, and is released when it comes, or a period after the one before it.
+    /// Each is one command.
+    Stream(Task),
+    /// Best effort with a contract ([`Class::Server`]): requests that cost up to `cost`
+    /// in sum are released in any span of `period`, each done within `deadline` of its
+    /// release, and none is longer than `command` (Clockwise thesis, section 6.5.4).
+    Server(Task),
+}
+
+impl Contract {
+    /// The task as the analysis takes it.
+    pub const fn task(&self) -> Task {
+        match *self {
+            Self::Stream(task) => task.whole(), // each request is served as one command
+            Self::Server(task) => task,
+        }
+    }
+}
+
+impl From<Task> for Contract {
+    fn from(task: Task) -> Self {
+        Self::Stream(task)
+    }
 }
 
 /// Who issues best-effort requests (a volume, a session); chosen by the caller.
@@ -47,7 +122,8 @@ pub struct Flow(pub u64);
 pub struct Times {
     /// The regulator's answer: not before the contract allows it.
     pub release: Instant,
-    /// [`Instant::MAX`] for what has no deadline.
+    /// [`Instant::MAX`] for what has no deadline: best effort, and requests to a server
+    /// while there is no budget for them.
     pub deadline: Instant,
 }
 

@@ -56,16 +56,21 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new(task: &Task, index: u32, release_next: Instant) -> Self {
-        let (cost, period) = (task.cost.as_nanos(), task.period.as_nanos());
-        let share = (u128::from(cost) << 63).div_ceil(u128::from(period));
-        Self {
+        let mut live = Self {
             release_next: release_next.as_nanos(),
             deadline: task.deadline.as_nanos(),
-            period: Divisor::new(period),
-            cost,
-            share: share as u64,
+            period: Divisor::new(task.period.as_nanos()),
+            cost: 0,
+            share: 0,
             index,
-        }
+        };
+        live.set_cost(task.cost.as_nanos());
+        live
+    }
+
+    pub(crate) fn set_cost(&mut self, cost: u64) {
+        let share = (u128::from(cost) << 63).div_ceil(u128::from(self.period.get()));
+        (self.cost, self.share) = (cost, share as u64);
     }
 
     /// Its share of the disk in units of 2^-30.
@@ -111,7 +116,8 @@ pub(crate) enum Answer {
 
 /// One computation of the slack.
 pub(crate) struct Exact<'a> {
-    pub live: &'a [Live],
+    /// Streams, and the budgets of servers in pieces.
+    pub live: [&'a [Live]; 2],
     /// The promised share of the disk, in units of 2^-64.
     pub share: u128,
     pub now: u64,
@@ -150,7 +156,7 @@ impl Exact<'_> {
         };
         let mut least = Least { difference: target, deadline: None };
         let mut ledges = 0;
-        if jobs > SLACK_JOBS_PER_TASK * (self.live.len() as u64 + 64) {
+        if jobs > SLACK_JOBS_PER_TASK * (self.tasks().count() as u64 + 64) {
             let known = self.refine(0, horizon, due, &mut least, &mut ledges);
             return if known { least.answer(needed) } else { Answer::Unknown };
         }
@@ -187,12 +193,16 @@ impl Exact<'_> {
     pub(crate) fn difference(&self, at: u64, due: impl Iterator<Item = Due>) -> Option<i64> {
         let waiting: u64 = due.filter(|due| due.deadline <= at).map(|due| due.cost).sum();
         let mut demand = waiting;
-        for task in self.live {
+        for task in self.tasks() {
             if let Some(span) = at.checked_sub(self.first(task)) {
                 demand += (task.period.divide(span).0 + 1) * task.cost;
             }
         }
         (demand > 0).then(|| at as i64 - self.free_at as i64 - demand as i64)
+    }
+
+    fn tasks(&self) -> impl Iterator<Item = &Live> {
+        self.live.into_iter().flatten()
     }
 
     /// The first deadline of what the task may still release.
@@ -213,7 +223,7 @@ impl Exact<'_> {
             }
             before = due.cost;
         }
-        for task in self.live {
+        for task in self.tasks() {
             let mut deadline = self.first(task);
             while deadline < horizon {
                 slots[((deadline - self.now) >> shift) as usize] += task.cost;
@@ -295,7 +305,7 @@ impl Exact<'_> {
         let last = below.checked_sub(1).map(|last| due[last]);
         let (mut at, mut demand) = last.map_or((None, 0), |due| (Some(due.deadline), due.cost));
         let mut back = u64::MAX;
-        for task in self.live {
+        for task in self.tasks() {
             if let Some(span) = limit.checked_sub(self.first(task) + 1) {
                 let (jobs, rest) = task.period.divide(span);
                 demand += (jobs + 1) * task.cost;
@@ -317,7 +327,7 @@ impl Exact<'_> {
         let left = WHOLE.checked_sub(self.share).filter(|&left| left > 0)? as i128;
         let mut ahead: i128 = 0; // In units of 2^-63.
         let (mut positive, mut longest, mut frequency) = (0, 0, 0u128);
-        for task in self.live {
+        for task in self.tasks() {
             let first = self.first(task) - self.now;
             let lead = task.period.get() as i64 - first as i64;
             // Where it counts in our favour the share is rounded down.
@@ -460,7 +470,12 @@ mod tests {
                 })
                 .collect();
             due.sort_unstable_by_key(|due| due.deadline);
-            let exact = Exact { live: &live, share, now, free_at: now + random(0, 30) * unit };
+            let exact = Exact {
+                live: live.split_at(live.len() / 3).into(),
+                share,
+                now,
+                free_at: now + random(0, 30) * unit,
+            };
             let needed = random(0, 300) as i64 * unit as i64;
             let enough = needed + random(0, 900) as i64 * unit as i64;
             let walked = exact.slack(needed, None, &mut due.clone());

@@ -41,8 +41,8 @@ const CONTRACT: usize = 0;
 fn priority(request: &Waiting) -> usize {
     match request.class {
         Class::RealTime(_) => CONTRACT,
-        Class::BestEffort { synchronous: true, .. } => 1,
-        Class::BestEffort { .. } => 2,
+        Class::BestEffort { synchronous: true, .. } | Class::Server { synchronous: true, .. } => 1,
+        Class::BestEffort { .. } | Class::Server { .. } => 2,
         Class::Background => 3,
     }
 }

@@ -63,6 +63,7 @@ impl Policy for BubbleUp {
             && self.fill(view.predicted(&pick.request))
         {
             self.rest.elevator.took(&pick);
+            self.streams.remove(&pick.request);
             return Choice::Start(pick.request.key);
         }
         let choice = match stream {
@@ -80,6 +81,10 @@ impl Policy for BubbleUp {
     }
 
     fn submitted(&mut self, request: &Waiting) {
+        self.streams.insert(request);
+    }
+
+    fn entered(&mut self, request: &Waiting) {
         self.streams.insert(request);
     }
 

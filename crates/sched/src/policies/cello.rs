@@ -90,7 +90,9 @@ impl Policy for Cello {
     }
 
     fn submitted(&mut self, request: &Waiting) {
-        if matches!(request.class, Class::BestEffort { synchronous: false, .. }) {
+        let is_best_effort =
+            matches!(request.class, Class::BestEffort { .. } | Class::Server { .. });
+        if is_best_effort && !request.synchronous {
             self.asynchronous.insert(request);
         }
     }

@@ -52,8 +52,9 @@ enum Who {
 fn who(request: &Waiting) -> Who {
     match request.class {
         Class::RealTime(id) => Who::Stream(id),
-        Class::BestEffort { synchronous: true, flow, .. } => Who::Synchronous(flow),
-        Class::BestEffort { .. } => Who::Asynchronous,
+        Class::BestEffort { synchronous: true, flow, .. }
+        | Class::Server { synchronous: true, flow, .. } => Who::Synchronous(flow),
+        Class::BestEffort { .. } | Class::Server { .. } => Who::Asynchronous,
         Class::Background => Who::Background,
     }
 }

@@ -54,7 +54,7 @@ pub(super) struct Drr {
 
 pub(super) fn source(request: &Waiting) -> Source {
     match request.class {
-        Class::RealTime(id) => Source::Stream(id),
+        Class::RealTime(id) | Class::Server { task: id, .. } => Source::Stream(id),
         Class::BestEffort { flow, .. } => Source::Flow(flow),
         Class::Background => Source::Background,
     }
@@ -62,7 +62,7 @@ pub(super) fn source(request: &Waiting) -> Source {
 
 fn quantum(request: &Waiting) -> Duration {
     match request.class {
-        Class::RealTime(_) => request.cost,
+        Class::RealTime(_) | Class::Server { .. } => request.cost,
         Class::BestEffort { .. } => QUANTUM,
         Class::Background => QUANTUM_BACKGROUND,
     }

@@ -41,6 +41,10 @@ impl Policy for RateMonotonic {
         }
     }
 
+    fn entered(&mut self, request: &Waiting) {
+        self.submitted(request);
+    }
+
     fn dropped(&mut self, request: &Waiting) {
         self.ranked.remove(request, request.period);
     }

@@ -10,7 +10,6 @@ use super::ranked::Ranked;
 use super::rest::Rest;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
-use crate::request::Class;
 use crate::task::TaskId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -39,20 +38,20 @@ impl Streams {
 
     /// The request is started; its stream has had its turn.
     pub(super) fn took(&mut self, request: &Waiting) {
-        if let Class::RealTime(id) = request.class {
+        if let Some(id) = request.contract() {
             self.ranked.remove(request, id);
             self.last = Some(id);
         }
     }
 
     pub(super) fn insert(&mut self, request: &Waiting) {
-        if let Class::RealTime(id) = request.class {
+        if let Some(id) = request.contract() {
             self.ranked.insert(request, id);
         }
     }
 
     pub(super) fn remove(&mut self, request: &Waiting) {
-        if let Class::RealTime(id) = request.class {
+        if let Some(id) = request.contract() {
             self.ranked.remove(request, id);
         }
     }
@@ -76,6 +75,10 @@ impl Policy for RoundRobin {
     }
 
     fn submitted(&mut self, request: &Waiting) {
+        self.streams.insert(request);
+    }
+
+    fn entered(&mut self, request: &Waiting) {
         self.streams.insert(request);
     }
 

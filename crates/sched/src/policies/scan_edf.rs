@@ -57,6 +57,10 @@ impl Policy for ScanEdf {
         }
     }
 
+    fn entered(&mut self, request: &Waiting) {
+        self.submitted(request);
+    }
+
     fn dropped(&mut self, request: &Waiting) {
         self.ranked.remove(request, rank(request));
     }

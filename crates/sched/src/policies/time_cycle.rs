@@ -81,6 +81,7 @@ impl Policy for TimeCycle {
         }
         if !self.sweep.is_empty() {
             if let Some(request) = self.before_sweep(view) {
+                self.dropped(&request); // A server's may be in the sweep too.
                 return Choice::Start(request.key);
             }
             return Choice::Start(self.sweep.pop().expect("it is not empty"));

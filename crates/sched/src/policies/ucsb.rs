@@ -75,7 +75,7 @@ impl Policy for Ucsb {
     fn submitted(&mut self, request: &Waiting) {
         match request.class {
             Class::RealTime(_) => self.high.insert(request, request.times.release),
-            Class::BestEffort { .. } => self.best_effort.insert(request),
+            Class::BestEffort { .. } | Class::Server { .. } => self.best_effort.insert(request),
             Class::Background => {}
         }
     }

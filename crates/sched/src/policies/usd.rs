@@ -17,7 +17,7 @@ use super::rest::Rest;
 use crate::TaskSet;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
-use crate::request::{Class, Outcome};
+use crate::request::Outcome;
 use crate::task::{TaskId, WHOLE};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -38,7 +38,7 @@ pub fn usd_admits(tasks: &TaskSet) -> bool {
 
 impl Usd {
     fn is_punished(&self, request: &Waiting) -> bool {
-        matches!(request.class, Class::RealTime(id) if self.punished.contains(&id))
+        request.contract().is_some_and(|id| self.punished.contains(&id))
     }
 }
 
@@ -49,14 +49,14 @@ impl Policy for Usd {
         let Some(&request) = good.or_else(|| queues.ready_first()) else {
             return self.rest.choose(view);
         };
-        if let Class::RealTime(id) = request.class {
+        if let Some(id) = request.contract() {
             self.punished.remove(&id);
         }
         Choice::Start(request.key)
     }
 
     fn finished(&mut self, request: &Waiting, outcome: &Outcome) {
-        if let Class::RealTime(id) = request.class
+        if let Some(id) = request.contract()
             && !outcome.late_by.is_zero()
         {
             self.punished.insert(id);

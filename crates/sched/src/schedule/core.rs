@@ -1,0 +1,330 @@
+//! What a schedule does beneath its policy: times, slack, accounts.
+
+use super::{Core, Flight};
+use crate::limits::{DELAYS_MAX, SLACK_BURSTS};
+use crate::queues::Waiting;
+use crate::request::{Class, Contract, Outcome, Predict, Request, Times, Totals};
+use crate::slack::{Answer, Critical, Due, Exact, Live};
+use crate::task::{Task, TaskId};
+use alloc::vec::Vec;
+use units::{Duration, Instant};
+
+impl Core {
+    /// True where `cost` may be spent now.
+    pub(crate) fn slack_covers(&mut self, now: Instant, cost: u64) -> bool {
+        let cost = cost as i64;
+        let free_at = self.free_at(now).as_nanos();
+        if self.slack_least(free_at) >= cost {
+            return true;
+        }
+        if let Some(critical) = self.meter.critical.filter(|it| it.deadline > free_at) {
+            let due = self.queues.due().chain(self.servers.rooms());
+            let difference = self.exact(now).difference(critical.deadline, due);
+            let now = now.as_nanos();
+            self.meter.critical =
+                difference.map(|difference| Critical { difference, free_at, now, ..critical });
+            if difference.is_some_and(|difference| difference < cost) {
+                return false;
+            }
+        }
+        self.compute(now, cost)
+    }
+
+    /// True where the slack has grown to about `threshold`: to three quarters of it
+    /// at least. Asked before each of a run of requests under contract; may say no
+    /// for as long as `threshold` when it need not. The difference at the critical
+    /// deadline alone is followed; only when it has passed the threshold are the
+    /// others looked at, which are then most often within the quarter.
+    pub(crate) fn slack_recovered(&mut self, now: Instant, threshold: u64) -> bool {
+        let free_at = self.free_at(now).as_nanos();
+        let fresh = self.meter.critical.filter(|it| {
+            it.deadline > free_at && now.as_nanos() < it.now.saturating_add(threshold)
+        });
+        let is_low = fresh.is_some_and(|it| it.difference_at(free_at) < threshold as i64);
+        !is_low && self.slack_covers(now, threshold - threshold / 4)
+    }
+
+    /// True where `cost` may be spent as far as deadlines before `by` go.
+    pub(crate) fn slack_covers_before(&mut self, now: Instant, cost: u64, by: Instant) -> bool {
+        let cost = cost as i64;
+        self.meter.least(self.free_at(now).as_nanos()) >= cost
+            || self.slack(now, cost, Some(by)).is_some_and(|slack| slack >= cost)
+    }
+
+    /// What is known of the slack without looking.
+    fn slack_least(&mut self, free_at: u64) -> i64 {
+        if self.in_flight.is_empty() && self.queues.ready_first().is_none() {
+            // Nothing that was released waits: the offline test covers the rest. It
+            // says zero also of a set that was taken without asking it.
+            let slack = self.tasks.slack_least().as_nanos().min(i64::MAX as u64 / 2);
+            if slack > 0 {
+                self.meter.learn(slack as i64, free_at);
+            }
+        }
+        self.meter.least(free_at)
+    }
+
+    /// Computes whether the slack covers `cost`, and remembers what it learns. False
+    /// where that is not known in bounded work.
+    fn compute(&mut self, now: Instant, cost: i64) -> bool {
+        self.counts.slack_computed += 1;
+        let free_at = self.free_at(now).as_nanos();
+        let burst = self.options.burst.max(self.options.reserve).as_nanos() as i64;
+        let enough = cost.max(burst).saturating_mul(SLACK_BURSTS);
+        let mut scratch = ::core::mem::take(&mut self.scratch);
+        self.collect_due(&mut scratch.due);
+        let answer = self.exact(now).covers(cost, enough, &mut scratch);
+        self.scratch = scratch;
+        let now = now.as_nanos();
+        let critical = |deadline, difference| Critical { deadline, difference, free_at, now };
+        self.meter.critical = None;
+        match answer {
+            Answer::AtLeast(slack) => self.meter.learn(slack, free_at),
+            Answer::Exactly { deadline, slack } => {
+                self.meter.learn(slack, free_at);
+                self.meter.critical = Some(critical(deadline, slack));
+            }
+            Answer::Below { deadline, difference } => {
+                debug_assert!(self.meter.least(free_at) <= difference, "a bound that was none");
+                self.meter.critical = Some(critical(deadline, difference));
+                return false;
+            }
+            Answer::Unknown => return false,
+        }
+        true
+    }
+
+    fn free_at(&self, now: Instant) -> Instant {
+        now.max(self.busy_until)
+    }
+
+    fn exact(&self, now: Instant) -> Exact<'_> {
+        Exact {
+            live: [&self.live, self.servers.pieces()],
+            share: self.tasks.utilisation().0,
+            now: now.as_nanos(),
+            free_at: self.free_at(now).as_nanos(),
+        }
+    }
+
+    fn collect_due(&self, due: &mut Vec<Due>) {
+        due.clear();
+        due.extend(self.queues.due().chain(self.servers.rooms()));
+        if !due.is_sorted_by_key(|due| due.deadline) {
+            due.sort_unstable_by_key(|due| due.deadline);
+        }
+    }
+
+    /// The smaller of the slack and `enough`, by the plain walk.
+    pub(super) fn slack(&self, now: Instant, enough: i64, before: Option<Instant>) -> Option<i64> {
+        let mut due = Vec::new();
+        self.collect_due(&mut due);
+        self.exact(now).slack(enough, before.map(Instant::as_nanos), &mut due)
+    }
+
+    /// Puts a request where it waits.
+    pub(super) fn accept(&mut self, now: Instant, key: u64, request: Request) -> Waiting {
+        let Request { class, command } = request;
+        let task =
+            class.task().map(|id| self.tasks.get(id).expect("a request of a task that has joined"));
+        let is_server = class.task().is_some_and(|id| self.servers.knows(id.index));
+        let mut times = Times { release: now, deadline: Instant::MAX };
+        let cost = match class {
+            Class::RealTime(id) => {
+                assert!(!is_server, "a request of a stream to a server");
+                times = self.regulate(now, id, &task.expect("it has one"));
+                task.map_or(Duration::ZERO, |task| task.cost)
+            }
+            Class::Server { cost, .. } => {
+                assert!(is_server, "a request of a server to a stream");
+                assert!(!cost.is_zero(), "a request that costs nothing");
+                cost
+            }
+            Class::BestEffort { .. } | Class::Background => Duration::ZERO,
+        };
+        let period = task.map_or(Duration::ZERO, |task| task.period);
+        let synchronous = class.is_synchronous();
+        let (arrival, submitted) = (self.arrivals, now);
+        self.arrivals += 1;
+        self.latest = self.latest.max(now);
+        let waiting =
+            Waiting { key, arrival, submitted, class, command, times, cost, period, synchronous };
+        self.queues.insert(waiting, now);
+        if self.queues.may_run(key) {
+            self.line_up(key);
+        }
+        waiting
+    }
+
+    /// A request that may run now stands in the line of its server, if it has one.
+    fn line_up(&mut self, key: u64) {
+        let now = self.latest;
+        let waiting = self.queues.get(key).expect("it waits");
+        let Class::Server { task, cost, .. } = waiting.class else { return };
+        self.servers.push(task.index, now, waiting.arrival, key, cost);
+        self.servers.fill(task.index, now, &mut self.queues, &mut self.entered);
+    }
+
+    /// Takes a request out that waits. None where it does not.
+    pub(super) fn drop(&mut self, key: u64) -> Option<Waiting> {
+        let waiting = self.queues.take(key)?;
+        if let Class::Server { task, cost, .. } = waiting.class {
+            if waiting.is_real_time() {
+                self.servers.refund(task.index, waiting.times, cost);
+            }
+            self.took(&waiting);
+        }
+        if let Some(next) = self.queues.settle(key, waiting.class) {
+            self.line_up(next);
+        }
+        Some(waiting)
+    }
+
+    /// A request does not wait for its server any more, if it has one.
+    fn took(&mut self, waiting: &Waiting) {
+        let now = self.latest;
+        let Class::Server { task, .. } = waiting.class else { return };
+        self.servers.took(task.index, now, waiting.arrival, waiting.times);
+        self.servers.fill(task.index, now, &mut self.queues, &mut self.entered);
+    }
+
+    /// The regulator.
+    fn regulate(&mut self, now: Instant, id: TaskId, task: &Task) -> Times {
+        let live = &mut self.live[self.places[id.index as usize] as usize];
+        let release = now.max(Instant::from_nanos(live.release_next));
+        live.release_next = (release + task.period).as_nanos();
+        Times { release, deadline: release + task.deadline }
+    }
+
+    /// A task that joins or changes may release its first request only when no other
+    /// can be late for it: the state may owe slack that was given away under the
+    /// other set. False where no such time is found in bounded work, or where
+    /// others are late already.
+    pub(super) fn delay_first(&mut self, now: Instant, id: TaskId) -> bool {
+        if self.in_flight.is_empty() && self.queues.ready_first().is_none() {
+            return true; // What the offline test assumes.
+        }
+        let deadline = self.tasks.get(id).expect("it has joined").deadline.as_nanos();
+        let first = self.next_release(id).max(now);
+        for attempt in 0..DELAYS_MAX {
+            let mut scratch = ::core::mem::take(&mut self.scratch);
+            self.collect_due(&mut scratch.due);
+            let answer = self.exact(now).covers(0, 0, &mut scratch);
+            self.scratch = scratch;
+            match answer {
+                Answer::AtLeast(_) | Answer::Exactly { .. } => return true,
+                Answer::Below { .. } => {
+                    let delay = (deadline / 8).max(1) << attempt;
+                    self.hold(id, first.saturating_add(Duration::from_nanos(delay)));
+                }
+                Answer::Unknown => return false,
+            }
+        }
+        false
+    }
+
+    pub(super) fn next_release(&self, id: TaskId) -> Instant {
+        if self.servers.knows(id.index) {
+            return self.servers.next_release(id.index);
+        }
+        let place = self.places[id.index as usize];
+        Instant::from_nanos(self.live[place as usize].release_next)
+    }
+
+    /// Nothing of the task is released before `until`.
+    fn hold(&mut self, id: TaskId, until: Instant) {
+        if self.servers.knows(id.index) {
+            self.servers.hold(id.index, until);
+        } else {
+            let live = &mut self.live[self.places[id.index as usize] as usize];
+            live.release_next = live.release_next.max(until.as_nanos());
+        }
+    }
+
+    pub(super) fn enter(&mut self, id: TaskId, contract: Contract, first: Instant) {
+        let index = id.index as usize;
+        if self.places.len() <= index {
+            self.places.resize(index + 1, u32::MAX);
+        }
+        match contract {
+            Contract::Stream(task) => {
+                self.places[index] = self.live.len() as u32;
+                self.live.push(Live::new(&task, id.index, first));
+            }
+            Contract::Server(task) => self.servers.join(id.index, &task, first),
+        }
+    }
+
+    pub(super) fn exit(&mut self, id: TaskId) {
+        if self.servers.knows(id.index) {
+            self.servers.leave(id.index);
+            return;
+        }
+        let place = ::core::mem::replace(&mut self.places[id.index as usize], u32::MAX) as usize;
+        self.live.swap_remove(place);
+        if let Some(moved) = self.live.get(place) {
+            self.places[moved.index as usize] = place as u32;
+        }
+    }
+
+    pub(super) fn start(&mut self, now: Instant, key: u64, predict: &dyn Predict) -> Duration {
+        assert!(self.queues.may_run(key), "the policy chose a request that may not run: {key}");
+        let in_slack = self.queues.ready_first().is_some();
+        let request = self.queues.take(key).expect("a request that may run waits");
+        let predicted = predict.bound(self.head, &request.command);
+        if request.is_real_time() {
+            self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
+            self.counts.over_cost += u64::from(predicted > request.cost);
+        } else {
+            self.counts.in_slack += u64::from(in_slack);
+        }
+        if let Some(end) = request.command.end() {
+            self.head = end;
+        }
+        self.took(&request);
+        self.busy_until = self.free_at(now).saturating_add(predicted);
+        self.in_flight.push(Flight { request, started: now, predicted });
+        predicted
+    }
+
+    pub(super) fn finish(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {
+        let at = self.in_flight.iter().position(|flight| flight.request.key == key);
+        let Flight { request, started, predicted } =
+            self.in_flight.remove(at.expect("the disk was given this request"));
+        if let Some(next) = self.queues.settle(key, request.class) {
+            self.line_up(next);
+        }
+        let actual = now.saturating_since(started.max(self.finished));
+        self.finished = self.finished.max(now);
+        let overrun = actual.saturating_sub(predicted);
+        let left: Duration = self.in_flight.iter().map(|flight| flight.predicted).sum();
+        let done_by = now.saturating_add(left);
+        // After an overrun the others may need all of their bounds still.
+        self.busy_until = if overrun.is_zero() { self.busy_until.min(done_by) } else { done_by };
+        let outcome = Outcome {
+            class: request.class,
+            times: request.times,
+            started,
+            predicted,
+            actual,
+            late_by: now.saturating_since(request.times.deadline),
+            overrun,
+        };
+        self.count(&outcome, request.is_real_time());
+        (request, outcome)
+    }
+
+    fn count(&mut self, outcome: &Outcome, real_time: bool) {
+        let counts = &mut self.counts;
+        let totals = if real_time { &mut counts.real_time } else { &mut counts.best_effort };
+        *totals = Totals {
+            requests: totals.requests + 1,
+            actual: totals.actual + outcome.actual,
+            predicted: totals.predicted + outcome.predicted,
+        };
+        counts.late += u64::from(!outcome.late_by.is_zero());
+        counts.late_max = counts.late_max.max(outcome.late_by);
+        counts.overruns += u64::from(!outcome.overrun.is_zero());
+        counts.overrun_max = counts.overrun_max.max(outcome.overrun);
+    }
+}

@@ -1,0 +1,362 @@
+//! The schedule of one disk: contracts in, requests in, commands out in order.
+//!
+//! Invariants: every waiting request under contract belongs to a task of `tasks`;
+//! a task's requests are released at least its period apart, whatever the caller
+//! does; `live` holds exactly the streams of `tasks`, `servers` the servers.
+
+mod core;
+
+use crate::analysis::TaskSet;
+use crate::containers::Servers;
+use crate::limits::SLACK_RETRY;
+use crate::phases;
+use crate::policies::PolicyKind;
+use crate::policy::{Choice, Policy, View};
+use crate::queues::{Queues, Waiting};
+use crate::request::{Class, Contract, Counts, Next, Options, Outcome, Predict, Request, Times};
+use crate::slack::{Live, Meter, Scratch};
+use crate::task::{Refusal, TaskId};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use units::{Duration, Instant, Lba};
+
+/// The queue of one disk.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    core: Core,
+    policy: Box<dyn Policy>,
+}
+
+/// Everything but the policy, which looks at this.
+#[derive(Clone, Debug)]
+pub(crate) struct Core {
+    pub options: Options,
+    pub tasks: TaskSet,
+    pub queues: Queues,
+    pub in_flight: Vec<Flight>,
+    pub head: Lba,
+    /// By when the disk is done with what it was given, at the bounds.
+    busy_until: Instant,
+    /// When the last command ended.
+    finished: Instant,
+    /// The latest time that was told.
+    latest: Instant,
+    live: Vec<Live>,
+    /// From the index of a task to its place in `live`.
+    places: Vec<u32>,
+    servers: Servers,
+    /// Requests to servers that have entered containers, for the policy to know.
+    entered: Vec<u64>,
+    meter: Meter,
+    scratch: Scratch,
+    arrivals: u64,
+    counts: Counts,
+}
+
+/// A command that the disk has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    pub request: Waiting,
+    pub started: Instant,
+    pub predicted: Duration,
+}
+
+impl Schedule {
+    /// An empty schedule under one of the known policies.
+    ///
+    /// # Panics
+    /// Where `options.depth` is zero.
+    pub fn new(policy: PolicyKind, options: Options) -> Self {
+        Self::with_policy(policy.start(), options)
+    }
+
+    /// An empty schedule under any policy.
+    ///
+    /// # Panics
+    /// Where `options.depth` is zero.
+    pub fn with_policy(policy: Box<dyn Policy>, options: Options) -> Self {
+        assert!(options.depth > 0, "a disk that takes no command");
+        let core = Core {
+            options,
+            tasks: TaskSet::new(options.reserve),
+            queues: Queues::default(),
+            in_flight: Vec::new(),
+            head: Lba::default(),
+            busy_until: Instant::EPOCH,
+            finished: Instant::EPOCH,
+            latest: Instant::EPOCH,
+            live: Vec::new(),
+            places: Vec::new(),
+            servers: Servers::default(),
+            entered: Vec::new(),
+            meter: Meter::unknown(),
+            scratch: Scratch::default(),
+            arrivals: 0,
+            counts: Counts::default(),
+        };
+        Self { core, policy }
+    }
+
+    /// Takes a contract. Its first request may be released now, or, where the disk
+    /// is deep in other work, as soon after as the others allow; the regulator
+    /// sees to that.
+    ///
+    /// # Errors
+    /// [`Refusal`] where admission is on and the contract cannot be kept beside
+    /// the others, or where the disk is too far behind with them to say when it
+    /// could begin (undecided). The schedule is unchanged.
+    ///
+    /// # Panics
+    /// Where the task is not valid ([`Task::is_valid`](crate::Task::is_valid)).
+    pub fn join(&mut self, now: Instant, contract: impl Into<Contract>) -> Result<TaskId, Refusal> {
+        self.join_within(now, contract, Duration::ZERO)
+    }
+
+    /// Takes a contract as [`Schedule::join`] does, for somebody who can wait: the
+    /// first release is put off by up to `patience`, and by less than a period, where
+    /// that keeps its requests apart from those of tasks with equal or harmonic
+    /// periods. [`Schedule::next_release`] then says when it is.
+    ///
+    /// # Errors
+    /// As [`Schedule::join`].
+    ///
+    /// # Panics
+    /// Where the task is not valid ([`Task::is_valid`](crate::Task::is_valid)).
+    pub fn join_within(
+        &mut self,
+        now: Instant,
+        contract: impl Into<Contract>,
+        patience: Duration,
+    ) -> Result<TaskId, Refusal> {
+        self.release(now);
+        let contract = contract.into();
+        let task = contract.task();
+        let id = if self.core.options.admission {
+            self.core.tasks.add(task)?
+        } else {
+            self.core.tasks.add_unchecked(task)
+        };
+        let first = now + phases::stagger(&self.core.live, &task, now, patience);
+        self.core.enter(id, contract, first);
+        if self.core.options.admission && !self.core.delay_first(now, id) {
+            let utilisation_ppm = self.core.tasks.utilisation().ppm();
+            self.core.exit(id);
+            self.core.tasks.remove(id);
+            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+        }
+        self.core.meter = Meter::unknown();
+        self.policy.joined();
+        Ok(id)
+    }
+
+    /// Ends a contract. Its waiting requests are dropped and their keys returned, by
+    /// arrival; one that the disk already has ends as usual.
+    ///
+    /// # Panics
+    /// Where there is no such task.
+    pub fn leave(&mut self, id: TaskId) -> Vec<u64> {
+        let waiting = self.core.queues.by_arrival().into_iter();
+        let theirs = waiting.filter(|waiting| waiting.class.task() == Some(id));
+        let keys: Vec<u64> = theirs.map(|waiting| waiting.key).collect();
+        self.core.tasks.remove(id);
+        self.core.exit(id);
+        for &key in &keys {
+            self.cancel(key);
+        }
+        self.policy.left(id);
+        keys
+    }
+
+    /// When the task releases its next request at the earliest; in the past where it
+    /// could have come before. Of a server: when some of its budget is there.
+    ///
+    /// # Panics
+    /// Where there is no such task.
+    pub fn next_release(&self, id: TaskId) -> Instant {
+        assert!(self.core.tasks.get(id).is_some(), "a task that has joined");
+        self.core.next_release(id)
+    }
+
+    /// Takes a request. One under contract is released as soon as its contract
+    /// allows: not before now, nor before a period after the one before it. One to a
+    /// server is, as soon as there is budget for it and those that came before it; it has
+    /// no deadline until then.
+    ///
+    /// # Panics
+    /// Where the key is in use, where the task has left, or where a request to a server
+    /// names a stream, or the other way round.
+    pub fn submit(&mut self, now: Instant, key: u64, request: Request) -> Times {
+        let core = &mut self.core;
+        let in_flight = core.in_flight.iter().any(|flight| flight.request.key == key);
+        assert!(!in_flight, "key {key} is in use");
+        let waiting = core.accept(now, key, request);
+        self.policy.submitted(&waiting);
+        self.tell_entered();
+        self.core.queues.get(key).expect("it waits").times
+    }
+
+    /// What the disk shall do now. Ask again after [`Next::Start`] until the answer
+    /// is [`Next::Wait`], and after each event.
+    pub fn next(&mut self, now: Instant, predict: &dyn Predict) -> Next {
+        self.release(now);
+        let core = &mut self.core;
+        if core.in_flight.len() >= core.options.depth as usize {
+            return Next::Wait { until: None };
+        }
+        match self.policy.choose(&mut View { core, now, predict }) {
+            Choice::Start(key) => {
+                let predicted = self.core.start(now, key, predict);
+                self.tell_entered();
+                Next::Start { key, predicted }
+            }
+            Choice::Wait { until } => {
+                let early = self.core.queues.early_first().map(|early| early.times.release);
+                let budget = self.core.servers.next_fill();
+                Next::Wait { until: until.into_iter().chain(early).chain(budget).min() }
+            }
+        }
+    }
+
+    /// The disk is done with a command; `now` is when it was, which may be before
+    /// the time of other calls.
+    ///
+    /// # Panics
+    /// Where the disk was not given this request.
+    pub fn finished(&mut self, now: Instant, key: u64) -> Outcome {
+        let (request, outcome) = self.core.finish(now, key);
+        self.policy.finished(&request, &outcome);
+        self.tell_entered();
+        outcome
+    }
+
+    /// Drops a request that waits. False where it does not wait: it is with the
+    /// disk, done, or was never there.
+    pub fn cancel(&mut self, key: u64) -> bool {
+        let Some(waiting) = self.core.drop(key) else { return false };
+        self.policy.dropped(&waiting);
+        self.tell_entered();
+        true
+    }
+
+    /// Gives a request that waits another class, keeping its key: one under best
+    /// effort that a stream has come to need is upgraded, not repeated (ABISS,
+    /// section 3.3); one that a volume has a contract for by now goes to its server. It counts as new: its times begin now. None where it does not
+    /// wait.
+    ///
+    /// # Panics
+    /// Where the task of `class` has left.
+    pub fn upgrade(&mut self, now: Instant, key: u64, class: Class) -> Option<Times> {
+        let command = self.core.queues.get(key)?.command;
+        self.cancel(key);
+        Some(self.submit(now, key, Request { class, command }))
+    }
+
+    /// Time has come to `now`: what is released by then is, and enters its container.
+    fn release(&mut self, now: Instant) {
+        let core = &mut self.core;
+        core.latest = core.latest.max(now);
+        core.queues.release(now);
+        core.servers.fill_due(now, &mut core.queues, &mut core.entered);
+        self.tell_entered();
+    }
+
+    /// Lets the policy know of requests to servers that are under contract from here on.
+    fn tell_entered(&mut self) {
+        while let Some(key) = self.core.entered.pop() {
+            let request = self.core.queues.get(key).expect("what has entered waits");
+            self.policy.entered(request);
+        }
+    }
+
+    /// Goes on under another policy, with the same contracts and requests.
+    pub fn set_policy(&mut self, policy: PolicyKind) {
+        self.policy = policy.start();
+        for waiting in self.core.queues.by_arrival() {
+            self.policy.submitted(waiting);
+        }
+    }
+
+    /// The contracts and their analysis.
+    pub fn tasks(&self) -> &TaskSet {
+        &self.core.tasks
+    }
+
+    /// What waits.
+    pub fn queues(&self) -> &Queues {
+        &self.core.queues
+    }
+
+    /// Where the last command ends.
+    pub fn head(&self) -> Lba {
+        self.core.head
+    }
+
+    /// How many commands the disk has.
+    pub fn in_flight(&self) -> usize {
+        self.core.in_flight.len()
+    }
+
+    /// Everything that was counted, and what waits now.
+    pub fn counts(&self) -> Counts {
+        let (real_time, best_effort) = self.core.queues.counts();
+        Counts {
+            tasks: self.core.tasks.len() as u64,
+            waiting_real_time: real_time as u64,
+            waiting_best_effort: best_effort as u64,
+            ..self.core.counts
+        }
+    }
+
+    /// The smaller of `enough` and the time that could be given away once the disk
+    /// is done with what it has; zero where it is negative, None where it is not
+    /// known in bounded work. Computed in full: for reports.
+    pub fn slack_now(&self, now: Instant, enough: Duration) -> Option<Duration> {
+        let enough = enough.as_nanos() as i64;
+        let slack = self.core.slack(now, enough, None)?;
+        Some(Duration::from_nanos(slack.max(0) as u64))
+    }
+
+    /// Appends everything that later answers depend on, times relative to `now`:
+    /// what a search of all behaviours needs to tell two states apart. Left out
+    /// are the place of the head, what the disk was given (but for the task), and
+    /// what is only remembered to be quick.
+    pub fn remember(&self, now: Instant, state: &mut Vec<u64>) {
+        let core = &self.core;
+        for task in &core.live {
+            state.push(task.release_next.saturating_sub(now.as_nanos()));
+        }
+        for waiting in core.queues.ready().chain(core.queues.early()) {
+            let id = waiting.contract().expect("what has a deadline is under contract");
+            let times = [waiting.times.release, waiting.times.deadline];
+            state.push(u64::from(id.index));
+            state.extend(times.map(|time| time.as_nanos().wrapping_sub(now.as_nanos())));
+        }
+        let others = core.queues.by_arrival().into_iter().filter(|waiting| !waiting.is_real_time());
+        state.extend(others.map(|waiting| waiting.key));
+        for flight in &core.in_flight {
+            let task = flight.request.contract().map(|id| u64::from(id.index));
+            state.push(task.unwrap_or(u64::MAX));
+        }
+        core.servers.remember(now, state);
+        self.policy.remember(now, state);
+    }
+
+    /// Appends what is only remembered to be quick, relative to `now`. Later answers do
+    /// not depend on it: a search that counts it in shows that.
+    pub fn remember_bounds(&self, now: Instant, state: &mut Vec<u64>) {
+        let (now, meter) = (now.as_nanos(), &self.core.meter);
+        state.push(meter.least(now).max(0) as u64);
+        if let Some(critical) = meter.critical.filter(|it| it.deadline > now) {
+            let age = (now - critical.now).min(self.core.options.burst.as_nanos());
+            state.extend([critical.deadline - now, age]);
+            state.push(critical.difference_at(now) as u64);
+        }
+    }
+}
+
+impl View<'_> {
+    /// When to look again at a request that slack did not cover on an idle disk.
+    pub fn slack_may_grow(&self) -> Option<Instant> {
+        Some(self.now.saturating_add(SLACK_RETRY))
+    }
+}
