@@ -10,18 +10,22 @@
 //!   from at most one request, and no end of a request takes them from anybody:
 //!   there are no more returns than beginnings.
 //! * Who makes way has the later deadline though it came earlier, hence a task with
-//!   a longer relative deadline. So a return is charged to the request that began,
-//!   at the largest `resume` among tasks with longer deadlines that come in several
-//!   commands.
+//!   a longer relative deadline, one of those that come in several commands.
 //! * In the analysis of an interval that ends at a deadline, the returns that matter
 //!   are those of requests due by then. Who took their heads was due earlier still
-//!   and released within the interval, so its charge is in the demand. Requests due
-//!   later run for one command at most, in which `command` counts their return.
+//!   and released within the interval: both are in its demand. Requests due later
+//!   run for one command at most, in which `command` counts their return.
 //!
-//! So the set keeps its deadlines if [`TaskSet`] admits its tasks with the charges
-//! added to their costs. What a request had waited for in vain when it made way (a
-//! seek, part of a turn) it has to do again, which is why `resume` bounds a whole
-//! positioning.
+//! So each return may be charged to either of the two ([`Payer`]), and the set keeps
+//! its deadlines if [`TaskSet`] admits its tasks with the charges added to their
+//! costs. To the one that takes the heads: once for each of its requests, at the
+//! largest `resume` of a longer deadline. To the one that makes way: for each of its
+//! requests as often as the others can be released early enough to be due before it.
+//! The first is cheap where few requests interrupt many; the second spares a task
+//! with a short deadline a return that does not delay it.
+//!
+//! What a request had waited for in vain when it made way (a seek, part of a turn) it
+//! has to do again, which is why `resume` bounds a whole positioning.
 
 use crate::analysis::TaskSet;
 use crate::task::{Analysis, Refusal, Task};
@@ -30,7 +34,7 @@ use alloc::vec::Vec;
 use units::Duration;
 
 /// The most combinations that are all tried.
-const TRIED_MAX: u64 = 4_096;
+const TRIED_MAX: u64 = 512;
 /// The most tasks whose way is changed one at a time, and how often.
 const IMPROVED_TASKS: usize = 64;
 
@@ -40,7 +44,7 @@ pub struct Way {
     /// Bound on all commands of a request that is not interrupted.
     pub cost: Duration,
     /// Bound on the longest command, a return of the heads included where it is not
-    /// a command of its own.
+    /// a command of its own. Below `cost`, or the request is one command.
     pub command: Duration,
     /// Bound on bringing the heads back to a request that made way.
     pub resume: Duration,
@@ -50,6 +54,12 @@ impl Way {
     /// A request as one command.
     pub const fn whole(cost: Duration) -> Self {
         Self { cost, command: cost, resume: Duration::ZERO }
+    }
+
+    /// A request in commands; as one where the longest of them is no shorter than the
+    /// request (chunks so large, or a return so long, are no help).
+    pub fn in_commands(cost: Duration, command: Duration, resume: Duration) -> Self {
+        if command < cost { Self { cost, command, resume } } else { Self::whole(cost) }
     }
 
     /// True where others may go between.
@@ -69,9 +79,20 @@ pub struct Ways {
     pub ways: Vec<Way>,
 }
 
+/// To whom a return of the heads is charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payer {
+    /// The request that took them.
+    Interrupting,
+    /// The request that made way.
+    Interrupted,
+}
+
 /// Which way each task is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunking {
+    /// Who pays for returns.
+    pub payer: Payer,
     /// For each task, an index of its ways.
     pub ways: Vec<usize>,
     /// The tasks with what they may make others lose.
@@ -81,7 +102,8 @@ pub struct Chunking {
 }
 
 impl Chunking {
-    /// The tasks served in these ways, and what the analysis says.
+    /// The tasks served in these ways, and what the analysis says; returns charged so
+    /// that the most slack is left.
     ///
     /// # Errors
     /// [`Refusal`] where that cannot be kept.
@@ -89,7 +111,30 @@ impl Chunking {
     /// # Panics
     /// Where there is no task, or not one way for each.
     pub fn of(contracts: &[Ways], ways: &[usize], reserve: Duration) -> Result<Self, Refusal> {
-        let tasks = charged(contracts, ways);
+        let mut best = Self::paid_by(Payer::Interrupting, contracts, ways, reserve);
+        let interrupted =
+            contracts.iter().zip(ways).any(|(it, &way)| it.ways[way].is_interrupted());
+        if interrupted {
+            let other = Self::paid_by(Payer::Interrupted, contracts, ways, reserve);
+            improve(&mut best, other);
+        }
+        best
+    }
+
+    /// The same with a given payer.
+    ///
+    /// # Errors
+    /// [`Refusal`] where that cannot be kept.
+    ///
+    /// # Panics
+    /// Where there is no task, or not one way for each.
+    pub fn paid_by(
+        payer: Payer,
+        contracts: &[Ways],
+        ways: &[usize],
+        reserve: Duration,
+    ) -> Result<Self, Refusal> {
+        let tasks = charged(payer, contracts, ways);
         let (mut set, mut last) = (TaskSet::new(reserve), None);
         for task in &tasks {
             if !task.is_valid() {
@@ -105,13 +150,12 @@ impl Chunking {
             set.add(*task)?;
         }
         let analysis = last.expect("at least one task");
-        Ok(Self { ways: ways.to_vec(), tasks, analysis })
+        Ok(Self { payer, ways: ways.to_vec(), tasks, analysis })
     }
 
-    /// The ways that leave the most slack; of equal ones those with the fewest
-    /// commands (the first of each task's ways). All of them are tried where there are no more than
-    /// some thousands; else one bound on commands for all tasks, and from
-    /// the best of these one change at a time.
+    /// The ways that leave the most slack; of equal ones the first of each task's. All
+    /// are tried where there are no more than some hundreds; else one bound on
+    /// commands for all tasks, and from the best of these one change at a time.
     ///
     /// # Errors
     /// The refusal of all requests as they come first in their ways.
@@ -171,13 +215,39 @@ fn improve(best: &mut Result<Chunking, Refusal>, other: Result<Chunking, Refusal
     }
 }
 
-/// The tasks in their ways, with the returns charged to whom they make way.
-fn charged(contracts: &[Ways], ways: &[usize]) -> Vec<Task> {
+/// The tasks in their ways, with the returns charged.
+fn charged(payer: Payer, contracts: &[Ways], ways: &[usize]) -> Vec<Task> {
     assert_eq!(contracts.len(), ways.len(), "one way for each task");
-    let chosen =
-        || contracts.iter().zip(ways).map(|(contract, &way)| (contract, contract.ways[way]));
-    // By deadline: the largest return among tasks with longer ones.
-    let mut returns: Vec<(Duration, Duration)> = chosen()
+    let chosen: Vec<(&Ways, Way)> =
+        contracts.iter().zip(ways).map(|(contract, &way)| (contract, contract.ways[way])).collect();
+    let returns = returns(&chosen);
+    chosen
+        .iter()
+        .map(|&(contract, way)| {
+            let charge = match payer {
+                Payer::Interrupting => {
+                    let longer =
+                        returns.partition_point(|&(deadline, _)| deadline <= contract.deadline);
+                    returns.get(longer).map_or(Duration::ZERO, |&(_, resume)| resume)
+                }
+                Payer::Interrupted if way.is_interrupted() => {
+                    let times = chosen.iter().map(|(other, _)| interruptions(contract, other));
+                    let times = times.fold(0, u64::saturating_add);
+                    let nanos = way.resume.as_nanos().saturating_mul(times);
+                    Duration::from_nanos(nanos)
+                }
+                Payer::Interrupted => Duration::ZERO,
+            };
+            let cost = way.cost.saturating_add(charge);
+            Task::new(contract.period, contract.deadline, cost).in_commands(way.command)
+        })
+        .collect()
+}
+
+/// By deadline: the largest return among tasks with this deadline and longer ones.
+fn returns(chosen: &[(&Ways, Way)]) -> Vec<(Duration, Duration)> {
+    let mut returns: Vec<(Duration, Duration)> = chosen
+        .iter()
         .filter(|(_, way)| way.is_interrupted())
         .map(|(contract, way)| (contract.deadline, way.resume))
         .collect();
@@ -185,14 +255,15 @@ fn charged(contracts: &[Ways], ways: &[usize]) -> Vec<Task> {
     for later in (1..returns.len()).rev() {
         returns[later - 1].1 = returns[later - 1].1.max(returns[later].1);
     }
-    chosen()
-        .map(|(contract, way)| {
-            let longer = returns.partition_point(|&(deadline, _)| deadline <= contract.deadline);
-            let charge = returns.get(longer).map_or(Duration::ZERO, |&(_, resume)| resume);
-            let task = Task::new(contract.period, contract.deadline, way.cost + charge);
-            task.in_commands(way.command)
-        })
-        .collect()
+    returns
+}
+
+/// How many requests of `other` can come after one of `contract` and be due before
+/// it: their releases lie strictly between its release and the difference of the
+/// deadlines.
+fn interruptions(contract: &Ways, other: &Ways) -> u64 {
+    let between = contract.deadline.saturating_sub(other.deadline).as_nanos();
+    between.div_ceil(other.period.as_nanos())
 }
 
 /// The `index`-th of all combinations; 0 is the first way of each.
