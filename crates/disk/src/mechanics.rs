@@ -49,8 +49,8 @@ impl Mechanics {
     }
 
     /// From the start of a command until arm or platters could begin with it: the
-    /// electronics at their slowest, and for a write the bus as far as the platters
-    /// would have to wait for it.
+    /// electronics at their slowest, and for a write the bus: all of it where the write
+    /// goes into the buffer first, else as far as the platters would have to wait.
     pub fn overhead(&self, command: &Command) -> Duration {
         let overheads = &self.disk.overheads;
         let slower = |pair: [Duration; 2]| pair[0].max(pair[1]);
@@ -59,7 +59,9 @@ impl Mechanics {
                 let bus = self.disk.bus_sector * (access.len / SECTOR);
                 let span = self.transfer(access);
                 let first = bus.saturating_sub(span).max(self.disk.bus_sector);
-                slower(overheads.write) + overheads.write_spread + first
+                let buffered = self.disk.write_back && matches!(command, Command::Transfer(_));
+                let bus = if buffered { bus } else { first };
+                slower(overheads.write) + overheads.write_spread + bus
             }
             _ => slower(overheads.read_miss) + overheads.read_spread,
         }

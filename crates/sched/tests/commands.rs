@@ -133,6 +133,49 @@ fn a_seek_is_split_only_where_the_turn_pays_for_it_if_so_asked() {
     assert_eq!(forced.longest_waiting(), us(9_000));
 }
 
+/// Some drives take a moment for any sector of the track where the heads are.
+#[test]
+fn heads_that_were_positioned_are_not_positioned_again() {
+    struct Slow;
+    impl Mechanics for Slow {
+        fn resume(&self, _: Lba, _: Lba) -> Duration {
+            us(30_000)
+        }
+        fn motion(&self) -> Option<&dyn Motion> {
+            Some(self)
+        }
+    }
+    impl Motion for Slow {
+        fn overhead(&self, command: &Command) -> Duration {
+            FREE.overhead(command)
+        }
+        fn distance(&self, from: Lba, to: Lba) -> u64 {
+            FREE.distance(from, to)
+        }
+        fn between(&self, from: Lba, to: Lba, part: u64, parts: u64) -> Lba {
+            FREE.between(from, to, part, parts)
+        }
+        fn seek(&self, from: Lba, to: Lba) -> Duration {
+            FREE.seek(from, to).max(us(400))
+        }
+        fn rotation(&self, at: Instant, lba: Lba) -> Duration {
+            FREE.rotation(at, lba)
+        }
+        fn transfer(&self, access: &Access) -> Duration {
+            FREE.transfer(access)
+        }
+        fn streamed(&self, access: &Access) -> Duration {
+            FREE.transfer(access)
+        }
+    }
+    for only_masked in [true, false] {
+        let manner = Manner { only_masked, ..manner(0) };
+        let plan = Plan::foresee(at(0), Lba::new(0), read(FAR, 80), manner, &Slow).unwrap();
+        let seeks = plan.commands.iter().filter(|(it, _)| matches!(it, Command::Seek(_)));
+        assert_eq!((seeks.count(), plan.commands.len()), (2, 4));
+    }
+}
+
 #[test]
 fn a_wait_is_for_anybody_who_comes() {
     let mut planner = Planner::at(Lba::new(0));

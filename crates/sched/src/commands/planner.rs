@@ -438,7 +438,7 @@ fn route(now: Instant, head: Lba, job: &Job, motion: &dyn Motion) -> Route {
     let parts = manner.sub_seek.map_or(1, |most| distance.div_ceil(most.max(1)).max(1));
     let direct = leg(now, head, &command, 1, false, motion);
     let pass = direct + motion.rotation(direct, to);
-    let still = motion.seek(head, to).is_zero();
+    let still = head == to || motion.seek(head, to).is_zero();
     let positions = manner.just_in_time.is_some_and(|it| it.positions) && !still;
     let margin = manner
         .just_in_time
