@@ -8,6 +8,7 @@ mod extract;
 
 use crate::convert;
 use crate::limits::{ATTACH_WITHIN, CONTROL_BODY_MAX};
+use crate::planning;
 use crate::pool::{Answer, Ask};
 use crate::sessions::{Opened, Sessions, Stop};
 use axum::Json;
@@ -299,10 +300,10 @@ async fn stream_close(
     Ok(Json(api::StreamClosed { id, durable_bytes }))
 }
 
-/// Tell how many more such streams fit, and what stops the next. Changes nothing.
+/// Tell whether a list of streams would fit, and what would. Changes nothing.
 #[utoipa::path(post, path = "/v1/plan", tag = "streams", request_body = api::PlanRequest,
     responses(
-        (status = 200, description = "How many fit", body = api::Plan),
+        (status = 200, description = "What would become of the list", body = api::Plan),
         (status = "default", description = "Any bad answer", body = Problem,
             content_type = "application/problem+json"),
     ))]
@@ -310,14 +311,12 @@ async fn plan(
     State(control): State<Control>,
     Body(request): Body<api::PlanRequest>,
 ) -> Answered<Json<api::Plan>> {
-    let op = Op::Plan {
-        contract: convert::contract(&request.contract),
-        placement: convert::placement(&request.placement),
+    let Answer::Planner(planner) = control.ask.op(Op::Plan).await? else {
+        unreachable!("the pool answers Planner to a what-if")
     };
-    match control.ask.op(op).await? {
-        Answer::Plan(plan) => Ok(Json(convert::plan(plan))),
-        _ => unreachable!("the pool answers Plan to a what-if"),
-    }
+    // Long lists take their time: beside the others, and without the pool's lock.
+    let planned = tokio::task::spawn_blocking(move || planning::plan(&planner, &request));
+    Ok(Json(planned.await.map_err(|_| fault())??))
 }
 
 /// This document.

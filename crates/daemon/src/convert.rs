@@ -35,6 +35,34 @@ pub fn mode(mode: api::Mode) -> node::Mode {
     }
 }
 
+/// A service as the node takes it.
+pub fn service(service: &api::Service) -> node::Service {
+    match *service {
+        api::Service::BestEffort { priority } => node::Service::BestEffort(match priority {
+            api::Priority::Interactive => node::Priority::Interactive,
+            api::Priority::Normal => node::Priority::Normal,
+            api::Priority::Background => node::Priority::Background,
+        }),
+        api::Service::Rate {
+            rate_bytes_per_second: rate,
+            block_bytes: block,
+            period_ns: period,
+        } => node::Service::Rate { rate, block, period },
+        api::Service::Latency { len_bytes: len, within_ns: within, every_ns: every } => {
+            node::Service::Latency { len, within, every }
+        }
+    }
+}
+
+/// A part of a disk as it is told.
+pub fn zone(zone: node::Zone) -> api::Zone {
+    match zone {
+        node::Zone::Any => api::Zone::Any,
+        node::Zone::Outer => api::Zone::Outer,
+        node::Zone::Inner => api::Zone::Inner,
+    }
+}
+
 /// A volume as it is told.
 pub fn volume(volume: VolumeStatus) -> api::Volume {
     api::Volume {
@@ -43,11 +71,7 @@ pub fn volume(volume: VolumeStatus) -> api::Volume {
         length_bytes: volume.length,
         placement: api::Placement {
             disks: volume.placement.disks.iter().map(|disk| disk.0).collect(),
-            zone: match volume.placement.zone {
-                node::Zone::Any => api::Zone::Any,
-                node::Zone::Outer => api::Zone::Outer,
-                node::Zone::Inner => api::Zone::Inner,
-            },
+            zone: zone(volume.placement.zone),
         },
         extents: volume.extents,
         streams: volume.streams,
@@ -146,16 +170,5 @@ pub fn status(pool: &dyn Pool, sessions: &Sessions, since: Instant) -> api::Stat
         host_completions: lateness.completions,
         warnings: pool.warnings(),
         pool: description.name,
-    }
-}
-
-/// The answer to a what-if as it is told.
-pub fn plan(plan: node::Plan) -> api::Plan {
-    api::Plan {
-        fits: plan.fits,
-        stops: crate::problem::of(&plan.stops),
-        window_bytes: plan.window,
-        utilisation_ppm: plan.utilisation_ppm,
-        slack_ns: plan.slack,
     }
 }

@@ -16,6 +16,7 @@ mod engine;
 mod limited;
 pub mod limits;
 pub mod notify;
+pub mod planning;
 pub mod pool;
 pub mod problem;
 pub mod serve;

@@ -6,7 +6,7 @@
 //! Invariant: memory that a pool hands out ([`Chunk`], [`Room`]) goes back when
 //! its handle is dropped, so that a connection may end at any point.
 
-use node::{Error, Op, Plan, Status, StreamId};
+use node::{Error, Op, Planner, Status, StreamId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use units::Bytes;
@@ -43,8 +43,8 @@ pub enum Answer {
     Gap { offset: Bytes, len: Bytes },
     /// Everything up to here is on the medium.
     Durable { upto: Bytes },
-    /// The answer to a what-if.
-    Plan(Plan),
+    /// What planning needs to know of the pool.
+    Planner(Box<Planner>),
 }
 
 /// What is called, once, with the end of an operation. It runs on a thread of

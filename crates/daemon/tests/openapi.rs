@@ -92,6 +92,11 @@ fn the_router_answers_exactly_what_the_document_has() {
 fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
     let contract = |rate: u64| json!({"rate_bytes_per_second": rate, "block_bytes": 4096, "burst_bytes": 4096});
     let open = |rate: u64| json!({"volume": "a b", "mode": "read", "contract": contract(rate)});
+    let kind =
+        |count: u64, rate: u64| json!({"name": "k", "count": count, "contract": contract(rate)});
+    let every = json!({"name": "l", "service": {
+        "class": "latency", "len_bytes": 4096, "within_ns": 50_000_000, "every_ns": 100_000_000}});
+    let plan = "/v1/plan";
     let (list, one) = ("/v1/volumes", "/v1/volumes/{name}");
     let (streams, stream) = ("/v1/streams", "/v1/streams/{id}");
     vec![
@@ -112,8 +117,10 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("GET", streams, streams, json!(null), 200),
         ("GET", list, list, json!(null), 200),
         ("GET", "/v1/status", "/v1/status", json!(null), 200),
-        ("POST", "/v1/plan", "/v1/plan", json!({"contract": contract(1_000_000)}), 200),
-        ("POST", "/v1/plan", "/v1/plan", json!({"contract": 1}), 400),
+        ("POST", plan, plan, json!({"streams": [kind(2, 1_000_000)], "alternatives": true}), 200),
+        ("POST", plan, plan, json!({"streams": [kind(2, 80_000_000), every]}), 200),
+        ("POST", plan, plan, json!({"streams": [{"name": "both or neither"}]}), 400),
+        ("POST", plan, plan, json!({"streams": [kind(10_001, 1)]}), 400),
         ("DELETE", "/v1/volumes/a%20b", one, json!(null), 409),
         ("DELETE", "/v1/streams/x", stream, json!(null), 400),
         ("DELETE", "/v1/streams/1", stream, json!(null), 200),

@@ -396,7 +396,7 @@ impl Inner {
             node::Reply::End => Reply::End,
             node::Reply::Gap { offset, len } => Reply::Gap { offset, len },
             node::Reply::Durable { upto } => Reply::Durable { upto },
-            node::Reply::Plan(plan) => Reply::Plan(plan),
+            node::Reply::Planner(planner) => Reply::Planner(planner),
         });
         Some((callback, result))
     }

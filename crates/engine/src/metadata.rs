@@ -47,6 +47,48 @@ pub(crate) fn open(devices: &[Device]) -> Result<Opened, PoolError> {
     opening.finish().map_err(|error| PoolError::Open { devices: paths(devices), error })
 }
 
+/// Recovers the pool and writes nothing: what recovery writes is kept in memory.
+pub(crate) fn look(devices: &[Device]) -> Result<Opened, PoolError> {
+    let mut opening = Opening::new(&capacities(devices));
+    let mut written = Vec::new();
+    while let Some(io) = opening.poll() {
+        let result = perform_dry(&mut written, io.disk.as_usize(), devices, io.kind);
+        opening.done(io.id, result.map_err(|error| IoError(sys::errno(&error))));
+    }
+    opening.finish().map_err(|error| PoolError::Open { devices: paths(devices), error })
+}
+
+/// A write that was not made: the device's place, the offset, the bytes.
+type Unmade = (usize, u64, Vec<u8>);
+
+fn perform_dry(
+    written: &mut Vec<Unmade>,
+    disk: usize,
+    devices: &[Device],
+    kind: IoKind,
+) -> io::Result<Vec<u8>> {
+    match kind {
+        IoKind::Read { offset, len } => {
+            let mut bytes = perform(&devices[disk], IoKind::Read { offset, len })?;
+            let start = offset.get();
+            for (_, at, new) in written.iter().filter(|&&(other, ..)| other == disk) {
+                let from = start.max(*at);
+                let to = (start + len.get()).min(at + new.len() as u64);
+                if from < to {
+                    let new = &new[(from - at) as usize..(to - at) as usize];
+                    bytes[(from - start) as usize..(to - start) as usize].copy_from_slice(new);
+                }
+            }
+            Ok(bytes)
+        }
+        IoKind::Write { offset, bytes } => {
+            written.push((disk, offset.get(), bytes));
+            Ok(Vec::new())
+        }
+        IoKind::Flush => Ok(Vec::new()),
+    }
+}
+
 /// Reads everything and writes nothing.
 pub(crate) fn check(devices: &[Device]) -> Report {
     let mut checking = Checking::new(&capacities(devices));

@@ -129,6 +129,22 @@ impl Pool {
         Ok(metadata::check(&devices))
     }
 
+    /// The profiles of the disks of the pool on these devices, in the pool's order.
+    /// Writes nothing, also where opening the pool would mend something.
+    ///
+    /// # Errors
+    /// As [`Pool::open`].
+    pub fn profiles(specs: &[DeviceSpec]) -> Result<Vec<disk::Profile>, PoolError> {
+        let open = |spec| Device::open_to_read(spec);
+        let devices = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        if devices.is_empty() {
+            return Err(PoolError::NoDevices);
+        }
+        let Opened { store, order } = metadata::look(&devices)?;
+        let seats = seats(devices, &order, &store)?;
+        Ok(seats.into_iter().map(|seat| seat.profile).collect())
+    }
+
     /// Starts a thread for each disk, and waits until each has its device or
     /// one of them has failed; that stops the others, since `self` is dropped.
     fn start_threads(

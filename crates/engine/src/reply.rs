@@ -1,7 +1,7 @@
 //! Good answers, with handles in place of spans.
 
 use crate::{Chunk, ChunkMut};
-use node::{Plan, StreamId};
+use node::{Planner, StreamId};
 use units::Bytes;
 
 /// A good answer: [`node::Reply`], with [`Chunk`] and [`ChunkMut`] for memory.
@@ -42,6 +42,6 @@ pub enum Reply {
         /// The offset.
         upto: Bytes,
     },
-    /// The answer to a what-if.
-    Plan(Plan),
+    /// What planning needs to know of the pool.
+    Planner(Box<Planner>),
 }

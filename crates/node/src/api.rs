@@ -1,6 +1,11 @@
 //! What crosses the seam between a [`Node`](crate::Node) and whoever drives it.
 #![allow(missing_docs)] // a field that is named for what it holds is not explained twice
 
+pub use crate::plan::{
+    Alternative, DiskPlan, KindPlan, Plan, PlanTask, Planner, Stop, Variation, Wanted, Whose,
+};
+pub use crate::service::{Priority, Service};
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 /// Which policy a pool's disks follow.
@@ -94,9 +99,9 @@ pub enum Op {
     Release { span: Span },
     /// Make all completed best-effort writes durable. [`Reply::Done`].
     Sync,
-    /// What-if: how many more such streams fit on a new volume with this
-    /// placement, and what stops the next. [`Reply::Plan`]. Changes nothing.
-    Plan { contract: Contract, placement: Placement },
+    /// What planning needs to know of the pool now, to be asked what would fit.
+    /// [`Reply::Planner`]. Changes nothing.
+    Plan,
     /// Refuse new work, sync every writer, commit. [`Reply::Done`].
     Shutdown,
 }
@@ -133,22 +138,7 @@ pub enum Reply {
     Durable {
         upto: Bytes,
     },
-    Plan(Plan),
-}
-
-/// How many more streams fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// How many more like this one.
-    pub fits: u64,
-    /// What stops the next one.
-    pub stops: Error,
-    /// Memory of each one's window.
-    pub window: Bytes,
-    /// Utilisation of each disk with that many, in parts per million.
-    pub utilisation_ppm: Vec<u64>,
-    /// Static slack of each disk with that many.
-    pub slack: Vec<Duration>,
+    Planner(Box<Planner>),
 }
 
 /// What went wrong; [`core::fmt::Display`] says what to do.

@@ -51,6 +51,11 @@ impl Arena {
         self.largest().saturating_sub(kept)
     }
 
+    /// What a node of `total` memory has for windows.
+    pub(crate) fn for_windows(total: Bytes) -> Bytes {
+        total.round_down(limits::BLOCK_MIN) - limits::ZEROS - limits::BEST_EFFORT_MEMORY_MIN
+    }
+
     pub(crate) fn status(&self) -> MemoryStatus {
         MemoryStatus {
             total: self.total,

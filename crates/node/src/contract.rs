@@ -17,12 +17,12 @@
 use crate::api::*;
 use crate::core::{Core, ppm};
 use crate::limits;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use disk::Profile;
 use sched::{Task, TaskId, TaskSet};
 use store::{EXTENT, VolumeId};
-use units::{Direction, Duration, Instant, Lba, Rate};
+use units::{Bytes, Direction, Duration, Instant, Lba, Rate};
 
 /// What a volume's extents mean for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) struct Joined {
     pub task: Task,
 }
 
-fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
+pub(crate) fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
     Refusal {
         disk,
         utilisation_ppm: refusal.utilisation_ppm,
@@ -70,6 +70,117 @@ pub(crate) fn check(contract: &Contract) -> Result<(), Error> {
     Ok(())
 }
 
+/// A disk as admission sees it: what it costs, and who has its promise.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    pub profile: &'a Profile,
+    /// Deadlines are advanced by this.
+    pub advance: Duration,
+    pub set: &'a TaskSet,
+}
+
+impl Seen<'_> {
+    /// What `contract` asks of this disk; `Err` where even an idle disk could
+    /// not keep it.
+    pub(crate) fn task(
+        &self,
+        contract: &Contract,
+        share: &Share,
+        mode: Mode,
+    ) -> Result<Task, Refusal> {
+        let period = contract.rate.time_for(contract.block) * share.gap;
+        let direction = match mode {
+            Mode::Read => Direction::Read,
+            Mode::Write => Direction::Write,
+        };
+        let cost = self.profile.worst(share.range.clone(), contract.block, direction);
+        self.possible(share.disk, cost, period, period)
+    }
+
+    /// A task with deadlines before the end of its period, advanced; `Err` where
+    /// even an idle disk could not keep it.
+    pub(crate) fn possible(
+        &self,
+        disk: DiskIndex,
+        cost: Duration,
+        within: Duration,
+        period: Duration,
+    ) -> Result<Task, Refusal> {
+        let deadline = within.saturating_sub(self.advance);
+        if cost > deadline {
+            let late = cost.saturating_add(self.advance).saturating_sub(within);
+            let used = self.set.utilisation().ppm();
+            return Err(Refusal {
+                disk,
+                utilisation_ppm: used.saturating_add(ppm(cost, period)),
+                deadline: Some((within, late)),
+                rate_max: Rate::ZERO,
+            });
+        }
+        Ok(Task::new(period, deadline, cost.max(Duration::from_nanos(1))))
+    }
+}
+
+/// Whether these disks would take `contract`; the first refusal if not.
+pub(crate) fn fits<'a>(
+    seen: impl Fn(DiskIndex) -> Seen<'a>,
+    contract: &Contract,
+    shares: &[Share],
+    mode: Mode,
+) -> Result<(), Refusal> {
+    for share in shares {
+        let disk = seen(share.disk);
+        let task = disk.task(contract, share, mode)?;
+        disk.set.admits(&task).map_err(|refusal| refused(share.disk, &refusal))?;
+    }
+    Ok(())
+}
+
+/// The largest rate, in the same blocks, that would be admitted; zero if none.
+/// A longer period never hurts a set (its demand falls by at least what its
+/// blocking rises), so halving finds it.
+pub(crate) fn rate_max<'a>(
+    seen: impl Fn(DiskIndex) -> Seen<'a>,
+    contract: &Contract,
+    shares: &[Share],
+    mode: Mode,
+) -> Rate {
+    let (mut good, mut bad) = (0, contract.rate.get());
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        let tried = Contract { rate: Rate::per_second(middle), ..*contract };
+        if check(&tried).is_ok() && fits(&seen, &tried, shares, mode).is_ok() {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    Rate::per_second(good)
+}
+
+/// The shares of a volume that does not exist yet, on disks of these capacities.
+pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<Vec<Share>, Error> {
+    let count = capacities.len() as u16;
+    let disks = match placement.disks.as_slice() {
+        [] => (0..count).map(DiskIndex).collect(),
+        some => some.to_vec(),
+    };
+    if let Some(&disk) = disks.iter().find(|disk| disk.0 >= count) {
+        return Err(Error::NoSuchDisk { disk, disks: count });
+    }
+    let share = |&disk: &DiskIndex| {
+        let end = Lba::containing(capacities[disk.as_usize()]);
+        let middle = Lba::new(end.get() / 2);
+        let range = match placement.zone {
+            Zone::Any => Lba::new(0)..end,
+            Zone::Outer => Lba::new(0)..middle,
+            Zone::Inner => middle..end,
+        };
+        Share { disk, gap: disks.len() as u64, range }
+    };
+    Ok(disks.iter().map(share).collect())
+}
+
 /// Blocks of the window.
 pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], config: &Config) -> u64 {
     let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
@@ -80,92 +191,33 @@ pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], config: &Conf
 }
 
 impl Core {
-    /// How the extents of `volume` are shared out. Cost: one look at each.
-    pub(crate) fn shares(&self, volume: VolumeId, extents: u64) -> Vec<Share> {
-        let mut last: Vec<Option<u64>> = vec![None; self.disks.len()];
-        let mut shares: Vec<Option<Share>> = vec![None; self.disks.len()];
-        for extent in 0..extents {
-            let location = self.store.locate(volume, extent).expect("an extent of the volume");
-            let at = usize::from(location.disk.0);
-            let from = Lba::containing(location.offset);
-            let to = Lba::containing(location.offset + EXTENT);
-            let gap = last[at].map_or(u64::MAX, |last| extent - last);
-            last[at] = Some(extent);
-            let share = shares[at].get_or_insert(Share {
-                disk: location.disk,
-                gap: extents.max(1),
-                range: from..to,
-            });
-            share.gap = share.gap.min(gap);
-            share.range = share.range.start.min(from)..share.range.end.max(to);
-        }
-        shares.into_iter().flatten().collect()
-    }
-
-    /// The shares of a volume that does not exist yet.
-    pub(crate) fn shares_of(&self, placement: &Placement) -> Result<Vec<Share>, Error> {
-        let count = self.disks.len() as u16;
-        let disks = match placement.disks.as_slice() {
-            [] => (0..count).map(DiskIndex).collect(),
-            some => some.to_vec(),
+    /// How the extents of `volume` are shared out. Cost: one look at each run of
+    /// neighbouring extents.
+    pub(crate) fn shares(&self, volume: VolumeId) -> Vec<Share> {
+        let volume = self.store.volume(volume).expect("the volume was found");
+        let disks = &volume.placement().disks;
+        let share = |&disk: &DiskIndex| {
+            let span = volume.span_on(disk)?;
+            let range = Lba::containing(span.start)..Lba::containing(span.end);
+            // Extents rotate over the disks; one that is alone comes once.
+            let alone = volume.extents_on(disk) == 1;
+            let gap = if alone { volume.extents() } else { disks.len() as u64 };
+            Some(Share { disk, gap, range })
         };
-        if let Some(&disk) = disks.iter().find(|disk| disk.0 >= count) {
-            return Err(Error::NoSuchDisk { disk, disks: count });
-        }
-        Ok(disks
-            .iter()
-            .map(|&disk| {
-                let end = Lba::containing(self.store.disks()[disk.as_usize()].capacity);
-                let middle = Lba::new(end.get() / 2);
-                let range = match placement.zone {
-                    Zone::Any => Lba::new(0)..end,
-                    Zone::Outer => Lba::new(0)..middle,
-                    Zone::Inner => middle..end,
-                };
-                Share { disk, gap: disks.len() as u64, range }
-            })
-            .collect())
+        let mut shares: Vec<Share> = disks.iter().filter_map(share).collect();
+        shares.sort_by_key(|share| share.disk);
+        shares
     }
 
-    /// What `contract` asks of one disk; `Err` where even an idle disk could
-    /// not keep it.
+    /// A disk as admission sees it.
+    fn seen(&self, disk: DiskIndex) -> Seen<'_> {
+        let state = &self.disks[disk.as_usize()];
+        Seen { profile: &state.profile, advance: state.advance, set: state.schedule.tasks() }
+    }
+
+    /// What `contract` asks of one disk.
     fn task(&self, contract: &Contract, share: &Share, mode: Mode) -> Result<Task, Refusal> {
-        let disk = &self.disks[usize::from(share.disk.0)];
-        let period = contract.rate.time_for(contract.block) * share.gap;
-        let direction = match mode {
-            Mode::Read => Direction::Read,
-            Mode::Write => Direction::Write,
-        };
-        let cost = disk.profile.worst(share.range.clone(), contract.block, direction);
-        let deadline = period.saturating_sub(disk.advance);
-        if cost > deadline {
-            let used = disk.schedule.tasks().utilisation().ppm();
-            let late = cost.saturating_add(disk.advance).saturating_sub(period);
-            return Err(Refusal {
-                disk: share.disk,
-                utilisation_ppm: used.saturating_add(ppm(cost, period)),
-                deadline: Some((period, late)),
-                rate_max: Rate::ZERO,
-            });
-        }
-        Ok(Task::new(period, deadline, cost.max(Duration::from_nanos(1))))
-    }
-
-    /// Whether these sets of tasks, one a disk, would take `contract`; the
-    /// first refusal if not.
-    fn fits(
-        &self,
-        sets: &[&TaskSet],
-        contract: &Contract,
-        shares: &[Share],
-        mode: Mode,
-    ) -> Result<(), Refusal> {
-        for share in shares {
-            let task = self.task(contract, share, mode)?;
-            let set = sets[usize::from(share.disk.0)];
-            set.admits(&task).map_err(|refusal| refused(share.disk, &refusal))?;
-        }
-        Ok(())
+        self.seen(share.disk).task(contract, share, mode)
     }
 
     /// Joins `contract` on every disk, or on none and says why. Its first requests
@@ -199,9 +251,8 @@ impl Core {
                 Ok(one) => joined.push(one),
                 Err(mut refusal) => {
                     self.leave(&joined);
-                    let sets: Vec<&TaskSet> =
-                        self.disks.iter().map(|disk| disk.schedule.tasks()).collect();
-                    refusal.rate_max = self.rate_max(&sets, contract, shares, mode);
+                    refusal.rate_max =
+                        rate_max(|disk| self.seen(disk), contract, shares, mode);
                     return Err(Error::Refused(refusal));
                 }
             }
@@ -233,77 +284,5 @@ impl Core {
     ) -> Option<Vec<(DiskIndex, Task)>> {
         let task = |share: &Share| Some((share.disk, self.task(contract, share, mode).ok()?));
         shares.iter().map(task).collect()
-    }
-
-    /// The largest rate, in the same blocks, that would be admitted; zero if
-    /// none. A longer period never hurts a set (its demand falls by at least
-    /// what its blocking rises), so halving finds it.
-    fn rate_max(
-        &self,
-        sets: &[&TaskSet],
-        contract: &Contract,
-        shares: &[Share],
-        mode: Mode,
-    ) -> Rate {
-        let (mut good, mut bad) = (0, contract.rate.get());
-        while bad - good > 1 {
-            let middle = good + (bad - good) / 2;
-            let tried = Contract { rate: Rate::per_second(middle), ..*contract };
-            if check(&tried).is_ok() && self.fits(sets, &tried, shares, mode).is_ok() {
-                good = middle;
-            } else {
-                bad = middle;
-            }
-        }
-        Rate::per_second(good)
-    }
-
-    /// How many more streams like this one fit, tried on copies of the sets.
-    pub(crate) fn plan(&self, contract: &Contract, placement: &Placement) -> Result<Plan, Error> {
-        check(contract)?;
-        let shares = self.shares_of(placement)?;
-        let window = contract.block * window_blocks(contract, &shares, &self.config);
-        let mode = self.dearer(contract, &shares);
-        let mut sets: Vec<TaskSet> =
-            self.disks.iter().map(|disk| disk.schedule.tasks().clone()).collect();
-        let mut memory = self.arena.free_for_windows();
-        let mut fits = 0;
-        let stops = loop {
-            if fits >= limits::PLAN_MAX {
-                break Error::Invalid { what: "plan", rule: "counting stops at 10,000 streams" };
-            }
-            if window > memory {
-                break Error::NoMemory { asked: window, free: memory };
-            }
-            let looked: Vec<&TaskSet> = sets.iter().collect();
-            if let Err(mut refusal) = self.fits(&looked, contract, &shares, mode) {
-                refusal.rate_max = self.rate_max(&looked, contract, &shares, mode);
-                break Error::Refused(refusal);
-            }
-            for share in &shares {
-                let task = self.task(contract, share, mode).expect("what fits has a task");
-                sets[usize::from(share.disk.0)].add_unchecked(task);
-            }
-            memory -= window;
-            fits += 1;
-        };
-        Ok(Plan {
-            fits,
-            stops,
-            window,
-            utilisation_ppm: sets.iter().map(|set| set.utilisation().ppm()).collect(),
-            slack: sets.iter().map(TaskSet::slack).collect(),
-        })
-    }
-
-    /// The direction that costs more; a plan has to hold for both.
-    fn dearer(&self, contract: &Contract, shares: &[Share]) -> Mode {
-        let cost = |share: &Share, direction| {
-            let disk = &self.disks[usize::from(share.disk.0)];
-            disk.profile.worst(share.range.clone(), contract.block, direction)
-        };
-        let dearer =
-            shares.iter().any(|share| cost(share, Direction::Write) > cost(share, Direction::Read));
-        if dearer { Mode::Write } else { Mode::Read }
     }
 }

@@ -8,11 +8,12 @@
 use crate::api::*;
 use crate::arena::Arena;
 use crate::commits::Commits;
+use crate::contract::refused;
 use crate::limits;
 use crate::writes::Writes;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use disk::Profile;
+use disk::{Head, Profile};
 use sched::{Class, Next, Request, Schedule, Task, TaskId};
 use store::{IoId, Store, VolumeId};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
@@ -62,6 +63,8 @@ pub(crate) struct Ended {
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     pub profile: Profile,
+    /// Where the heads may be, as far as completions tell.
+    head: Head,
     pub schedule: Schedule,
     /// Commands that need no device.
     instant: VecDeque<CommandId>,
@@ -90,12 +93,23 @@ pub(crate) struct Core {
     next_command: u64,
 }
 
-/// A profile as a schedule wants to ask it.
-struct Predictions<'a>(&'a Profile);
+/// A profile as a schedule wants to ask it. Where the schedule thinks the heads to
+/// be, they are only where the last command was served from the platters; what the
+/// completions tell goes before that.
+struct Predictions<'a> {
+    profile: &'a Profile,
+    head: &'a Head,
+    /// Where the schedule thinks the heads to be.
+    at: Lba,
+}
 
 impl sched::Predict for Predictions<'_> {
     fn bound(&self, from: Lba, command: &Command) -> Duration {
-        self.0.bound(from, command)
+        if from == self.at {
+            self.head.bound(self.profile, command)
+        } else {
+            self.profile.bound(from, command)
+        }
     }
 }
 
@@ -193,7 +207,9 @@ impl Core {
             let action = pending.action.clone();
             return DiskPoll::Start(DiskCommand { id, action, predicted: Duration::ZERO });
         }
-        match state.schedule.next(now, &Predictions(&state.profile)) {
+        let at = state.schedule.head();
+        let predictions = Predictions { profile: &state.profile, head: &state.head, at };
+        match state.schedule.next(now, &predictions) {
             Next::Start { key, predicted } => {
                 let id = CommandId(key);
                 let pending = self.commands.get_mut(&id).expect("a scheduled command is known");
@@ -225,6 +241,7 @@ impl Core {
             && matches!(pending.action, DiskAction::Read { valid: Bytes::ZERO, .. });
         if !without_device {
             state.schedule.finished(finished, id.0);
+            state.learn(&pending.action, finished.saturating_since(started), result.is_ok());
             state.account(&pending, finished.saturating_since(started), result.is_err());
         }
         let (mut late_by, mut latency) = (Duration::ZERO, Duration::ZERO);
@@ -301,19 +318,19 @@ impl Core {
 }
 
 /// What a disk's own business costs it.
-struct Costs {
+pub(crate) struct Costs {
     /// Deadlines are advanced by this.
-    advance: Duration,
+    pub advance: Duration,
     /// Best-effort transfers are cut to this, which costs that.
-    piece: Bytes,
-    best_effort: Duration,
+    pub piece: Bytes,
+    pub best_effort: Duration,
     /// One piece of metadata, and a flush.
     write: Duration,
     flush: Duration,
 }
 
 impl Costs {
-    fn new(config: &Config, profile: &Profile, capacity: Bytes) -> Self {
+    pub(crate) fn new(config: &Config, profile: &Profile, capacity: Bytes) -> Self {
         let whole = Lba::new(0)..Lba::containing(capacity);
         let worst = |len, direction| profile.worst(whole.clone(), len, direction);
         let cost = |piece| worst(piece, Direction::Read).max(worst(piece, Direction::Write));
@@ -332,8 +349,19 @@ impl Costs {
 
     /// The shortest interval at which a commit, each of its three steps in a
     /// third of it, leaves most of the disk to others.
-    fn commit_interval(&self) -> Duration {
+    pub(crate) fn commit_interval(&self) -> Duration {
         (self.advance + self.best_effort + self.write + self.flush * 2) * 4
+    }
+
+    /// The contracts of the metadata log: flush, write. A commit is a flush, a
+    /// write and a flush, one after the other, within one interval; each step gets
+    /// a third of it.
+    pub(crate) fn metadata(&self, config: &Config) -> [Task; 2] {
+        let deadline = (config.commit_interval / 3).saturating_sub(self.advance);
+        [
+            Task::new(config.commit_interval / 2, deadline, self.flush),
+            Task::new(config.commit_interval, deadline, self.write),
+        ]
     }
 }
 
@@ -356,26 +384,12 @@ impl Disk {
                 ..sched::Options::default()
             },
         );
-        // A commit is a flush, a write and a flush, one after the other, within
-        // one interval; each step gets a third of it.
-        let deadline = (config.commit_interval / 3).saturating_sub(advance);
-        let mut join = |period: Duration, cost: Duration| {
-            let refused = |utilisation_ppm, deadline| {
-                Error::Refused(Refusal {
-                    disk: index,
-                    utilisation_ppm,
-                    deadline,
-                    rate_max: units::Rate::ZERO,
-                })
-            };
-            schedule
-                .join(Instant::EPOCH, Task::new(period, deadline, cost))
-                .map_err(|refusal| refused(refusal.utilisation_ppm, refusal.deadline))
+        let mut join = |task: Task| {
+            let joined = schedule.join(Instant::EPOCH, task);
+            joined.map_err(|refusal| Error::Refused(refused(index, &refusal)))
         };
-        let metadata = [
-            join(config.commit_interval / 2, costs.flush)?,
-            join(config.commit_interval, costs.write)?,
-        ];
+        let [flush, write] = costs.metadata(config);
+        let metadata = [join(flush)?, join(write)?];
         let status = DiskStatus {
             disk: index,
             capacity,
@@ -394,8 +408,18 @@ impl Disk {
             late_max: Duration::ZERO,
             errors: 0,
         };
-        let instant = VecDeque::new();
-        Ok(Self { profile, schedule, instant, metadata, status, wake: false, advance, piece })
+        let (instant, head) = (VecDeque::new(), Head::anywhere());
+        Ok(Self { profile, head, schedule, instant, metadata, status, wake: false, advance, piece })
+    }
+
+    /// Learns from a command that has ended where the heads may be. What was
+    /// written from the disk's own buffer in a flush, or tried in a failed command,
+    /// may have moved them anywhere.
+    fn learn(&mut self, action: &DiskAction, time: Duration, good: bool) {
+        match as_command(action).0 {
+            Command::Transfer(access) if good => self.head.completed(&self.profile, &access, time),
+            _ => self.head = Head::anywhere(),
+        }
     }
 
     fn account(&mut self, pending: &Pending, actual: Duration, failed: bool) {

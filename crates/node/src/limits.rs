@@ -30,6 +30,10 @@ pub const BEST_EFFORT_MEMORY_MIN: Bytes = Bytes::mib(4);
 pub const ZEROS: Bytes = Bytes::kib(64);
 /// Smallest arena that a node can work with.
 pub const MEMORY_MIN: Bytes = Bytes::mib(16);
+/// Shortest and longest period of a volume's service under contract.
+pub const SERVICE_PERIOD_MIN: Duration = Duration::from_millis(1);
+/// See [`SERVICE_PERIOD_MIN`].
+pub const SERVICE_PERIOD_MAX: Duration = Duration::from_secs(60);
 /// Streams that a plan counts to before it says "at least".
 pub const PLAN_MAX: u64 = 10_000;
 

@@ -7,6 +7,7 @@ use crate::contract;
 use crate::core::{Core, Ended, Owner};
 use crate::limits;
 use crate::stream::{self, Stream};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -199,9 +200,9 @@ impl Node {
                 }
                 None => self.core.answer_when_committed(now, ticket),
             },
-            Op::Plan { contract, placement } => {
-                let plan = self.core.plan(&contract, &placement);
-                self.core.answer(ticket, plan.map(Reply::Plan));
+            Op::Plan => {
+                let planner = Box::new(self.core.planner());
+                self.core.answer(ticket, Ok(Reply::Planner(planner)));
             }
             Op::Shutdown => {
                 if self.shutting_down.is_some() {
@@ -280,8 +281,7 @@ impl Node {
     /// stay until the requests that were made under them have ended.
     fn rejoin(&mut self, now: Instant, id: StreamId) -> Result<(), Error> {
         let stream = &self.streams[&id];
-        let extents = self.core.store.volume(stream.volume).expect("open volumes stay").extents();
-        let shares = self.core.shares(stream.volume, extents);
+        let shares = self.core.shares(stream.volume);
         let (contract, mode) = (stream.contract, stream.mode);
         let asked = self.core.tasks(&contract, &shares, mode);
         if asked.is_some_and(|asked| stream.has_tasks(&asked)) {

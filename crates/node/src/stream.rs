@@ -368,8 +368,7 @@ pub(crate) fn admit(
     asked: &Contract,
 ) -> Result<(Vec<Joined>, Span), Error> {
     contract::check(asked)?;
-    let extents = core.store.volume(volume).expect("the volume was found").extents();
-    let shares = core.shares(volume, extents);
+    let shares = core.shares(volume);
     let len = asked.block * contract::window_blocks(asked, &shares, &core.config);
     let patience = match mode {
         Mode::Read => asked.rate.time_for(asked.block) / 2,

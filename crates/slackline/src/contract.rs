@@ -55,15 +55,20 @@ pub enum ZoneArg {
     Inner,
 }
 
+impl From<ZoneArg> for Zone {
+    fn from(zone: ZoneArg) -> Self {
+        match zone {
+            ZoneArg::Any => Self::Any,
+            ZoneArg::Outer => Self::Outer,
+            ZoneArg::Inner => Self::Inner,
+        }
+    }
+}
+
 impl PlacementArgs {
     /// As the daemon takes it.
     pub fn placement(&self) -> Placement {
-        let zone = match self.zone {
-            ZoneArg::Any => Zone::Any,
-            ZoneArg::Outer => Zone::Outer,
-            ZoneArg::Inner => Zone::Inner,
-        };
-        Placement { disks: self.disks.clone(), zone }
+        Placement { disks: self.disks.clone(), zone: self.zone.into() }
     }
 }
 

@@ -75,11 +75,12 @@ pub fn specs(texts: &[String]) -> Result<Vec<DeviceSpec>, Failure> {
     Ok(specs?)
 }
 
-fn read_profile(path: &Path) -> Result<Profile, Failure> {
+/// The profile in a file.
+pub fn read_profile(path: &Path) -> Result<Profile, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
     Profile::parse(&text).map_err(|error| {
         let what = format!("profile {}: {error}", path.display());
-        Failure::usage(what, "correct the profile, or leave --profile away to time the devices")
+        Failure::usage(what, "correct the profile, or leave --profile away")
     })
 }
 

@@ -3,7 +3,7 @@
 
 mod support;
 
-use client::control::{Contract, Placement, PlanRequest, VolumeCreate};
+use client::control::{Contract, Placement, PlanRequest, PlanStream, VolumeCreate};
 use client::units::{Bytes, Rate};
 use client::{Client, Code, Error};
 use std::io::{Read, Write};
@@ -74,10 +74,16 @@ fn streams(client: &Client) {
     for &rate in NUMBERS {
         for &block in NUMBERS {
             let contract = contract(rate, block, 0);
-            answered(
-                "plan",
-                client.plan(&PlanRequest { contract, placement: Placement::default() }),
-            );
+            let stream = PlanStream {
+                name: "s".into(),
+                count: rate,
+                mode: None,
+                contract: Some(contract),
+                service: None,
+                placement: Placement::default(),
+            };
+            let request = PlanRequest { streams: vec![stream], alternatives: true };
+            answered("plan", client.plan(&request));
             answered("open", client.reader("v", contract, Bytes::ZERO));
         }
         let burst = contract(100_000, 4096, rate);

@@ -4,6 +4,7 @@ use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
 use crate::runs::Runs;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 use units::Bytes;
 
 /// Blocks of an extent that was written to its end.
@@ -57,6 +58,14 @@ impl Volume {
     pub fn extents_on(&self, disk: DiskIndex) -> u64 {
         let slot = self.placement.disks.iter().position(|&d| d == disk);
         slot.map_or(0, |slot| self.slots[slot].len().into())
+    }
+    /// The stretch of `disk` that all of its extents there lie in; none where it
+    /// has none. Cost: one look at each run of neighbouring extents.
+    pub fn span_on(&self, disk: DiskIndex) -> Option<Range<Bytes>> {
+        let slot = self.placement.disks.iter().position(|&d| d == disk)?;
+        let first = self.slots[slot].iter().map(|run| run.start).min()?;
+        let end = self.slots[slot].iter().map(|run| run.start + run.count).max()?;
+        Some(EXTENT * u64::from(first)..EXTENT * u64::from(end))
     }
     /// The disk and the number on it of extent `index`.
     pub(crate) fn place(&self, index: u32) -> Option<(DiskIndex, u32)> {

@@ -4,6 +4,10 @@
 //! request with a field that is not known is refused, so that a misspelt field
 //! is not silently ignored; every bad answer is a [`Problem`].
 
+mod plan;
+
+pub use plan::*;
+
 use crate::{Code, quantity};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate};
@@ -386,43 +390,6 @@ pub struct Status {
     /// What the daemon could not get from the host (locked memory, real-time
     /// priority), and what to do about it.
     pub warnings: Vec<String>,
-}
-
-/// Asks how many more such streams fit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", schema(examples(json!({
-    "contract": {
-        "rate_bytes_per_second": 1_000_000, "block_bytes": 262_144, "burst_bytes": 262_144,
-    },
-}))))]
-pub struct PlanRequest {
-    /// What each would ask.
-    pub contract: Contract,
-    /// Where its volume would lie.
-    #[serde(default)]
-    pub placement: Placement,
-}
-
-/// How many more streams fit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Plan {
-    /// How many more like this one.
-    pub fits: u64,
-    /// What stops the next one.
-    pub stops: Problem,
-    /// Memory of each one's window.
-    #[serde(with = "quantity")]
-    #[cfg_attr(feature = "schema", schema(value_type = u64))]
-    pub window_bytes: Bytes,
-    /// Utilisation of each disk with that many, in parts per million.
-    pub utilisation_ppm: Vec<u64>,
-    /// Static slack of each disk with that many.
-    #[serde(with = "quantity::list")]
-    #[cfg_attr(feature = "schema", schema(value_type = Vec<u64>))]
-    pub slack_ns: Vec<Duration>,
 }
 
 /// Why a contract does not fit, and what would.

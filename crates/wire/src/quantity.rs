@@ -60,21 +60,3 @@ pub(crate) mod option {
         Ok(Option::<u64>::deserialize(from)?.map(Q::from_number))
     }
 }
-
-/// Where there is a list of them.
-pub(crate) mod list {
-    use super::{Deserialize, Deserializer, Quantity, Serializer};
-
-    pub(crate) fn serialize<Q: Quantity, S: Serializer>(
-        list: &[Q],
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.collect_seq(list.iter().map(|quantity| quantity.number()))
-    }
-    pub(crate) fn deserialize<'de, Q: Quantity, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Vec<Q>, D::Error> {
-        let list = Vec::<u64>::deserialize(from)?;
-        Ok(list.into_iter().map(Q::from_number).collect())
-    }
-}

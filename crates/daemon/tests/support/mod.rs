@@ -268,20 +268,26 @@ impl State {
         }
         Ok(Answer::Done)
     }
-
-    fn plan(&self, contract: Contract) -> Answer {
-        let taken: Rate = self.streams.values().map(|stream| stream.contract.rate).sum();
-        let fits = (RATE_MAX - taken).get() / contract.rate.get();
-        let stops = Error::NoMemory { asked: Bytes::MIB, free: Bytes::KIB };
-        Answer::Plan(Plan {
-            fits,
-            stops,
-            window: contract.block * 2,
-            utilisation_ppm: vec![990_000],
-            slack: vec![Duration::from_millis(12)],
-        })
-    }
 }
+
+/// What planning knows of a pool of one disk of no particular kind.
+fn planner() -> node::Planner {
+    let profile = disk::Profile::parse(PROFILE).unwrap();
+    node::Planner::new(daemon::config::node_default(), vec![profile]).unwrap()
+}
+
+const PROFILE: &str = "\
+kind = 'linear'
+source = 'stated by the tests'
+confidence = 'none'
+capacity = '256MiB'
+flush = '2ms'
+[linear]
+depth = 1
+latency = '1ms'
+read = { fixed = '1ms', rate = '100MB/s' }
+write = { fixed = '1ms', rate = '100MB/s' }
+";
 
 impl Pool for Fake {
     fn submit(&self, op: Op, callback: Callback) {
@@ -319,7 +325,7 @@ impl Pool for Fake {
                 ended = waiting.into_iter().map(|waiting| (waiting, stream)).collect();
                 answer
             }),
-            Op::Plan { contract, .. } => Ok(state.plan(contract)),
+            Op::Plan => Ok(Answer::Planner(Box::new(planner()))),
             Op::Shutdown => {
                 state.shut_down = true;
                 Ok(Answer::Done)

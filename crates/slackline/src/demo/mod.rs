@@ -17,7 +17,7 @@ mod progress;
 mod report;
 mod samples;
 mod stamp;
-mod svg;
+pub(crate) mod svg;
 mod video;
 mod volumes;
 

@@ -14,8 +14,10 @@ const LEFT: f64 = 84.0;
 const TOP: f64 = 118.0;
 const RIGHT: f64 = WIDTH - 28.0;
 const BOTTOM: f64 = HEIGHT - 62.0;
-const TEXT: &str = "#7d8590";
-const GRID: &str = "#7d859055";
+/// The colour of words.
+pub const TEXT: &str = "#7d8590";
+/// The colour of grid lines.
+pub const GRID: &str = "#7d859055";
 
 /// One line of the picture.
 pub struct Curve {
@@ -160,7 +162,8 @@ fn stroke(curve: &Curve) -> &'static str {
     if curve.dashed { "1.6\" stroke-dasharray=\"6 4" } else { "2.8" }
 }
 
-fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str, width: &str) {
+/// A straight line.
+pub fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str, width: &str) {
     let _ = writeln!(
         svg,
         "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\" \
@@ -168,13 +171,15 @@ fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str, width: &str)
     );
 }
 
-fn text(svg: &mut String, x: f64, y: f64, anchor: &str, words: &str) {
+/// Words at a place.
+pub fn text(svg: &mut String, x: f64, y: f64, anchor: &str, words: &str) {
     let words = escape(words);
     let place = format!("x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"");
     let _ = writeln!(svg, "<text {place} fill=\"{TEXT}\">{words}</text>");
 }
 
-fn escape(words: &str) -> String {
+/// As the text of an element.
+pub fn escape(words: &str) -> String {
     words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -1,0 +1,174 @@
+//! `slackline plan`: will it fit, and what would?
+//!
+//! The answer comes from the daemon, from a pool that is not served (which is only
+//! read), or from disks of which there is a model or a profile; the analysis is the
+//! same, the node's own.
+
+mod list;
+mod picture;
+mod words;
+
+use crate::contract::PlacementArgs;
+use crate::failure::{Failure, REFUSED};
+use crate::{Common, pool};
+use client::control::{Contract, Mode, Plan, PlanRequest, PlanStream};
+use daemon::config::node_default;
+use disk::{Model, Profile};
+use list::List;
+use node::{Config, Planner};
+use std::path::{Path, PathBuf};
+use units::{Bytes, Rate};
+
+/// Tell whether a list of streams fits, and what would. Changes nothing.
+///
+/// The list is a file (TOML), or --stream once for each kind, or --rate for one
+/// kind. The disks are those of the daemon; of a pool that is not served, with
+/// --device; or those that there would be, with --model or --profile. The list may
+/// name them, too. Ends with 3 where the list does not fit.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A list of streams, for example examples/cameras.toml
+    #[arg(value_name = "LIST.toml")]
+    list: Option<PathBuf>,
+    /// Some streams more, for example
+    /// name=camera,count=10,mode=write,rate=2MB/s,block=1MiB,disks=0+1,zone=outer
+    #[arg(long, value_name = "SETTINGS")]
+    stream: Vec<String>,
+    /// Some streams more, of so many bytes per second each
+    #[arg(long, short, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// With --rate: how many
+    #[arg(long, short, value_name = "NUMBER", default_value_t = 1)]
+    count: u64,
+    /// With --rate: what each transfers at a time
+    #[arg(long, short, value_name = "SIZE", default_value = "1MiB")]
+    block: Bytes,
+    /// With --rate: how far each may run past its playout point at once
+    /// [default: one block]
+    #[arg(long, value_name = "SIZE")]
+    burst: Option<Bytes>,
+    /// With --rate: which way [default: the one that costs more]
+    #[arg(long, value_enum)]
+    mode: Option<list::ModeArg>,
+    #[command(flatten)]
+    placement: PlacementArgs,
+    /// A disk of a pool that is not served; once for each disk. It is only read
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["model", "profile"])]
+    device: Vec<String>,
+    /// A disk model; once for each disk (`slackline disk models` lists them)
+    #[arg(long, value_name = "NAME")]
+    model: Vec<String>,
+    /// A file with the profile of a disk; once for each disk
+    #[arg(long, value_name = "PATH")]
+    profile: Vec<PathBuf>,
+    /// Without a daemon: memory for windows and transfers [default: 256MiB]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Bytes>,
+    /// Do not compare with other blocks, places and numbers of disks
+    #[arg(long)]
+    no_alternatives: bool,
+    /// Draw what is asked of a disk against what there is, to this file (SVG)
+    #[arg(long, value_name = "PATH")]
+    svg: Option<PathBuf>,
+    /// With --svg: which disk [default: the one with the least slack]
+    #[arg(long, value_name = "NUMBER", requires = "svg")]
+    svg_disk: Option<u16>,
+}
+
+/// Runs it.
+pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+    let mut list = args.list.as_deref().map_or_else(|| Ok(List::default()), List::read)?;
+    for settings in &args.stream {
+        list.streams.push(list::stream(settings)?);
+    }
+    list.streams.extend(args.plain());
+    if list.streams.is_empty() {
+        let next = "name a list (examples/cameras.toml is one), or give --rate or --stream";
+        return Err(Failure::usage("nothing to plan", next));
+    }
+    let request = PlanRequest {
+        streams: core::mem::take(&mut list.streams),
+        alternatives: !args.no_alternatives,
+    };
+    let plan = match args.planner(&list)? {
+        Some(planner) => daemon::planning::plan(&planner, &request)?,
+        None => common.client()?.plan(&request)?,
+    };
+    if let Some(path) = &args.svg {
+        draw(path, args.svg_disk, &plan)?;
+    }
+    common.output().result(&plan, words::all)?;
+    match plan.stops {
+        None => Ok(()),
+        Some(stop) => {
+            let failure = Failure::from(stop.problem);
+            let what = format!("{} {}: {}", stop.name, stop.number, failure.what);
+            Err(Failure { what, exit_code: REFUSED, ..failure })
+        }
+    }
+}
+
+impl Args {
+    /// The streams of `--rate`.
+    fn plain(&self) -> Option<PlanStream> {
+        let contract = Contract {
+            rate_bytes_per_second: self.rate?,
+            block_bytes: self.block,
+            burst_bytes: self.burst.unwrap_or(self.block),
+        };
+        Some(PlanStream {
+            name: "stream".into(),
+            count: self.count,
+            mode: self.mode.map(Mode::from),
+            contract: Some(contract),
+            service: None,
+            placement: self.placement.placement(),
+        })
+    }
+
+    /// The disks that flags or the list name; none means the daemon's.
+    fn planner(&self, list: &List) -> Result<Option<Planner>, Failure> {
+        let by_flag = !(self.device.is_empty() && self.model.is_empty() && self.profile.is_empty());
+        let own = (&self.device, &self.model, &self.profile);
+        let (devices, models, files) =
+            if by_flag { own } else { (&list.devices, &list.models, &list.profiles) };
+        let memory = self.memory.or(list.memory).unwrap_or(node_default().memory);
+        let memory = memory.round_down(Bytes::MIB);
+        if memory < node::limits::MEMORY_MIN {
+            let least = node::limits::MEMORY_MIN;
+            let next = format!("plan with at least {least}");
+            return Err(Failure::usage(format!("{memory} of memory is too little"), next));
+        }
+        let mut profiles = Vec::new();
+        if !devices.is_empty() {
+            profiles.extend(engine::Pool::profiles(&pool::specs(devices)?)?);
+        }
+        for name in models {
+            profiles.push(Profile::of(&Model::named(name).map_err(|error| {
+                Failure::usage(error.to_string(), "name a model that there is, once for each disk")
+            })?));
+        }
+        for path in files {
+            profiles.push(pool::read_profile(path)?);
+        }
+        if profiles.is_empty() {
+            return Ok(None);
+        }
+        let config = Config { memory, ..node_default() };
+        let planner = Planner::new(config, profiles);
+        planner.map(Some).map_err(|error| daemon::problem::of(&error).into())
+    }
+}
+
+fn draw(path: &Path, disk: Option<u16>, plan: &Plan) -> Result<(), Failure> {
+    let tightest = || plan.disks.iter().min_by_key(|disk| (picture::fits(disk), disk.slack_ns));
+    let disk = match disk {
+        Some(number) => plan.disks.iter().find(|disk| disk.disk == number),
+        None => tightest(),
+    };
+    let Some(disk) = disk else {
+        let next = format!("there are disks 0 to {}", plan.disks.len() - 1);
+        return Err(Failure::usage("no such disk to draw", next));
+    };
+    std::fs::write(path, picture::demand_svg(disk)).map_err(|error| Failure::file(path, &error))
+}

@@ -1,0 +1,111 @@
+//! A plan in words and tables.
+
+use crate::output::{Table, counted, percent};
+use client::control::{Alternative, Plan, PlannedDisk, PlannedStream, Variation, Zone};
+use units::Bytes;
+
+/// Everything.
+pub fn all(plan: &Plan) -> String {
+    let mut text = verdict(plan);
+    text.push_str(&streams(&plan.streams));
+    text.push_str(&disks(&plan.disks));
+    text.push_str(&format!(
+        "memory: {} for windows, of {} that are free\n",
+        plan.window_bytes, plan.memory_bytes
+    ));
+    text.push_str(&alternatives(plan));
+    text
+}
+
+fn verdict(plan: &Plan) -> String {
+    match &plan.stops {
+        None => "it fits\n".into(),
+        Some(stop) => {
+            let asked = plan.streams.iter().find(|kind| kind.name == stop.name);
+            let asked = asked.map_or(stop.number, |kind| kind.asked);
+            format!("it does not fit: {} {} of {asked} is refused\n", stop.name, stop.number)
+        }
+    }
+}
+
+fn streams(kinds: &[PlannedStream]) -> String {
+    let mut table = Table::new(&["", ">asked", ">fit", ">more would", ">window", ">memory"]);
+    let size = |size: Bytes| if size.is_zero() { "-".into() } else { size.to_string() };
+    for kind in kinds {
+        let more = match kind.more {
+            Some(more) if kind.stops.is_none() => format!("over {more}"),
+            Some(more) => more.to_string(),
+            None => "-".into(),
+        };
+        table.row(vec![
+            kind.name.clone(),
+            kind.asked.to_string(),
+            kind.admitted.to_string(),
+            more,
+            size(kind.window_bytes),
+            size(kind.window_bytes * kind.admitted),
+        ]);
+    }
+    table.text("  ")
+}
+
+fn disks(disks: &[PlannedDisk]) -> String {
+    let headings = ["disk", ">promised", ">left", ">slack", ">after", ">best effort gets about"];
+    let mut table = Table::new(&headings);
+    for disk in disks {
+        table.row(vec![
+            disk.disk.to_string(),
+            percent(disk.utilisation_ppm),
+            percent(disk.best_effort_ppm),
+            disk.slack_ns.to_string(),
+            disk.critical_ns.map_or("-".into(), |critical| critical.to_string()),
+            disk.best_effort_estimate_bytes_per_second.to_string(),
+        ]);
+    }
+    format!("with all that fit:\n{}", table.text("  "))
+}
+
+fn alternatives(plan: &Plan) -> String {
+    if plan.alternatives.is_empty() {
+        return String::new();
+    }
+    let headings = ["", "fit", ">promised", ">slack", ">memory", ">best effort gets about"];
+    let mut table = Table::new(&headings);
+    let asked: u64 = plan.streams.iter().map(|kind| kind.asked).sum();
+    for other in &plan.alternatives {
+        let fit = match other.fits {
+            true => "all".into(),
+            false => format!("{} of {asked}", other.admitted),
+        };
+        table.row(vec![
+            name(&other.variation, plan.disks.len()),
+            fit,
+            percent(other.utilisation_ppm),
+            other.slack_ns.to_string(),
+            other.window_bytes.to_string(),
+            other.best_effort_estimate_bytes_per_second.to_string(),
+        ]);
+    }
+    let suits = |other: &&Alternative| other.fits && other.variation != Variation::Asked {};
+    let would = plan.alternatives.iter().find(suits).filter(|_| !plan.fits);
+    let would = would.map(|other| {
+        format!("it would all fit with {}\n", name(&other.variation, plan.disks.len()))
+    });
+    format!("the same in other ways:\n{}{}", table.text("  "), would.unwrap_or_default())
+}
+
+fn name(variation: &Variation, disks: usize) -> String {
+    match variation {
+        Variation::Asked {} => "as asked".into(),
+        Variation::Blocks { block_bytes } => format!("blocks of {block_bytes}"),
+        Variation::Zone { zone: Zone::Outer } => "volumes in the outer half".into(),
+        Variation::Zone { zone: Zone::Inner } => "volumes in the inner half".into(),
+        Variation::Zone { zone: Zone::Any } => "volumes anywhere".into(),
+        Variation::Apart {} => "each volume on one disk".into(),
+        Variation::Disks { disks: count } => {
+            let more = usize::from(*count) > disks;
+            let like = if more { " like disk 0" } else { "" };
+            format!("volumes over {}{like}", counted((*count).into(), "disk"))
+        }
+    }
+}
