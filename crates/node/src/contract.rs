@@ -251,8 +251,7 @@ impl Core {
                 Ok(one) => joined.push(one),
                 Err(mut refusal) => {
                     self.leave(&joined);
-                    refusal.rate_max =
-                        rate_max(|disk| self.seen(disk), contract, shares, mode);
+                    refusal.rate_max = rate_max(|disk| self.seen(disk), contract, shares, mode);
                     return Err(Error::Refused(refusal));
                 }
             }

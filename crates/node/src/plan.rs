@@ -248,7 +248,10 @@ impl Planner {
         let (tasks, window): (Result<Vec<_>, _>, _) = match &wanted.what {
             Whose::Service(service) => {
                 service.check()?;
-                (shares.iter().map(|share| seen(share).service(service, share)).collect(), Bytes::ZERO)
+                (
+                    shares.iter().map(|share| seen(share).service(service, share)).collect(),
+                    Bytes::ZERO,
+                )
             }
             Whose::Stream { mode, contract } => {
                 contract::check(contract)?;
@@ -304,7 +307,10 @@ struct Entry {
 impl TrialDisk {
     fn new(disk: &PlanDisk) -> Self {
         let mut this = Self { tasks: Vec::new(), likely: Likely::default() };
-        for (_, task) in disk.set.iter() {
+        let mut tasks: Vec<Task> = disk.set.iter().map(|(_, task)| task).collect();
+        // Equal ones stand together, so that noting one looks at the last alone.
+        tasks.sort_unstable_by_key(|task| (task.deadline, task.period, task.cost, task.command));
+        for task in tasks {
             this.note(None, true, task, Likely::of(&task, task.cost));
         }
         this
@@ -312,10 +318,11 @@ impl TrialDisk {
 
     fn note(&mut self, kind: Option<usize>, fits: bool, task: Task, likely: Likely) {
         self.likely += if fits { likely } else { Likely::default() };
-        let same = |one: &&mut PlanTask| (one.kind, one.fits, one.task) == (kind, fits, task);
-        match self.tasks.iter_mut().find(same) {
-            Some(same) => same.count += 1,
-            None => self.tasks.push(PlanTask { kind, fits, count: 1, task }),
+        match self.tasks.last_mut() {
+            Some(last) if (last.kind, last.fits, last.task) == (kind, fits, task) => {
+                last.count += 1;
+            }
+            _ => self.tasks.push(PlanTask { kind, fits, count: 1, task }),
         }
     }
 }
@@ -381,7 +388,8 @@ impl Trial {
         for ((share, task), likely) in parts {
             let disk = share.disk.as_usize();
             if let Some(task) = *task {
-                self.planner.disks[disk].set.add_unchecked(task);
+                let set = &mut self.planner.disks[disk].set;
+                set.add(task).expect("it was admitted just now");
                 self.disks[disk].note(Some(at), true, task, *likely);
             }
         }
@@ -420,7 +428,7 @@ impl Trial {
             disk: DiskIndex(0),
             utilisation_ppm: disk.set.utilisation().ppm(),
             slack: disk.set.slack(),
-            critical: critical(&disk.set),
+            critical: disk.set.analysis().filter(|it| it.exact).map(|it| it.critical),
             reserve: disk.set.reserve(),
             best_effort: estimate::best_effort(&disk.profile, disk.capacity, &trial.likely),
             tasks: trial.tasks,
@@ -444,13 +452,4 @@ impl Trial {
             windows,
         }
     }
-}
-
-/// The interval at which the slack of a set is least: what the analysis says of
-/// the set when one of its tasks joins the others.
-fn critical(set: &TaskSet) -> Option<Duration> {
-    let (id, task) = set.iter().next()?;
-    let mut others = set.clone();
-    others.remove(id);
-    others.check(&task).ok().filter(|analysis| analysis.exact).map(|analysis| analysis.critical)
 }

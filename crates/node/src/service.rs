@@ -50,7 +50,9 @@ impl Service {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let invalid = |what, rule| Err(Error::Invalid { what, rule });
         let is_block = |len: Bytes| {
-            !len.is_zero() && len <= limits::BEST_EFFORT_MAX && len.is_multiple_of(limits::BLOCK_MIN)
+            !len.is_zero()
+                && len <= limits::BEST_EFFORT_MAX
+                && len.is_multiple_of(limits::BLOCK_MIN)
         };
         match *self {
             Self::BestEffort(_) => Ok(()),
