@@ -61,10 +61,20 @@ fn deadlines(tasks: &[PlannedTask], end: u64) -> Vec<u64> {
 
 /// The deadline up to `end` at which the least is left, and how much that is.
 fn least(tasks: &[PlannedTask], end: u64) -> Option<(u64, i128)> {
-    let left =
-        |at: u64| i128::from(at) - i128::from(demand(tasks, at)) - i128::from(blocking(tasks, at));
-    let all = deadlines(tasks, end).into_iter().map(|at| (at, left(at)));
+    let all = deadlines(tasks, end).into_iter().map(|at| (at, left(tasks, at)));
     all.min_by_key(|&(_, left)| left)
+}
+
+/// What is left of the time by `at`.
+fn left(tasks: &[PlannedTask], at: u64) -> i128 {
+    i128::from(at) - i128::from(demand(tasks, at)) - i128::from(blocking(tasks, at))
+}
+
+/// The first deadline by which less is left than is kept for best effort.
+fn first_over(disk: &PlannedDisk, end: u64) -> Option<(u64, i128)> {
+    let reserve = i128::from(disk.reserve_ns.as_nanos());
+    let mut all = deadlines(&disk.tasks, end).into_iter().map(|at| (at, left(&disk.tasks, at)));
+    all.find(|&(_, left)| left < reserve)
 }
 
 /// How far to draw: past the critical interval, or past where the demand first
@@ -72,11 +82,8 @@ fn least(tasks: &[PlannedTask], end: u64) -> Option<(u64, i128)> {
 fn horizon(disk: &PlannedDisk) -> u64 {
     let longest = disk.tasks.iter().map(|task| task.deadline_ns.as_nanos()).max().unwrap_or(1);
     if !fits(disk) {
-        let reserve = disk.reserve_ns.as_nanos();
-        let over = deadlines(&disk.tasks, longest * 64)
-            .into_iter()
-            .find(|&at| demand(&disk.tasks, at) + blocking(&disk.tasks, at) + reserve > at);
-        return over.map_or(longest * 4, |over| over * 2);
+        let over = first_over(disk, longest.saturating_mul(64));
+        return over.map_or(longest.saturating_mul(4), |(over, _)| over.saturating_mul(2));
     }
     let critical = disk.critical_ns.map_or(longest, Duration::as_nanos);
     critical.saturating_mul(2).min(longest.saturating_mul(64))
@@ -198,7 +205,8 @@ fn supply(svg: &mut String, axes: &Axes, reserve: Duration) {
 
 /// The interval at which the least is left, or the most is missing.
 fn mark(svg: &mut String, axes: &Axes, disk: &PlannedDisk) {
-    let Some((at, left)) = least(&disk.tasks, axes.end) else { return };
+    let over = (!fits(disk)).then(|| first_over(disk, axes.end)).flatten();
+    let Some((at, left)) = over.or_else(|| least(&disk.tasks, axes.end)) else { return };
     let reserve = i128::from(disk.reserve_ns.as_nanos());
     let amount = |time: i128| Duration::from_nanos(u64::try_from(time).unwrap_or(0));
     let interval = Duration::from_nanos(at);
