@@ -44,8 +44,9 @@ struct Pending {
     owner: Owner,
     action: DiskAction,
     predicted: Duration,
-    /// Real-time requests only: when it was released and must be done.
-    times: Option<(Instant, Instant)>,
+    /// As the schedule knows it; the action's bytes may have moved out.
+    command: Command,
+    class: Class,
     len: Bytes,
 }
 
@@ -163,18 +164,14 @@ impl Core {
         let (command, len) = as_command(&action);
         let state = self.disk(disk);
         state.wake = true;
-        let mut times = None;
         if matches!(action, DiskAction::Read { valid: Bytes::ZERO, .. }) {
             state.instant.push_back(id);
         } else {
-            let real_time = matches!(class, Class::RealTime(_));
-            let given = state.schedule.submit(now, id.0, Request { class, command });
-            if real_time {
-                times = Some((given.release, given.deadline.saturating_add(state.advance)));
-            }
+            state.schedule.submit(now, id.0, Request { class, command });
         }
         let predicted = Duration::ZERO;
-        self.commands.insert(id, Pending { disk, owner, action, predicted, times, len });
+        let pending = Pending { disk, owner, action, predicted, command, class, len };
+        self.commands.insert(id, pending);
         id
     }
 
@@ -239,15 +236,14 @@ impl Core {
         let state = &mut self.disks[usize::from(pending.disk.0)];
         let without_device = pending.predicted.is_zero()
             && matches!(pending.action, DiskAction::Read { valid: Bytes::ZERO, .. });
-        if !without_device {
-            state.schedule.finished(finished, id.0);
-            state.learn(&pending.action, finished.saturating_since(started), result.is_ok());
-            state.account(&pending, finished.saturating_since(started), result.is_err());
-        }
         let (mut late_by, mut latency) = (Duration::ZERO, Duration::ZERO);
-        if let Some((release, deadline)) = pending.times {
-            late_by = finished.saturating_since(deadline);
-            latency = finished.saturating_since(release);
+        if !without_device {
+            let times = state.schedule.finished(finished, id.0).times;
+            state.learn(&pending.command, finished.saturating_since(started), result.is_ok());
+            state.account(&pending, finished.saturating_since(started), result.is_err());
+            // Asked at the end: a change of the contract may have moved them.
+            late_by = finished.saturating_since(times.deadline.saturating_add(state.advance));
+            latency = finished.saturating_since(times.release);
         }
         if !late_by.is_zero() {
             state.status.late_requests += 1;
@@ -415,18 +411,18 @@ impl Disk {
     /// Learns from a command that has ended where the heads may be. What was
     /// written from the disk's own buffer in a flush, or tried in a failed command,
     /// may have moved them anywhere.
-    fn learn(&mut self, action: &DiskAction, time: Duration, good: bool) {
-        match as_command(action).0 {
-            Command::Transfer(access) if good => self.head.completed(&self.profile, &access, time),
+    fn learn(&mut self, command: &Command, time: Duration, good: bool) {
+        match command {
+            Command::Transfer(access) if good => self.head.completed(&self.profile, access, time),
             _ => self.head = Head::anywhere(),
         }
     }
 
     fn account(&mut self, pending: &Pending, actual: Duration, failed: bool) {
         let status = &mut self.status;
-        let traffic = match pending.times {
-            Some(_) => &mut status.real_time,
-            None => &mut status.best_effort,
+        let traffic = match pending.class {
+            Class::RealTime(_) => &mut status.real_time,
+            _ => &mut status.best_effort,
         };
         traffic.requests += 1;
         traffic.bytes += pending.len;

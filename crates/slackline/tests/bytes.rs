@@ -158,11 +158,12 @@ fn a_plan_is_the_same_from_a_model_a_pool_and_a_daemon() {
     let before = std::fs::read(&disks[0]).unwrap();
     let offline = dir.run(&[&plan[..], &["--device", &disks[0]]].concat()).succeeded().json();
     assert!(before == std::fs::read(&disks[0]).unwrap(), "the device is only read");
-    let _daemon = dir.serve(&disks);
+    // With as much memory and as many commits as the plan counts with.
+    let _daemon = dir.try_serve(&disks, &["--commit-interval", "1s"]).unwrap();
     let online = dir.run(&plan).succeeded().json();
     assert_eq!(online, offline);
     // A pool that is served is its daemon's alone.
-    dir.run(&[&plan[..], &["--device", &disks[0]]].concat()).failed(1, &["in use"]);
+    dir.run(&["plan", "--rate", "1MB/s", "--device", &disks[0]]).failed(1, &["is in use"]);
     let profile = ["--profile", &dir.text("profile.toml")];
     assert_eq!(dir.run(&[&plan[..], &profile].concat()).succeeded().json(), offline);
     // The model itself is a whole disk, of which the pool's is a smaller picture.
