@@ -389,3 +389,59 @@ fn the_barracuda_seeks_as_printed() {
     assert!(mean + overhead < Duration::from_micros(20_500), "{mean}");
     assert_eq!(most - least, Duration::from_millis(1));
 }
+
+/// The same commands on a drive in trouble and on one that is well.
+#[test]
+fn a_drive_in_trouble_stands_still_is_slow_in_places_and_forgets_what_it_was_told() {
+    let second = Instant::from_nanos(1_000_000_000);
+    for name in ["seagate-st318437lw", "ssd-nvme"] {
+        let queue = || CommandQueue::new(&named(name), 4, Duration::from_secs(9));
+        let end = |queue: &mut CommandQueue, command| {
+            queue.submit(second, 7, command).unwrap();
+            queue.next().expect("it is under way")
+        };
+        let (_, good) = end(&mut queue(), read(1_000, 8));
+
+        let mut slow = queue();
+        slow.slow(Lba::new(900)..Lba::new(1_001), 3);
+        slow.slow(Lba::new(1_008)..Lba::new(2_000), 99);
+        assert_eq!(end(&mut slow, read(1_000, 8)).1 - second, (good - second) * 3, "{name}");
+        let mut healed = slow.clone();
+        healed = {
+            healed.slow_nowhere();
+            healed
+        };
+        assert_eq!(healed.next(), slow.next(), "{name}: what is under way stays slow");
+
+        let mut stalled = queue();
+        end(&mut stalled, read(1_000, 8));
+        let span = Duration::from_millis(300);
+        stalled.stall(second, span);
+        assert_eq!(stalled.next(), Some((7, good + span)), "{name}: under way");
+        let mut idle = queue();
+        idle.stall(second, span);
+        assert!(end(&mut idle, read(1_000, 8)).1 > second + span, "{name}: not begun before");
+
+        let mut dark = queue();
+        end(&mut dark, read(1_000, 8));
+        assert_eq!(dark.lose_power(second, span).collect::<Vec<_>>(), [7], "{name}");
+        assert!(dark.is_empty() && dark.next().is_none(), "{name}");
+        assert!(end(&mut dark, read(1_000, 8)).1 > second + span, "{name}: after the power");
+    }
+}
+
+/// A forced write in a queue is on the platters when it ends; another is in the buffer.
+#[test]
+fn a_forced_command_in_a_queue_goes_past_the_buffer() {
+    let model = barracuda().with_write_back(true);
+    let time = |forced: bool| {
+        let mut queue = CommandQueue::new(&model, 4, Duration::from_secs(1));
+        match forced {
+            true => queue.submit_forced(Instant::EPOCH, 1, write(9_000_000, 8)).unwrap(),
+            false => queue.submit(Instant::EPOCH, 1, write(9_000_000, 8)).unwrap(),
+        }
+        queue.next_completion().unwrap() - Instant::EPOCH
+    };
+    assert!(time(false) < Duration::from_millis(1), "{}", time(false));
+    assert!(time(true) > Duration::from_millis(4), "{}", time(true));
+}

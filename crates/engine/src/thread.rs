@@ -46,6 +46,16 @@ pub(crate) fn prepare(realtime: bool, warnings: &mut Vec<String>) {
     ));
 }
 
+/// Gives this thread the priority of a disk's thread, and sharp timers, for a program
+/// that keeps time beside a pool.
+///
+/// # Errors
+/// Where the system gives no real-time priority; the timers are sharp all the same.
+pub fn keep_time() -> std::io::Result<()> {
+    sys::sharpen_timers();
+    sys::become_real_time(PRIORITY)
+}
+
 /// Serves a disk until the pool stops and nothing is in flight.
 pub(crate) fn serve(core: &Arc<Core>, disk: DiskIndex, mut backend: Box<dyn Backend>) {
     let _abort = AbortOnPanic;

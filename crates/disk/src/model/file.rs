@@ -53,8 +53,15 @@ struct HardDiskFile {
     spares: Option<Spares>,
     zones: Vec<ZoneModel>,
     bad: Option<BadFile>,
+    #[serde(default = "at_once_default")]
+    depth: u32,
     #[serde(default)]
     seed: u64,
+}
+
+/// A hard disk takes one command at a time, where its file does not say more.
+fn at_once_default() -> u32 {
+    1
 }
 
 /// What differs from the one overhead; pairs are after a read and after a write.
@@ -184,6 +191,7 @@ fn hard_disk(file: HardDiskFile) -> Result<Model, Error> {
         spares: file.spares,
         zones: file.zones,
         bad: Vec::new(),
+        depth: file.depth,
         seed: file.seed,
     };
     disk.check()?;

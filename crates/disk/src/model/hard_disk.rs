@@ -134,12 +134,15 @@ pub(crate) struct HardDiskModel {
     pub zones: Vec<ZoneModel>,
     /// By address, rising.
     pub bad: Vec<(u64, Bad)>,
+    /// How many commands it takes in at once, to order them by itself.
+    pub depth: u32,
     pub seed: u64,
 }
 
 impl HardDiskModel {
     pub fn check(&self) -> Result<(), Error> {
         ensure!((1..=256).contains(&self.heads), "heads is {}; give 1 to 256", self.heads);
+        ensure!((1..=1_024).contains(&self.depth), "depth is {}; give 1 to 1024", self.depth);
         let zones = self.zones.len();
         ensure!((1..=ZONES_MAX).contains(&zones), "{zones} zones; give 1 to {ZONES_MAX}");
         for (index, zone) in self.zones.iter().enumerate() {

@@ -122,6 +122,16 @@ impl Model {
         }
     }
 
+    /// How many commands the drive takes in at once, to order them by itself; 1 for
+    /// one without a queue. (Slackline gives a hard disk one at a time.)
+    pub fn depth(&self) -> usize {
+        let depth = match &self.kind {
+            Mechanism::HardDisk(disk) => disk.depth,
+            Mechanism::Flash(flash) => flash.depth,
+        };
+        depth as usize
+    }
+
     /// How many cylinders it has; 0 where there are none.
     pub fn cylinders(&self) -> u64 {
         self.hard_disk().map_or(0, HardDiskModel::cylinders)
