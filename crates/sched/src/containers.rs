@@ -79,6 +79,25 @@ struct Container {
     waiting: u32,
 }
 
+/// Budget of a task that changes: from when on each part can be released.
+#[derive(Clone, Debug)]
+pub(crate) struct Renewal {
+    parts: Vec<(Instant, u64)>,
+    now: Instant,
+}
+
+impl Renewal {
+    /// All of it, whatever it is.
+    pub(crate) fn new(first: Instant) -> Self {
+        Self { parts: Vec::from([(first, u64::MAX)]), now: first }
+    }
+
+    /// When all of it can be.
+    pub(crate) fn last(&self) -> Instant {
+        self.parts.iter().map(|&(next, _)| next).max().expect("a budget is something")
+    }
+}
+
 impl Servers {
     pub(crate) fn join(&mut self, index: u32, task: &Task, first: Instant) {
         let known = self.servers.insert(index, Server::new(index, task, first));
@@ -122,7 +141,7 @@ impl Servers {
         key: u64,
         cost: Duration,
     ) {
-        let server = self.servers.get_mut(&index).expect("a request of a server that has joined");
+        let Some(server) = self.servers.get_mut(&index) else { return }; // No server any more.
         if cost > server.task.cost || cost > server.task.command {
             return; // In slack only.
         }
@@ -184,6 +203,39 @@ impl Servers {
         {
             self.fill(index, now, queues, entered);
         }
+    }
+
+    /// What a server that changes keeps of its budget; each part can be released again from
+    /// what `sooner` makes of its instant.
+    pub(crate) fn renewal(
+        &mut self,
+        index: u32,
+        now: Instant,
+        sooner: impl Fn(Instant) -> Instant,
+    ) -> Renewal {
+        let server = self.servers.get_mut(&index).expect("a server of this schedule");
+        server.close(now);
+        let part = |piece: &Live| (sooner(Instant::from_nanos(piece.release_next)), piece.cost);
+        Renewal { parts: server.pieces.iter().map(part).collect(), now }
+    }
+
+    /// A server in the place of another task.
+    pub(crate) fn renew(&mut self, index: u32, task: &Task, renewal: Renewal) {
+        let mut server = Server::new(index, task, renewal.now);
+        server.pieces.clear();
+        let mut left = task.cost.as_nanos();
+        for (next, cost) in renewal.parts {
+            let cost = cost.min(left);
+            left -= cost;
+            if cost > 0 {
+                server.put(next.as_nanos(), cost);
+            }
+        }
+        if left > 0 {
+            server.put(renewal.now.as_nanos(), left);
+        }
+        self.servers.insert(index, server);
+        self.gather();
     }
 
     /// When some of the budget is there.

@@ -34,6 +34,9 @@ pub struct Waiting {
     pub period: Duration,
     /// Best effort for which somebody waits, or behind which such a request waits.
     pub synchronous: bool,
+    /// The deadline that it was given; that of its times may be earlier, where its
+    /// contract has changed since.
+    pub(crate) promised: Instant,
 }
 
 impl Waiting {
@@ -197,6 +200,25 @@ impl Queues {
         self.enqueue(slot, now);
     }
 
+    /// A released request under contract is due at `deadline` from here on.
+    pub(crate) fn hurry_to(&mut self, key: u64, deadline: Instant) {
+        let slot = self.by_key[&key];
+        let waiting = &mut self.slots[slot as usize];
+        let old = core::mem::replace(&mut waiting.times.deadline, deadline);
+        let arrival = waiting.arrival;
+        let brief = self.ready.remove(&(old, arrival)).expect("it is released");
+        self.ready.insert((deadline, arrival), Brief { deadline, ..brief });
+    }
+
+    /// Requests to a server that may run and are in no container.
+    pub(crate) fn unentered(&self, id: TaskId) -> impl Iterator<Item = &Waiting> {
+        let all = self.by_key.values().map(|&slot| self.at(slot));
+        let theirs = all.filter(
+            move |waiting| matches!(waiting.class, Class::Server { task, .. } if task == id),
+        );
+        theirs.filter(|waiting| !waiting.is_real_time() && self.may_run(waiting.key))
+    }
+
     /// Takes a request out, to run it or to drop it.
     pub(crate) fn take(&mut self, key: u64) -> Option<Waiting> {
         let slot = self.by_key.remove(&key)?;
@@ -234,7 +256,7 @@ impl Queues {
     pub(crate) fn enter(&mut self, key: u64, times: Times) -> Waiting {
         let slot = self.by_key[&key];
         let waiting = &mut self.slots[slot as usize];
-        waiting.times = times;
+        (waiting.times, waiting.promised) = (times, times.deadline);
         let brief = Brief { slot, deadline: times.deadline, cost: waiting.cost };
         self.ready.insert((times.deadline, waiting.arrival), brief);
         *waiting

@@ -12,10 +12,12 @@ use world::{Found, Rules, search};
 const RULES: Rules = Rules {
     ends_early: true,
     offers: true,
+    background: false,
     unchecked: false,
     submits_early: false,
     tight: false,
     joins: false,
+    leaves: false,
     bounds: false,
     states_max: 300_000,
 };

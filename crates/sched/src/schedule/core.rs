@@ -144,11 +144,21 @@ impl Core {
         };
         let period = task.map_or(Duration::ZERO, |task| task.period);
         let synchronous = class.is_synchronous();
-        let (arrival, submitted) = (self.arrivals, now);
+        let (arrival, submitted, promised) = (self.arrivals, now, times.deadline);
         self.arrivals += 1;
         self.latest = self.latest.max(now);
-        let waiting =
-            Waiting { key, arrival, submitted, class, command, times, cost, period, synchronous };
+        let waiting = Waiting {
+            key,
+            arrival,
+            submitted,
+            class,
+            command,
+            times,
+            cost,
+            period,
+            synchronous,
+            promised,
+        };
         self.queues.insert(waiting, now);
         if self.queues.may_run(key) {
             self.line_up(key);
@@ -158,16 +168,23 @@ impl Core {
 
     /// A request that may run now stands in the line of its server, if it has one.
     fn line_up(&mut self, key: u64) {
-        let now = self.latest;
+        self.push(key);
+        let Some(Class::Server { task, .. }) = self.queues.get(key).map(|it| it.class) else {
+            return;
+        };
+        self.servers.fill(task.index, self.latest, &mut self.queues, &mut self.entered);
+    }
+
+    pub(super) fn push(&mut self, key: u64) {
         let waiting = self.queues.get(key).expect("it waits");
         let Class::Server { task, cost, .. } = waiting.class else { return };
-        self.servers.push(task.index, now, waiting.arrival, key, cost);
-        self.servers.fill(task.index, now, &mut self.queues, &mut self.entered);
+        self.servers.push(task.index, self.latest, waiting.arrival, key, cost);
     }
 
     /// Takes a request out that waits. None where it does not.
     pub(super) fn drop(&mut self, key: u64) -> Option<Waiting> {
         let waiting = self.queues.take(key)?;
+        self.foreign.retain(|&other| other != key);
         if let Class::Server { task, cost, .. } = waiting.class {
             if waiting.is_real_time() {
                 self.servers.refund(task.index, waiting.times, cost);
@@ -189,7 +206,7 @@ impl Core {
     }
 
     /// The regulator.
-    fn regulate(&mut self, now: Instant, id: TaskId, task: &Task) -> Times {
+    pub(super) fn regulate(&mut self, now: Instant, id: TaskId, task: &Task) -> Times {
         let live = &mut self.live[self.places[id.index as usize] as usize];
         let release = now.max(Instant::from_nanos(live.release_next));
         live.release_next = (release + task.period).as_nanos();
@@ -271,6 +288,7 @@ impl Core {
         assert!(self.queues.may_run(key), "the policy chose a request that may not run: {key}");
         let in_slack = self.queues.ready_first().is_some();
         let request = self.queues.take(key).expect("a request that may run waits");
+        self.foreign.retain(|&other| other != key);
         let predicted = predict.bound(self.head, &request.command);
         if request.is_real_time() {
             self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
@@ -303,11 +321,11 @@ impl Core {
         self.busy_until = if overrun.is_zero() { self.busy_until.min(done_by) } else { done_by };
         let outcome = Outcome {
             class: request.class,
-            times: request.times,
+            times: Times { deadline: request.promised, ..request.times },
             started,
             predicted,
             actual,
-            late_by: now.saturating_since(request.times.deadline),
+            late_by: now.saturating_since(request.promised),
             overrun,
         };
         self.count(&outcome, request.is_real_time());

@@ -4,6 +4,7 @@
 //! a task's requests are released at least its period apart, whatever the caller
 //! does; `live` holds exactly the streams of `tasks`, `servers` the servers.
 
+mod change;
 mod core;
 
 use crate::analysis::TaskSet;
@@ -47,6 +48,8 @@ pub(crate) struct Core {
     servers: Servers,
     /// Requests to servers that have entered containers, for the policy to know.
     entered: Vec<u64>,
+    /// Released requests that wait, of contracts that have changed since.
+    foreign: Vec<u64>,
     meter: Meter,
     scratch: Scratch,
     arrivals: u64,
@@ -89,6 +92,7 @@ impl Schedule {
             places: Vec::new(),
             servers: Servers::default(),
             entered: Vec::new(),
+            foreign: Vec::new(),
             meter: Meter::unknown(),
             scratch: Scratch::default(),
             arrivals: 0,
@@ -138,13 +142,16 @@ impl Schedule {
         };
         let first = now + phases::stagger(&self.core.live, &task, now, patience);
         self.core.enter(id, contract, first);
-        if self.core.options.admission && !self.core.delay_first(now, id) {
+        let mut moves = Vec::new();
+        if self.core.options.admission && !self.core.begin(now, id, &mut moves) {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             self.core.exit(id);
             self.core.tasks.remove(id);
+            moves.iter().for_each(|old| self.core.queues.hurry_to(old.key, old.times.deadline));
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
         self.core.meter = Meter::unknown();
+        self.tell_moves(&moves);
         self.policy.joined();
         Ok(id)
     }
@@ -246,6 +253,7 @@ impl Schedule {
     /// # Panics
     /// Where the task of `class` has left.
     pub fn upgrade(&mut self, now: Instant, key: u64, class: Class) -> Option<Times> {
+        self.release(now);
         let command = self.core.queues.get(key)?.command;
         self.cancel(key);
         Some(self.submit(now, key, Request { class, command }))
@@ -328,7 +336,7 @@ impl Schedule {
         for waiting in core.queues.ready().chain(core.queues.early()) {
             let id = waiting.contract().expect("what has a deadline is under contract");
             let times = [waiting.times.release, waiting.times.deadline];
-            state.push(u64::from(id.index));
+            state.extend([u64::from(id.index), waiting.cost.as_nanos()]);
             state.extend(times.map(|time| time.as_nanos().wrapping_sub(now.as_nanos())));
         }
         let others = core.queues.by_arrival().into_iter().filter(|waiting| !waiting.is_real_time());

@@ -16,7 +16,9 @@
 #![allow(dead_code)] // each test uses its part
 
 use crate::common::Ticks;
-use sched::{Class, Next, Options, Policy, Predict, Request, Schedule, TaskId};
+use sched::{
+    Class, Contract, Next, Options, Policy, PolicyKind, Predict, Request, Schedule, TaskId,
+};
 use std::collections::HashSet;
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
@@ -45,6 +47,9 @@ pub const OFFER: u64 = 1000;
 /// worlds, more than any slack. Only what takes everything gets here.
 const OFFER_MAX: u64 = 24;
 
+/// The same beside servers.
+const OFFER_BESIDE_SERVERS: u64 = 4;
+
 /// What may happen in a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
@@ -52,6 +57,8 @@ pub struct Rules {
     pub ends_early: bool,
     /// Best effort may be on offer.
     pub offers: bool,
+    /// What is on offer is background.
+    pub background: bool,
     /// The set is taken as it is, admitted or not.
     pub unchecked: bool,
     /// A task may hand in its next request up to a period before its time.
@@ -61,6 +68,9 @@ pub struct Rules {
     pub tight: bool,
     /// The last task of the set joins at any time, and may leave and join again.
     pub joins: bool,
+    /// Whoever joins and leaves may leave with requests open; otherwise only when they are
+    /// done.
+    pub leaves: bool,
     /// States that differ only in what the schedule remembers to be quick are searched
     /// too: it must not matter.
     pub bounds: bool,
@@ -80,6 +90,30 @@ pub struct Found {
     pub tight: usize,
 }
 
+/// What a member of a world has, or may change to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Deal {
+    pub ticks: Ticks,
+    /// Best effort with a contract: requests of any size, at any time.
+    pub server: bool,
+}
+
+impl Deal {
+    pub const fn stream(ticks: Ticks) -> Self {
+        Self { ticks, server: false }
+    }
+    pub const fn server(ticks: Ticks) -> Self {
+        Self { ticks, server: true }
+    }
+    pub fn contract(&self) -> Contract {
+        if self.server {
+            Contract::Server(self.ticks.task())
+        } else {
+            Contract::Stream(self.ticks.task())
+        }
+    }
+}
+
 #[derive(Clone)]
 struct State {
     schedule: Schedule,
@@ -96,13 +130,19 @@ struct State {
 struct Member {
     /// None while it has not joined.
     id: Option<TaskId>,
-    ticks: Ticks,
+    deal: Deal,
+    /// What it may change to, and back.
+    other: Option<Deal>,
     /// The next request's release at the earliest, as far as the contract goes.
     next: u64,
-    /// Requests so far, modulo 2: keys are told apart by it.
-    parity: u64,
-    /// Submitted and not done.
-    open: u64,
+    /// Which of its two keys are in use: submitted and not done.
+    open: [bool; 2],
+}
+
+impl Member {
+    fn opened(&self) -> u64 {
+        self.open.iter().filter(|&&open| open).count() as u64
+    }
 }
 
 /// How a state was reached, from the last move back.
@@ -118,17 +158,31 @@ pub struct World<'a> {
     found: Found,
     scratch: Vec<u64>,
     tracing: bool,
-    set: &'a [Ticks],
+    set: &'a [Deal],
+    other: Option<Deal>,
 }
 
 /// Searches all behaviours of `set` under `policy`. The trace of a miss is found
 /// by searching once more, so that the search itself does not carry it.
 pub fn search(set: &[Ticks], policy: &dyn Policy, burst: u64, rules: Rules) -> Found {
-    let found = World::new(set, rules, false).run(policy, burst);
+    let set: Vec<Deal> = set.iter().map(|&ticks| Deal::stream(ticks)).collect();
+    search_mix(&set, None, policy, burst, rules)
+}
+
+/// The same for streams and servers, where the last of the set may change at any time to
+/// `other` and back.
+pub fn search_mix(
+    set: &[Deal],
+    other: Option<Deal>,
+    policy: &dyn Policy,
+    burst: u64,
+    rules: Rules,
+) -> Found {
+    let found = World::new(set, other, rules, false).run(policy, burst);
     if found.miss.is_none() {
         return found;
     }
-    World::new(set, rules, true).run(policy, burst)
+    World::new(set, other, rules, true).run(policy, burst)
 }
 
 /// A schedule for whole ticks, with the tasks joined.
@@ -138,32 +192,43 @@ pub fn schedule_of(
     burst: u64,
     admission: bool,
 ) -> (Schedule, Vec<TaskId>) {
+    let set: Vec<Deal> = set.iter().map(|&ticks| Deal::stream(ticks)).collect();
+    schedule_of_mix(&set, policy, burst, admission)
+}
+
+/// The same for streams and servers.
+pub fn schedule_of_mix(
+    set: &[Deal],
+    policy: &dyn Policy,
+    burst: u64,
+    admission: bool,
+) -> (Schedule, Vec<TaskId>) {
     let burst = Duration::from_nanos(burst);
     let options = Options { admission, reserve: Duration::ZERO, burst, depth: 1 };
     let mut schedule = Schedule::with_policy(policy.clone_box(), options);
     let join =
-        |ticks: &Ticks| schedule.join(Instant::EPOCH, ticks.task()).expect("an admitted set");
+        |deal: &Deal| schedule.join(Instant::EPOCH, deal.contract()).expect("an admitted set");
     let ids = set.iter().map(join).collect();
     (schedule, ids)
 }
 
 impl<'a> World<'a> {
-    fn new(set: &'a [Ticks], rules: Rules, tracing: bool) -> Self {
+    fn new(set: &'a [Deal], other: Option<Deal>, rules: Rules, tracing: bool) -> Self {
         let found = Found { states: 0, miss: None, complete: true, tight: 0 };
         let (seen, stack, scratch) = (HashSet::new(), Vec::new(), Vec::new());
-        Self { rules, seen, stack, found, scratch, tracing, set }
+        Self { rules, seen, stack, found, scratch, tracing, set, other }
     }
 
     fn run(mut self, policy: &dyn Policy, burst: u64) -> Found {
         let joined = self.set.len() - usize::from(self.rules.joins);
         let set = &self.set[..joined];
-        let (schedule, ids) = schedule_of(set, policy, burst, !self.rules.unchecked);
-        let member = |(at, &ticks): (usize, &Ticks)| Member {
+        let (schedule, ids) = schedule_of_mix(set, policy, burst, !self.rules.unchecked);
+        let member = |(at, &deal): (usize, &Deal)| Member {
             id: ids.get(at).copied(),
-            ticks,
+            deal,
+            other: self.other.filter(|_| at == self.set.len() - 1),
             next: 0,
-            parity: 0,
-            open: 0,
+            open: [false; 2],
         };
         let tasks = self.set.iter().enumerate().map(member).collect();
         self.push(State { schedule, now: 0, tasks, running: None, fresh: true, trace: None });
@@ -186,10 +251,17 @@ impl<'a> World<'a> {
         let (key, left) = state.running.unwrap_or((u64::MAX, 0));
         let kind = if key < OFFER { 0 } else { 1 };
         self.scratch.extend([kind, left, u64::from(state.fresh)]);
-        self.scratch.extend(state.tasks.iter().map(|task| match task.id {
-            Some(_) => task.open,
-            None => u64::MAX,
+        self.scratch.extend(state.tasks.iter().map(|task| {
+            let open = u64::from(task.open[0]) + 2 * u64::from(task.open[1]);
+            open + 4 * u64::from(task.id.is_some())
         }));
+        if self.other.is_some() {
+            // Which of the two it has now.
+            self.scratch.extend(state.tasks.iter().map(|task| task.deal.ticks.cost));
+            self.scratch.extend(state.tasks.iter().map(|task| u64::from(task.deal.server)));
+            self.scratch.extend(state.tasks.iter().map(|task| task.deal.ticks.period));
+            self.scratch.extend(state.tasks.iter().map(|task| task.deal.ticks.deadline));
+        }
         state.schedule.remember(Instant::from_nanos(state.now), &mut self.scratch);
         if self.rules.bounds {
             state.schedule.remember_bounds(Instant::from_nanos(state.now), &mut self.scratch);
@@ -202,12 +274,16 @@ impl<'a> World<'a> {
     /// Everything that can happen at this instant, up to the next tick.
     fn moves(&mut self, state: State) {
         let last = state.tasks.len() - 1;
-        match state.tasks[last].id {
+        let member = state.tasks[last];
+        match member.id {
             None => self.releases(self.joined(&state, last)),
-            Some(_) if self.rules.joins && state.tasks[last].open == 0 => {
+            Some(_) if self.rules.joins && (self.rules.leaves || member.opened() == 0) => {
                 self.releases(self.left(&state, last));
             }
             Some(_) => {}
+        }
+        if member.id.is_some() && member.other.is_some() {
+            self.releases(self.changed(&state, last));
         }
         self.releases(state);
     }
@@ -216,81 +292,116 @@ impl<'a> World<'a> {
         let mut after = state.clone();
         let now = Instant::from_nanos(state.now);
         // Where the disk is too far behind, it is not admitted yet.
-        after.tasks[at].id = after.schedule.join(now, state.tasks[at].ticks.task()).ok();
+        after.tasks[at].id = after.schedule.join(now, state.tasks[at].deal.contract()).ok();
         after.tasks[at].next = state.now;
-        self.note(&mut after, |state| format!("{}: {:?} joins", state.now, state.tasks[at].ticks));
+        self.note(&mut after, |state| format!("{}: {:?} joins", state.now, state.tasks[at].deal));
         after
     }
 
     fn left(&self, state: &State, at: usize) -> State {
         let mut after = state.clone();
         let id = after.tasks[at].id.take().expect("it has joined");
-        after.schedule.leave(id);
-        self.note(&mut after, |state| format!("{}: {:?} leaves", state.now, state.tasks[at].ticks));
+        for key in after.schedule.leave(id) {
+            after.tasks[at].open[key as usize % 2] = false;
+        }
+        self.note(&mut after, |state| format!("{}: {:?} leaves", state.now, state.tasks[at].deal));
         after
     }
 
+    fn changed(&self, state: &State, at: usize) -> State {
+        let mut after = state.clone();
+        let member = &mut after.tasks[at];
+        let other = member.other.expect("it can change");
+        let id = member.id.expect("it has joined");
+        if after.schedule.change(Instant::from_nanos(state.now), id, other.contract()).is_ok() {
+            member.other = Some(member.deal);
+            member.deal = other;
+            member.next = after.schedule.next_release(id).as_nanos();
+        }
+        self.note(&mut after, |state| {
+            format!("{}: it is {:?} from here on", state.now, state.tasks[at].deal)
+        });
+        after
+    }
+
+    /// Every member hands in a request or none; the disk is asked if it is free.
     fn releases(&mut self, state: State) {
-        let able: Vec<usize> = (0..state.tasks.len())
-            .filter(|&at| {
-                let task = &state.tasks[at];
-                if task.id.is_none() {
-                    return false;
-                }
-                let ahead = if self.rules.submits_early { task.ticks.period } else { 0 };
-                task.next <= state.now + ahead && task.open < 2
-            })
-            .collect();
-        // The last pushed is the first searched: most releases first.
-        for mask in 0..1u32 << able.len() {
-            let mut after = state.clone();
-            for (bit, &at) in able.iter().enumerate() {
-                if mask & (1 << bit) != 0 {
-                    self.submit(&mut after, at);
-                }
-            }
+        self.releases_from(state, 0, false);
+    }
+
+    fn releases_from(&mut self, state: State, at: usize, any: bool) {
+        let Some(&member) = state.tasks.get(at) else {
             // An idle disk is asked again as soon as a request comes.
-            if after.running.is_none() && (after.fresh || mask != 0) {
-                self.choices(after);
+            if state.running.is_none() && (state.fresh || any) {
+                self.choices(state);
             } else {
-                self.tick(after);
+                self.tick(state);
             }
+            return;
+        };
+        let ahead = if self.rules.submits_early { member.deal.ticks.period } else { 0 };
+        let able = member.id.is_some() && member.opened() < 2;
+        let cost = member.deal.ticks.cost;
+        // The last pushed is the first searched: most releases first.
+        self.releases_from(state.clone(), at + 1, any);
+        if able && member.deal.server {
+            for size in 1..=cost {
+                let mut after = state.clone();
+                self.submit(&mut after, at, size);
+                self.releases_from(after, at + 1, true);
+            }
+        } else if able && member.next <= state.now + ahead {
+            let mut after = state;
+            self.submit(&mut after, at, cost);
+            self.releases_from(after, at + 1, true);
         }
     }
 
-    fn submit(&mut self, state: &mut State, at: usize) {
+    fn submit(&mut self, state: &mut State, at: usize, size: u64) {
         let task = &mut state.tasks[at];
-        let key = 2 * at as u64 + task.parity;
-        let class = Class::RealTime(task.id.expect("it has joined"));
-        let request = Request { class, command: command(task.ticks.cost) };
+        let free = usize::from(task.open[0]);
+        let key = 2 * at as u64 + free as u64;
+        let id = task.id.expect("it has joined");
+        let class = if task.deal.server {
+            Class::server(id, Duration::from_nanos(size))
+        } else {
+            Class::RealTime(id)
+        };
+        let request = Request { class, command: command(size) };
         let times = state.schedule.submit(Instant::from_nanos(state.now), key, request);
-        // One that joins a busy disk may have to wait; otherwise it is the contract.
-        let release = task.next.max(state.now);
-        assert!(times.release.as_nanos() >= release, "the regulator");
-        assert!(self.rules.joins || times.release.as_nanos() == release, "the regulator");
-        task.next = times.release.as_nanos() + task.ticks.period;
-        task.parity ^= 1;
-        task.open += 1;
+        task.open[free] = true;
+        if !task.deal.server {
+            // One that joins a busy disk may have to wait; otherwise it is the contract.
+            let release = task.next.max(state.now);
+            assert!(times.release.as_nanos() >= release, "the regulator");
+            let waits = self.rules.joins || self.other.is_some();
+            assert!(waits || times.release.as_nanos() == release, "the regulator");
+            task.next = times.release.as_nanos() + task.deal.ticks.period;
+        }
         self.note(state, |state| {
-            format!("{}: {:?} submits, {times:?}", state.now, state.tasks[at].ticks)
+            format!("{}: {:?} submits {size}, {times:?}", state.now, state.tasks[at].deal)
         });
     }
 
     /// The disk is free and is asked, with every best-effort command on offer.
     fn choices(&mut self, state: State) {
         let mut given = 0;
+        // Beside servers, whose requests may go first, not only the largest counts.
+        let servers = state.tasks.iter().any(|task| task.deal.server);
         for size in 0.. {
             let (after, taken) = self.choice(&state, size);
             self.push(after);
             if taken {
                 given = size;
             }
-            if size > 0 && !taken || !self.rules.offers || size == OFFER_MAX {
+            let last = if servers { size == OFFER_BESIDE_SERVERS } else { size > 0 && !taken };
+            if last || !self.rules.offers || size == OFFER_MAX {
                 break;
             }
         }
         // Only a policy that goes by slack takes no larger one than it refused.
-        if self.rules.offers && !self.rules.unchecked && self.seen.len().is_multiple_of(8) {
+        let by_slack = self.rules.offers && !self.rules.unchecked && !servers;
+        if by_slack && self.seen.len().is_multiple_of(8) {
             let larger = given < OFFER_MAX && self.choice(&state, given + 3).1;
             assert!(!larger, "a larger one is taken than was refused");
         }
@@ -308,7 +419,9 @@ impl<'a> World<'a> {
         let mut after = state.clone();
         let now = Instant::from_nanos(after.now);
         if size > 0 {
-            let request = Request { class: Class::best_effort(true), command: command(size) };
+            let class =
+                if self.rules.background { Class::Background } else { Class::best_effort(true) };
+            let request = Request { class, command: command(size) };
             after.schedule.submit(now, OFFER + size, request);
         }
         let next = after.schedule.next(now, &Sectors);
@@ -350,7 +463,7 @@ impl<'a> World<'a> {
         state.running = None;
         state.fresh = true;
         if key < OFFER {
-            state.tasks[key as usize / 2].open -= 1;
+            state.tasks[key as usize / 2].open[key as usize % 2] = false;
         }
         self.note(&mut state, |state| {
             format!("{}: {key} ends, late by {}", state.now, outcome.late_by)
@@ -370,45 +483,67 @@ impl<'a> World<'a> {
     }
 }
 
-/// From a state with a free disk: spend `extra`, then let every task ask for as
-/// much and as soon as it may. True where a request is late.
+/// From a state with a free disk: spend `extra`, then let every member ask for as much
+/// and as soon as it may. True where a request is late.
 fn one_tick_more_is_too_much(state: &State, extra: u64) -> bool {
-    let queues = state.schedule.queues();
-    // (deadline, release, cost) of what waits.
-    let mut waiting: Vec<(u64, u64, u64)> = queues
-        .ready()
-        .chain(queues.early())
-        .map(|one| {
-            (one.times.deadline.as_nanos(), one.times.release.as_nanos(), one.cost.as_nanos())
-        })
-        .collect();
-    let mut next: Vec<u64> = state.tasks.iter().map(|task| task.next.max(state.now)).collect();
-    let mut now = state.now + extra;
-    let end = now
-        + 4 * crate::common::common_multiple(
-            &state.tasks.iter().map(|t| t.ticks).collect::<Vec<_>>(),
-        );
-    while now < end {
-        for (task, next) in state.tasks.iter().zip(&mut next) {
-            while *next <= now {
-                waiting.push((*next + task.ticks.deadline, *next, task.ticks.cost));
-                *next += task.ticks.period;
-            }
+    let mut state = state.clone();
+    state.schedule.set_policy(PolicyKind::Edf);
+    let best_effort = state.schedule.queues().by_arrival().into_iter();
+    let best_effort = best_effort.filter(|waiting| waiting.contract().is_none());
+    for key in best_effort.map(|waiting| waiting.key).collect::<Vec<_>>() {
+        state.schedule.cancel(key);
+    }
+    let mut free_at = state.now + extra;
+    let mut running = None;
+    let ticks: Vec<Ticks> = state.tasks.iter().map(|task| task.deal.ticks).collect();
+    let end = free_at + 4 * crate::common::common_multiple(&ticks);
+    let mut key = OFFER;
+    while state.now < end {
+        let now = Instant::from_nanos(state.now);
+        if free_at <= state.now
+            && let Some(key) = running.take()
+            && !state.schedule.finished(now, key).late_by.is_zero()
+        {
+            return true;
         }
-        let first =
-            waiting.iter().enumerate().filter(|(_, one)| one.1 <= now).min_by_key(|(_, one)| one.0);
-        match first.map(|(at, _)| at) {
-            Some(at) => {
-                let (deadline, _, cost) = waiting.swap_remove(at);
-                now += cost;
-                if now > deadline {
-                    return true;
-                }
-            }
-            None => now += 1,
+        for task in &mut state.tasks {
+            key = ask_for_all(&mut state.schedule, task, now, key);
+        }
+        if free_at <= state.now
+            && let Next::Start { key, predicted } = state.schedule.next(now, &Sectors)
+        {
+            running = Some(key);
+            free_at = state.now + predicted.as_nanos();
+        }
+        state.now += 1;
+        let first = state.schedule.queues().ready_first();
+        if first.is_some_and(|first| first.times.deadline.as_nanos() < state.now) {
+            return true;
         }
     }
     false
+}
+
+/// A stream's next request where it is time, a server's budget tick by tick.
+fn ask_for_all(schedule: &mut Schedule, task: &mut Member, now: Instant, mut key: u64) -> u64 {
+    let Some(id) = task.id else { return key };
+    if !task.deal.server && task.next <= now.as_nanos() {
+        let request =
+            Request { class: Class::RealTime(id), command: command(task.deal.ticks.cost) };
+        let times = schedule.submit(now, key, request);
+        task.next = times.release.as_nanos() + task.deal.ticks.period;
+        key += 1;
+    }
+    while task.deal.server {
+        let class = Class::server(id, Duration::from_nanos(1));
+        schedule.submit(now, key, Request { class, command: command(1) });
+        if schedule.queues().get(key).expect("it waits").contract().is_none() {
+            schedule.cancel(key);
+            break;
+        }
+        key += 1;
+    }
+    key
 }
 
 fn path(trace: &Option<std::rc::Rc<Step>>) -> Vec<String> {

@@ -1,0 +1,166 @@
+//! Renegotiation: a contract that lives becomes another one, and nobody is late.
+//!
+//! The analysis takes the new set, with the new contract in the place of the old one;
+//! then the state has to fit it, which the analysis knows nothing of:
+//!
+//! * What the old contract has released keeps its times. Its work is due and known to the
+//!   slack. But it may also be *in the way* of others for longer than any request of the
+//!   new set may: as long as it waits it is foreign. [`Core::hurry_foreign`] gives it an
+//!   earlier deadline to be served by, so near that it can be in the way of nothing that
+//!   the new set would not bear; it is still late only by the one that was promised.
+//! * What it had not released is released by the new contract: the first no sooner than
+//!   the old or the new period after the last release, whichever is shorter, and put off
+//!   from there for as long as the exact slack is negative.
+
+use super::{Core, Schedule};
+use crate::containers::Renewal;
+use crate::queues::Waiting;
+use crate::request::{Class, Contract, Times};
+use crate::slack::Meter;
+use crate::task::{Refusal, Task, TaskId};
+use alloc::vec::Vec;
+use units::{Duration, Instant};
+
+impl Schedule {
+    /// Puts a contract in the place of a live one, which keeps its name. Requests that
+    /// are released keep their times; those that came early, and all later ones, follow
+    /// the new contract. A stream can become a server, then its early requests stand in
+    /// the line; and a server a stream, then what waited for budget is best effort.
+    ///
+    /// # Errors
+    /// As [`Schedule::join`], also where admission is off. The schedule is unchanged.
+    ///
+    /// # Panics
+    /// Where there is no such task, or the new one is not valid.
+    pub fn change(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        contract: impl Into<Contract>,
+    ) -> Result<(), Refusal> {
+        self.release(now);
+        let contract = contract.into();
+        let before = self.core.clone();
+        let old = self.core.tasks.get(id).expect("a task that has joined");
+        self.core.tasks.change(id, contract.task())?;
+        let mut moves = self.core.put_in_place(now, id, &old, contract);
+        if !self.core.begin(now, id, &mut moves) {
+            self.core = before;
+            let utilisation_ppm = self.core.tasks.utilisation().ppm();
+            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+        }
+        self.core.release_again(now, id, &mut moves);
+        self.tell_moves(&moves);
+        self.policy.joined();
+        self.tell_entered();
+        Ok(())
+    }
+
+    /// Requests that wait elsewhere now than the policy was told.
+    pub(super) fn tell_moves(&mut self, moves: &[Waiting]) {
+        for old in moves {
+            self.policy.dropped(old);
+            let new = self.core.queues.get(old.key).expect("it waits");
+            self.policy.submitted(new);
+        }
+    }
+}
+
+impl Core {
+    /// The task as it is now in the place of `old`, from the earliest instant that both
+    /// contracts know of. Returns its requests as they were.
+    fn put_in_place(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        old: &Task,
+        contract: Contract,
+    ) -> Vec<Waiting> {
+        let of_task = |waiting: &&Waiting| waiting.class.task() == Some(id);
+        let moves: Vec<Waiting> = self.queues.early().filter(of_task).copied().collect();
+        let released = self.queues.ready().filter(of_task).map(|waiting| waiting.key);
+        self.foreign.extend(released);
+        for waiting in &moves {
+            self.queues.take(waiting.key);
+        }
+        let sooner = |next: Instant| {
+            let new = contract.task().period;
+            now.max(next.min(next.saturating_sub(old.period).saturating_add(new)))
+        };
+        let renewal = if self.servers.knows(id.index) {
+            self.servers.renewal(id.index, now, sooner)
+        } else {
+            let first = moves.first().map(|waiting| waiting.times.release);
+            Renewal::new(sooner(first.unwrap_or(self.next_release(id))))
+        };
+        self.exit(id);
+        match contract {
+            Contract::Stream(_) => self.enter(id, contract, renewal.last()),
+            Contract::Server(task) => {
+                self.servers.renew(id.index, &task, renewal);
+                let waits: Vec<u64> = self.queues.unentered(id).map(|one| one.key).collect();
+                waits.into_iter().for_each(|key| self.push(key));
+            }
+        }
+        moves
+    }
+
+    /// Finds the first release of a task that joins or changes. The requests that had to
+    /// move for it are added to `moves` as they were. False where it can have none.
+    pub(super) fn begin(&mut self, now: Instant, id: TaskId, moves: &mut Vec<Waiting>) -> bool {
+        self.hurry_foreign(now, moves);
+        self.meter = Meter::unknown();
+        self.delay_first(now, id)
+    }
+
+    /// What came early comes under the new contract.
+    fn release_again(&mut self, now: Instant, id: TaskId, moves: &mut [Waiting]) {
+        let task = self.tasks.get(id).expect("it has been changed");
+        let is_server = self.servers.knows(id.index);
+        for old in moves.iter().filter(|old| old.class == Class::RealTime(id)) {
+            if self.queues.get(old.key).is_some() {
+                continue; // It was released, and only hurried.
+            }
+            let waiting = if is_server {
+                let class = Class::server(id, old.cost);
+                let times = Times { release: now, deadline: Instant::MAX };
+                Waiting { class, times, synchronous: true, promised: times.deadline, ..*old }
+            } else {
+                let times = self.regulate(now, id, &task);
+                Waiting { times, promised: times.deadline, cost: task.cost, ..*old }
+            };
+            self.queues.insert(Waiting { period: task.period, ..waiting }, now);
+            self.push(old.key);
+        }
+        self.servers.fill(id.index, self.latest, &mut self.queues, &mut self.entered);
+    }
+
+    /// Sees to it that no request of a contract that was changed can be in the way of
+    /// others for longer than the analysis of the present set allows for.
+    ///
+    /// A request of `cost` that is due within `L` can only be in the way of intervals
+    /// shorter than `L`. In these the set bears it if it leaves as much slack in all
+    /// intervals, or if a task of the set is as long and due as late; and in intervals
+    /// shorter than the shortest deadline nothing is due.
+    fn hurry_foreign(&mut self, now: Instant, moves: &mut Vec<Waiting>) {
+        for key in self.foreign.clone() {
+            let waiting = *self.queues.get(key).expect("it is still there");
+            let by = now.saturating_add(self.bears(waiting.cost));
+            if by < waiting.times.deadline {
+                moves.push(waiting);
+                self.queues.hurry_to(key, by);
+            }
+        }
+    }
+
+    /// The set bears a foreign request of `cost` that is due within this.
+    fn bears(&self, cost: Duration) -> Duration {
+        if self.tasks.slack() >= cost {
+            return Duration::MAX;
+        }
+        let shortest = self.tasks.iter().map(|(_, task)| task.deadline).min();
+        let as_long = self.tasks.iter().filter(|(_, task)| task.command >= cost);
+        let latest = as_long.map(|(_, task)| task.deadline).max();
+        latest.max(shortest).unwrap_or(Duration::MAX)
+    }
+}
