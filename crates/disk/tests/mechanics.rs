@@ -4,7 +4,7 @@ mod common;
 
 use common::Random;
 use disk::{Drive, HardDisk, Mechanics, Model, Profile};
-use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
+use units::{Access, Command, Direction, Duration, Instant, Lba, SECTOR};
 
 fn us(us: u64) -> Duration {
     Duration::from_micros(us)
@@ -104,18 +104,20 @@ fn a_seek_neither_loses_nor_writes_what_waits_in_the_buffer() {
     assert!(before > 0);
 }
 
-/// A drive begins with what it has: one that is fed chunk after chunk without a pause is
-/// done soon after the last.
+/// A drive begins with what it has: one that is fed in small chunks without a pause is
+/// done about when one is that was given all at once, and not by the feeding later.
 #[test]
 fn a_buffer_that_is_fed_without_a_pause_is_written_out_meanwhile() {
-    let mut drive = HardDisk::new(&barracuda());
-    let (mut now, chunk) = (Instant::EPOCH, 100);
-    for index in 0..80 {
-        let lba = Lba::new(30_000_000 + index * chunk);
-        now += drive.serve(now, &Command::Transfer(access(lba, chunk, Direction::Write)));
-    }
-    let left = drive.serve(now, &Command::Flush);
-    let all = Bytes::new(80 * chunk * SECTOR.get());
-    let whole = Duration::from_nanos(all.get() * 1_000_000_000 / 25_000_000);
-    assert!(left < whole * 3 / 4, "{left} after the last; the platters take {whole} for all");
+    let time = |chunk: u64| {
+        let (mut drive, mut now) = (HardDisk::new(&barracuda()), Instant::EPOCH);
+        for index in 0..1_000 / chunk {
+            let lba = Lba::new(30_000_000 + index * chunk);
+            now += drive.serve(now, &Command::Transfer(access(lba, chunk, Direction::Write)));
+        }
+        let fed = now - Instant::EPOCH;
+        (fed, fed + drive.serve(now, &Command::Flush))
+    };
+    let ((_, whole), (fed, chunks)) = (time(1_000), time(25));
+    assert!(fed > us(20_000), "{fed}");
+    assert!(chunks < whole + us(10_000), "{chunks}, all at once {whole}");
 }

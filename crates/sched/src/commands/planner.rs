@@ -236,8 +236,10 @@ impl Planner {
     }
 
     /// What the disk shall do at `now`. Ask when it is free: after a request came, a
-    /// command ended, or a wait is over. `allowance` is what may be spent on seeks
-    /// back: what the schedule can still lose, [`Duration::MAX`] for no limit.
+    /// command ended, or a wait is over. `allowance` is what may be spent on a seek
+    /// back: what the schedule can still lose. What [`Chunking`](super::Chunking)
+    /// admitted has paid for its seeks back, and counts on every interruption: there
+    /// it is [`Duration::MAX`].
     ///
     /// # Panics
     /// Where a command is out.
@@ -249,9 +251,15 @@ impl Planner {
         if self.streams == Some(chunk.direction) && self.head == Some(chunk.lba) {
             return self.start(place, job.command(), Part::Streamed);
         }
-        let known = self.head.zip(mechanics.motion());
-        let Some((head, motion)) = known else {
+        let Some(motion) = mechanics.motion() else {
             return self.start(place, job.command(), Part::First);
+        };
+        let Some(head) = self.head else {
+            // From anywhere.
+            return match job.manner.just_in_time {
+                Some(it) if it.positions => self.start(place, Command::Seek(chunk.lba), Part::Seek),
+                _ => self.start(place, job.command(), Part::First),
+            };
         };
         let route = route(now, head, &job, motion);
         if route.start.saturating_since(now) >= WAIT_MIN {
