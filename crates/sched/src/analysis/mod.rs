@@ -27,6 +27,7 @@ mod search;
 use crate::limits::{CELLS_FROM, PERIOD_MAX, TASKS_MAX};
 use crate::task::{Analysis, Refusal, Task, TaskId, Utilisation, WHOLE};
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cells::{Answer, Cells, Track};
 use core::cell::Cell;
@@ -40,8 +41,9 @@ pub struct TaskSet {
     reserve: u64,
     slots: Vec<Slot>,
     vacant: Vec<u32>,
-    rows: Rows,
-    stair: Stair,
+    /// Shared between copies until one of them changes: searches copy schedules often.
+    rows: Arc<Rows>,
+    stair: Arc<Stair>,
     sums: Sums,
     cells: Option<Box<Cells>>,
     /// From so many classes on there are cells.
@@ -84,8 +86,8 @@ impl TaskSet {
             reserve: reserve.as_nanos(),
             slots: Vec::new(),
             vacant: Vec::new(),
-            rows: Rows::default(),
-            stair: Stair::default(),
+            rows: Arc::default(),
+            stair: Arc::default(),
             sums: Sums::default(),
             cells: None,
             cells_from: CELLS_FROM,
@@ -445,7 +447,7 @@ impl TaskSet {
 
     fn insert(&mut self, task: &Task) {
         let (one, command) = (Row::of(task), task.command.as_nanos());
-        let (before, after) = self.rows.insert(one);
+        let (before, after) = Arc::make_mut(&mut self.rows).insert(one);
         self.sums = self.sums.plus(Sums::of(&after));
         self.sums = before.map_or(self.sums, |before| self.sums.minus(Sums::of(&before)));
         if let Some(cells) = &mut self.cells {
@@ -453,13 +455,13 @@ impl TaskSet {
         } else if self.rows.list().len() >= self.cells_from {
             self.cells = Some(Box::new(Cells::of(self.rows.list())));
         }
-        self.stair.insert(one.deadline, command);
+        Arc::make_mut(&mut self.stair).insert(one.deadline, command);
         self.found.set(None);
     }
 
     fn withdraw(&mut self, task: &Task) {
         let one = Row::of(task);
-        let (before, after) = self.rows.withdraw(one);
+        let (before, after) = Arc::make_mut(&mut self.rows).withdraw(one);
         self.sums = self.sums.minus(Sums::of(&before));
         self.sums = after.map_or(self.sums, |after| self.sums.plus(Sums::of(&after)));
         if self.rows.list().len() < self.cells_from / 2 || self.is_empty_of_rows() {
@@ -467,7 +469,7 @@ impl TaskSet {
         } else if let Some(cells) = &mut self.cells {
             cells.withdraw(&one, (before, after));
         }
-        self.stair.withdraw(one.deadline, task.command.as_nanos());
+        Arc::make_mut(&mut self.stair).withdraw(one.deadline, task.command.as_nanos());
         self.found.set(None);
     }
 }
