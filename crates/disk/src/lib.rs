@@ -41,7 +41,7 @@ pub use head::Head;
 pub use linear::Line;
 pub use mechanics::Mechanics;
 pub use model::{FlashModel, Model};
-pub use profile::{HardDiskProfile, Kind, LinearProfile, LongReads, Profile, ZoneProfile};
+pub use profile::{HardDiskProfile, Kind, LinearProfile, LongReads, Profile, Sweep, ZoneProfile};
 pub use queue::CommandQueue;
 pub use remainders::{ReadPlan, TrackRemainders, Tracks};
 pub use seek::SeekCurve;

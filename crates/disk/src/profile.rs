@@ -85,6 +85,21 @@ pub struct ZoneProfile {
     pub rate: Rate,
 }
 
+/// A part of a hard disk, for sweeps over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sweep<'a> {
+    /// Bound on the time to move the arm, by cylinders.
+    pub seek: &'a SeekCurve,
+    /// The longest way from anywhere on the disk to the part, in cylinders.
+    pub stroke: u64,
+    /// From the part's first cylinder to its last.
+    pub cylinders: u64,
+    /// How many cylinders from its first a transfer ends at the most.
+    pub span: u64,
+    /// Bound on a transfer beside its seek.
+    pub request: Duration,
+}
+
 /// A device whose cost depends on size and direction alone: a file, an SSD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinearProfile {
@@ -140,6 +155,17 @@ impl Profile {
         match &self.kind {
             Kind::HardDisk(disk) => disk.worst(self.end(), range, len, direction),
             Kind::Linear(line) => line.line(direction).cost(len),
+        }
+    }
+
+    /// What a sweep over the transfers of `len` in `range` is made of; None where the
+    /// place does not cost. A transfer takes at most `request` and the seek to it, and
+    /// [`Profile::bound`] is never above that. Panics as [`Profile::worst`] does.
+    pub fn sweep(&self, range: Range<Lba>, len: Bytes, direction: Direction) -> Option<Sweep<'_>> {
+        let worst = self.worst(range.clone(), len, direction);
+        match &self.kind {
+            Kind::HardDisk(disk) => Some(disk.sweep(self.end(), range, len, worst)),
+            Kind::Linear(_) => None,
         }
     }
 
@@ -263,9 +289,7 @@ impl HardDiskProfile {
 
     fn worst(&self, end: Lba, range: Range<Lba>, len: Bytes, direction: Direction) -> Duration {
         let last = Lba::new(range.end.get() - 1);
-        let innermost = self.cylinder(end, Lba::new(end.get() - 1));
-        let to_inside = innermost - self.cylinder(end, range.start);
-        let distance = to_inside.max(self.cylinder(end, last));
+        let distance = self.stroke(end, &range);
         let zones = self.zone(end, range.start).0..=self.zone(end, last).0;
         let slowest = self.zones[zones.clone()].iter().map(|zone| zone.rate).min();
         let media = slowest.expect("a range lies in some zone").time_for(len.round_up(SECTOR));
@@ -273,6 +297,31 @@ impl HardDiskProfile {
         let rounding = Duration::from_nanos((zones.end() - zones.start()) as u64);
         let mechanics = self.overhead + self.seek(distance, direction) + self.rotation;
         mechanics + self.long_read(len, direction) + media + rounding + self.switch
+    }
+
+    /// The longest way from anywhere on the disk to `range`, in cylinders.
+    fn stroke(&self, end: Lba, range: &Range<Lba>) -> u64 {
+        let innermost = self.cylinder(end, Lba::new(end.get() - 1));
+        let to_inside = innermost - self.cylinder(end, range.start);
+        to_inside.max(self.cylinder(end, Lba::new(range.end.get() - 1)))
+    }
+
+    fn sweep(&self, end: Lba, range: Range<Lba>, len: Bytes, worst: Duration) -> Sweep<'_> {
+        let last = Lba::new(range.end.get() - 1);
+        let zones = self.zone(end, range.start).0..=self.zone(end, last).0;
+        let per_cylinder = zones.map(|index| {
+            let zone_end = self.zones.get(index + 1).map_or(end, |next| next.start);
+            self.zones[index].start.distance(zone_end) / self.zones[index].cylinders
+        });
+        let fewest = per_cylinder.min().expect("a range lies in some zone").max(1);
+        let stroke = self.stroke(end, &range);
+        Sweep {
+            seek: &self.seek,
+            stroke,
+            cylinders: self.cylinder(end, last) - self.cylinder(end, range.start),
+            span: len.div_ceil(SECTOR * fewest) + 1,
+            request: worst - self.seek.time(stroke),
+        }
     }
 
     fn check(&self, capacity: Bytes) -> Result<(), Error> {

@@ -17,6 +17,7 @@ extern crate alloc;
 mod analysis;
 mod commands;
 mod containers;
+mod cycle;
 mod divide;
 pub mod limits;
 mod phases;
@@ -26,6 +27,8 @@ mod queues;
 mod request;
 mod schedule;
 mod slack;
+mod statistical;
+mod sweep;
 mod task;
 mod waiting;
 
@@ -34,6 +37,7 @@ pub use commands::{
     Account, Bounded, Chunking, Ended, JustInTime, Manner, Mechanics, Motion, Part, Payer, Piece,
     Plan, Planner, Standing, Step, Way, Ways,
 };
+pub use cycle::{CycleAnalysis, CycleRefusal, CycleStream, shortest_cycle, time_cycle};
 pub use policies::{PolicyKind, Promise, UnknownPolicy, usd_admits};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
@@ -41,5 +45,9 @@ pub use request::{
     Class, Contract, Counts, Flow, Next, Options, Outcome, Predict, Request, Times, Totals,
 };
 pub use schedule::Schedule;
+pub use statistical::{
+    Chance, StatisticalAnalysis, StatisticalRefusal, StatisticalSet, StatisticalTask,
+};
+pub use sweep::{SweepAnalysis, SweepCosts, SweepPlan, SweepRefusal};
 pub use task::{Analysis, Refusal, Task, TaskId, Utilisation};
 pub use waiting::{expected_waiting, expected_waiting_of, longest_waiting_of};

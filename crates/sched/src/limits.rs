@@ -18,6 +18,10 @@ pub const ANALYSIS_VISITS_MAX: u64 = 1 << 24;
 /// looks at every one. Below, the exact search is as quick.
 pub const CELLS_FROM: usize = 64;
 
+/// The most kinds of tasks in a set that is admitted statistically: each is visited for
+/// a few thousand intervals, which is then about 100 ms of work.
+pub const STATISTICAL_CLASSES_MAX: usize = 1 << 13;
+
 /// The most tasks on one disk.
 pub const TASKS_MAX: usize = 1 << 16;
 

@@ -5,7 +5,8 @@
 //! are gathered and served in one sweep. In front of them may go: a synchronous
 //! request within the bubble slot, a time of the schedule's reserve that each cycle
 //! keeps free; and any best effort within the slack register, which holds what the
-//! cycle has left beside its requests and the slot. Once the sweep is done, requests
+//! cycle has left beside its requests and the slot. Both are charged for the way back
+//! to the sweep, too. Once the sweep is done, requests
 //! released meanwhile go, then all else; what of it runs into the next cycle is
 //! taken from that one's register.
 //!
@@ -62,15 +63,26 @@ impl TimeCycle {
     /// Best effort that goes before the sweep.
     fn before_sweep(&mut self, view: &View<'_>) -> Option<Waiting> {
         if let Some(interactive) = view.queues().best_effort_oldest(true)
-            && let Some(left) = self.bubble.checked_sub(view.predicted(interactive))
+            && let Some(left) = self.bubble.checked_sub(self.interruption(view, interactive))
         {
             self.bubble = left;
             return Some(*interactive);
         }
         let pick = self.elevator.pick(view)?;
-        self.slack = self.slack.checked_sub(view.predicted(&pick.request))?;
+        self.slack = self.slack.checked_sub(self.interruption(view, &pick.request))?;
         self.elevator.took(&pick);
         Some(pick.request)
+    }
+
+    /// What the sweep loses to a request in front of its next one: its own time, and
+    /// the way back. Without the second a sweep that was bounded as a whole (see
+    /// [`SweepCosts`](crate::SweepCosts)) would end late.
+    fn interruption(&self, view: &View<'_>, request: &Waiting) -> Duration {
+        let own = view.predicted(request);
+        let next = self.sweep.last().and_then(|&key| view.queues().get(key));
+        let Some((next, end)) = next.zip(request.command.end()) else { return own };
+        let back = view.predict.bound(end, &next.command);
+        own.saturating_add(back.saturating_sub(view.predicted(next)))
     }
 }
 

@@ -1,0 +1,428 @@
+//! Statistical admission: more streams than the worst costs allow, each request late
+//! with a probability that is stated.
+//!
+//! Requests are served earliest deadline first and never interrupted. Suppose that a
+//! request due at `D` is late, and let `b` be the last instant before `D` at which
+//! nothing due by `D` was there. From `b` to `D` the disk did nothing but work that
+//! was released from `b` on and is due by `D`, and perhaps one command that began
+//! before `b`: a request due later (at most `blocking(D - b)`) or one of best effort
+//! (at most the reserve). So the costs of the requests that fit into the interval
+//! `[b, D]` came to more than `D - b - blocking(D - b) - reserve`.
+//!
+//! **One event for many intervals.** With `D` fixed, a longer interval holds the
+//! requests of every shorter one. So for all lengths from `from` to `until` the event
+//! is that the costs of the longest come to more than what the shortest leaves, and
+//! the probability that the request is late is at most the sum over such *cells* of
+//! their probabilities. Cells are narrow ([`PER_OCTAVE`] in each doubling): between
+//! them 0.4 % of the time is given away.
+//!
+//! **One cell.** At most `floor((until - D_i) / T_i) + 1` requests of a task fit. Of
+//! independent costs, none above its mean by more than `b`, with variances that sum up
+//! to `V`, the sum exceeds its mean by `t` with a probability of at most
+//! `exp(-t^2 / (2 (V + b t / 3)))` (Bernstein 1924; Boucheron, Lugosi and Massart 2013,
+//! section 2.8). Where even the bounds of all costs fit, it is zero. Beyond the last
+//! cell that is computed the exponent grows in proportion to the length, and is so
+//! large already that what is left does not count.
+//!
+//! **What is assumed.** Costs of different requests are independent, and so are the
+//! instants at which requests come from the costs of others; a mean or deviation
+//! that is given is no less than the true one; no cost exceeds its bound; what runs
+//! beside (best effort) begins only while nothing under contract waits, and takes no
+//! longer than the reserve. No number here is floating: exponents count in sixteenths of
+//! a bit, probabilities in 2^-63, both rounded to the safe side.
+
+use crate::limits::{HORIZON_MAX, STATISTICAL_CLASSES_MAX};
+use crate::task::{Task, Utilisation, WHOLE};
+use alloc::vec::Vec;
+use core::fmt;
+use units::Duration;
+
+/// Cells in each doubling of the interval, as a power of two.
+const PER_OCTAVE_SHIFT: u32 = 8;
+/// The same.
+const PER_OCTAVE: u64 = 1 << PER_OCTAVE_SHIFT;
+
+/// The exponent, in bits, from which on the rest of the cells does not count: each one
+/// later then counts half of the one before or less.
+const BITS_ENOUGH: u128 = 512;
+
+/// A probability, in units of 2^-63.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Chance(u64);
+
+/// 2^(-j/16) in units of 2^-63, rounded up.
+const SIXTEENTHS: [u64; 16] = [
+    0x8000000000000000,
+    0x7a92be8a92436617,
+    0x75606373ee921c98,
+    0x70666f76154a7089,
+    0x6ba27e656b4eb57b,
+    0x6712460a8fc24072,
+    0x62b39508aa836d6f,
+    0x5e8451cfac061b60,
+    0x5a827999fcef3243,
+    0x56ac1f752150a564,
+    0x52ff6b54d8a89c76,
+    0x4f7a993048d088d7,
+    0x4c1bf828c6dc54b8,
+    0x48e1e9b9d588e19c,
+    0x45cae0f1f545eb74,
+    0x42d561b3e6243d8b,
+];
+
+impl Chance {
+    /// It does not happen.
+    pub const NEVER: Self = Self(0);
+    /// It happens.
+    pub const ALWAYS: Self = Self(1 << 63);
+
+    /// Once in so many times, rounded down.
+    ///
+    /// # Panics
+    /// Where `times` is zero.
+    pub const fn one_in(times: u64) -> Self {
+        Self((1 << 63) / times)
+    }
+
+    /// Parts per billion, rounded up.
+    pub fn per_billion(self) -> u64 {
+        ((u128::from(self.0) * 1_000_000_000).div_ceil(1 << 63)) as u64
+    }
+
+    /// 2 to the power of minus so many sixteenths, rounded up.
+    fn of_sixteenths(sixteenths: u128) -> Self {
+        let (whole, part) = (sixteenths / 16, (sixteenths % 16) as usize);
+        Self(if whole > 62 { 1 } else { (SIXTEENTHS[part] >> whole) + 1 }.min(1 << 63))
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self((self.0 + other.0).min(1 << 63))
+    }
+}
+
+impl fmt::Display for Chance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NEVER => write!(f, "never"),
+            Self(chance) => write!(f, "once in {}", (1u64 << 63) / chance),
+        }
+    }
+}
+
+/// A task of which more is known than the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StatisticalTask {
+    /// Period, deadline, and the bound of the cost.
+    pub task: Task,
+    /// The mean cost, or more; at most the bound.
+    pub mean: Duration,
+    /// The standard deviation of the cost, or more; at most the bound.
+    pub deviation: Duration,
+}
+
+impl StatisticalTask {
+    /// True where the limits that the fields name hold.
+    pub fn is_valid(&self) -> bool {
+        self.task.is_valid() && self.mean <= self.task.cost && self.deviation <= self.task.cost
+    }
+}
+
+/// What is promised of a set that is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatisticalAnalysis {
+    /// Each request by itself is late with at most this probability.
+    pub miss: Chance,
+    /// The share of the disk that the mean costs take.
+    pub utilisation: Utilisation,
+    /// The share that the bounds would take; above the whole disk more is promised than
+    /// the worst costs allow.
+    pub utilisation_bounds: Utilisation,
+    /// The length of interval that is most likely to bring a request late.
+    pub critical: Duration,
+}
+
+/// Why a task cannot be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatisticalRefusal {
+    /// Utilisation by mean costs with the task, in parts per million, rounded up.
+    pub utilisation_ppm: u64,
+    /// A request would be late with up to this probability, as far as it was counted.
+    pub miss: Chance,
+    /// The interval that counts most, and by how much the mean demand is more than
+    /// there is in it (zero where the means alone fit). None where the utilisation
+    /// alone leaves too little.
+    pub deadline: Option<(Duration, Duration)>,
+    /// A bound of the computation was reached first.
+    pub undecided: bool,
+}
+
+impl fmt::Display for StatisticalRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let utilisation = Utilisation(u128::from(self.utilisation_ppm) * WHOLE / 1_000_000);
+        write!(f, "the disk would be promised to {utilisation} on average")?;
+        match self.deadline {
+            Some((interval, Duration::ZERO)) => {
+                write!(
+                    f,
+                    "; a request could be late {}, most likely within {interval}",
+                    self.miss
+                )?;
+            }
+            Some((interval, excess)) => {
+                write!(f, "; within {interval} it would be asked for {excess} more than there is")?;
+            }
+            None => {}
+        }
+        if self.undecided {
+            write!(f, "; too close to the limit to promise it")?;
+        }
+        Ok(())
+    }
+}
+impl core::error::Error for StatisticalRefusal {}
+
+/// The tasks of one disk that are admitted by what their requests mostly cost.
+#[derive(Clone, Debug)]
+pub struct StatisticalSet {
+    reserve: u64,
+    miss: Chance,
+    /// Equal tasks, and how many.
+    classes: Vec<(StatisticalTask, u64)>,
+}
+
+/// Sums over the requests that fit into an interval, or over tasks.
+#[derive(Clone, Copy, Default)]
+struct Costs {
+    mean: u128,
+    variance: u128,
+    bound: u128,
+    /// The most that one cost is above its mean.
+    above: u64,
+}
+
+impl Costs {
+    fn add(&mut self, one: &StatisticalTask, requests: u128) {
+        let deviation = u128::from(one.deviation.as_nanos());
+        self.mean += requests * u128::from(one.mean.as_nanos());
+        self.variance += requests * deviation * deviation;
+        self.bound += requests * u128::from(one.task.cost.as_nanos());
+        self.above = self.above.max((one.task.cost - one.mean).as_nanos());
+    }
+
+    /// The probability that the costs come to more than `room`; None where their mean
+    /// does.
+    fn exceed(&self, room: u64) -> Option<Chance> {
+        if self.bound <= u128::from(room) {
+            return Some(Chance::NEVER);
+        }
+        let over = u128::from(room).checked_sub(self.mean)?;
+        Some(Chance::of_sixteenths(self.sixteenths(over)))
+    }
+
+    /// The exponent of Bernstein's inequality in sixteenths of a bit, rounded down.
+    /// `16 * 3 / (2 ln 2) = 34.62`, here 1107 / 32.
+    fn sixteenths(&self, over: u128) -> u128 {
+        let spread = 3 * self.variance + u128::from(self.above) * over;
+        (over * over * 1_107).checked_div(spread).map_or(u128::MAX, |quotient| quotient >> 5)
+    }
+}
+
+/// What was found.
+struct Found {
+    miss: Chance,
+    worst: Chance,
+    critical: u64,
+}
+
+impl StatisticalSet {
+    /// An empty set. Each request may be late with a probability of `miss`; `reserve` is
+    /// the longest command that may be in the way of all.
+    pub fn new(reserve: Duration, miss: Chance) -> Self {
+        Self { reserve: reserve.as_nanos(), miss, classes: Vec::new() }
+    }
+
+    /// How many tasks.
+    pub fn len(&self) -> u64 {
+        self.classes.iter().map(|(_, count)| count).sum()
+    }
+
+    /// True for no tasks.
+    pub fn is_empty(&self) -> bool {
+        self.classes.is_empty()
+    }
+
+    /// All tasks: each kind, and how many.
+    pub fn iter(&self) -> impl Iterator<Item = (StatisticalTask, u64)> + '_ {
+        self.classes.iter().copied()
+    }
+
+    /// What would be promised with `task` in the set; changes nothing.
+    ///
+    /// # Errors
+    /// [`StatisticalRefusal`] where a request could be late more often than it may.
+    ///
+    /// # Panics
+    /// Where the task is not valid ([`StatisticalTask::is_valid`]).
+    pub fn check(&self, task: &StatisticalTask) -> Result<StatisticalAnalysis, StatisticalRefusal> {
+        self.with(task).analysis()
+    }
+
+    /// Takes `task` into the set if the promise can be kept with it.
+    ///
+    /// # Errors
+    /// As [`StatisticalSet::check`]; the set is unchanged.
+    ///
+    /// # Panics
+    /// As [`StatisticalSet::check`].
+    pub fn add(
+        &mut self,
+        task: StatisticalTask,
+    ) -> Result<StatisticalAnalysis, StatisticalRefusal> {
+        let with = self.with(&task);
+        let analysis = with.analysis()?;
+        *self = with;
+        Ok(analysis)
+    }
+
+    /// Takes one such task out of the set; false where there is none.
+    pub fn remove(&mut self, task: &StatisticalTask) -> bool {
+        let Some(at) = self.classes.iter().position(|(one, _)| one == task) else { return false };
+        self.classes[at].1 -= 1;
+        if self.classes[at].1 == 0 {
+            self.classes.swap_remove(at);
+        }
+        true
+    }
+
+    fn with(&self, task: &StatisticalTask) -> Self {
+        assert!(task.is_valid(), "not a task: {task:?}");
+        let mut set = self.clone();
+        match set.classes.iter_mut().find(|(one, _)| one == task) {
+            Some((_, count)) => *count += 1,
+            None => set.classes.push((*task, 1)),
+        }
+        set
+    }
+
+    /// What is promised of the set as it is.
+    ///
+    /// # Errors
+    /// As [`StatisticalSet::check`].
+    pub fn analysis(&self) -> Result<StatisticalAnalysis, StatisticalRefusal> {
+        let (mean, bounds) = self.shares();
+        let refusal = StatisticalRefusal {
+            utilisation_ppm: Utilisation(mean).ppm(),
+            miss: Chance::ALWAYS,
+            deadline: None,
+            undecided: false,
+        };
+        if self.classes.len() > STATISTICAL_CLASSES_MAX {
+            return Err(StatisticalRefusal { undecided: true, ..refusal });
+        }
+        if mean >= WHOLE {
+            return Err(refusal);
+        }
+        let found = self.search(refusal)?;
+        Ok(StatisticalAnalysis {
+            miss: found.miss,
+            utilisation: Utilisation(mean),
+            utilisation_bounds: Utilisation(bounds),
+            critical: Duration::from_nanos(found.critical),
+        })
+    }
+
+    /// Sums over all cells; gives up as soon as it is too much.
+    fn search(&self, refusal: StatisticalRefusal) -> Result<Found, StatisticalRefusal> {
+        let deadlines = || self.classes.iter().map(|(one, _)| one.task.deadline.as_nanos());
+        let mut found = Found { miss: Chance::NEVER, worst: Chance::NEVER, critical: 0 };
+        let (Some(first), Some(last)) = (deadlines().min(), deadlines().max()) else {
+            return Ok(found);
+        };
+        let mut from = first;
+        loop {
+            // The rest of the cell: up to the next multiple of its width.
+            let shift = from.max(PER_OCTAVE).ilog2() - PER_OCTAVE_SHIFT;
+            let until = ((from >> shift) + 1) << shift;
+            if until > HORIZON_MAX.as_nanos() {
+                return Err(StatisticalRefusal { undecided: true, ..refusal });
+            }
+            let costs = self.costs(until - 1);
+            let room = from.saturating_sub(self.blocking(from) + self.reserve);
+            let Some(chance) = costs.exceed(room) else {
+                let excess = (costs.mean - u128::from(room)).min(u128::from(u64::MAX)) as u64;
+                let deadline = Some((Duration::from_nanos(from), Duration::from_nanos(excess)));
+                return Err(StatisticalRefusal { deadline, ..refusal });
+            };
+            found.miss = found.miss.plus(chance);
+            if chance > found.worst {
+                (found.worst, found.critical) = (chance, from);
+            }
+            if found.miss > self.miss {
+                let deadline = Some((Duration::from_nanos(found.critical), Duration::ZERO));
+                return Err(StatisticalRefusal { miss: found.miss, deadline, ..refusal });
+            }
+            if from >= last && self.is_harmless_from(until) {
+                if found.miss > Chance::NEVER || chance > Chance::NEVER {
+                    found.miss = found.miss.plus(Chance(1)); // all later cells
+                }
+                return Ok(found);
+            }
+            from = until;
+        }
+    }
+
+    /// The costs of all requests that fit into an interval.
+    fn costs(&self, interval: u64) -> Costs {
+        let mut costs = Costs::default();
+        for (one, count) in &self.classes {
+            let (deadline, period) = (one.task.deadline.as_nanos(), one.task.period.as_nanos());
+            if let Some(past) = interval.checked_sub(deadline) {
+                costs.add(one, u128::from(past / period + 1) * u128::from(*count));
+            }
+        }
+        costs
+    }
+
+    fn blocking(&self, interval: u64) -> u64 {
+        let later = self.classes.iter().filter(|(one, _)| one.task.deadline.as_nanos() > interval);
+        later.map(|(one, _)| one.task.command.as_nanos()).max().unwrap_or(0)
+    }
+
+    /// True where all cells from `from` on, past every deadline, come to less than one
+    /// unit. Counted with lines: requests of a task are at most
+    /// `(interval - deadline) / period + 1`, and a cell begins at no less than 255 parts
+    /// of 256 of its end. So room and mean are lines over the length, and the exponent
+    /// grows at least in proportion to it.
+    fn is_harmless_from(&self, from: u64) -> bool {
+        let mut costs = Costs::default();
+        let mut bound = 0u128;
+        for (one, count) in &self.classes {
+            let (deadline, period) = (one.task.deadline.as_nanos(), one.task.period.as_nanos());
+            let length = u128::from(from - deadline) + u128::from(period);
+            let per = |cost: u64| {
+                (u128::from(cost) * u128::from(*count) * length).div_ceil(u128::from(period))
+            };
+            let deviation = one.deviation.as_nanos();
+            costs.mean += per(one.mean.as_nanos());
+            costs.variance += per(deviation) * u128::from(deviation);
+            bound += per(one.task.cost.as_nanos());
+            costs.above = costs.above.max((one.task.cost - one.mean).as_nanos());
+        }
+        let room = (from - from / PER_OCTAVE - 1).saturating_sub(self.reserve);
+        let fits =
+            bound <= u128::from(room) && self.shares().1 < WHOLE - WHOLE / u128::from(PER_OCTAVE);
+        let over = u128::from(room).checked_sub(costs.mean);
+        fits || over.is_some_and(|over| costs.sixteenths(over) >= 16 * BITS_ENOUGH)
+    }
+
+    /// The shares of the disk by means and by bounds, rounded up.
+    fn shares(&self) -> (u128, u128) {
+        let share = |cost: Duration, one: &StatisticalTask, count: u64| {
+            let period = u128::from(one.task.period.as_nanos());
+            (u128::from(cost.as_nanos()) << 64).div_ceil(period) * u128::from(count)
+        };
+        self.classes.iter().fold((0, 0), |(mean, bound), (one, count)| {
+            (mean + share(one.mean, one, *count), bound + share(one.task.cost, one, *count))
+        })
+    }
+}
