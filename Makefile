@@ -36,10 +36,12 @@ bench:
 	cargo bench -p slackline-engine --bench beside_fio
 
 # SETS: task sets searched exhaustively. HISTORIES: random histories whose power
-# is cut at every write. KILLS: recordings ended by kill -9.
+# is cut at every write. KILLS: recordings ended by kill -9. REQUESTS: how many each
+# load of the statistical admission serves. MINUTES: how long each sweep runs.
 soak:
 	@scripts/setup test
 	SLACKLINE_SETS=50000 SLACKLINE_HISTORIES=5000 SLACKLINE_KILLS=50 \
+		SLACKLINE_REQUESTS=20000000 SLACKLINE_MINUTES=1000 \
 		cargo test --release --workspace
 
 fmt:

@@ -129,10 +129,12 @@ impl HardDiskModel {
     }
 
     /// A read of some tracks that begins within one waits for its first sector, and
-    /// then until as many sectors as a track has are in.
+    /// then until as many sectors as a track has are in: a turn and one step to the
+    /// next track. (What more a step to the next cylinder takes delays the platters, not
+    /// what the bus then has; `switch` covers it.)
     fn long_reads(&self, zones: &[Layout]) -> Option<LongReads> {
         let shortest = zones.iter().map(|zone| zone.sectors_per_track).min()?;
-        let skew = zones.iter().map(|zone| zone.cylinder_skew(self.rotation)).max()?;
+        let skew = zones.iter().map(|zone| zone.track_skew(self.rotation)).max()?;
         let from = SECTOR * (shortest * self.reading.whole_track_from);
         (!from.is_zero()).then_some(LongReads { from, extra: self.rotation + skew })
     }

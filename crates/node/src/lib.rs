@@ -25,8 +25,10 @@ mod plan;
 mod reader;
 mod service;
 mod stream;
+mod sweep;
 mod writer;
 mod writes;
 
 pub use api::*;
 pub use node::Node;
+pub use sweep::sweep_costs;

@@ -114,8 +114,13 @@ impl SweepCosts {
     }
 
     /// At most so long take `seeks` seeks whose distances add up to `total`, none longer
-    /// than `longest`.
+    /// than `longest`. Each is rounded up to a nanosecond by itself.
     fn seeks(&self, seeks: u64, total: u64, longest: u64) -> Duration {
+        self.line(seeks, total, longest) + Duration::from_nanos(seeks)
+    }
+
+    /// `seeks` times the lowest concave curve at the mean distance.
+    fn line(&self, seeks: u64, total: u64, longest: u64) -> Duration {
         let corners = self.majorant(longest);
         // On the stretch that holds the mean distance, `seeks` times its line.
         let after = corners.partition_point(|&(at, _)| at.saturating_mul(seeks) < total);
