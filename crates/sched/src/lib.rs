@@ -34,8 +34,8 @@ mod waiting;
 
 pub use analysis::TaskSet;
 pub use commands::{
-    Account, Bounded, Chunking, Ended, JustInTime, Manner, Mechanics, Motion, Part, Payer, Piece,
-    Plan, Planner, Standing, Step, Way, Ways,
+    Account, Bounded, Chunking, Ended, JustInTime, Manner, Mechanics, Motion, Part, Piece, Plan,
+    Planner, Standing, Step, Way, Ways,
 };
 pub use cycle::{CycleAnalysis, CycleRefusal, CycleStream, shortest_cycle, time_cycle};
 pub use policies::{PolicyKind, Promise, UnknownPolicy, usd_admits};

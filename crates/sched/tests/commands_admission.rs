@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Random, Ticks, common_multiple, demand};
-use sched::{Chunking, Payer, Refusal, Task, TaskSet, Way, Ways};
+use sched::{Chunking, Refusal, Task, TaskSet, Way, Ways};
 use units::Duration;
 
 const fn ticks(ticks: u64) -> Duration {
@@ -123,18 +123,18 @@ fn the_shorter_the_deadline_of_an_answer_the_smaller_the_chunks_of_a_stream() {
 #[test]
 fn a_return_is_charged_to_one_of_the_two() {
     let contracts = stream_and_answer(150);
-    let costs = |payer, ways: [usize; 2]| {
-        let chosen = Chunking::paid_by(payer, &contracts, &ways, Duration::ZERO).unwrap();
+    let costs = |spared, ways: [usize; 2]| {
+        let chosen = Chunking::sparing(spared, &contracts, &ways, Duration::ZERO).unwrap();
         let commands: Vec<Duration> = chosen.tasks.iter().map(|task| task.command).collect();
         assert_eq!(commands, [[ms(56), ms(40), ms(31)][ways[0]], ms(30)]);
         chosen.tasks.iter().map(|task| task.cost).collect::<Vec<_>>()
     };
     // The answer takes the heads once with each of its requests.
-    assert_eq!(costs(Payer::Interrupting, [2, 0]), [ms(62), ms(30 + 30)]);
+    assert_eq!(costs(ms(149), [2, 0]), [ms(62), ms(30 + 30)]);
     // Within 500 - 150 ms of a stream's request two answers may come.
-    assert_eq!(costs(Payer::Interrupted, [2, 0]), [ms(62 + 2 * 30), ms(30)]);
-    for payer in [Payer::Interrupting, Payer::Interrupted] {
-        assert_eq!(costs(payer, [0, 0]), [ms(56), ms(30)], "one command is not interrupted");
+    assert_eq!(costs(ms(150), [2, 0]), [ms(62 + 2 * 30), ms(30)]);
+    for spared in [Duration::ZERO, Duration::MAX] {
+        assert_eq!(costs(spared, [0, 0]), [ms(56), ms(30)], "one command is not interrupted");
     }
 }
 
@@ -202,4 +202,34 @@ fn with_many_tasks_the_search_is_near_the_best() {
         equal += u64::from(slack == most);
     }
     assert!(equal >= 9, "{equal} of {sets}");
+}
+
+#[test]
+fn hundreds_of_tasks_find_their_chunking() {
+    let mut random = Random::new(8);
+    let mut contracts: Vec<Ways> = (0..200)
+        .map(|_| {
+            let way = |cost, command, resume| Way::in_commands(cost, command, resume);
+            let cost = ms(random.within(30, 60));
+            let ways = vec![
+                Way::whole(cost),
+                way(cost + ms(4), ms(30), ms(29)),
+                way(cost + ms(12), ms(13), ms(29)),
+            ];
+            let period = ms(random.within(20_000, 30_000));
+            Ways { period, deadline: period, ways }
+        })
+        .collect();
+    let answer = |period, deadline| Ways {
+        period: ms(period),
+        deadline: ms(deadline),
+        ways: vec![Way::whole(ms(30))],
+    };
+    contracts.push(answer(60_000, 50));
+    let whole = Chunking::of(&contracts, &vec![0; contracts.len()], Duration::ZERO);
+    assert!(whole.is_err(), "50 ms are not enough behind 60");
+    let best = Chunking::best(&contracts, Duration::ZERO).unwrap();
+    assert!(best.ways[..200].iter().all(|&way| way == 2), "nobody may block for 30 ms");
+    assert_eq!(best.spared, ms(50), "the answers alone: streams pay for each other");
+    assert_eq!(best.analysis.slack, ms(50 - 30 - 13));
 }

@@ -308,7 +308,7 @@ fn wanted() -> u64 {
 /// Admitted with the charge; admitted only without it.
 fn admitted(set: &[Small]) -> (bool, bool) {
     let contracts: Vec<Ways> = set.iter().map(Small::ways).collect();
-    // Whoever pays, and so either of the two.
+    // Whoever pays: each way to charge that admits the set is held against the search.
     let charged = Chunking::of(&contracts, &vec![0; set.len()], Duration::ZERO).is_ok();
     let mut plain = TaskSet::new(Duration::ZERO);
     let plain = set.iter().all(|small| plain.add(small.uncharged()).is_ok());

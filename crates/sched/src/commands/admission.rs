@@ -16,13 +16,14 @@
 //!   and released within the interval: both are in its demand. Requests due later
 //!   run for one command at most, in which `command` counts their return.
 //!
-//! So each return may be charged to either of the two ([`Payer`]), and the set keeps
+//! So each return may be charged to either of the two, and the set keeps
 //! its deadlines if [`TaskSet`] admits its tasks with the charges added to their
 //! costs. To the one that takes the heads: once for each of its requests, at the
 //! largest `resume` of a longer deadline. To the one that makes way: for each of its
 //! requests as often as the others can be released early enough to be due before it.
-//! The first is cheap where few requests interrupt many; the second spares a task
-//! with a short deadline a return that does not delay it.
+//! The first is cheap where many may take the heads of one; the second spares a task
+//! with a short deadline a return that does not delay it. Tasks with deadlines up to
+//! a limit are spared, the others pay for what they take; several limits are tried.
 //!
 //! What a request had waited for in vain when it made way (a seek, part of a turn) it
 //! has to do again, which is why `resume` bounds a whole positioning.
@@ -79,20 +80,12 @@ pub struct Ways {
     pub ways: Vec<Way>,
 }
 
-/// To whom a return of the heads is charged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Payer {
-    /// The request that took them.
-    Interrupting,
-    /// The request that made way.
-    Interrupted,
-}
-
 /// Which way each task is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunking {
-    /// Who pays for returns.
-    pub payer: Payer,
+    /// Tasks with deadlines up to this do not pay for returns that they cause; those
+    /// that make way for them do.
+    pub spared: Duration,
     /// For each task, an index of its ways.
     pub ways: Vec<usize>,
     /// The tasks with what they may make others lose.
@@ -111,46 +104,38 @@ impl Chunking {
     /// # Panics
     /// Where there is no task, or not one way for each.
     pub fn of(contracts: &[Ways], ways: &[usize], reserve: Duration) -> Result<Self, Refusal> {
-        let mut best = Self::paid_by(Payer::Interrupting, contracts, ways, reserve);
-        let interrupted =
-            contracts.iter().zip(ways).any(|(it, &way)| it.ways[way].is_interrupted());
-        if interrupted {
-            let other = Self::paid_by(Payer::Interrupted, contracts, ways, reserve);
-            improve(&mut best, other);
+        let mut best = Self::sparing(Duration::ZERO, contracts, ways, reserve);
+        for spared in limits(contracts, ways) {
+            improve(&mut best, Self::sparing(spared, contracts, ways, reserve));
         }
         best
     }
 
-    /// The same with a given payer.
+    /// The same with tasks spared that have deadlines up to `spared`.
     ///
     /// # Errors
     /// [`Refusal`] where that cannot be kept.
     ///
     /// # Panics
     /// Where there is no task, or not one way for each.
-    pub fn paid_by(
-        payer: Payer,
+    pub fn sparing(
+        spared: Duration,
         contracts: &[Ways],
         ways: &[usize],
         reserve: Duration,
     ) -> Result<Self, Refusal> {
-        let tasks = charged(payer, contracts, ways);
-        let (mut set, mut last) = (TaskSet::new(reserve), None);
-        for task in &tasks {
-            if !task.is_valid() {
-                // More than its whole deadline.
-                let cost = u128::from(task.cost.as_nanos()) * 1_000_000;
-                let ppm = cost.div_ceil(u128::from(task.period.as_nanos().max(1)));
-                let utilisation_ppm = u64::try_from(ppm).unwrap_or(u64::MAX);
-                let excess = task.cost.saturating_sub(task.deadline);
-                let deadline = Some((task.deadline, excess));
-                return Err(Refusal { utilisation_ppm, deadline, undecided: false });
-            }
-            last = Some(set.check(task)?);
-            set.add(*task)?;
+        let tasks = charged(spared, contracts, ways);
+        if let Some(task) = tasks.iter().find(|task| !task.is_valid()) {
+            // More than its whole deadline.
+            let cost = u128::from(task.cost.as_nanos()) * 1_000_000;
+            let ppm = cost.div_ceil(u128::from(task.period.as_nanos().max(1)));
+            let utilisation_ppm = u64::try_from(ppm).unwrap_or(u64::MAX);
+            let deadline = Some((task.deadline, task.cost.saturating_sub(task.deadline)));
+            return Err(Refusal { utilisation_ppm, deadline, undecided: false });
         }
-        let analysis = last.expect("at least one task");
-        Ok(Self { payer, ways: ways.to_vec(), tasks, analysis })
+        let set = TaskSet::of(reserve, &tasks)?;
+        let analysis = set.analysis().expect("at least one task, and they can be kept");
+        Ok(Self { spared, ways: ways.to_vec(), tasks, analysis })
     }
 
     /// The ways that leave the most slack; of equal ones the first of each task's. All
@@ -216,7 +201,7 @@ fn improve(best: &mut Result<Chunking, Refusal>, other: Result<Chunking, Refusal
 }
 
 /// The tasks in their ways, with the returns charged.
-fn charged(payer: Payer, contracts: &[Ways], ways: &[usize]) -> Vec<Task> {
+fn charged(spared: Duration, contracts: &[Ways], ways: &[usize]) -> Vec<Task> {
     assert_eq!(contracts.len(), ways.len(), "one way for each task");
     let chosen: Vec<(&Ways, Way)> =
         contracts.iter().zip(ways).map(|(contract, &way)| (contract, contract.ways[way])).collect();
@@ -224,24 +209,44 @@ fn charged(payer: Payer, contracts: &[Ways], ways: &[usize]) -> Vec<Task> {
     chosen
         .iter()
         .map(|&(contract, way)| {
-            let charge = match payer {
-                Payer::Interrupting => {
-                    let longer =
-                        returns.partition_point(|&(deadline, _)| deadline <= contract.deadline);
-                    returns.get(longer).map_or(Duration::ZERO, |&(_, resume)| resume)
-                }
-                Payer::Interrupted if way.is_interrupted() => {
-                    let times = chosen.iter().map(|(other, _)| interruptions(contract, other));
-                    let times = times.fold(0, u64::saturating_add);
-                    let nanos = way.resume.as_nanos().saturating_mul(times);
-                    Duration::from_nanos(nanos)
-                }
-                Payer::Interrupted => Duration::ZERO,
+            let own = if contract.deadline > spared {
+                let longer =
+                    returns.partition_point(|&(deadline, _)| deadline <= contract.deadline);
+                returns.get(longer).map_or(Duration::ZERO, |&(_, resume)| resume)
+            } else {
+                Duration::ZERO
             };
+            let others = if way.is_interrupted() {
+                let others = chosen.iter().map(|&(other, _)| other);
+                let others = others.filter(|other| other.deadline <= spared);
+                let times = others.map(|other| interruptions(contract, other));
+                let times = times.fold(0, u64::saturating_add);
+                Duration::from_nanos(way.resume.as_nanos().saturating_mul(times))
+            } else {
+                Duration::ZERO
+            };
+            let charge = own.saturating_add(others);
             let cost = way.cost.saturating_add(charge);
             Task::new(contract.period, contract.deadline, cost).in_commands(way.command)
         })
         .collect()
+}
+
+/// The deadlines up to which it may be best to spare tasks: the shortest, the one below
+/// the widest gap, and all. None where nobody makes way.
+fn limits(contracts: &[Ways], ways: &[usize]) -> Vec<Duration> {
+    let makes_way = |(contract, &way): (&Ways, &usize)| contract.ways[way].is_interrupted();
+    if !contracts.iter().zip(ways).any(makes_way) {
+        return Vec::new();
+    }
+    let mut deadlines: Vec<Duration> = contracts.iter().map(|it| it.deadline).collect();
+    deadlines.sort_unstable();
+    deadlines.dedup();
+    let ratio = |pair: &&[Duration]| pair[1].as_nanos() / pair[0].as_nanos().max(1);
+    let gap = deadlines.windows(2).max_by_key(ratio).map(|pair| pair[0]);
+    let mut limits = vec![deadlines[0], gap.unwrap_or(deadlines[0]), Duration::MAX];
+    limits.dedup();
+    limits
 }
 
 /// By deadline: the largest return among tasks with this deadline and longer ones.

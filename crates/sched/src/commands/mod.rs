@@ -22,7 +22,7 @@ mod mechanics;
 mod plan;
 mod planner;
 
-pub use admission::{Chunking, Payer, Way, Ways};
+pub use admission::{Chunking, Way, Ways};
 pub use mechanics::{Bounded, Mechanics, Motion};
 pub use plan::Plan;
 pub use planner::{Account, Ended, JustInTime, Manner, Part, Piece, Planner, Standing, Step};
