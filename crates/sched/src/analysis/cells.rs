@@ -64,12 +64,28 @@ pub(super) struct Cells {
 
 /// What the cells say of a set.
 pub(super) enum Answer {
-    /// No difference is below the reserve; none is below `least`.
-    Fits { least: i64, learned: Vec<Track> },
+    /// No difference is below the reserve; none is below that of `weakest`.
+    Fits { weakest: Weakest, learned: Vec<Track> },
     /// The difference at this deadline is.
     Below(u64),
     /// Not known in bounded work.
     Undecided,
+}
+
+/// The lowest bound of all cells, and where that cell begins: the exact search does well
+/// to look there first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weakest {
+    pub least: i64,
+    pub at: u64,
+}
+
+impl Weakest {
+    fn see(&mut self, view: &View) {
+        if view.bound < self.least {
+            *self = Self { least: view.bound, at: view.from };
+        }
+    }
 }
 
 /// Walks over the cells of a set, with what is known before any of them is walked.
@@ -152,7 +168,8 @@ impl Cells {
     /// Whether every difference is at least `reserve`. The utilisation, with the
     /// candidate, is below 1.
     pub fn decide(&self, set: &TaskSet, search: &Search<'_>, reserve: u64) -> Answer {
-        let (mut least, mut learned, mut visits) = (i64::MAX, Vec::new(), 0);
+        let mut weakest = Weakest { least: i64::MAX, at: 0 };
+        let (mut learned, mut visits) = (Vec::new(), 0);
         let mut stroll = Stroll::new(self, set, search);
         loop {
             let mut view = stroll.next();
@@ -167,23 +184,23 @@ impl Cells {
                 };
                 learned.push(Track { cell: view.cell, from: view.from, least: view.bound });
             }
-            least = least.min(view.bound);
+            weakest.see(&view);
             if stroll.is_last(&view) && view.line >= reserve as i64 {
-                return Answer::Fits { least, learned };
+                return Answer::Fits { weakest, learned };
             }
         }
     }
 
     /// A lower bound of every difference, without a walk; the utilisation is below 1.
-    pub fn least(&self, set: &TaskSet, search: &Search<'_>) -> i64 {
+    pub fn least(&self, set: &TaskSet, search: &Search<'_>) -> Weakest {
         let mut stroll = Stroll::new(self, set, search);
-        let mut least = i64::MAX;
+        let mut weakest = Weakest { least: i64::MAX, at: 0 };
         loop {
             let view = stroll.next();
-            least = least.min(view.bound);
-            if stroll.is_last(&view) || least < 0 {
+            weakest.see(&view);
+            if stroll.is_last(&view) {
                 // From here on the line rises.
-                return least.min(view.line);
+                return Weakest { least: weakest.least.min(view.line), ..weakest };
             }
         }
     }

@@ -29,7 +29,7 @@ use crate::task::{Analysis, Refusal, Task, TaskId, Utilisation, WHOLE};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use cells::{Answer, Cells, Track};
+use cells::{Answer, Cells, Track, Weakest};
 use core::cell::Cell;
 use rows::{Row, Rows, Stair, Sums};
 use search::{Search, Verdict};
@@ -66,6 +66,8 @@ struct Slot {
 /// Why a task may join: what is known of the set with it.
 struct Proof {
     least: i64,
+    /// About where the least difference is, where that is not found.
+    at: Option<u64>,
     found: Option<Verdict>,
     learned: Vec<Track>,
 }
@@ -133,7 +135,8 @@ impl TaskSet {
     pub fn check(&self, task: &Task) -> Result<Analysis, Refusal> {
         let search = Search::with(self, Some(task));
         let proof = self.decide(&search)?;
-        let verdict = proof.found.unwrap_or_else(|| search.run(self.hint.get(), self.reserve));
+        let hint = proof.at.or(self.hint.get());
+        let verdict = proof.found.unwrap_or_else(|| search.run(hint, self.reserve));
         Ok(analysis(&search, verdict, proof.least))
     }
 
@@ -354,7 +357,10 @@ impl TaskSet {
 
     fn decide_by(&self, cells: &Cells, search: &Search<'_>) -> Result<Proof, Refusal> {
         match cells.decide(self, search, self.reserve) {
-            Answer::Fits { least, learned } => Ok(Proof { least, found: None, learned }),
+            Answer::Fits { weakest, learned } => {
+                let Weakest { least, at } = weakest;
+                Ok(Proof { least, at: Some(at), found: None, learned })
+            }
             Answer::Below(at) => Err(self.refusal(search, Some(at), false)),
             Answer::Undecided => Err(self.refusal(search, None, true)),
         }
@@ -369,7 +375,8 @@ impl TaskSet {
                 Err(self.refusal(search, Some(at), false))
             }
             Verdict::Least { difference, .. } => {
-                Ok(Proof { least: difference, found: Some(verdict), learned: Vec::new() })
+                let learned = Vec::new();
+                Ok(Proof { least: difference, at: None, found: Some(verdict), learned })
             }
         }
     }
@@ -395,6 +402,7 @@ impl TaskSet {
             cells.learn(proof.learned);
         }
         self.know(proof.found);
+        self.hint.set(proof.at.or(self.hint.get()));
     }
 
     fn know(&self, found: Option<Verdict>) {
@@ -409,7 +417,11 @@ impl TaskSet {
         let search = Search::with(self, None);
         self.least = match &self.cells {
             _ if self.is_empty_of_rows() => NO_DIFFERENCE,
-            Some(cells) if self.sums.share < WHOLE => cells.least(self, &search),
+            Some(cells) if self.sums.share < WHOLE => {
+                let weakest = cells.least(self, &search);
+                self.hint.set(Some(weakest.at));
+                weakest.least
+            }
             Some(_) => ANY_DIFFERENCE,
             None => {
                 let verdict = search.run(self.hint.get(), 0);
