@@ -13,8 +13,9 @@
 //! requests of every shorter one. So for all lengths from `from` to `until` the event
 //! is that the costs of the longest come to more than what the shortest leaves, and
 //! the probability that the request is late is at most the sum over such *cells* of
-//! their probabilities. Cells are narrow ([`PER_OCTAVE`] in each doubling): between
-//! them 0.4 % of the time is given away.
+//! their probabilities. Where requests fit close to each other cells are narrow
+//! ([`PER_OCTAVE`] in each doubling), so that 0.4 % of the time is given away; else one
+//! reaches to the next length into which one more request fits, and gives nothing away.
 //!
 //! **One cell.** At most `floor((until - D_i) / T_i) + 1` requests of a task fit. Of
 //! independent costs, none above its mean by more than `b`, with variances that sum up
@@ -340,9 +341,9 @@ impl StatisticalSet {
         };
         let mut from = first;
         loop {
-            // The rest of the cell: up to the next multiple of its width.
+            // Up to the next multiple of the width, and on while nothing more fits.
             let shift = from.max(PER_OCTAVE).ilog2() - PER_OCTAVE_SHIFT;
-            let until = ((from >> shift) + 1) << shift;
+            let until = self.next_deadline(((from >> shift) + 1) << shift);
             if until > HORIZON_MAX.as_nanos() {
                 return Err(StatisticalRefusal { undecided: true, ..refusal });
             }
@@ -361,11 +362,15 @@ impl StatisticalSet {
                 let deadline = Some((Duration::from_nanos(found.critical), Duration::ZERO));
                 return Err(StatisticalRefusal { miss: found.miss, deadline, ..refusal });
             }
-            if from >= last && self.is_harmless_from(until) {
-                if found.miss > Chance::NEVER || chance > Chance::NEVER {
-                    found.miss = found.miss.plus(Chance(1)); // all later cells
+            if from >= last
+                && let Some(rest) = self.rest(until)
+            {
+                found.miss = found.miss.plus(rest);
+                if found.miss <= self.miss {
+                    return Ok(found);
                 }
-                return Ok(found);
+                let deadline = Some((Duration::from_nanos(found.critical), Duration::ZERO));
+                return Err(StatisticalRefusal { miss: found.miss, deadline, ..refusal });
             }
             from = until;
         }
@@ -383,17 +388,27 @@ impl StatisticalSet {
         costs
     }
 
+    /// The first length from `from` on into which one more request fits.
+    fn next_deadline(&self, from: u64) -> u64 {
+        let next = self.classes.iter().map(|(one, _)| {
+            let (deadline, period) = (one.task.deadline.as_nanos(), one.task.period.as_nanos());
+            from.checked_sub(deadline)
+                .map_or(deadline, |past| from + (period - past % period) % period)
+        });
+        next.min().unwrap_or(from)
+    }
+
     fn blocking(&self, interval: u64) -> u64 {
         let later = self.classes.iter().filter(|(one, _)| one.task.deadline.as_nanos() > interval);
         later.map(|(one, _)| one.task.command.as_nanos()).max().unwrap_or(0)
     }
 
-    /// True where all cells from `from` on, past every deadline, come to less than one
-    /// unit. Counted with lines: requests of a task are at most
+    /// What all cells from `from` on, past every deadline, come to, once that is one unit
+    /// or nothing. Counted with lines: requests of a task are at most
     /// `(interval - deadline) / period + 1`, and a cell begins at no less than 255 parts
     /// of 256 of its end. So room and mean are lines over the length, and the exponent
     /// grows at least in proportion to it.
-    fn is_harmless_from(&self, from: u64) -> bool {
+    fn rest(&self, from: u64) -> Option<Chance> {
         let mut costs = Costs::default();
         let mut bound = 0u128;
         for (one, count) in &self.classes {
@@ -412,7 +427,10 @@ impl StatisticalSet {
         let fits =
             bound <= u128::from(room) && self.shares().1 < WHOLE - WHOLE / u128::from(PER_OCTAVE);
         let over = u128::from(room).checked_sub(costs.mean);
-        fits || over.is_some_and(|over| costs.sixteenths(over) >= 16 * BITS_ENOUGH)
+        if fits {
+            return Some(Chance::NEVER);
+        }
+        over.filter(|&over| costs.sixteenths(over) >= 16 * BITS_ENOUGH).map(|_| Chance(1))
     }
 
     /// The shares of the disk by means and by bounds, rounded up.

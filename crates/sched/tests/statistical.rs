@@ -208,7 +208,7 @@ fn no_more_requests_are_late_than_was_said() {
     let mut beyond = 0;
     for (name, kinds) in loads() {
         let bounds = deterministic(&kinds);
-        for per in [50, 1_000, 1_000_000] {
+        for per in [2, 50, 1_000, 1_000_000] {
             let miss = Chance::one_in(per);
             let tasks = fill(miss, &kinds);
             let mut set = StatisticalSet::new(RESERVE, miss);
@@ -237,7 +237,7 @@ fn no_more_requests_are_late_than_was_said() {
             beyond += u64::from(tasks.len() > bounds);
         }
     }
-    assert!(beyond >= 6, "no better than the bounds: {beyond}");
+    assert!(beyond >= 8, "no better than the bounds: {beyond}");
 }
 
 /// The canary: a set that fits by its means alone, as if the promise were ignored, is
@@ -274,7 +274,7 @@ fn a_set_that_fits_by_its_means_alone_is_late_more_often() {
 fn the_stated_probability_is_that_of_bernsteins_inequality() {
     let costs = Costs::Even { least: 30_000, most: 65_000 };
     let one = costs.task(1_253_000, 1_253_000);
-    for streams in [18, 19, 20, 21, 22] {
+    for streams in [18, 20, 21, 22, 23, 24] {
         let mut set = StatisticalSet::new(RESERVE, Chance::ALWAYS);
         for _ in 0..streams {
             set.add(one).expect("anything may be late");
@@ -282,21 +282,19 @@ fn the_stated_probability_is_that_of_bernsteins_inequality() {
         let stated = set.analysis().unwrap().miss.per_billion() as f64 / 1e9;
         let (period, mean) = (one.task.period.as_nanos() as f64, one.mean.as_nanos() as f64);
         let (sd, bound) = (one.deviation.as_nanos() as f64, one.task.cost.as_nanos() as f64);
-        // Only where an interval begins at a deadline it can be critical.
-        let (mut expected, mut at) = (0.0, period);
-        while at < 400.0 * period {
-            let until = at * (1.0 + 1.0 / 384.0);
-            let n = f64::from(streams) * ((until / period).floor());
-            let (room, mean, variance) = (at - RESERVE.as_nanos() as f64, n * mean, n * sd * sd);
+        // Cells from deadline to deadline.
+        let mut expected = 0.0;
+        for periods in 1..200 {
+            let n = f64::from(streams * periods);
+            let room = f64::from(periods) * period - RESERVE.as_nanos() as f64;
             if n * bound > room {
-                let t = (room - mean).max(0.0);
-                expected += (-t * t / (2.0 * (variance + (bound - mean / n) * t / 3.0))).exp();
+                let t = (room - n * mean).max(0.0);
+                expected += (-t * t / (2.0 * (n * sd * sd + (bound - mean) * t / 3.0))).exp();
             }
-            at = until;
         }
         println!("{streams}: stated {stated:e}, in floating point about {expected:e}");
-        assert!(stated <= 1.0 && (expected > 0.3 || stated < expected * 3.0 + 1e-8));
-        assert!(stated >= expected.min(1.0) / 3.0, "{stated:e} {expected:e}");
+        assert!(stated < expected * 1.1 + 1e-8);
+        assert!(stated >= expected.min(1.0), "{stated:e} {expected:e}");
     }
 }
 
