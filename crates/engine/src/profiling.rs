@@ -1,8 +1,8 @@
 //! The profiler in real time: carries out what it asks, and takes the times.
 //!
 //! Invariants: the target is opened for writing only where [`ProfileOptions`] say
-//! so; a block device is opened exclusively, so that none that is mounted or
-//! otherwise held is touched; every answer is in the journal before the next
+//! so, and a block device then exclusively, so that none that is mounted or
+//! otherwise held is written to; every answer is in the journal before the next
 //! question is asked, so that a stop at any moment loses one answer.
 
 use crate::aligned::Aligned;
@@ -42,8 +42,8 @@ pub struct ProfileOptions {
 /// How a measurement ended.
 #[derive(Debug)]
 pub enum Profiled {
-    /// Complete; with what should be known about the way it was measured.
-    Done(Box<Findings>, Vec<String>),
+    /// Complete.
+    Done(Box<Findings>),
     /// Told to stop; the journal has everything so far.
     Stopped(Progress),
 }
@@ -106,8 +106,12 @@ impl From<PoolError> for ProfileError {
     }
 }
 
-/// Profiles a target. `tell` hears of progress after every answer; `stop` is looked
-/// at before every question.
+/// Profiles a target. `warn` hears first of all what should be known about the way it
+/// is measured, `tell` of progress after every answer; `stop` is looked at before
+/// every question.
+///
+/// The calling thread gets the priority of a disk's thread, where the system allows
+/// it: a clock that is read late by milliseconds shows no platters turning.
 ///
 /// # Errors
 /// When the target or the journal cannot be used; nothing was changed then.
@@ -115,6 +119,7 @@ pub fn profile(
     spec: &DeviceSpec,
     options: &ProfileOptions,
     stop: &AtomicBool,
+    warn: &mut dyn FnMut(&str),
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Profiled, ProfileError> {
     let mut target = Target::open(spec, options.write)?;
@@ -133,7 +138,13 @@ pub fn profile(
             Trouble::Journal(error) => ProfileError::Journal(options.journal.clone(), error),
             Trouble::Profiler(error) => refused(error),
         })?;
-    sys::sharpen_timers();
+    if let Err(error) = crate::thread::keep_time() {
+        target.warnings.push(format!(
+            "no real-time priority ({error}): on a busy host the times are late, and what turns \
+             may not be seen to"
+        ));
+    }
+    target.warnings.iter().for_each(|warning| warn(warning));
     let mut last = sys::now();
     while let Step::Ask(question) = profiler.poll() {
         if stop.load(Ordering::Relaxed) {
@@ -148,7 +159,7 @@ pub fn profile(
         tell(profiler.progress());
     }
     let findings = profiler.findings().expect("the profiler is done").clone();
-    Ok(Profiled::Done(Box::new(findings), target.warnings))
+    Ok(Profiled::Done(Box::new(findings)))
 }
 
 /// What is measured.
@@ -234,18 +245,30 @@ fn open_direct(
     write: bool,
     warnings: &mut Vec<String>,
 ) -> Result<File, ProfileError> {
+    let open_as =
+        |flags: i32| OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
     let exclusive = if block { libc::O_EXCL } else { 0 };
-    let open = |flags: i32| {
-        OpenOptions::new().read(true).write(write).custom_flags(flags | exclusive).open(path)
+    let mut open = |flags: i32| match open_as(flags | exclusive) {
+        // Reading does no harm to a file system that is mounted from it.
+        Err(error) if block && !write && error.raw_os_error() == Some(libc::EBUSY) => {
+            warnings.push(format!(
+                "{} is mounted or held by another program: it is only read, and what the others \
+                 do with it is in the times",
+                path.display()
+            ));
+            open_as(flags)
+        }
+        opened => opened,
     };
     let opened = match open(libc::O_DIRECT) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            let opened = open(0);
             warnings.push(format!(
-                "{}: its file system has no direct I/O; what was timed is the system's memory, \
+                "{}: its file system has no direct I/O; what is timed is the system's memory, \
                  not a disk",
                 path.display()
             ));
-            open(0)
+            opened
         }
         opened => opened,
     };
@@ -396,7 +419,9 @@ mod tests {
         let spec = DeviceSpec::Real { path: path.clone() };
         let run = |spec: &DeviceSpec| {
             let never = AtomicBool::new(false);
-            profile(spec, &options(&journal), &never, &mut |_| ()).unwrap_err().to_string()
+            profile(spec, &options(&journal), &never, &mut |_| (), &mut |_| ())
+                .unwrap_err()
+                .to_string()
         };
         assert!(run(&spec).contains("never written"), "{}", run(&spec));
         std::fs::write(&path, vec![7; 1 << 20]).unwrap();
@@ -417,7 +442,7 @@ mod tests {
         for _ in 0..2 {
             let stop = AtomicBool::new(false);
             let before = seen;
-            let ended = profile(&spec, &options(&journal), &stop, &mut |progress| {
+            let ended = profile(&spec, &options(&journal), &stop, &mut |_| (), &mut |progress| {
                 seen = progress.commands;
                 stop.store(seen >= before + 40, Ordering::Relaxed);
             });

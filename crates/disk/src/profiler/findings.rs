@@ -163,6 +163,8 @@ pub struct Flat {
 pub struct Findings {
     /// How much the target holds, as told.
     pub capacity: Bytes,
+    /// It answered with errors so often that the measurement was given up.
+    pub faulty: bool,
     /// Whether it rotates.
     pub rotates: bool,
     /// The time of one turn.
@@ -203,6 +205,7 @@ impl Findings {
     pub(super) fn new(capacity: Bytes) -> Self {
         Self {
             capacity,
+            faulty: false,
             rotates: false,
             rotation: None,
             far_read: Duration::ZERO,

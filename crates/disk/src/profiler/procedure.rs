@@ -18,6 +18,7 @@ use units::{Access, Command, Direction, Duration, Lba, SECTOR};
 pub(super) async fn run(mut session: Session) -> Findings {
     let mut findings = Findings::new(SECTOR * session.end);
     if let Err(stop) = measure(&mut session, &mut findings).await {
+        findings.faulty = stop == Stop::Faults;
         findings.notes.push(match stop {
             Stop::Spent => format!(
                 "stopped after {} commands, as many or as long as was allowed: what is missing \

@@ -29,7 +29,7 @@ use folder::Folder;
 use load::{GREEDY, Load, Policy, READERS, WRITERS};
 use outcome::Outcome;
 use progress::Progress;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use units::Bytes;
 use volumes::Parts;
 
@@ -51,6 +51,16 @@ pub struct Args {
     /// Draw the distributions of latencies into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Run on this disk, and not on the emulated one: a file, a block device, or
+    /// emulated:MODEL:FILE. What it holds is destroyed
+    #[arg(long, value_name = "DEVICE", requires = "overwrite")]
+    device: Option<String>,
+    /// Take this profile (TOML) of the device, in place of timing it
+    #[arg(long, value_name = "FILE", requires = "device")]
+    profile: Option<PathBuf>,
+    /// Say that the device may be overwritten
+    #[arg(long, requires = "device")]
+    overwrite: bool,
 }
 
 /// A failure of the demo itself.
@@ -113,11 +123,9 @@ fn both_runs(args: &Args, progress: &mut Progress) -> Result<Vec<Outcome>, Failu
     video::require_tools()?;
     let folder = Folder::new(args.keep.as_deref())?;
     let film = Film::make(folder.path(), args.seconds.clamp(2, 24), progress)?;
-    let image = folder.path().join("disk.img");
-    let device = format!("emulated:{MODEL}:{}", image.display());
     let load = Load { seconds: args.seconds, files: files(args.seconds) };
-    let size = (load.volumes_size() + DISK_SPARE).round_up(Bytes::GIB).to_string();
-    child::slackline(&["pool", "create", "demo", &device, "--size", &size])?;
+    let size = (load.volumes_size() + DISK_SPARE).round_up(Bytes::GIB);
+    let device = make_pool(args, folder.path(), size, progress)?;
 
     let daemon = Daemon::start(folder.path(), SLACK.name, &device, &[])?;
     film.record(daemon.client(), progress)?;
@@ -129,6 +137,39 @@ fn both_runs(args: &Args, progress: &mut Progress) -> Result<Vec<Outcome>, Failu
     let daemon = Daemon::start(folder.path(), FCFS.name, &device, &arguments)?;
     let fcfs = one_run(daemon, &film, load, FCFS, progress)?;
     Ok(vec![slack, fcfs])
+}
+
+/// Makes the pool and tells its device: the emulated disk, or the one that was named,
+/// which keeps its size where it is there.
+fn make_pool(
+    args: &Args,
+    folder: &Path,
+    size: Bytes,
+    progress: &mut Progress,
+) -> Result<String, Failure> {
+    let wanted = size.to_string();
+    let Some(device) = &args.device else {
+        let device = format!("emulated:{MODEL}:{}", folder.join("disk.img").display());
+        child::slackline(&["pool", "create", "demo", &device, "--size", &wanted])?;
+        return Ok(device);
+    };
+    progress.step("making a pool of the device");
+    let spec: engine::DeviceSpec = device.parse()?;
+    let mut create = vec!["pool", "create", "demo", device, "--overwrite"];
+    match spec.look()? {
+        Some(found) if found.size < size => {
+            let what = format!("{device} holds {}; the demo needs {size}", found.size);
+            return Err(Failure::usage(what, "give a larger device, or fewer --seconds"));
+        }
+        Some(_) => {}
+        None => create.extend(["--size", &wanted]),
+    }
+    let profile = args.profile.as_ref().map(|path| path.display().to_string());
+    if let Some(profile) = &profile {
+        create.extend(["--profile", profile]);
+    }
+    child::slackline(&create)?;
+    Ok(device.clone())
 }
 
 /// The volume of each greedy reader: 192 MiB, and so all of them lie on three

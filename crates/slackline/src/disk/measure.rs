@@ -1,12 +1,12 @@
 //! `slackline disk profile`: measures a disk, and says what was found.
 //!
 //! Invariants: without `--write` the disk is only read; the journal is deleted
-//! when, and only when, the results have been written.
+//! when the results have been written, or the disk fails too often to have any.
 
 use crate::failure::Failure;
 use crate::output::Table;
 use crate::{Common, confirm};
-use ::disk::profiler::{Effort, Findings, Progress};
+use ::disk::profiler::{Effort, Findings, Progress, ZoneFound};
 use engine::{DeviceSpec, ProfileError, ProfileOptions, Profiled};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How to measure what.
 #[derive(clap::Args)]
@@ -67,7 +67,13 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let options = ProfileOptions { effort, write: args.write, journal: journal.clone() };
     let stop = stop_on_signals()?;
     let bar = Bar::new();
-    let ended = engine::profile(&spec, &options, &stop, &mut |progress| bar.at(progress));
+    let ended = engine::profile(
+        &spec,
+        &options,
+        &stop,
+        &mut |warning| eprintln!("warning: {warning}"),
+        &mut |progress| bar.at(progress),
+    );
     bar.finish();
     match ended? {
         Profiled::Stopped(progress) => Err(Failure::new(
@@ -79,14 +85,13 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
             ),
             "give the same command again to go on",
         )),
-        Profiled::Done(findings, warnings) => {
-            for warning in warnings {
-                eprintln!("warning: {warning}");
+        Profiled::Done(findings) => {
+            let told = tell(args, &findings, common);
+            if told.is_ok() || findings.faulty {
+                // The results are told, or are none; the journal has no more use.
+                let _ = std::fs::remove_file(&journal);
             }
-            tell(args, &findings, common)?;
-            // The results are told; the journal has no more use.
-            let _ = std::fs::remove_file(&journal);
-            Ok(())
+            told
         }
     }
 }
@@ -103,15 +108,21 @@ fn journal_path(args: &Args) -> PathBuf {
     std::env::temp_dir().join(format!("slackline-profile{name}.journal"))
 }
 
+/// The first signal stops the measurement after the answer that is waited for; the
+/// second ends the process, where a disk does not answer.
 fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // A second signal ends the process where a disk does not answer.
-        let armed =
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop));
-        let registered = armed.and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
-        registered.map_err(|error| Failure::new(format!("signals: {error}"), ""))?;
-    }
+    let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
+    let mut signals = signals.map_err(|error| Failure::new(format!("signals: {error}"), ""))?;
+    let flag = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            if flag.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+            eprintln!("stopping when the disk has answered; another signal ends it at once");
+        }
+    });
     Ok(stop)
 }
 
@@ -121,7 +132,13 @@ fn tell(args: &Args, findings: &Findings, common: &Common) -> Result<(), Failure
     }
     let toml = findings.to_toml().map_err(|error| {
         let notes = findings.notes.join("; ");
-        Failure::new(format!("{}: {error}", args.target), notes)
+        match findings.faulty {
+            true => Failure::new(
+                format!("{}: {notes}", args.target),
+                "read what the system's log says of it (dmesg); the next measurement begins anew",
+            ),
+            false => Failure::new(format!("{}: {error}", args.target), notes),
+        }
     })?;
     if let Some(path) = &args.output {
         write(path, &toml)?;
@@ -139,7 +156,7 @@ fn json(findings: &Findings, toml: &str) -> Value {
         "rotation_ns": findings.rotation.as_ref().map(|found| found.value.as_nanos()),
         "capacity_bytes": findings.capacity.get(),
         "heads": findings.heads,
-        "zones": findings.zones.len(),
+        "zones": findings.zones.iter().map(zone).collect::<Vec<_>>(),
         "commands": findings.commands,
         "cache_bytes": findings.cache.as_ref().map(|cache| cache.size.get()),
         "chunk_bytes": findings.chunk_range.map(|(low, high)| [low.get(), high.get()]),
@@ -147,6 +164,10 @@ fn json(findings: &Findings, toml: &str) -> Value {
         "verdict": findings.verdict,
         "profile": toml,
     })
+}
+
+fn zone(zone: &ZoneFound) -> Value {
+    json!({ "start_sector": zone.start, "sectors_per_track": zone.sectors_per_track })
 }
 
 fn text(args: &Args, findings: &Findings) -> String {

@@ -1,0 +1,175 @@
+//! `disk profile` on targets that are in trouble: clear words, nothing harmed, and a
+//! measurement that goes on where it was stopped.
+//!
+//! Those that need an emulated disk want root and `/dev/fuse`, and one a loop device;
+//! where they are missing the tests say so and check nothing.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use support::{Ran, Scratch, signal, wait_until};
+
+/// True for root on a machine with FUSE; says so where not.
+fn fuse_is_there() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let there = root && Path::new("/dev/fuse").exists();
+    if !there {
+        eprintln!("skipped: needs root and /dev/fuse");
+    }
+    there
+}
+
+/// A small emulated flash device, so that answers are quick.
+struct Emulated {
+    child: Child,
+    mount: PathBuf,
+}
+
+impl Emulated {
+    fn start(dir: &Scratch, fault: &str) -> Self {
+        let mount = dir.path("mount");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_slackline"));
+        command.args(["disk", "emulate", "ssd-sata", "--size", "64MiB", "--no-realtime"]);
+        command.args(["--fault", fault, "--mount"]).arg(&mount);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until(|| mount.join("disk.img").exists());
+        Self { child, mount }
+    }
+
+    fn file(&self) -> String {
+        self.mount.join("disk.img").display().to_string()
+    }
+
+    fn order(&self, order: &str) {
+        std::fs::write(self.mount.join("control"), order).unwrap();
+    }
+}
+
+impl Drop for Emulated {
+    fn drop(&mut self) {
+        signal(self.child.id(), "TERM");
+        let ended = self.child.wait().unwrap();
+        if !std::thread::panicking() {
+            assert!(ended.success() && !self.mount.exists(), "the mount is gone");
+        }
+    }
+}
+
+/// Starts a measurement and stops it once its journal has some answers; what it said.
+fn begun_and_stopped(dir: &Scratch, args: &[&str], journal: &str) -> Ran {
+    let before = std::fs::read_to_string(journal).unwrap_or_default().lines().count();
+    let child = dir.command(args).spawn().unwrap();
+    let lines = || std::fs::read_to_string(journal).unwrap_or_default().lines().count();
+    wait_until(|| lines() > before + 20);
+    signal(child.id(), "TERM");
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_device_that_answers_with_errors_is_said_to_and_ends_soon() {
+    if !fuse_is_there() {
+        return;
+    }
+    let dir = Scratch::new();
+    let emulated = Emulated::start(&dir, "error 0..64MiB");
+    let ran = dir.run(&["disk", "profile", &emulated.file(), "--journal", &dir.text("j")]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    ran.failed(1, &["answers with errors", "begins anew"]);
+    assert!(!dir.path("j").exists(), "a good disk would go on from bad answers");
+}
+
+#[test]
+fn a_stopped_measurement_of_a_device_in_trouble_goes_on() {
+    if !fuse_is_there() {
+        return;
+    }
+    let dir = Scratch::new();
+    let emulated = Emulated::start(&dir, "error 30MiB..31MiB");
+    let (file, journal) = (emulated.file(), dir.text("journal"));
+    let args = ["disk", "profile", &file, "--journal", &journal];
+    let ran = begun_and_stopped(&dir, &args, &journal);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("give the same command again"), "{}", ran.err);
+    emulated.order("stall 100ms");
+    begun_and_stopped(&dir, &args, &journal);
+    let text = std::fs::read_to_string(&journal).unwrap();
+    assert_eq!(text.matches("resumed").count(), 1, "{text}");
+}
+
+#[test]
+fn a_target_that_may_only_be_read_is_read_and_never_written() {
+    let dir = Scratch::new();
+    let (file, journal) = (dir.text("disk"), dir.text("journal"));
+    let bytes = support::noise(5, 16 << 20).bytes();
+    std::fs::write(&file, &bytes).unwrap();
+    let mut permissions = std::fs::metadata(&file).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(&file, permissions).unwrap();
+    let ran = begun_and_stopped(&dir, &["disk", "profile", &file, "--journal", &journal], &journal);
+    assert!(ran.err.contains("give the same command again"), "{}", ran.err);
+    // Before it writes it asks, and there is nobody to answer.
+    let ran = dir.run(&["disk", "profile", &file, "--write", "--journal", &dir.text("other")]);
+    assert_ne!(ran.code, Some(0), "{}", ran.err);
+    assert!(std::fs::read(&file).unwrap() == bytes, "not touched");
+}
+
+/// A loop device with a mounted file system.
+struct Mounted {
+    device: String,
+    mount: PathBuf,
+}
+
+impl Mounted {
+    /// None where loop devices or file systems cannot be had; says so.
+    fn new(dir: &Scratch) -> Option<Self> {
+        let image = dir.path("image");
+        std::fs::File::create(&image).unwrap().set_len(32 << 20).unwrap();
+        let run = |program: &str, args: &[&str]| {
+            let output = Command::new(program).args(args).output().ok()?;
+            let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            output.status.success().then_some(text)
+        };
+        let mount = dir.path("fs");
+        std::fs::create_dir(&mount).unwrap();
+        let device = run("losetup", &["--find", "--show", image.to_str().unwrap()]);
+        let mounted = device.and_then(|device| {
+            let made = run("mkfs.ext4", &["-q", &device]);
+            let mounted = made.and_then(|_| run("mount", &[&device, mount.to_str().unwrap()]));
+            if mounted.is_none() {
+                run("losetup", &["-d", &device]);
+            }
+            mounted.map(|_| Self { device, mount })
+        });
+        if mounted.is_none() {
+            eprintln!("skipped: needs root, losetup and mkfs.ext4");
+        }
+        mounted
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.mount).status();
+        let _ = Command::new("losetup").args(["-d", &self.device]).status();
+    }
+}
+
+#[test]
+fn a_mounted_device_is_never_written_and_read_with_a_warning() {
+    let dir = Scratch::new();
+    let Some(mounted) = Mounted::new(&dir) else { return };
+    std::fs::write(mounted.mount.join("kept"), b"kept").unwrap();
+    let device = &mounted.device;
+    let journal = dir.text("journal");
+    let args = ["disk", "profile", device, "--write", "--overwrite", "--journal", &journal];
+    let ran = dir.run(&args);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("is mounted or held by another program"), "{}", ran.err);
+    assert!(!Path::new(&journal).exists(), "nothing was begun");
+    let ran =
+        begun_and_stopped(&dir, &["disk", "profile", device, "--journal", &journal], &journal);
+    assert!(ran.err.contains("warning:") && ran.err.contains("only read"), "{}", ran.err);
+    assert_eq!(std::fs::read(mounted.mount.join("kept")).unwrap(), b"kept");
+}
