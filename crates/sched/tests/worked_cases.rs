@@ -7,7 +7,7 @@ mod world;
 
 use common::Ticks;
 use models::{Budget, LatestStart};
-use sched::{Class, Next, Policy, PolicyKind, Request, Schedule, TaskId};
+use sched::{Class, Contract, Next, Policy, PolicyKind, Request, Schedule, TaskId, TaskSet};
 use std::collections::BTreeMap;
 use units::{Duration, Instant};
 use world::{OFFER, Sectors, command, schedule_of};
@@ -149,4 +149,84 @@ fn an_uncharged_command_on_an_idle_disk_makes_a_request_late() {
         let done = played(kind.start(), true, &set, &events);
         assert_eq!(done[..2], [("best effort", 5, 0), ("task 1", 10, 0)], "{kind}");
     }
+}
+
+/// Milliseconds as ticks: 24 pairs of a video and a sound track on one of three disks
+/// that each block visits in turn, with `large` for a block of 1 MB and `small` for one
+/// of 256 KB. Twelve videos of 817 KB/s in blocks of 1 MB, twelve of 245 KB/s in blocks of
+/// 256 KB, and 24 sound tracks of 172 KB/s in blocks of 256 KB: 16.5 MB/s in all.
+fn streams_of_section_6_5_4(large: u64, small: u64) -> Vec<Ticks> {
+    let period = |kilobytes: u64, rate: u64| 3 * kilobytes * 1000 / rate;
+    let kinds = [
+        (12, Ticks::rate(large, period(1024, 817))),
+        (12, Ticks::rate(small, period(256, 245))),
+        (24, Ticks::rate(small, period(256, 172))),
+    ];
+    kinds.iter().flat_map(|&(count, task)| vec![task; count]).collect()
+}
+
+/// The slack by the thesis's formula and the exact one, in milliseconds, with a server of
+/// `budget` in `period` beside these streams. None where it is refused.
+fn slack_beside(streams: &[Ticks], budget: u64, period: u64) -> Option<(i64, u64)> {
+    let millis = |ticks: &Ticks| {
+        let [cost, period] = [ticks.cost, ticks.period].map(Duration::from_millis);
+        sched::Task::new(period, period, cost)
+    };
+    let mut all = streams.to_vec();
+    all.extend((budget > 0).then(|| Ticks::rate(budget, period)));
+    let mut set = TaskSet::new(Duration::ZERO);
+    for task in &all {
+        set.add(millis(task)).ok()?;
+    }
+    Some((common::thesis_slack(&all), set.slack().as_millis()))
+}
+
+/// Clockwise thesis, section 6.5.4: slack 925, 825 and 725 ms with contracts of 0, 10 and
+/// 20 % for a best-effort volume beside 24 streams of 16.5 MB/s on three disks.
+///
+/// The set-up as printed does not give it. Each disk is promised to 93.4 % already at the
+/// costs of table 6.4 (134 and 55 ms in zone 0): 100 ms in each second of each disk, let
+/// alone 200, are refused. What does:
+///
+/// * The contract is for the volume, which lies on all three disks as the streams do: of
+///   100 or 200 ms each disk gets its turn once in three seconds. The critical interval
+///   is the longest period, 4.465 s, which holds one turn: so the slack falls by 100 ms
+///   for each 10 %.
+/// * Table 6.4 is rounded up: 133 and 54 ms give 925 to the millisecond (134 and 55: 877,
+///   777, and a refusal at 20 %).
+///
+/// And 725 is the least up to the longest period only. The true slack at 20 % is less,
+/// 552 ms at 18.8 s: the horizon of the thesis again.
+#[test]
+fn best_effort_with_a_contract_leaves_925_825_and_725_ms() {
+    let rounded_up = streams_of_section_6_5_4(134, 55);
+    assert_eq!(slack_beside(&rounded_up, 0, 0), Some((877, 877)));
+    assert_eq!(slack_beside(&rounded_up, 100, 3000), Some((777, 777)));
+    assert_eq!(slack_beside(&rounded_up, 200, 3000), None);
+    let streams = streams_of_section_6_5_4(133, 54);
+    assert_eq!(slack_beside(&streams, 100, 1000), None, "of each disk in each second");
+    assert_eq!(slack_beside(&streams, 0, 0), Some((925, 925)));
+    assert_eq!(slack_beside(&streams, 100, 3000), Some((825, 825)));
+    assert_eq!(slack_beside(&streams, 200, 3000), Some((725, 552)));
+}
+
+/// The same on a schedule: the server joins as any task does, and what can be given away
+/// on an idle disk is what the analysis says.
+#[test]
+fn a_server_beside_streams_leaves_the_slack_of_the_analysis() {
+    let mut schedule = Schedule::new(PolicyKind::Slack, sched::Options::default());
+    let ms = Duration::from_millis;
+    for ticks in streams_of_section_6_5_4(133, 54) {
+        let task = sched::Task::new(ms(ticks.period), ms(ticks.period), ms(ticks.cost));
+        schedule.join(Instant::EPOCH, task).expect("the streams fit");
+    }
+    let now = Instant::EPOCH + Duration::from_secs(1);
+    assert_eq!(schedule.slack_now(now, ms(5000)), Some(ms(925)));
+    let server = |budget: u64| Contract::Server(sched::Task::new(ms(3000), ms(3000), ms(budget)));
+    let id = schedule.join(now, server(100)).expect("10 % fit");
+    assert_eq!(schedule.slack_now(now, ms(5000)), Some(ms(825)));
+    schedule.change(now, id, server(200)).expect("20 % fit");
+    assert_eq!(schedule.tasks().slack(), ms(552));
+    schedule.leave(id);
+    assert_eq!(schedule.slack_now(now, ms(5000)), Some(ms(925)));
 }

@@ -534,16 +534,18 @@ fn ask_for_all(schedule: &mut Schedule, task: &mut Member, now: Instant, mut key
         task.next = times.release.as_nanos() + task.deal.ticks.period;
         key += 1;
     }
-    while task.deal.server {
+    if !task.deal.server {
+        return key;
+    }
+    loop {
         let class = Class::server(id, Duration::from_nanos(1));
         schedule.submit(now, key, Request { class, command: command(1) });
         if schedule.queues().get(key).expect("it waits").contract().is_none() {
             schedule.cancel(key);
-            break;
+            return key;
         }
         key += 1;
     }
-    key
 }
 
 fn path(trace: &Option<std::rc::Rc<Step>>) -> Vec<String> {
