@@ -161,3 +161,154 @@ fn a_waiting_request_is_upgraded_to_a_server_and_to_a_stream() {
     assert!(matches!(schedule.next(at(5), &Plain), Next::Start { key: 7, .. }));
     assert!(schedule.upgrade(at(6), 7, Class::best_effort(true)).is_none());
 }
+
+/// Plays streams and one flood on a disk where every command takes its bound. Each
+/// `(key, when, class, cost)` of `script` comes at its time. What is done, in order:
+/// key, start and how late, in milliseconds.
+fn play(
+    schedule: &mut Schedule,
+    script: &[(u64, u64, Class, u64)],
+    end: u64,
+) -> Vec<(u64, u64, u64)> {
+    let mut script = script.to_vec();
+    script.sort_by_key(|one| one.1);
+    let mut coming = script.into_iter().peekable();
+    let (mut done, mut busy) = (Vec::new(), None);
+    for now in 0..end {
+        while let Some((key, _, class, cost)) = coming.next_if(|one| one.1 <= now) {
+            schedule.submit(at(now), key, Request { class, command: read(key, cost) });
+        }
+        if let Some((key, started, _)) = busy.filter(|&(_, _, ends)| ends <= now) {
+            let outcome = schedule.finished(at(now), key);
+            done.push((key, started, outcome.late_by.as_millis()));
+            busy = None;
+        }
+        if busy.is_none()
+            && let Next::Start { key, predicted } = schedule.next(at(now), &Plain)
+        {
+            busy = Some((key, now, now + predicted.as_millis()));
+        }
+    }
+    done
+}
+
+/// Policies that promise contracts.
+fn promising() -> impl Iterator<Item = PolicyKind> {
+    PolicyKind::ALL.iter().copied().filter(|kind| kind.promise().contracts)
+}
+
+/// An interactive stream that asks at any times, at least a period apart, beside rate
+/// contracts and more best effort than the disk can serve.
+#[test]
+fn a_guaranteed_latency_is_kept_whenever_the_request_comes() {
+    for kind in promising() {
+        let mut schedule = schedule(kind);
+        let interactive = stream(&mut schedule, 10, 60, 200);
+        let others = [stream(&mut schedule, 20, 100, 100), stream(&mut schedule, 20, 150, 150)];
+        let mut script = Vec::new();
+        let mut when = 3;
+        for key in 0..40 {
+            script.push((key, when, Class::RealTime(interactive), 10));
+            when += 200 + key * 37 % 23;
+        }
+        for (n, (id, period)) in others.into_iter().zip([100, 150]).enumerate() {
+            let key = 1_000 * (n as u64 + 1);
+            script.extend((0..80).map(|k| (key + k, k * period, Class::RealTime(id), 20)));
+        }
+        script.extend((0..900).map(|k| (5_000 + k, k * 9, Class::best_effort(true), 10)));
+        let done = play(&mut schedule, &script, 9_000);
+        assert_eq!(done.iter().filter(|one| one.2 > 0).count(), 0, "{kind}");
+        let answers = done.iter().filter(|one| one.0 < 1_000);
+        let waits = answers.map(|one| one.1 + 10 - script.iter().find(|s| s.0 == one.0).unwrap().1);
+        let waits: Vec<u64> = waits.collect();
+        assert_eq!(waits.len(), 40, "{kind}");
+        assert!(waits.iter().all(|&wait| wait <= 60), "{kind}: {waits:?}");
+    }
+}
+
+/// A stream that hands in 25 times its contract is put into its future. The others are
+/// never late; where there is no slack it gets its contract and nothing more, and where
+/// there is some, it is served early out of that.
+#[test]
+fn a_stream_far_over_its_contract_disturbs_nobody() {
+    for kind in promising() {
+        for (period, rich) in [(400, true), (44, false)] {
+            let mut schedule = schedule(kind);
+            let eager = stream(&mut schedule, 10, 100, 100);
+            let other = stream(&mut schedule, 20, period, period);
+            // 25 in each of its periods for two seconds.
+            let mut script: Vec<_> =
+                (0..500).map(|k| (k, k * 4, Class::RealTime(eager), 10)).collect();
+            script.extend(
+                (0..2_000 / period).map(|k| (1_000 + k, k * period, Class::RealTime(other), 20)),
+            );
+            // A quarter of the disk, or twice of it.
+            let step = if rich { 40 } else { 5 };
+            let flood =
+                (0..2_000 / step).map(|k| (5_000 + k, k * step, Class::best_effort(true), 10));
+            script.extend(flood);
+            let done = play(&mut schedule, &script, 2_000);
+            assert!(done.iter().all(|one| one.2 == 0), "{kind}: {done:?}");
+            let of = |keys: std::ops::Range<u64>| {
+                done.iter().filter(|one| keys.contains(&one.0)).count() as u64
+            };
+            assert!(of(1_000..2_000) >= 2_000 / period - 1, "{kind}: the other has its own");
+            assert!(of(0..500) >= 19, "{kind}: so has the eager one");
+            assert!(
+                of(5_000..6_000) > 20,
+                "{kind}: best effort is not starved: {}",
+                of(5_000..6_000)
+            );
+            // Together no more than the disk has, and early service is what is left of it.
+            let early = of(0..500).saturating_sub(20);
+            assert!(!rich || early > 0, "{kind}: served early out of slack");
+        }
+    }
+}
+
+/// Of those ahead of their contracts the one that is least ahead goes first.
+#[test]
+fn early_requests_are_served_by_the_degree_of_violation() {
+    for kind in promising() {
+        let mut schedule = schedule(kind);
+        let [a, b] = [stream(&mut schedule, 10, 400, 400), stream(&mut schedule, 10, 300, 300)];
+        for key in 0..3 {
+            let of = |id| Request { class: Class::RealTime(id), command: read(key, 10) };
+            schedule.submit(at(0), key, of(a));
+            schedule.submit(at(0), 10 + key, of(b));
+        }
+        let (mut now, mut order) = (0, Vec::new());
+        for _ in 0..600 {
+            match step(&mut schedule, &mut now) {
+                Some(key) => order.push(key),
+                None => now += 1,
+            }
+        }
+        // Released: by deadline. Then by how far ahead: 300, 400, 600, 800.
+        assert_eq!(order, [10, 0, 11, 1, 12, 2], "{kind}");
+    }
+}
+
+/// Background goes only when nothing else waits that can run, and then as one chunk, as
+/// long as whoever submitted it made it.
+#[test]
+fn background_is_served_only_when_nothing_else_wants_the_disk() {
+    for kind in promising() {
+        let mut schedule = schedule(kind);
+        let (id, volume) =
+            (stream(&mut schedule, 10, 200, 200), server(&mut schedule, 20, 300, 300));
+        let mut script: Vec<_> = (0..60).map(|k| (k, 0, Class::Background, 10)).collect();
+        script.extend((0..5).map(|k| (100 + k, k * 200, Class::RealTime(id), 10)));
+        script.extend((0..30).map(|k| (200 + k, k * 15, Class::best_effort(false), 10)));
+        script.extend((0..12).map(|k| (300 + k, k * 5, Class::server(volume, ms(10)), 10)));
+        let done = play(&mut schedule, &script, 3_000);
+        assert_eq!(done.len(), script.len(), "{kind}");
+        let came = |key: u64| script.iter().find(|one| one.0 == key).unwrap().1;
+        for &(_, start, _) in done.iter().filter(|one| one.0 < 60) {
+            let waited =
+                done.iter().find(|one| one.0 >= 100 && came(one.0) < start && one.1 > start);
+            assert_eq!(waited, None, "{kind}: at {start}");
+        }
+        assert!(done.iter().all(|one| one.2 == 0), "{kind}");
+    }
+}

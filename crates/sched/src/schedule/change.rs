@@ -24,7 +24,8 @@ use units::{Duration, Instant};
 impl Schedule {
     /// Puts a contract in the place of a live one, which keeps its name. Requests that
     /// are released keep their times; those that came early, and all later ones, follow
-    /// the new contract. A stream can become a server, then its early requests stand in
+    /// the new contract; of the early ones, those that cost more than it covers are best
+    /// effort from here on. A stream can become a server, then its early requests stand in
     /// the line; and a server a stream, then what waited for budget is best effort.
     ///
     /// # Errors
@@ -121,15 +122,18 @@ impl Core {
             if self.queues.get(old.key).is_some() {
                 continue; // It was released, and only hurried.
             }
-            let waiting = if is_server {
-                let class = Class::server(id, old.cost);
-                let times = Times { release: now, deadline: Instant::MAX };
-                Waiting { class, times, synchronous: true, promised: times.deadline, ..*old }
+            let without = Times { release: now, deadline: Instant::MAX };
+            let (class, times) = if is_server {
+                (Class::server(id, old.cost), without)
+            } else if old.cost > task.cost {
+                (Class::best_effort(true), without)
             } else {
-                let times = self.regulate(now, id, &task);
-                Waiting { times, promised: times.deadline, cost: task.cost, ..*old }
+                (old.class, self.regulate(now, id, &task))
             };
-            self.queues.insert(Waiting { period: task.period, ..waiting }, now);
+            let (period, promised) = (task.period, times.deadline);
+            let synchronous = class.is_synchronous();
+            let waiting = Waiting { class, times, period, promised, synchronous, ..*old };
+            self.queues.insert(waiting, now);
             self.push(old.key);
         }
         self.servers.fill(id.index, self.latest, &mut self.queues, &mut self.entered);

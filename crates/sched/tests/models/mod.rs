@@ -137,3 +137,40 @@ impl Policy for SlackOnlyWhenBusy {
         Box::new(self.clone())
     }
 }
+
+/// A deferrable server: what its budget was not used for may be used until its deadline,
+/// also after nothing waited, and is as urgent then as if it had waited.
+#[derive(Clone, Debug, Default)]
+pub struct Deferrable {
+    release: Option<Instant>,
+    left: Duration,
+}
+
+impl Policy for Deferrable {
+    fn choose(&mut self, view: &mut View<'_>) -> Choice {
+        let ready = view.queues().ready_first().map(|ready| (ready.key, ready.times.deadline));
+        if let Some(&request) = offer(view)
+            && let Some(task) = request.class.task().and_then(|id| view.tasks().get(id))
+        {
+            let release = self.release.filter(|&release| view.now() < release + task.period);
+            if release.is_none() {
+                (self.release, self.left) = (Some(view.now()), task.cost);
+            }
+            let deadline = release.unwrap_or(view.now()) + task.deadline;
+            let is_first = ready.is_none_or(|(_, other)| deadline <= other);
+            if let Some(left) = self.left.checked_sub(request.cost).filter(|_| is_first) {
+                self.left = left;
+                return Choice::Start(request.key);
+            }
+        }
+        ready.map_or(Choice::Wait { until: None }, |(key, _)| Choice::Start(key))
+    }
+    fn remember(&self, now: Instant, state: &mut Vec<u64>) {
+        let since =
+            self.release.map_or(u64::MAX, |release| now.saturating_since(release).as_nanos());
+        state.extend([since.min(100), self.left.as_nanos()]);
+    }
+    fn clone_box(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+}

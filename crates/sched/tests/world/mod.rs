@@ -406,7 +406,15 @@ impl<'a> World<'a> {
             assert!(!larger, "a larger one is taken than was refused");
         }
         if self.rules.tight {
-            let more = one_tick_more_is_too_much(&state, given + 1);
+            let mut state = state.clone();
+            if servers {
+                // Their own requests compete with what is on offer: ask for the number.
+                let now = Instant::from_nanos(state.now);
+                let _ = state.schedule.upgrade(now, u64::MAX, Class::Background); // time comes
+                let slack = state.schedule.slack_now(now, Duration::from_nanos(OFFER_MAX));
+                given = slack.expect("it is known").as_nanos();
+            }
+            let more = given >= OFFER_MAX || one_tick_more_is_too_much(&state, given + 1);
             let (set, way) = (self.set, path(&state.trace));
             assert!(more, "{set:?}: {given} is given where more could be, at {way:?}");
             self.found.tight += 1;
