@@ -216,6 +216,9 @@ fn any_sequence_of_real_streams_is_what_the_search_from_scratch_says() {
                 _ => random.within(period / 4, period),
             };
             let task = Ticks { cost, deadline, period }.task();
+            // Some in commands, of which the longest is in the way of others.
+            let command = Duration::from_nanos(random.within(cost / 8, cost));
+            let task = if random.one_in(2) { task.in_commands(command) } else { task };
             let leaves = members.len() > 100 && random.one_in(if step < 700 { 8 } else { 3 });
             if leaves {
                 let at = random.within(0, members.len() as u64 - 1) as usize;
@@ -246,6 +249,39 @@ fn any_sequence_of_real_streams_is_what_the_search_from_scratch_says() {
     }
     println!("{admitted} admitted, {refused} refused, {changed} changed");
     assert!(admitted > 1_200 && refused > 100 && changed > 300);
+}
+
+/// Requests in several commands: the longest command that is due later, by its
+/// definition, while tasks come and go.
+#[test]
+fn what_is_in_the_way_is_the_longest_command_due_later() {
+    let mut random = Random::new(9);
+    let mut looked = 0;
+    for cells in [1, 5, usize::MAX] {
+        let mut set = TaskSet::new(Duration::ZERO).with_cells_from(cells);
+        let mut members: Vec<(TaskId, sched::Task)> = Vec::new();
+        for _ in 0..4_000 {
+            if members.len() > random.within(0, 30) as usize {
+                let at = random.within(0, members.len() as u64 - 1) as usize;
+                set.remove(members.swap_remove(at).0);
+            } else {
+                let period = random.within(4, 60);
+                let cost = random.within(1, 4);
+                let deadline = random.within(cost, period);
+                let command = Duration::from_nanos(random.within(1, cost));
+                let task = Ticks { cost, deadline, period }.task().in_commands(command);
+                members.push((set.add_unchecked(task), task));
+            }
+            for at in 0..61 {
+                let interval = Duration::from_nanos(at);
+                let later = members.iter().filter(|(_, task)| task.deadline > interval);
+                let longest = later.map(|(_, task)| task.command).max().unwrap_or_default();
+                assert_eq!(set.blocking(interval), longest, "{interval}: {members:?}");
+                looked += 1;
+            }
+        }
+    }
+    println!("{looked} intervals");
 }
 
 #[test]

@@ -341,18 +341,25 @@ impl TaskSet {
 
     /// Whether the set that is searched leaves the reserve, and what that shows.
     fn decide(&self, search: &Search<'_>) -> Result<Proof, Refusal> {
+        // Two ways to the same answer, each bounded: what one gives up on the other may
+        // find. Whether the least difference is below the reserve is mostly easier to say
+        // than where and what it is.
         let below_whole = search.sums.share < WHOLE;
-        if let Some(cells) = self.cells.as_ref().filter(|_| below_whole) {
-            return self.decide_by(cells, search);
+        let decided = match &self.cells {
+            Some(cells) if below_whole => self.decide_by(cells, search),
+            _ => self.decide_alone(search),
+        };
+        match decided {
+            Err(Refusal { undecided: true, .. }) if below_whole => match &self.cells {
+                Some(_) => self.decide_alone(search),
+                None => self.decide_by(&Cells::of(self.rows.list()), search),
+            },
+            decided => decided,
         }
-        match search.run(self.hint.get(), self.reserve) {
-            // Whether the least difference is below the reserve is easier to say than
-            // where and what it is.
-            Verdict::Undecided if below_whole => {
-                self.decide_by(&Cells::of(self.rows.list()), search)
-            }
-            verdict => self.judge(search, verdict),
-        }
+    }
+
+    fn decide_alone(&self, search: &Search<'_>) -> Result<Proof, Refusal> {
+        self.judge(search, search.run(self.hint.get(), self.reserve))
     }
 
     fn decide_by(&self, cells: &Cells, search: &Search<'_>) -> Result<Proof, Refusal> {

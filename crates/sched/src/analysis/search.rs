@@ -12,6 +12,9 @@ use super::{TaskSet, WHOLE};
 use crate::limits::{ANALYSIS_VISITS_MAX, HORIZON_MAX};
 use crate::task::Task;
 
+/// After so many steps in one range it only matters whether `enough` is there.
+const RANGE_LEDGES: u32 = 32;
+
 /// What the search says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -109,10 +112,12 @@ impl<'a> Search<'a> {
     /// A lower bound of the difference at every instant from `from` to before `until`;
     /// `from` is no less than the shortest deadline. The bound is in the middle of
     /// `enough` and the least difference, or nearer to the latter: that takes few
-    /// steps, and leaves half of the room to those that will join.
+    /// steps, and leaves half of the room to those that will join. Where it takes many all
+    /// the same, the bound is `enough`.
     pub(super) fn range(&self, from: u64, until: u64, enough: u64, visits: &mut u64) -> Range {
         let enough = enough as i64;
         let (mut least, mut bound, mut limit) = (i64::MAX, i64::MAX, until);
+        let mut patience = RANGE_LEDGES;
         while limit > from {
             let ledge = self.ledge_below(limit).expect("a deadline is at `from` or before");
             *visits += self.visits_per_ledge();
@@ -125,7 +130,8 @@ impl<'a> Search<'a> {
             if least < enough {
                 return Range::Below(at);
             }
-            bound = enough + (least - enough) / 2;
+            patience = patience.saturating_sub(1);
+            bound = if patience > 0 { enough + (least - enough) / 2 } else { enough };
             limit = ledge.at.min(self.harmless_from(ledge.demand, bound));
         }
         Range::AtLeast(bound.min(least))
