@@ -177,3 +177,17 @@ fn a_deferrable_budget_is_caught() {
     println!("caught in {caught} of 30 worlds");
     assert!(caught > 5 && right == 30, "{caught} {right}");
 }
+
+/// A large request of the old contract waits while the new one promises answers that it
+/// would be in the way of: it has to go before.
+#[test]
+fn what_an_old_contract_released_is_in_nobodys_way() {
+    let ticks = |cost, deadline, period| Ticks { cost, deadline, period };
+    let set = [Deal::stream(ticks(1, 5, 5)), Deal::server(ticks(1, 2, 3))];
+    for other in [Deal::server(ticks(3, 5, 5)), Deal::stream(ticks(3, 5, 5))] {
+        for kind in promising() {
+            let found = search_mix(&set, Some(other), &*kind.start(), 0, RULES);
+            assert_eq!(found.miss, None, "{kind}: {other:?}");
+        }
+    }
+}
