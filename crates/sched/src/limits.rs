@@ -25,16 +25,26 @@ pub const STATISTICAL_CLASSES_MAX: usize = 1 << 13;
 /// The most tasks on one disk.
 pub const TASKS_MAX: usize = 1 << 16;
 
-/// A synchronous best-effort request that waits longer goes before the sweep.
+/// A synchronous best-effort request that waits longer goes, in its turn, before
+/// requests under contract that come early and before asynchronous ones over their age.
 pub const AGE_SYNCHRONOUS: Duration = Duration::from_secs(1);
 
-/// An asynchronous best-effort request that waits longer goes before the sweep
-/// and before synchronous requests.
+/// An asynchronous best-effort request that waits longer goes before those too, and
+/// before synchronous requests.
 pub const AGE_ASYNCHRONOUS: Duration = Duration::from_secs(5);
 
-/// While best-effort requests are over their age, one in this many is taken for
-/// it: under overload, when all are old, the sweep survives.
+/// While best-effort requests are over their age, one choice in this many is for it:
+/// under overload, when all are old, the order among them survives.
 pub const AGED_EVERY: u32 = 16;
+
+/// How many waiting requests a policy looks at, in each direction, for one near the
+/// heads: among more, one that may go is most often found sooner, and if not, the
+/// oldest is as good.
+pub const NEAR_MAX: usize = 16;
+
+/// With more tasks than this the released requests of their contracts go by deadline
+/// alone: whether another order is safe takes a look at all tasks.
+pub const NEAR_TASKS_MAX: usize = 256;
 
 /// How many bursts of slack are worth knowing exactly; more is reported as this.
 pub const SLACK_BURSTS: i64 = 4;

@@ -129,6 +129,32 @@ impl Queues {
         self.sweep(synchronous).by_arrival.first_key_value().map(|(_, &slot)| self.at(slot))
     }
 
+    /// Best-effort requests of this urgency that may run, the oldest first.
+    pub fn best_effort_by_age(
+        &self,
+        synchronous: bool,
+    ) -> impl DoubleEndedIterator<Item = &Waiting> {
+        self.sweep(synchronous).by_arrival.values().map(|&slot| self.at(slot))
+    }
+
+    /// Best-effort requests of this urgency at `from` or above, the nearest first.
+    pub fn best_effort_upward(
+        &self,
+        synchronous: bool,
+        from: Lba,
+    ) -> impl Iterator<Item = &Waiting> {
+        self.sweep(synchronous).by_place.range((from, 0)..).map(|(_, &slot)| self.at(slot))
+    }
+
+    /// Best-effort requests of this urgency below `from`, the nearest first.
+    pub fn best_effort_downward(
+        &self,
+        synchronous: bool,
+        from: Lba,
+    ) -> impl Iterator<Item = &Waiting> {
+        self.sweep(synchronous).by_place.range(..(from, 0)).rev().map(|(_, &slot)| self.at(slot))
+    }
+
     /// The nearest best-effort request of this urgency at `from` or above.
     pub fn best_effort_above(&self, synchronous: bool, from: Lba) -> Option<&Waiting> {
         let next = self.sweep(synchronous).by_place.range((from, 0)..).next();

@@ -1,22 +1,35 @@
 //! Which best-effort request goes next; shared by the policies that have slack.
 //!
-//! Synchronous before asynchronous, in sweep order from the head. So that nobody
-//! waits for ever, while any are over their age, one in [`AGED_EVERY`] is the one
-//! that has been so for longest; the sweep goes on from there.
+//! Synchronous before asynchronous; within each, by turns. A turn is what waited when
+//! it began. Within a turn goes next what the disk is likely to do soonest from where
+//! the heads are: best effort goes between requests under contract, which leave the
+//! heads anywhere, so that a sweep of its own would not be one. What comes while a
+//! turn lasts waits for the next, so that nobody is overtaken by more than waited
+//! with it. Between the two urgencies, and against requests under contract that come
+//! early, age decides: while any are over theirs, one choice in [`AGED_EVERY`] is for
+//! those that have been so for longest.
 
-use crate::limits::{AGE_ASYNCHRONOUS, AGE_SYNCHRONOUS, AGED_EVERY};
+use crate::limits::{AGE_ASYNCHRONOUS, AGE_SYNCHRONOUS, AGED_EVERY, NEAR_MAX};
 use crate::policy::View;
 use crate::queues::Waiting;
 use alloc::vec::Vec;
-use units::{Instant, Lba};
+use units::Duration;
 
-/// The state of the sweep.
+/// The state of the turns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Elevator {
-    downward: bool,
-    /// Requests taken in sweep order, while any were over their age, since the last
-    /// one that was taken for its age.
-    swept: u32,
+    /// The turns of asynchronous and of synchronous requests; empty where no request
+    /// is left in one.
+    turns: [Turn; 2],
+    /// Choices, while any request was over its age, since the last one for its age.
+    passed: u32,
+}
+
+/// Requests that arrived before `end`, the oldest of them at `begin`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    begin: u64,
+    end: u64,
 }
 
 /// A choice that becomes final with [`Elevator::took`].
@@ -25,48 +38,77 @@ pub(super) struct Pick {
     pub request: Waiting,
     /// Over its age: goes before early requests under contract too.
     pub aged: bool,
-    downward: bool,
-    swept: u32,
+    after: Elevator,
 }
 
 impl Elevator {
     /// The next best-effort request.
     pub(super) fn pick(&self, view: &View<'_>) -> Option<Pick> {
-        let aged = aged(view);
-        if self.swept + 1 >= AGED_EVERY
-            && let Some(&request) = aged
-        {
-            return Some(Pick { request, aged: true, downward: self.downward, swept: 0 });
+        let mut after = Self { passed: 0, ..*self };
+        if let Some(synchronous) = over_age(view) {
+            if self.passed + 1 >= AGED_EVERY {
+                let request = after.turn(view, synchronous)?;
+                return Some(Pick { request, aged: true, after });
+            }
+            after.passed = self.passed + 1;
         }
-        let swept = if aged.is_some() { self.swept + 1 } else { 0 };
-        let pick = self.sweep(view, true).or_else(|| self.sweep(view, false));
-        pick.map(|(request, downward)| Pick { request, aged: false, downward, swept })
+        let request = after.turn(view, true).or_else(|| after.turn(view, false))?;
+        Some(Pick { request, aged: false, after })
     }
 
     /// The request is started.
     pub(super) fn took(&mut self, pick: &Pick) {
-        *self = Self { downward: pick.downward, swept: pick.swept };
+        *self = pick.after;
     }
 
     pub(super) fn remember(&self, state: &mut Vec<u64>) {
-        state.extend([u64::from(self.downward), u64::from(self.swept)]);
+        state.extend(self.turns.map(|turn| turn.end - turn.begin));
+        state.push(u64::from(self.passed));
     }
 
-    fn sweep(&self, view: &View<'_>, synchronous: bool) -> Option<(Waiting, bool)> {
-        let (queues, head): (_, Lba) = (view.queues(), view.head());
-        let above = || queues.best_effort_above(synchronous, head).map(|found| (*found, false));
-        let below = || queues.best_effort_below(synchronous, head).map(|found| (*found, true));
-        if self.downward { below().or_else(above) } else { above().or_else(below) }
+    /// The next request of this urgency.
+    fn turn(&mut self, view: &View<'_>, synchronous: bool) -> Option<Waiting> {
+        let queues = view.queues();
+        let mut by_age = queues.best_effort_by_age(synchronous);
+        let oldest = by_age.next()?;
+        let second = by_age.next();
+        let turn = &mut self.turns[usize::from(synchronous)];
+        if oldest.arrival >= turn.end {
+            turn.end = by_age.next_back().or(second).unwrap_or(oldest).arrival + 1;
+        }
+        let next = near(view, synchronous, turn.end).unwrap_or(oldest);
+        let left = if next.key == oldest.key { second } else { Some(oldest) };
+        *turn = match left.filter(|left| left.arrival < turn.end) {
+            Some(left) => Turn { begin: left.arrival, end: turn.end },
+            None => Turn::default(),
+        };
+        Some(*next)
     }
 }
 
-/// The request that has been over its age for longest.
-fn aged<'a>(view: &'a View<'_>) -> Option<&'a Waiting> {
-    let ripe = |synchronous, age| {
+/// Of the requests of this urgency that arrived before `end`, the one that the disk is
+/// likely to have done soonest; none where none is found near the heads.
+fn near<'a>(view: &'a View<'_>, synchronous: bool, end: u64) -> Option<&'a Waiting> {
+    let (queues, now, head) = (view.queues(), view.now(), view.head());
+    let belongs = |request: &&Waiting| request.arrival < end;
+    let above = queues.best_effort_upward(synchronous, head).take(NEAR_MAX).find(belongs);
+    let below = queues.best_effort_downward(synchronous, head).take(NEAR_MAX).find(belongs);
+    match (above, below) {
+        (Some(_), Some(_)) => {
+            let time = |request: &&Waiting| view.expected(now, head, &request.command);
+            [above, below].into_iter().flatten().min_by_key(time)
+        }
+        _ => above.or(below),
+    }
+}
+
+/// The urgency of the request that has been over its age for longest.
+fn over_age(view: &View<'_>) -> Option<bool> {
+    let over = |synchronous, age: Duration| {
         let oldest = view.queues().best_effort_oldest(synchronous)?;
-        let since: Instant = oldest.submitted.saturating_add(age);
-        (since <= view.now()).then_some((since, oldest))
+        let since = oldest.submitted.saturating_add(age);
+        (since <= view.now()).then_some((since, synchronous))
     };
-    let both = [ripe(true, AGE_SYNCHRONOUS), ripe(false, AGE_ASYNCHRONOUS)];
-    both.into_iter().flatten().min_by_key(|&(since, _)| since).map(|(_, request)| request)
+    let both = [over(true, AGE_SYNCHRONOUS), over(false, AGE_ASYNCHRONOUS)];
+    both.into_iter().flatten().min().map(|(_, synchronous)| synchronous)
 }

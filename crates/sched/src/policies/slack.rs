@@ -6,8 +6,9 @@
 //! between the two kinds costs long seeks.
 //!
 //! Order: best effort while requests under contract wait (if the slack covers
-//! it); released requests by deadline; requests under contract that came early,
-//! up to one period ahead; best effort; those further ahead; background.
+//! it); released requests by deadline, but a near one first where that makes none
+//! late; requests under contract that came early, up to one period ahead; best effort;
+//! those further ahead; background.
 //!
 //! Promises: no request of an admitted task is late while costs stay within bounds;
 //! everyone is served whose request the reserve covers. Does not: background is
@@ -18,6 +19,7 @@
 //! never interrupted.
 
 use super::elevator::Elevator;
+use crate::limits::{NEAR_MAX, NEAR_TASKS_MAX};
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
 use crate::request::Class;
@@ -65,7 +67,8 @@ impl Slack {
             }
             self.draining = !burst.is_zero();
         }
-        start_ready(view, &ready)
+        let next = near_ready(view, ready);
+        start_ready(view, &next)
     }
 
     /// No released request under contract waits.
@@ -95,6 +98,24 @@ impl Slack {
         }
         Choice::Wait { until: order.iter().flatten().next().and_then(|_| view.slack_may_grow()) }
     }
+}
+
+/// The released request under contract that the disk reaches soonest, where to take it
+/// before those with earlier deadlines cannot make any of them late; else the one with
+/// the earliest deadline.
+fn near_ready(view: &mut View<'_>, first: Waiting) -> Waiting {
+    if view.in_flight().len() > 0 || view.tasks().len() > NEAR_TASKS_MAX {
+        return first;
+    }
+    let (now, head) = (view.now(), view.head());
+    let time = |request: &&Waiting| view.expected(now, head, &request.command);
+    let all = view.queues().ready().take(NEAR_MAX);
+    let Some(&near) = all.min_by_key(time) else { return first };
+    let cost = view.predicted(&near);
+    if near.key == first.key || !view.slack_covers_before(cost, near.times.deadline) {
+        return first;
+    }
+    near
 }
 
 /// Serves the earliest deadline. A disk that still works on others is given it
