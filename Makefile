@@ -37,9 +37,15 @@ bench:
 
 # SETS: task sets searched exhaustively. HISTORIES: random histories whose power
 # is cut at every write. KILLS: recordings ended by kill -9. REQUESTS: how many each
-# load of the statistical admission serves. MINUTES: how long each sweep runs.
+# load of the statistical admission serves. MINUTES: how long each sweep runs. LARGE:
+# requests in random large worlds. SECONDS: simulated in each cell of the table of
+# best effort.
 soak:
 	@scripts/setup test
+	SLACKLINE_LARGE=100000000 cargo test --release -p slackline-sched \
+		--test large_worlds -- --nocapture
+	SLACKLINE_SECONDS=3000 cargo test --release -p slackline-sim \
+		--test best_effort_table -- --nocapture
 	SLACKLINE_SETS=50000 SLACKLINE_HISTORIES=5000 SLACKLINE_KILLS=50 \
 		SLACKLINE_REQUESTS=20000000 SLACKLINE_MINUTES=1000 \
 		cargo test --release --workspace

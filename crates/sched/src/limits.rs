@@ -37,6 +37,10 @@ pub const AGE_ASYNCHRONOUS: Duration = Duration::from_secs(5);
 /// under overload, when all are old, the order among them survives.
 pub const AGED_EVERY: u32 = 16;
 
+/// While nobody has waited longer, the nearest best effort goes first, whenever it came:
+/// that is the least wait on average, and a wait of this length is nobody's long one.
+pub const TURN_OPEN: Duration = Duration::from_millis(250);
+
 /// How many waiting requests a policy looks at, in each direction, for one near the
 /// heads: among more, one that may go is most often found sooner, and if not, the
 /// oldest is as good.
@@ -44,7 +48,7 @@ pub const NEAR_MAX: usize = 16;
 
 /// With more tasks than this the released requests of their contracts go by deadline
 /// alone: whether another order is safe takes a look at all tasks.
-pub const NEAR_TASKS_MAX: usize = 256;
+pub const NEAR_TASKS_MAX: usize = 64;
 
 /// How many bursts of slack are worth knowing exactly; more is reported as this.
 pub const SLACK_BURSTS: i64 = 4;

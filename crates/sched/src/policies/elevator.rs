@@ -1,15 +1,16 @@
 //! Which best-effort request goes next; shared by the policies that have slack.
 //!
 //! Synchronous before asynchronous; within each, by turns. A turn is what waited when
-//! it began. Within a turn goes next what the disk is likely to do soonest from where
-//! the heads are: best effort goes between requests under contract, which leave the
-//! heads anywhere, so that a sweep of its own would not be one. What comes while a
-//! turn lasts waits for the next, so that nobody is overtaken by more than waited
-//! with it. Between the two urgencies, and against requests under contract that come
-//! early, age decides: while any are over theirs, one choice in [`AGED_EVERY`] is for
-//! those that have been so for longest.
+//! it began, and what joined while its oldest request was no older than [`TURN_OPEN`].
+//! Within a turn goes next what the disk is likely to do soonest from where the heads
+//! are: best effort goes between requests under contract, which leave the heads
+//! anywhere, so that a sweep of its own would not be one. What comes later in a turn
+//! waits for the next, so that nobody is overtaken by more than waited with it. Between
+//! the two urgencies, and against requests under contract that come early, age decides:
+//! while any are over theirs, one choice in [`AGED_EVERY`] is for those that have been
+//! so for longest.
 
-use crate::limits::{AGE_ASYNCHRONOUS, AGE_SYNCHRONOUS, AGED_EVERY, NEAR_MAX};
+use crate::limits::{AGE_ASYNCHRONOUS, AGE_SYNCHRONOUS, AGED_EVERY, NEAR_MAX, TURN_OPEN};
 use crate::policy::View;
 use crate::queues::Waiting;
 use alloc::vec::Vec;
@@ -73,7 +74,8 @@ impl Elevator {
         let oldest = by_age.next()?;
         let second = by_age.next();
         let turn = &mut self.turns[usize::from(synchronous)];
-        if oldest.arrival >= turn.end {
+        let is_open = view.now() < oldest.submitted.saturating_add(TURN_OPEN);
+        if is_open || oldest.arrival >= turn.end {
             turn.end = by_age.next_back().or(second).unwrap_or(oldest).arrival + 1;
         }
         let next = near(view, synchronous, turn.end).unwrap_or(oldest);
