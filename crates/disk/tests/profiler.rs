@@ -7,7 +7,7 @@
 
 use disk::profiler::{Findings, Options, Profiler, Question, SeekPoint, Step, Timing};
 use disk::{Drive, Emulated, HardDisk, Model, Profile};
-use units::{Access, Command, Direction, Duration, Instant, Lba, SECTOR};
+use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
 struct Random(u64);
 
@@ -460,7 +460,20 @@ fn flash_is_not_taken_for_a_disk() {
         let disk::Kind::Linear(line) = &profile.kind else { panic!("{name} is linear") };
         println!("{name}: {line:?}");
         println!("{:?}", findings.verdict);
+        let flat = findings.flat.as_ref().unwrap();
+        let (steady, mixed) = (flat.steady.unwrap(), flat.mixed.unwrap());
+        println!("{steady:?}, mixed {mixed}");
+        assert_eq!(steady.written, Bytes::mib(512), "{name}");
+        let lasting = profile.bound(Lba::new(0), &write(Bytes::MIB)) + Duration::from_micros(50);
+        assert!(steady.slowest.time_for(Bytes::MIB) <= lasting, "{name}: the profile knows");
+        if name == "ssd-sata" {
+            assert!(steady.longest >= Duration::from_millis(10), "{name}: its pauses are seen");
+        }
     }
+}
+
+fn write(len: Bytes) -> Command {
+    Command::Transfer(Access { lba: Lba::new(0), len, direction: Direction::Write })
 }
 
 /// A few minutes are enough for a profile whose bounds hold; what is left out is

@@ -156,6 +156,23 @@ pub struct Flat {
     pub read: FlatCost,
     /// Writes, where they were allowed.
     pub write: Option<FlatCost>,
+    /// Small reads and writes by turns, device time of one at that depth.
+    pub mixed: Option<Duration>,
+    /// Writes without a break.
+    pub steady: Option<Steady>,
+}
+
+/// What becomes of writes that go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steady {
+    /// How much was written.
+    pub written: Bytes,
+    /// The rate of the first eighth.
+    pub first: Rate,
+    /// The rate of the slowest eighth after it.
+    pub slowest: Rate,
+    /// The longest that one write took, the host's lateness included.
+    pub longest: Duration,
 }
 
 /// Everything that was found.
@@ -243,6 +260,11 @@ impl Findings {
         Some((Duration::from_nanos(mean), longest.mean))
     }
 
+    /// The seek curve in two phases, where seeks were measured.
+    pub fn two_phase(&self) -> Option<super::TwoPhase> {
+        super::TwoPhase::of(&self.mechanics.as_ref()?.seeks)
+    }
+
     /// What the findings mean for a server that keeps time.
     pub(super) fn judge(&mut self) {
         let say = &mut self.verdict;
@@ -254,6 +276,16 @@ impl Findings {
             ),
             Some(_) => say.push("writes are on the medium when they complete".to_owned()),
             None => say.push("writes were not tried: their bounds are assumptions".to_owned()),
+        }
+        if let Some(steady) = self.flat.as_ref().and_then(|flat| flat.steady) {
+            if steady.slowest.get() < steady.first.get() / 4 * 3 {
+                say.push(format!(
+                    "writes slow down from {} to {} within {}: its cache was full; the profile \
+                     has the slower rate",
+                    steady.first, steady.slowest, steady.written
+                ));
+            }
+            say.push(format!("the longest of writes that went on took {}", steady.longest));
         }
         if let Some(cache) = &self.cache {
             say.push(format!(

@@ -35,11 +35,13 @@ mod rotation;
 mod seeks;
 mod session;
 mod statistics;
+mod two_phase;
 
 pub use findings::{
-    Cache, Chunk, Findings, Flat, FlatCost, Measured, Mechanics, SeekPoint, Throughput,
+    Cache, Chunk, Findings, Flat, FlatCost, Measured, Mechanics, SeekPoint, Steady, Throughput,
     WriteBuffer, ZoneFound,
 };
+pub use two_phase::TwoPhase;
 
 use crate::Error;
 use crate::error::ensure;

@@ -240,6 +240,10 @@ impl Findings {
             text.time("seek-mean", mean, "over all pairs of cylinders");
             text.time("seek-full", full, "from the first cylinder to the last");
         }
+        if let Some(curve) = self.two_phase() {
+            let why = format!("microseconds; off by {} at most", curve.off_most);
+            text.line("seek-curve", format!("\"{curve}\""), &why);
+        }
         let time = |time: Duration| exact_duration(time);
         text.0.push_str(
             "# cylinders, mean, standard deviation, and what the middle nine tenths lie between\n",
@@ -289,6 +293,16 @@ fn write_flat(text: &mut Text, flat: &Flat) {
     let depths = flat.depths.iter();
     text.0.push_str("# in flight, device time of a small read\n");
     text.rows("depths", depths.map(|(n, time)| format!("[{n}, \"{}\"]", exact_duration(*time))));
+    if let Some(mixed) = flat.mixed {
+        text.time("mixed", mixed, "device time of small reads and writes by turns, median");
+    }
+    if let Some(steady) = &flat.steady {
+        text.size("steady-written", steady.written, "without a break");
+        let rate = |rate: Rate| format!("\"{}\"", exact_rate(rate));
+        text.line("steady-first", rate(steady.first), "the first eighth");
+        text.line("steady-slowest", rate(steady.slowest), "the slowest eighth after it");
+        text.time("steady-longest", steady.longest, "one write, the host's lateness included");
+    }
     let directions = [("read", Some(&flat.read)), ("write", flat.write.as_ref())];
     for (name, cost) in directions {
         let Some(cost) = cost else { continue };

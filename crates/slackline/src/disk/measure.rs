@@ -190,6 +190,10 @@ fn text(args: &Args, findings: &Findings) -> String {
     if let Some((mean, full)) = findings.seek_mean_and_full() {
         row("seek", format!("{mean} mean, {full} full"), "from reads made and missed");
     }
+    if let Some(curve) = findings.two_phase() {
+        let known = format!("off by {} at most", curve.off_most);
+        row("seek over d cylinders", curve.to_string(), &known);
+    }
     if let Some(mechanics) = &findings.mechanics {
         if let Some(switch) = &mechanics.head_switch {
             row("head switch", switch.value.to_string(), &switch.confidence);
@@ -207,6 +211,13 @@ fn text(args: &Args, findings: &Findings) -> String {
         row("commands in flight", flat.depth.to_string(), "for 95 % of the best rate");
         let alone = flat.read.sizes.first().map_or_else(String::new, |size| size.2.to_string());
         row("small read alone", alone, "median");
+        if let Some(mixed) = flat.mixed {
+            row("reads and writes mixed", mixed.to_string(), "16 KiB each, at that depth");
+        }
+        if let Some(steady) = flat.steady {
+            let found = format!("{} at first, then {}", steady.first, steady.slowest);
+            row("writes without a break", found, &format!("over {}", steady.written));
+        }
     }
     if let Some((low, high)) = findings.chunk_range {
         row("streams in chunks", format!("{low} to {high}"), "93 % of the best rate");
