@@ -269,11 +269,11 @@ impl Findings {
     pub(super) fn judge(&mut self) {
         let say = &mut self.verdict;
         match &self.write_buffer {
-            Some(buffer) if buffer.hides_latency => say.push(
-                "its write cache hides latency: switch it off, or use --fua; a flush may take \
-                 long"
-                    .to_owned(),
-            ),
+            Some(buffer) if buffer.hides_latency => say.push(format!(
+                "its write cache hides latency: writes are late when it is full, and a flush took \
+                 up to {} after one write; switch it off (hdparm -W 0)",
+                buffer.flush
+            )),
             Some(_) => say.push("writes are on the medium when they complete".to_owned()),
             None => say.push("writes were not tried: their bounds are assumptions".to_owned()),
         }
