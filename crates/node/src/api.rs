@@ -36,7 +36,7 @@ pub struct Span {
 }
 
 /// What a program asks of a stream: `rate`, moved in blocks of `block`, of
-/// which it may touch `burst` beyond its playout point at once.
+/// which it may touch `burst` beyond its playout point at once; a block at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contract {
     /// Bytes per second, sustained.
@@ -65,8 +65,16 @@ pub enum Op {
     VolumeResize { name: String, size: Bytes },
     /// Remove; refused while open. [`Reply::Done`], durable.
     VolumeDelete { name: String },
+    /// Serve what no stream of a volume carries in this way from now on, also what
+    /// waits; admission decides about the kinds that are contracts, and a refusal
+    /// changes nothing. Lives as long as the node. [`Reply::Done`].
+    VolumeService { name: String, service: Service },
     /// Open a stream under contract; admission decides. [`Reply::Stream`].
     StreamOpen { volume: String, mode: Mode, contract: Contract, start: Bytes },
+    /// Another rate or burst for an open stream, in the same blocks; admission
+    /// decides, and a refusal changes nothing. A program may go faster as soon as the
+    /// window can follow: about a window's time later. [`Reply::Stream`].
+    StreamChange { stream: StreamId, contract: Contract },
     /// The next bytes at the playout point, at most `len_max`, contiguous in
     /// memory. [`Reply::Data`] when they are there; [`Reply::End`] at the end of
     /// the volume's data. The bytes stay in the window until advanced past.
@@ -362,6 +370,20 @@ pub struct VolumeStatus {
     /// Extents on each disk of the pool.
     pub extents: Vec<u64>,
     pub streams: u64,
+    /// How reads and writes without a stream are served.
+    pub service: Service,
+    pub account: ServiceAccount,
+}
+
+/// Requests of a volume under its service's contract, since it got one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ServiceAccount {
+    pub requests: u64,
+    /// Requests done after their deadline, and by how much at the most.
+    pub late_requests: u64,
+    pub late_max: Duration,
+    /// From release to completion of each request.
+    pub latency_max: Duration,
 }
 
 /// One stream at one instant.

@@ -93,7 +93,8 @@ impl Arena {
         Some(Span { offset: Bytes::new(taken), len })
     }
 
-    /// Gives a span back; it must be one that [`Arena::take`] gave for `purpose`.
+    /// Gives a span back; it must be one that [`Arena::take`] gave for `purpose`, or
+    /// whole blocks of one.
     pub(crate) fn give(&mut self, span: Span, purpose: Use) {
         let mut start = span.offset.get();
         let mut len = span.len.round_up(limits::BLOCK_MIN).get();

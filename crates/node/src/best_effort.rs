@@ -14,10 +14,8 @@ use alloc::string::String;
 use core::ops::Range;
 use sched::{Class, Flow};
 use store::{EXTENT, VolumeId};
-use units::{Bytes, Instant};
-
-/// What all synchronous best-effort requests are, as far as the schedule cares.
-const CLASS: Class = Class::best_effort(true);
+use units::{Bytes, Duration, Instant};
+use units::{Direction, Lba};
 
 /// Zeros of one extent and the writes that may only follow them: one after the
 /// other. (Two extents in one flow would only wait for each other needlessly.)
@@ -57,6 +55,11 @@ pub(crate) struct Gap {
 }
 
 impl BestEffort {
+    /// Whether this operation is on that volume.
+    pub(crate) fn is_of(&self, operation: u64, volume: VolumeId) -> bool {
+        self.operations.get(&operation).is_some_and(|operation| operation.volume == volume)
+    }
+
     /// True while any operation touches the volume.
     pub(crate) fn touches(&self, volume: VolumeId) -> bool {
         self.operations.values().any(|operation| operation.volume == volume)
@@ -170,15 +173,17 @@ impl BestEffort {
         while at < end {
             let (extent, within) = (at / EXTENT, at % EXTENT);
             let location = core.store.locate(volume, extent).expect("within the volume");
-            let piece = core.disk(location.disk).piece;
+            let piece = core.disk(location.disk).piece.min(core.services.piece(volume));
             let len = (end - at).min(EXTENT - within).min(piece);
+            let place = Lba::containing(location.offset + within);
+            let class = core.class_of(volume, location.disk, place, len, Direction::Read);
             let action = DiskAction::Read {
                 offset: location.offset + within,
                 span: Span { offset: span.offset + (at - offset), len },
                 valid: location.written.saturating_sub(within).min(len),
             };
             let owner = Owner::Piece { operation: id, write: None };
-            core.submit(now, location.disk, CLASS, action, owner);
+            core.submit(now, location.disk, class, action, owner);
             self.operation(id).pieces += 1;
             at += len;
         }
@@ -212,7 +217,8 @@ impl BestEffort {
         while at < end {
             let (extent, within) = (at / EXTENT, at % EXTENT);
             let location = core.store.locate(volume, extent).expect("within the volume");
-            let len = (end - at).min(EXTENT - within).min(core.disk(location.disk).piece);
+            let piece = core.disk(location.disk).piece.min(core.services.piece(volume));
+            let len = (end - at).min(EXTENT - within).min(piece);
             let range = within..within + len;
             if let Some(gap) = core.writes.claim(volume, extent, range.clone(), location.written) {
                 self.write_zeros(core, now, id, volume, extent, gap);
@@ -288,7 +294,13 @@ impl BestEffort {
         let offset = location.offset + range.start;
         let action = DiskAction::Write { offset, span, valid: span.len };
         let after_zeros = core.writes.behind_zeros(volume, extent, &range);
-        let class = if after_zeros { in_order(volume, extent) } else { CLASS };
+        let class = match after_zeros {
+            true => in_order(volume, extent),
+            false => {
+                let place = Lba::containing(offset);
+                core.class_of(volume, location.disk, place, span.len, Direction::Write)
+            }
+        };
         let write = Some(Written { volume, extent, from: range.start, to: range.end });
         let owner = Owner::Piece { operation: id, write };
         core.submit(now, location.disk, class, action, owner);
@@ -303,7 +315,12 @@ impl BestEffort {
         id: u64,
         write: Option<Written>,
         result: Result<(), (DiskIndex, DeviceError)>,
+        promised: Option<(Duration, Duration)>,
     ) {
+        if let Some((late_by, latency)) = promised {
+            let volume = self.operation(id).volume;
+            core.services.account(volume, late_by, latency);
+        }
         if let Some(Written { volume, extent, from, to }) = write {
             match result {
                 Ok(()) => {

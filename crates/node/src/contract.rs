@@ -5,22 +5,32 @@
 //! block every k T (scheduling.md, section 1), so the task there is (k T, k T,
 //! worst cost). An extent of m blocks comes as m releases in a row; spaced k T
 //! apart they run ahead of need by at most (m - 1)(k - 1) T, which the window
-//! has to hold: `k + 1 + (m - 1)(k - 1)` blocks, plus what the reader may touch
-//! at once (its burst) and what passes while the host is late. For one disk
-//! that is two blocks: double buffering. A reader that begins before the first
-//! window's requests have had their deadlines would be ahead of its own
-//! contract, so its playout begins one window less a block after its first request
-//! may be released: on opening, or up to half a block's time later, where that keeps
-//! it apart from other streams (`Schedule::join_within`). A writer's first block may
-//! be there at once, so that it cannot bear to be put off.
+//! has to hold: `k + 1 + (m - 1)(k - 1)` blocks, plus what the program may touch at
+//! once, plus what passes while the host is late.
+//!
+//! What it may touch at once is its burst c, at least a block: a bucket of c bytes that
+//! fills at r, so that a program that fell behind may catch up. Why that many blocks
+//! suffice on one disk: a block is asked for when another has been used up, is released
+//! T after the one before it or at once, and is there T later. Let s be when the first
+//! of a run of requests without a pause was asked for, and n blocks be used up before
+//! it. By t at least n + floor((t - s) / T) were brought, and the program wants at most
+//! n + 1 + c/B + ceil((t - s) / T). The difference is 2 + c/B at the most. (With a block
+//! less a program that lags by part of a block and catches up finds its window empty.)
+//!
+//! This holds from when the whole window is there and a further request could be
+//! released. So playout begins one window after the stream's first request may be
+//! released: on opening, or up to half a block's time later, where that keeps it apart
+//! from other streams (`Schedule::join_within`). A writer's first block may be there at
+//! once, so that it cannot bear to be put off.
 
 use crate::api::*;
+use crate::arena::Use;
 use crate::core::{Core, ppm};
 use crate::limits;
 use alloc::vec::Vec;
 use core::ops::Range;
 use disk::Profile;
-use sched::{Task, TaskId, TaskSet};
+use sched::{Schedule, Task, TaskId, TaskSet};
 use store::{EXTENT, VolumeId};
 use units::{Bytes, Direction, Duration, Instant, Lba, Rate};
 
@@ -185,9 +195,19 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
 pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], config: &Config) -> u64 {
     let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
     let per_extent = EXTENT / contract.block;
+    gap + 1 + (per_extent - 1) * (gap - 1) + blocks_ahead(contract, config)
+}
+
+/// Blocks of the window for what the program may touch at once, and for what passes
+/// while the host is late.
+pub(crate) fn blocks_ahead(contract: &Contract, config: &Config) -> u64 {
     let late = contract.rate.bytes_in(config.host_latency);
-    let ahead = contract.burst.div_ceil(contract.block) + late.div_ceil(contract.block);
-    gap + 1 + (per_extent - 1) * (gap - 1) + ahead
+    at_once(contract).div_ceil(contract.block) + late.div_ceil(contract.block)
+}
+
+/// What the program may touch at once.
+pub(crate) fn at_once(contract: &Contract) -> Bytes {
+    contract.burst.max(contract.block)
 }
 
 impl Core {
@@ -210,7 +230,7 @@ impl Core {
     }
 
     /// A disk as admission sees it.
-    fn seen(&self, disk: DiskIndex) -> Seen<'_> {
+    pub(crate) fn seen(&self, disk: DiskIndex) -> Seen<'_> {
         let state = &self.disks[disk.as_usize()];
         Seen { profile: &state.profile, advance: state.advance, set: state.schedule.tasks() }
     }
@@ -265,6 +285,65 @@ impl Core {
             self.disks[usize::from(joined.disk.0)].schedule.next_release(joined.id)
         };
         tasks.iter().map(next).max().unwrap_or(Instant::EPOCH)
+    }
+
+    /// Puts `contract` in the place of what these tasks keep, on every disk or on none
+    /// and says why.
+    pub(crate) fn change(
+        &mut self,
+        now: Instant,
+        contract: &Contract,
+        shares: &[Share],
+        mode: Mode,
+        tasks: &[Joined],
+    ) -> Result<Vec<Joined>, Error> {
+        let before: Vec<Schedule> = self.disks.iter().map(|disk| disk.schedule.clone()).collect();
+        let changed: Result<Vec<Joined>, Refusal> = shares
+            .iter()
+            .map(|share| {
+                let old = tasks.iter().find(|joined| joined.disk == share.disk);
+                let old = old.expect("a stream has a task on each of its disks");
+                let task = self.task(contract, share, mode)?;
+                let schedule = &mut self.disk(share.disk).schedule;
+                let changed = schedule.change(now, old.id, task);
+                changed.map_err(|refusal| refused(share.disk, &refusal))?;
+                Ok(Joined { task, ..*old })
+            })
+            .collect();
+        changed.map_err(|refusal| {
+            for (disk, schedule) in self.disks.iter_mut().zip(before) {
+                disk.schedule = schedule;
+            }
+            let rate_max = self.rate_in_place(contract, shares, mode, tasks);
+            Error::Refused(Refusal { rate_max, ..refusal })
+        })
+    }
+
+    /// The largest rate that would be admitted in the place of these tasks.
+    fn rate_in_place(
+        &self,
+        contract: &Contract,
+        shares: &[Share],
+        mode: Mode,
+        tasks: &[Joined],
+    ) -> Rate {
+        let without = |(disk, state): (u16, &crate::core::Disk)| {
+            let mut set = state.schedule.tasks().clone();
+            for own in tasks.iter().filter(|own| own.disk.0 == disk) {
+                set.remove(own.id);
+            }
+            set
+        };
+        let sets: Vec<TaskSet> = (0..).zip(&self.disks).map(without).collect();
+        let seen = |disk: DiskIndex| Seen { set: &sets[disk.as_usize()], ..self.seen(disk) };
+        rate_max(seen, contract, shares, mode)
+    }
+
+    /// Gives memory back that no window came to use.
+    pub(crate) fn give_window(&mut self, span: Option<Span>) {
+        if let Some(span) = span {
+            self.arena.give(span, Use::Window);
+        }
     }
 
     pub(crate) fn leave(&mut self, tasks: &[Joined]) {

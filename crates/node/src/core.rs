@@ -10,6 +10,7 @@ use crate::arena::Arena;
 use crate::commits::Commits;
 use crate::contract::refused;
 use crate::limits;
+use crate::services::{Piece, Services};
 use crate::writes::Writes;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -59,6 +60,8 @@ pub(crate) struct Ended {
     /// Real-time requests: how late, and how long since the release.
     pub late_by: Duration,
     pub latency: Duration,
+    /// It was under a contract.
+    pub promised: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +91,7 @@ pub(crate) struct Core {
     pub arena: Arena,
     pub writes: Writes,
     pub commits: Commits,
+    pub services: Services,
     pub outputs: VecDeque<Output>,
     commands: BTreeMap<CommandId, Pending>,
     timers: BTreeSet<(Instant, StreamId)>,
@@ -135,6 +139,7 @@ impl Core {
             arena: Arena::new(config.memory),
             writes: Writes::default(),
             commits: Commits::default(),
+            services: Services::default(),
             outputs: VecDeque::new(),
             commands: BTreeMap::new(),
             timers: BTreeSet::new(),
@@ -173,6 +178,29 @@ impl Core {
         let pending = Pending { disk, owner, action, predicted, command, class, len };
         self.commands.insert(id, pending);
         id
+    }
+
+    /// A command that waits and has another class now.
+    pub(crate) fn note_class(&mut self, id: CommandId, class: Class) {
+        self.commands.get_mut(&id).expect("it waits").class = class;
+    }
+
+    /// What waits and satisfies `is_wanted`, in the order in which it came.
+    pub(crate) fn waiting(&self, is_wanted: impl Fn(&Owner) -> bool) -> Vec<Piece> {
+        let piece = |(&id, pending): (&CommandId, &Pending)| {
+            let state = &self.disks[pending.disk.as_usize()];
+            let waits = is_wanted(&pending.owner) && state.schedule.queues().get(id.0).is_some();
+            let access =
+                pending.command.access().filter(|_| waits && !is_ordered(pending.class))?;
+            Some(Piece {
+                id,
+                disk: pending.disk,
+                at: access.lba,
+                len: access.len,
+                direction: access.direction,
+            })
+        };
+        self.commands.iter().filter_map(piece).collect()
     }
 
     /// The newest command.
@@ -249,7 +277,8 @@ impl Core {
             state.status.late_requests += 1;
             state.status.late_max = state.status.late_max.max(late_by);
         }
-        Ended { disk: pending.disk, owner: pending.owner, result, late_by, latency }
+        let promised = pending.class.task().is_some();
+        Ended { disk: pending.disk, owner: pending.owner, result, late_by, latency, promised }
     }
 
     /// Makes [`Core::due_timer`] name `stream` at `at`; returns the timer, to
@@ -418,6 +447,11 @@ impl Disk {
         }
     }
 
+    /// It has work that it may not know of.
+    pub(crate) fn wake(&mut self) {
+        self.wake = true;
+    }
+
     fn account(&mut self, pending: &Pending, actual: Duration, failed: bool) {
         let status = &mut self.status;
         let traffic = match pending.class {
@@ -442,6 +476,11 @@ pub(crate) fn ppm(part: Duration, whole: Duration) -> u64 {
     let ppm = u128::from(part.as_nanos()) * 1_000_000;
     let ppm = ppm.div_ceil(u128::from(whole.as_nanos().max(1)));
     u64::try_from(ppm).unwrap_or(u64::MAX)
+}
+
+/// Requests in an order keep it, and so their class.
+fn is_ordered(class: Class) -> bool {
+    matches!(class, Class::BestEffort { ordered: true, .. } | Class::Server { ordered: true, .. })
 }
 
 fn as_command(action: &DiskAction) -> (Command, Bytes) {

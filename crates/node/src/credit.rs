@@ -22,6 +22,14 @@ impl Credit {
         Self { rate, cap, anchor: now, moved: Bytes::ZERO }
     }
 
+    /// The same credit under another rate and cap, from `now` on.
+    pub(crate) fn changed(&self, rate: Rate, cap: Bytes, now: Instant) -> Self {
+        let accrued = self.rate.bytes_in(now.saturating_since(self.anchor));
+        let owed = self.moved.saturating_sub(accrued);
+        let left = self.cap.saturating_sub(owed).min(cap);
+        Self { rate, cap, anchor: now, moved: cap - left }
+    }
+
     /// When `len` more bytes may pass; at most the cap.
     pub(crate) fn when(&self, len: Bytes) -> Instant {
         debug_assert!(len <= self.cap);

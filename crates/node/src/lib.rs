@@ -24,6 +24,7 @@ mod node;
 mod plan;
 mod reader;
 mod service;
+mod services;
 mod stream;
 mod sweep;
 mod writer;

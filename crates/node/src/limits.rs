@@ -34,6 +34,9 @@ pub const MEMORY_MIN: Bytes = Bytes::mib(16);
 pub const SERVICE_PERIOD_MIN: Duration = Duration::from_millis(1);
 /// See [`SERVICE_PERIOD_MIN`].
 pub const SERVICE_PERIOD_MAX: Duration = Duration::from_secs(60);
+/// Requests that a reader may have waiting beyond those that its rate needs: a large
+/// window is filled by so many at a time.
+pub const EARLY_REQUESTS: u64 = 16;
 /// Streams that a plan counts to before it says "at least".
 pub const PLAN_MAX: u64 = 10_000;
 

@@ -107,6 +107,8 @@ impl Node {
             placement: volume.placement().clone(),
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.status.disk)).collect(),
             streams: self.streams_of(volume.id()).count() as u64,
+            service: core.services.of(volume.id()).0,
+            account: core.services.of(volume.id()).1,
         });
         Status {
             now,
@@ -147,10 +149,19 @@ impl Node {
                 let deleted = self.delete(&name);
                 self.change(now, ticket, deleted);
             }
+            Op::VolumeService { name, service } => {
+                let served = self.serve(now, &name, service);
+                self.core.answer(ticket, served.map(|()| Reply::Done));
+            }
             Op::StreamOpen { volume, mode, contract, start } => {
                 if let Err(error) = self.open(now, ticket, &volume, mode, &contract, start) {
                     self.core.answer(ticket, Err(error));
                 }
+            }
+            Op::StreamChange { stream, contract } => {
+                let changed = self.change_stream(now, stream, &contract);
+                self.core.answer(ticket, changed);
+                self.pump(now, stream);
             }
             Op::StreamRead { stream, len_max } => {
                 self.with_stream(now, ticket, stream, |stream, core, growing| {
@@ -240,6 +251,11 @@ impl Node {
         self.streams.values().filter(move |stream| stream.volume == volume)
     }
 
+    fn serve(&mut self, now: Instant, name: &str, service: Service) -> Result<(), Error> {
+        let volume = self.find(name)?;
+        self.core.serve(now, volume, service, &self.best_effort)
+    }
+
     fn delete(&mut self, name: &str) -> Result<(), Error> {
         let volume = self.find(name)?;
         let streams = self.streams_of(volume).count() as u64;
@@ -248,6 +264,7 @@ impl Node {
         }
         self.core.store.delete(volume)?;
         self.core.writes.forget(volume);
+        self.core.serve_no_more(volume);
         Ok(())
     }
 
@@ -265,16 +282,64 @@ impl Node {
         if size < before {
             self.core.writes.forget(volume);
         }
-        for (at, &id) in open.iter().enumerate() {
+        let mut moved = Vec::new();
+        for &id in &open {
             if let Err(error) = self.rejoin(now, id) {
-                self.core.store.resize(volume, before).expect("shrinking back takes no space");
-                for &id in &open[..at] {
-                    self.rejoin(now, id).expect("what was admitted before fits again");
-                }
+                self.resize_back(now, volume, before, &moved);
+                return Err(error);
+            }
+            moved.push(id);
+        }
+        if self.core.has_contract(volume) {
+            let (service, _) = self.core.services.of(volume);
+            if let Err(error) = self.core.serve(now, volume, service, &self.best_effort) {
+                self.resize_back(now, volume, before, &moved);
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// Undoes a growth that a contract on the volume does not bear.
+    fn resize_back(&mut self, now: Instant, volume: VolumeId, size: Bytes, moved: &[StreamId]) {
+        self.core.store.resize(volume, size).expect("shrinking back takes no space");
+        for &id in moved {
+            self.rejoin(now, id).expect("what was admitted before fits again");
+        }
+    }
+
+    /// Gives an open stream another rate or burst, or says why not and changes
+    /// nothing.
+    fn change_stream(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        contract: &Contract,
+    ) -> Result<Reply, Error> {
+        let core = &mut self.core;
+        let stream = self.streams.get_mut(&id).filter(|stream| !stream.closing);
+        let stream = stream.ok_or(Error::NoSuchStream { stream: id })?;
+        contract::check(contract)?;
+        if contract.block != stream.contract.block {
+            let rule = "stays what it was while a stream is open; open another one";
+            return Err(Error::Invalid { what: "block size", rule });
+        }
+        let shares = core.shares(stream.volume);
+        let blocks = contract::window_blocks(contract, &shares, &core.config);
+        let more = stream.more_memory(core, blocks)?;
+        match core.change(now, contract, &shares, stream.mode, &stream.tasks) {
+            Ok(tasks) => {
+                stream.grow(more);
+                let begins = core.begins(&tasks).max(now);
+                stream.change(core, now, begins, contract, tasks, blocks);
+                let window = stream.contract.block * blocks;
+                Ok(Reply::Stream { stream: id, window })
+            }
+            Err(error) => {
+                core.give_window(more);
+                Err(error)
+            }
+        }
     }
 
     /// Gives a stream the tasks that its volume's map asks for now. The old ones
@@ -287,16 +352,21 @@ impl Node {
         if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
             return Ok(());
         }
-        if contract::window_blocks(&contract, &shares, &self.core.config) > stream.blocks() {
-            return Err(Error::Invalid {
-                what: "size",
-                rule: "the extents to be had would need a longer window than an open stream has; close it first",
-            });
+        let blocks = contract::window_blocks(&contract, &shares, &self.core.config);
+        let more = stream.more_memory(&mut self.core, blocks)?;
+        match self.core.join(now, &contract, &shares, mode, Duration::ZERO) {
+            Ok(joined) => {
+                let stream = self.streams.get_mut(&id).expect("looked at above");
+                stream.grow(more);
+                stream.target = blocks.max(stream.target);
+                stream.replace_tasks(&mut self.core, joined);
+                Ok(())
+            }
+            Err(error) => {
+                self.core.give_window(more);
+                Err(error)
+            }
         }
-        let joined = self.core.join(now, &contract, &shares, mode, Duration::ZERO)?;
-        let stream = self.streams.get_mut(&id).expect("looked at above");
-        stream.replace_tasks(&mut self.core, joined);
-        Ok(())
     }
 
     fn open(
@@ -449,7 +519,7 @@ impl Node {
         let mut stream = self.streams.remove(&id).expect("looked at above");
         stream.stop_timer(&mut self.core);
         stream.leave(&mut self.core);
-        self.core.arena.give(stream.window, Use::Window);
+        stream.give_window(&mut self.core);
         if let Some(ticket) = stream.close_ticket {
             self.core.answer(ticket, end);
         }
@@ -460,7 +530,7 @@ impl Node {
 
     /// A command has ended.
     fn ended(&mut self, now: Instant, ended: Ended) {
-        let Ended { disk, owner, result, late_by, latency } = ended;
+        let Ended { disk, owner, result, late_by, latency, promised } = ended;
         match owner {
             Owner::Block { stream: id, block } => {
                 let growing = self.growing(id);
@@ -481,7 +551,8 @@ impl Node {
             }
             Owner::Piece { operation, write } => {
                 let result = result.map_err(|error| (disk, error));
-                self.best_effort.piece_done(&mut self.core, now, operation, write, result);
+                let times = promised.then_some((late_by, latency));
+                self.best_effort.piece_done(&mut self.core, now, operation, write, result, times);
             }
             Owner::Store { io } => self.core.store_piece_done(now, io, result),
         }

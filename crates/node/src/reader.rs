@@ -1,7 +1,9 @@
 //! A reader's window: filled ahead of the playout point, emptied behind it.
 
 use crate::api::*;
+use crate::contract::blocks_ahead;
 use crate::core::{Core, Owner};
+use crate::limits::EARLY_REQUESTS;
 use crate::stream::{Ask, Slot, Stream};
 use store::EXTENT;
 use units::{Bytes, Instant};
@@ -57,14 +59,20 @@ impl Stream {
         }
         while self.base < self.block_at(self.position) && self.held.is_zero() {
             debug_assert!(!matches!(self.slots[0], Slot::Moving(_)));
-            self.slide();
+            self.slide(core);
         }
         self.ask_ahead(core, now, growing);
         self.answer_reader(core, now, growing);
     }
 
-    /// Requests every block of the window that has data and was not asked for.
+    /// Requests every block of the window that has data and was not asked for, up to
+    /// a bound: at any time a stream needs only those requests that its rate is made
+    /// of, and a few early ones that find the disk idle. The next of a large window
+    /// is asked for when one has come, which is before it can be released.
     fn ask_ahead(&mut self, core: &mut Core, now: Instant, growing: bool) {
+        let needed = self.target.saturating_sub(blocks_ahead(&self.contract, &core.config));
+        let moving = self.slots.iter().filter(|slot| matches!(slot, Slot::Moving(_))).count();
+        let mut room = (needed + EARLY_REQUESTS).saturating_sub(moving as u64);
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
         let block_len = self.contract.block;
         for block in self.base..self.base + self.blocks() {
@@ -76,6 +84,10 @@ impl Stream {
             if self.slots[(block - self.base) as usize] != Slot::Open {
                 continue;
             }
+            if room == 0 {
+                break;
+            }
+            room -= 1;
             let (disk, offset, extent, within) = self.locate(core, block);
             let location = core.store.locate(self.volume, extent).expect("located above");
             let valid = location.written.saturating_sub(within).min(block_len);

@@ -1,13 +1,16 @@
 //! One open stream: its window, its playout point, and what it waits for.
 //!
-//! The window is a ring of blocks `base .. base + blocks` of the volume; block
-//! `b` lives at `b % blocks`. Invariants: the playout point lies in the window
+//! The window holds the blocks `base .. base + blocks` of the volume, each in a
+//! place of its own in the arena: where one slides out of the window in front, the
+//! next one at its end gets the place. The places need not be neighbours, so that
+//! the window can grow and shrink while the stream is open. Invariants: the playout point lies in the window
 //! or at its end; every command under way for the stream has a slot in state
 //! [`Slot::Moving`]; what the program holds (`held`) is never touched.
 //! What a reader or a writer does with the window is in `reader.rs` and
 //! `writer.rs`.
 
 use crate::api::*;
+use crate::arena::Use;
 use crate::contract::{self, Joined};
 use crate::core::Core;
 use crate::credit::Credit;
@@ -60,12 +63,20 @@ pub(crate) struct Stream {
     /// Tasks of before a resize, left once no command up to the named one is
     /// under way.
     pub retired: Vec<(Vec<Joined>, CommandId)>,
-    pub window: Span,
     pub slots: VecDeque<Slot>,
+    /// Where in the arena each block of the window is.
+    places: VecDeque<Bytes>,
+    /// How many blocks the window shall have; it has more until it has slid.
+    pub target: u64,
+    /// A faster contract that is admitted: the program may make use of it from then
+    /// on, when the window can follow.
+    later: Option<(Instant, Contract)>,
     pub base: u64,
     /// The playout point: where the program reads or writes next.
     pub position: Bytes,
     pub credit: Credit,
+    /// The contract that `credit` goes by.
+    credit_contract: Contract,
     /// Bytes handed to the program and not yet given back.
     pub held: Bytes,
     pub ask: Option<Ask>,
@@ -117,16 +128,19 @@ impl Stream {
             contract,
             tasks,
             retired: Vec::new(),
-            window,
             slots: (0..blocks).map(|_| Slot::Open).collect(),
+            places: places(window, contract.block).collect(),
+            target: blocks,
+            later: None,
             base: start / contract.block,
             position: start,
-            credit: Credit::new(contract.rate, contract.block + contract.burst, now),
+            credit: Credit::new(contract.rate, contract::at_once(&contract), now),
+            credit_contract: contract,
             held: Bytes::ZERO,
             ask: None,
             timer: None,
             primed: false,
-            playout_from: now + contract.rate.time_for(contract.block) * (blocks - 1),
+            playout_from: now + contract.rate.time_for(contract.block) * blocks,
             written: start,
             committing: start,
             durable: start,
@@ -163,11 +177,8 @@ impl Stream {
 
     /// Where in the arena the volume's byte `offset` lies; it must be in the window.
     pub(crate) fn place(&self, offset: Bytes) -> Bytes {
-        let block = self.block_at(offset);
-        debug_assert!((self.base..self.base + self.blocks()).contains(&block));
-        self.window.offset
-            + self.contract.block * (block % self.blocks())
-            + offset % self.contract.block
+        let at = self.block_at(offset).checked_sub(self.base).expect("it is in the window");
+        self.places[at as usize] + offset % self.contract.block
     }
 
     /// Where a block lies on disk: its disk, its offset there, its extent, and
@@ -195,11 +206,116 @@ impl Stream {
         }
     }
 
-    /// The first block leaves the window; the ring has room for one more.
-    pub(crate) fn slide(&mut self) {
+    /// The first block leaves the window; the next one gets its place, unless the
+    /// window shall shrink.
+    pub(crate) fn slide(&mut self, core: &mut Core) {
         self.slots.pop_front();
-        self.slots.push_back(Slot::Open);
+        let place = self.places.pop_front().expect("a window has a block");
         self.base += 1;
+        if self.blocks() >= self.target && self.ahead() >= self.target {
+            core.arena.give(Span { offset: place, len: self.contract.block }, Use::Window);
+        } else {
+            self.slots.push_back(Slot::Open);
+            self.places.push_back(place);
+        }
+    }
+
+    /// Blocks of the window that a writer can still fill; all of a reader's.
+    fn ahead(&self) -> u64 {
+        let first = match self.mode {
+            Mode::Read => self.base,
+            Mode::Write => self.block_at(self.position),
+        };
+        (self.base + self.blocks()).saturating_sub(first)
+    }
+
+    /// Memory for what a window of so many blocks has more than this one.
+    pub(crate) fn more_memory(&self, core: &mut Core, blocks: u64) -> Result<Option<Span>, Error> {
+        let asked = self.contract.block * blocks.saturating_sub(self.blocks());
+        if asked.is_zero() {
+            return Ok(None);
+        }
+        let span = core.arena.take(asked, Use::Window);
+        span.map(Some).ok_or_else(|| Error::NoMemory { asked, free: core.arena.free_for_windows() })
+    }
+
+    /// Lets the window grow into this memory.
+    pub(crate) fn grow(&mut self, more: Option<Span>) {
+        let Some(span) = more else { return };
+        self.places.extend(places(span, self.contract.block));
+        self.slots.resize(self.places.len(), Slot::Open);
+    }
+
+    /// Gives back what the window has more than it shall have, as far as it is not in
+    /// use; the rest goes as the window slides.
+    pub(crate) fn trim(&mut self, core: &mut Core) {
+        while self.blocks() > self.target
+            && self.ahead() > self.target
+            && self.slots.back() == Some(&Slot::Open)
+        {
+            self.slots.pop_back();
+            let place = self.places.pop_back().expect("a place for each block");
+            core.arena.give(Span { offset: place, len: self.contract.block }, Use::Window);
+        }
+    }
+
+    /// Gives all of the window's memory back.
+    pub(crate) fn give_window(&mut self, core: &mut Core) {
+        for place in self.places.drain(..) {
+            core.arena.give(Span { offset: place, len: self.contract.block }, Use::Window);
+        }
+    }
+
+    /// From now on another contract, which is admitted with these tasks; the first
+    /// request under it is released at `begins` at the earliest.
+    ///
+    /// A slower one binds the program at once. A faster one it may use only when what
+    /// was asked for under the old one has come, and the window has been filled as
+    /// after an opening: begun earlier, requests that follow would have their
+    /// deadlines too late.
+    pub(crate) fn change(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        begins: Instant,
+        contract: &Contract,
+        tasks: Vec<Joined>,
+        blocks: u64,
+    ) {
+        let old = self.allowed(now);
+        let released = self.tasks.iter().map(|joined| joined.task.period).max();
+        let follows = begins + contract.rate.time_for(contract.block) * blocks;
+        let follows = follows.max(now + released.unwrap_or_default());
+        self.contract = *contract;
+        self.tasks = tasks;
+        self.target = blocks;
+        self.later = None;
+        if self.mode == Mode::Read && !self.primed {
+            self.playout_from = self.playout_from.max(follows);
+            self.set_credit(now, contract);
+        } else {
+            let rate = contract.rate.min(old.rate);
+            let burst = contract.burst.min(old.burst);
+            let first = Contract { rate, burst, ..*contract };
+            self.set_credit(now, &first);
+            if first != *contract {
+                self.later = Some((follows, *contract));
+            }
+        }
+        self.trim(core);
+    }
+
+    /// The contract that the program may make use of.
+    fn allowed(&self, now: Instant) -> Contract {
+        match self.later {
+            Some((from, _)) if from > now => self.credit_contract,
+            _ => self.contract,
+        }
+    }
+
+    fn set_credit(&mut self, now: Instant, contract: &Contract) {
+        self.credit_contract = *contract;
+        self.credit = self.credit.changed(contract.rate, contract::at_once(contract), now);
     }
 
     /// True while a command is waiting or under way.
@@ -227,9 +343,15 @@ impl Stream {
     /// Whether the rate allows `len` more bytes now. If not, the wait is
     /// counted once an ask, and the timer is set for when it does.
     pub(crate) fn within_rate(&mut self, core: &mut Core, now: Instant, len: Bytes) -> bool {
-        let when = self.credit.when(len);
+        if let Some((_, contract)) = self.later.take_if(|(from, _)| *from <= now) {
+            self.set_credit(now, &contract);
+        }
+        let mut when = self.credit.when(len);
         if when <= now {
             return true;
+        }
+        if let Some((from, _)) = self.later {
+            when = when.min(from);
         }
         if let Some(ask) = &mut self.ask
             && !ask.throttled
@@ -253,7 +375,7 @@ impl Stream {
 
     /// The time that the whole window lasts at the contract's rate.
     pub(crate) fn window_time(&self) -> Duration {
-        self.contract.rate.time_for(self.window.len)
+        self.contract.rate.time_for(self.contract.block * self.blocks())
     }
 
     /// Whether these are the tasks that the stream has.
@@ -342,7 +464,7 @@ impl Stream {
             volume,
             mode: self.mode,
             contract: self.contract,
-            window: self.window.len,
+            window: self.contract.block * self.blocks(),
             position: self.position,
             moved: self.moved,
             durable: self.durable,
@@ -356,6 +478,11 @@ impl Stream {
             open_since: self.open_since,
         }
     }
+}
+
+/// The places of the blocks in a span.
+fn places(span: Span, block: Bytes) -> impl Iterator<Item = Bytes> {
+    (0..span.len / block).map(move |number| span.offset + block * number)
 }
 
 /// Opens a stream: contract, shares, window. The caller has checked the mode's

@@ -48,7 +48,7 @@ impl Stream {
     pub(crate) fn pump_writer(&mut self, core: &mut Core, now: Instant) {
         let block_len = self.contract.block;
         while self.base < self.block_at(self.position) && self.slots[0] == Slot::Ready {
-            self.slide();
+            self.slide(core);
             self.written = self.written.max(block_len * self.base);
         }
         if let Some(error) = self.failure(core) {

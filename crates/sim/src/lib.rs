@@ -18,6 +18,6 @@ mod world;
 pub use crate::disk::{Fault, SimDisk, Timing};
 pub use crate::mechanics::Known;
 pub use crate::pool::{check, format, open};
-pub use crate::programs::{Greedy, Player, Recorder, Tally, pattern, pattern_matches};
+pub use crate::programs::{Greedy, Player, Recorder, Shared, Tally, pattern, pattern_matches};
 pub use crate::random::Random;
 pub use crate::world::{Context, Program, World};
