@@ -50,8 +50,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::Bytes;
 use wire::control::{
-    Contract, Health, Mode, Plan, PlanRequest, Status, Stream, StreamClosed, StreamOpen,
-    StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
+    Contract, Health, Mode, Plan, PlanRequest, Service, Status, Stream, StreamChange, StreamClosed,
+    StreamOpen, StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -121,6 +121,13 @@ impl Client {
         http::call_without_answer(&self.socket, "DELETE", &volume_path(name))
     }
 
+    /// Serves what no stream of a volume carries in this way from now on, also what
+    /// waits, until the daemon stops.
+    pub fn volume_service(&self, name: &str, service: &Service) -> Result<Volume> {
+        let path = format!("{}/service", volume_path(name));
+        http::call(&self.socket, "PUT", &path, Some(service))
+    }
+
     /// All streams.
     pub fn streams(&self) -> Result<Vec<Stream>> {
         let all: Streams = http::call(&self.socket, "GET", "/v1/streams", None::<&()>)?;
@@ -132,12 +139,18 @@ impl Client {
         http::call(&self.socket, "GET", &format!("/v1/streams/{id}"), None::<&()>)
     }
 
+    /// Gives any open stream another rate or burst, in the same blocks.
+    pub fn stream_change(&self, id: u64, contract: Contract) -> Result<Stream> {
+        let path = format!("/v1/streams/{id}");
+        http::call(&self.socket, "PATCH", &path, Some(&StreamChange { contract }))
+    }
+
     /// Closes any stream, also another program's; a writer is synced first.
     pub fn stream_close(&self, id: u64) -> Result<StreamClosed> {
         http::call(&self.socket, "DELETE", &format!("/v1/streams/{id}"), None::<&()>)
     }
 
-    /// How many more such streams fit, and what stops the next.
+    /// Whether a list of streams would fit, and what would.
     pub fn plan(&self, plan: &PlanRequest) -> Result<Plan> {
         http::call(&self.socket, "POST", "/v1/plan", Some(plan))
     }

@@ -10,6 +10,7 @@ use crate::convert;
 use crate::limits::{ATTACH_WITHIN, CONTROL_BODY_MAX};
 use crate::planning;
 use crate::pool::{Answer, Ask};
+use crate::problem;
 use crate::sessions::{Opened, Sessions, Stop};
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
@@ -65,8 +66,9 @@ fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(status))
         .routes(routes!(volume_list, volume_create))
         .routes(routes!(volume_show, volume_resize, volume_delete))
+        .routes(routes!(volume_service))
         .routes(routes!(stream_list, stream_open))
-        .routes(routes!(stream_show, stream_close))
+        .routes(routes!(stream_show, stream_change, stream_close))
         .routes(routes!(plan))
         .routes(routes!(document))
 }
@@ -189,6 +191,31 @@ async fn volume_resize(
     Ok(Json(find_volume(&control, &name)?))
 }
 
+/// Serve what no stream of a volume carries in this way from now on, also what waits.
+/// A refusal changes nothing. Holds until the daemon stops.
+#[utoipa::path(put, path = "/v1/volumes/{name}/service", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume")),
+    request_body = api::Service,
+    responses(
+        (status = 200, description = "The volume is served in this way", body = api::Volume),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "Admission refused, with the figures", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn volume_service(
+    State(control): State<Control>,
+    Text(name): Text,
+    Body(request): Body<api::Service>,
+) -> Answered<Json<api::Volume>> {
+    let service = convert::service(&request);
+    let served = control.ask.done(Op::VolumeService { name: name.clone(), service }).await;
+    served.map_err(|error| problem::of_service(&error, &request))?;
+    Ok(Json(find_volume(&control, &name)?))
+}
+
 /// Remove a volume and its data.
 #[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "The name of the volume")),
@@ -275,11 +302,33 @@ async fn stream_show(
     State(control): State<Control>,
     Number(id): Number,
 ) -> Answered<Json<api::Stream>> {
-    let status = control.ask.0.status();
-    let stream = StreamId(id);
-    let found = status.streams.into_iter().find(|one| one.stream == stream);
-    let found = found.ok_or(node::Error::NoSuchStream { stream })?;
-    Ok(Json(convert::stream(found, status.now, &control.sessions)))
+    find_stream(&control, id)
+}
+
+/// Give an open stream another rate or burst; admission decides, and a refusal changes
+/// nothing. A program may go faster when the window can follow, about its time later.
+#[utoipa::path(patch, path = "/v1/streams/{id}", tag = "streams",
+    params(("id" = u64, Path, description = "The number of the stream")),
+    request_body = api::StreamChange,
+    responses(
+        (status = 200, description = "The contract is taken", body = api::Stream),
+        (status = 404, description = "No stream has this number", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "Admission refused, with the figures", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 507, description = "No memory for the window", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn stream_change(
+    State(control): State<Control>,
+    Number(id): Number,
+    Body(request): Body<api::StreamChange>,
+) -> Answered<Json<api::Stream>> {
+    let contract = convert::contract(&request.contract);
+    control.ask.op(Op::StreamChange { stream: StreamId(id), contract }).await?;
+    find_stream(&control, id)
 }
 
 /// Close a stream; a writer is synced first.
@@ -325,6 +374,14 @@ async fn plan(
 ))]
 async fn document() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
+}
+
+fn find_stream(control: &Control, id: u64) -> Answered<Json<api::Stream>> {
+    let status = control.ask.0.status();
+    let stream = StreamId(id);
+    let found = status.streams.into_iter().find(|one| one.stream == stream);
+    let found = found.ok_or(node::Error::NoSuchStream { stream })?;
+    Ok(Json(convert::stream(found, status.now, &control.sessions)))
 }
 
 fn find_volume(control: &Control, name: &str) -> Result<api::Volume, node::Error> {

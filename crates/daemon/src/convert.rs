@@ -54,6 +54,27 @@ pub fn service(service: &api::Service) -> node::Service {
     }
 }
 
+/// A service as it is told.
+fn service_told(service: node::Service) -> api::Service {
+    match service {
+        node::Service::BestEffort(priority) => api::Service::BestEffort {
+            priority: match priority {
+                node::Priority::Interactive => api::Priority::Interactive,
+                node::Priority::Normal => api::Priority::Normal,
+                node::Priority::Background => api::Priority::Background,
+            },
+        },
+        node::Service::Rate { rate, block, period } => api::Service::Rate {
+            rate_bytes_per_second: rate,
+            block_bytes: block,
+            period_ns: period,
+        },
+        node::Service::Latency { len, within, every } => {
+            api::Service::Latency { len_bytes: len, within_ns: within, every_ns: every }
+        }
+    }
+}
+
 /// A part of a disk as it is told.
 pub fn zone(zone: node::Zone) -> api::Zone {
     match zone {
@@ -75,6 +96,13 @@ pub fn volume(volume: VolumeStatus) -> api::Volume {
         },
         extents: volume.extents,
         streams: volume.streams,
+        service: service_told(volume.service),
+        account: api::ServiceAccount {
+            requests: volume.account.requests,
+            late_requests: volume.account.late_requests,
+            late_max_ns: volume.account.late_max,
+            latency_max_ns: volume.account.latency_max,
+        },
     }
 }
 

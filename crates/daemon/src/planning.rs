@@ -20,11 +20,16 @@ pub fn plan(planner: &Planner, request: &api::PlanRequest) -> Result<api::Plan, 
     };
     Ok(api::Plan {
         fits: plan.stops.is_none(),
-        streams: list.iter().zip(plan.kinds).map(|(wanted, kind)| stream(wanted, kind)).collect(),
+        streams: request
+            .streams
+            .iter()
+            .zip(plan.kinds)
+            .map(|(one, kind)| stream(one, kind))
+            .collect(),
         stops: plan.stops.map(|stop| api::PlanStop {
             name: list[stop.kind].name.clone(),
             number: stop.number,
-            problem: problem::of(&stop.error),
+            problem: told_of(&request.streams[stop.kind], &stop.error),
         }),
         disks: plan.disks.into_iter().map(|one| disk(one, &list)).collect(),
         window_bytes: plan.windows,
@@ -53,13 +58,20 @@ fn wanted(stream: &api::PlanStream) -> Result<Wanted, Problem> {
     })
 }
 
-fn stream(wanted: &Wanted, kind: node::KindPlan) -> api::PlannedStream {
+fn told_of(stream: &api::PlanStream, error: &node::Error) -> Problem {
+    match &stream.service {
+        Some(service) => problem::of_service(error, service),
+        None => problem::of(error),
+    }
+}
+
+fn stream(wanted: &api::PlanStream, kind: node::KindPlan) -> api::PlannedStream {
     api::PlannedStream {
         name: wanted.name.clone(),
         asked: wanted.count,
         admitted: kind.admitted,
         more: kind.more,
-        stops: kind.stops.as_ref().map(problem::of),
+        stops: kind.stops.as_ref().map(|error| told_of(wanted, error)),
         window_bytes: kind.window,
     }
 }

@@ -3,6 +3,7 @@
 
 use node::{DeviceError, Error, Refusal};
 use store::StoreError;
+use wire::control::Service;
 use wire::{Code, Problem};
 
 /// The problem that this error of the pool is.
@@ -61,6 +62,23 @@ pub fn of(error: &Error) -> Problem {
         Error::Device { .. } | Error::ReadOnly { .. } => of_device(error),
         Error::Store(error) => of_store(error),
     }
+}
+
+/// The problem that this error is where a volume asked for a service.
+pub fn of_service(error: &Error, service: &Service) -> Problem {
+    let problem = of(error);
+    let next_step = match (error, service) {
+        (Error::Refused(_), Service::Latency { .. }) => {
+            "ask for more time (`--within`), for fewer operations (`--every`) or smaller ones \
+             (`--block`), or close a stream whose blocks are large: `slackline plan` tells more"
+        }
+        (Error::Refused(_), Service::Rate { .. }) => {
+            "ask for a lower rate, in larger operations (`--block`) or over a longer time \
+             (`--period`), or close a stream: `slackline plan` tells more"
+        }
+        _ => return problem,
+    };
+    Problem { next_step: next_step.into(), ..problem }
 }
 
 /// What the store refuses in its own words, which end in what to do.

@@ -87,17 +87,16 @@ enum Command {
     /// Make, show and check pools
     #[command(subcommand)]
     Pool(pool::Command),
-    /// Make, show, resize and delete volumes
+    /// Make, show, resize, serve and delete volumes
     #[command(subcommand)]
     Volume(volume::Command),
-    /// Show and close streams
+    /// Show, change and close streams
     #[command(subcommand)]
     Stream(stream::Command),
     /// Write a volume under contract: bytes in
     Record(record::Args),
     /// Read a volume under contract: bytes out
     Play(play::Args),
-    /// Tell how many more streams fit, and what stops the next
     Plan(plan::Args),
     /// Disk models, and what a disk costs
     #[command(subcommand)]

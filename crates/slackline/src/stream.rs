@@ -1,10 +1,11 @@
-//! `slackline stream`: show and close streams.
+//! `slackline stream`: show, change and close streams.
 
 use crate::Common;
 use crate::contract;
 use crate::failure::Failure;
 use crate::output::Table;
 use client::control::{Mode, Stream, StreamClosed, Streams};
+use units::{Bytes, Rate};
 
 /// Streams.
 #[derive(clap::Subcommand)]
@@ -15,6 +16,20 @@ pub enum Command {
     Show {
         /// Its number
         id: u64,
+    },
+    /// Give an open stream another rate or burst, also another program's
+    ///
+    /// Admission decides; a refusal changes nothing. The program may go faster as soon
+    /// as its window can follow, about a window's time later.
+    Set {
+        /// Its number
+        id: u64,
+        /// Bytes per second to keep from now on [default: as before]
+        #[arg(long, short, value_name = "RATE", required_unless_present = "burst")]
+        rate: Option<Rate>,
+        /// How far the program may run past its playout point at once [default: as before]
+        #[arg(long, value_name = "SIZE")]
+        burst: Option<Bytes>,
     },
     /// Close a stream, also another program's; a writer is synced first
     Close {
@@ -32,6 +47,15 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             output.result(&streams, |all| table(&all.streams))
         }
         Command::Show { id } => output.result(&client.stream(id)?, shown),
+        Command::Set { id, rate, burst } => {
+            let mut contract = client.stream(id)?.contract;
+            contract.rate_bytes_per_second = rate.unwrap_or(contract.rate_bytes_per_second);
+            contract.burst_bytes = burst.unwrap_or(contract.burst_bytes);
+            output.result(&client.stream_change(id, contract)?, |stream| {
+                let words = contract::words(&stream.contract);
+                format!("stream {id} has {words} now, a window of {}\n", stream.window_bytes)
+            })
+        }
         Command::Close { id } => output.result(&client.stream_close(id)?, closed),
     }
 }

@@ -5,8 +5,10 @@
 //! is not silently ignored; every bad answer is a [`Problem`].
 
 mod plan;
+mod service;
 
 pub use plan::*;
+pub use service::*;
 
 use crate::{Code, quantity};
 use serde::{Deserialize, Serialize};
@@ -127,6 +129,10 @@ pub struct Volume {
     pub extents: Vec<u64>,
     /// Streams open on it.
     pub streams: u64,
+    /// How reads and writes without a stream are served; until the daemon stops.
+    pub service: Service,
+    /// What became of those under a contract.
+    pub account: ServiceAccount,
 }
 
 /// All volumes.
@@ -173,6 +179,15 @@ pub struct StreamOpened {
     pub data_socket: String,
     /// The stream is closed unless a data connection asks for it within this time.
     pub attach_within_ms: u64,
+}
+
+/// Asks for another contract of an open stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct StreamChange {
+    /// What is asked from now on, in the same blocks.
+    pub contract: Contract,
 }
 
 /// A stream was closed.

@@ -1,73 +1,9 @@
 //! What-if: a list of streams, and what would become of it.
 
-use super::{Contract, Mode, Placement, Problem, Zone};
+use super::{Contract, Mode, Placement, Problem, Service, Zone};
 use crate::quantity;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate};
-
-/// How reads and writes of a volume that no stream carries are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(tag = "class", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Service {
-    /// In the slack of the contracts; nothing is promised.
-    BestEffort {
-        /// Who goes first among those without a contract.
-        #[serde(default)]
-        priority: Priority,
-    },
-    /// In the slack, and at least so much whatever the others do.
-    Rate {
-        /// Bytes per second, sustained; each disk of the volume gives its part.
-        #[serde(with = "quantity")]
-        #[cfg_attr(feature = "schema", schema(value_type = u64))]
-        rate_bytes_per_second: Rate,
-        /// In operations of at least so many bytes, anywhere on the volume: a
-        /// multiple of 4 KiB, at most 1 MiB.
-        #[serde(with = "quantity")]
-        #[cfg_attr(feature = "schema", schema(value_type = u64))]
-        block_bytes: Bytes,
-        /// Over this time; what is not used in it is lost.
-        #[serde(with = "quantity")]
-        #[cfg_attr(feature = "schema", schema(value_type = u64))]
-        period_ns: Duration,
-    },
-    /// Each operation is answered within a time.
-    Latency {
-        /// The largest operation: a multiple of 4 KiB, at most 1 MiB.
-        #[serde(with = "quantity")]
-        #[cfg_attr(feature = "schema", schema(value_type = u64))]
-        len_bytes: Bytes,
-        /// How soon it is answered.
-        #[serde(with = "quantity")]
-        #[cfg_attr(feature = "schema", schema(value_type = u64))]
-        within_ns: Duration,
-        /// The least time between two operations on the same disk.
-        #[serde(with = "quantity")]
-        #[cfg_attr(feature = "schema", schema(value_type = u64))]
-        every_ns: Duration,
-    },
-}
-
-impl Default for Service {
-    fn default() -> Self {
-        Self::BestEffort { priority: Priority::Normal }
-    }
-}
-
-/// Who goes first among those without a contract.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Priority {
-    /// Somebody waits for the answer: before the others.
-    Interactive,
-    /// As everybody.
-    #[default]
-    Normal,
-    /// Only when nothing else wants the disk.
-    Background,
-}
 
 /// Asks what would become of a list of streams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,87 @@
+//! How reads and writes without a stream are served.
+
+use crate::quantity;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, Rate};
+
+/// How reads and writes of a volume that no stream carries are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(tag = "class", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Service {
+    /// In the slack of the contracts; nothing is promised.
+    BestEffort {
+        /// Who goes first among those without a contract.
+        #[serde(default)]
+        priority: Priority,
+    },
+    /// In the slack, and at least so much whatever the others do.
+    Rate {
+        /// Bytes per second, sustained; each disk of the volume gives its part.
+        #[serde(with = "quantity")]
+        #[cfg_attr(feature = "schema", schema(value_type = u64))]
+        rate_bytes_per_second: Rate,
+        /// In operations of at least so many bytes, anywhere on the volume: a
+        /// multiple of 4 KiB, at most 1 MiB.
+        #[serde(with = "quantity")]
+        #[cfg_attr(feature = "schema", schema(value_type = u64))]
+        block_bytes: Bytes,
+        /// Over this time; what is not used in it is lost.
+        #[serde(with = "quantity")]
+        #[cfg_attr(feature = "schema", schema(value_type = u64))]
+        period_ns: Duration,
+    },
+    /// Each operation is answered within a time.
+    Latency {
+        /// The largest operation: a multiple of 4 KiB, at most 1 MiB.
+        #[serde(with = "quantity")]
+        #[cfg_attr(feature = "schema", schema(value_type = u64))]
+        len_bytes: Bytes,
+        /// How soon it is answered.
+        #[serde(with = "quantity")]
+        #[cfg_attr(feature = "schema", schema(value_type = u64))]
+        within_ns: Duration,
+        /// The least time between two operations on the same disk.
+        #[serde(with = "quantity")]
+        #[cfg_attr(feature = "schema", schema(value_type = u64))]
+        every_ns: Duration,
+    },
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self::BestEffort { priority: Priority::Normal }
+    }
+}
+
+/// Who goes first among those without a contract.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// Somebody waits for the answer: before the others.
+    Interactive,
+    /// As everybody.
+    #[default]
+    Normal,
+    /// Only when nothing else wants the disk.
+    Background,
+}
+
+/// Requests of a volume under its service's contract, since it got one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ServiceAccount {
+    /// Requests done.
+    pub requests: u64,
+    /// Requests done after their deadline.
+    pub late_requests: u64,
+    /// The latest of them, after its deadline.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub late_max_ns: Duration,
+    /// Longest time from the release of a request to its completion.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub latency_max_ns: Duration,
+}
