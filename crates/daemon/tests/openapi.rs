@@ -96,7 +96,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         |count: u64, rate: u64| json!({"name": "k", "count": count, "contract": contract(rate)});
     let every = json!({"name": "l", "service": {
         "class": "latency", "len_bytes": 4096, "within_ns": 50_000_000, "every_ns": 100_000_000}});
-    let plan = "/v1/plan";
+    let (plan, service) = ("/v1/plan", "/v1/volumes/{name}/service");
     let (list, one) = ("/v1/volumes", "/v1/volumes/{name}");
     let (streams, stream) = ("/v1/streams", "/v1/streams/{id}");
     vec![
@@ -110,7 +110,14 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("GET", "/v1/volumes/nobody", one, json!(null), 404),
         ("PATCH", "/v1/volumes/a%20b", one, json!({"size_bytes": 2 << 20}), 200),
         ("PATCH", "/v1/volumes/nobody", one, json!({"size_bytes": 2 << 20}), 404),
+        ("PUT", "/v1/volumes/a%20b/service", service, every["service"].clone(), 200),
+        ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "best_effort"}), 200),
+        ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "rate", "rate": 1}), 400),
+        ("PUT", "/v1/volumes/nobody/service", service, json!({"class": "best_effort"}), 404),
         ("POST", streams, streams, open(6_000_000), 201),
+        ("PATCH", "/v1/streams/1", stream, json!({"contract": contract(5_000_000)}), 200),
+        ("PATCH", "/v1/streams/1", stream, json!({"contract": contract(50_000_000)}), 409),
+        ("PATCH", "/v1/streams/99", stream, json!({"contract": contract(1)}), 404),
         ("POST", streams, streams, open(6_000_000), 409),
         ("GET", "/v1/streams/1", stream, json!(null), 200),
         ("GET", "/v1/streams/99", stream, json!(null), 404),

@@ -25,7 +25,7 @@ async fn open(ask: &Ask, sessions: &Arc<Sessions>) -> StreamId {
 #[tokio::test(start_paused = true)]
 async fn a_stream_without_a_connection_is_closed_in_time_and_one_with_it_is_not() {
     let pool = Arc::new(Fake::default());
-    pool.state().volumes.insert("v".into(), Volume { size: 1 << 20, data: Vec::new() });
+    pool.state().volumes.insert("v".into(), Volume { size: 1 << 20, ..Volume::default() });
     let ask = Ask(pool.clone());
     let sessions = Sessions::new(ask.clone());
     let alone = open(&ask, &sessions).await;

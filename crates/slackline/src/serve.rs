@@ -46,10 +46,17 @@ pub struct Args {
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
+    /// End at once, as if killed, when standard input ends: for who starts a daemon
+    /// that must not outlive him
+    #[arg(long, hide = true)]
+    end_with_input: bool,
 }
 
 /// Runs the daemon.
 pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
+    if args.end_with_input {
+        end_with_input();
+    }
     let file = match &args.config {
         Some(path) => Options::from_file(path)?,
         None => Options::default(),
@@ -77,4 +84,13 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     }
     daemon::serve::run(Arc::new(pool), &claim, settings.socket_mode)?;
     Ok(())
+}
+
+/// Ends this process when standard input does. What was acknowledged is on the
+/// medium, as after any kill.
+fn end_with_input() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
 }

@@ -82,6 +82,8 @@ fn the_service_manager_hears_ready_alive_and_stopping() {
     assert_eq!(daemon.wait().0, Some(0));
 }
 
+/// How long each of them may take is held in crates/daemon/tests/hanging.rs, where
+/// time can be set forward; here, that a real daemon ends in order beside all of them.
 #[test]
 fn programs_that_hang_do_not_keep_the_daemon_from_stopping() {
     let dir = Scratch::new();
@@ -118,6 +120,13 @@ fn programs_that_hang_do_not_keep_the_daemon_from_stopping() {
     assert_eq!(code, Some(0), "{log}");
     player.kill().unwrap();
     player.wait().unwrap();
+}
+
+#[test]
+fn a_daemon_that_shall_not_outlive_its_parent_ends_with_its_input() {
+    let dir = Scratch::new();
+    let daemon = dir.serve(&dir.make_pool(&["a"]));
+    assert_eq!(daemon.end_input(), Some(1));
 }
 
 #[test]

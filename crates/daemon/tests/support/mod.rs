@@ -49,6 +49,7 @@ pub struct State {
 #[derive(Clone, Default)]
 pub struct Volume {
     pub size: u64,
+    pub service: Service,
     pub data: Vec<u8>,
 }
 
@@ -206,6 +207,20 @@ impl State {
         Answer::Room { room: Box::new(FakeRoom { stream, bytes, home }) }
     }
 
+    fn change(&mut self, stream: StreamId, contract: Contract) -> Result<Answer> {
+        let found = self.streams.get_mut(&stream.0).ok_or(Error::NoSuchStream { stream })?;
+        if contract.rate > RATE_MAX {
+            return Err(Error::Refused(Refusal {
+                disk: DiskIndex(0),
+                utilisation_ppm: 1_100_000,
+                deadline: None,
+                rate_max: RATE_MAX,
+            }));
+        }
+        found.contract = contract;
+        Ok(Answer::Stream { stream, window: contract.block * 3 })
+    }
+
     fn write(&mut self, stream: StreamId, len: Bytes) -> Result<Answer> {
         let bytes = self.rooms.lock().unwrap().remove(&stream.0).expect("room was given back");
         let found = self.stream(stream, Mode::Write)?;
@@ -253,7 +268,7 @@ impl State {
                 if self.volumes.contains_key(&name) {
                     return Err(Error::VolumeExists { name });
                 }
-                self.volumes.insert(name, Volume { size: size.get(), data: Vec::new() });
+                self.volumes.insert(name, Volume { size: size.get(), ..Volume::default() });
             }
             Op::VolumeResize { name, size } => self.volume(&name)?.size = size.get(),
             Op::VolumeDelete { name } => {
@@ -300,6 +315,11 @@ impl Pool for Fake {
             Op::StreamOpen { volume, mode, contract, start } => {
                 state.open(volume, mode, contract, start)
             }
+            Op::VolumeService { name, service } => state.volume(&name).map(|volume| {
+                volume.service = service;
+                Answer::Done
+            }),
+            Op::StreamChange { stream, contract } => state.change(stream, contract),
             Op::StreamRead { stream, len_max } => state.read(stream, len_max),
             Op::StreamAdvance { stream, len } => state.stream(stream, Mode::Read).map(|stream| {
                 stream.position += len.get();
@@ -368,6 +388,8 @@ impl Pool for Fake {
             placement: Placement::default(),
             extents: vec![volume.size >> 20],
             streams: state.streams.values().filter(|stream| &stream.volume == name).count() as u64,
+            service: volume.service,
+            account: ServiceAccount::default(),
         });
         let streams = state.streams.iter().map(|(&id, stream)| StreamStatus {
             stream: StreamId(id),
@@ -455,7 +477,7 @@ impl Running {
     /// A daemon whose pool has a volume "v" of 1 MiB.
     pub fn start() -> Self {
         let pool = Arc::new(Fake::default());
-        let volume = Volume { size: 1 << 20, data: Vec::new() };
+        let volume = Volume { size: 1 << 20, ..Volume::default() };
         pool.state().volumes.insert("v".into(), volume);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("slackline-daemon-{}-{number}", std::process::id());

@@ -171,7 +171,7 @@ pub fn check_document(document: &Value) -> Result<(), String> {
         top["tags"].as_array().ok_or("tags are no list")?.iter().map(|tag| &tag["name"]).collect();
     let mut ids = BTreeSet::new();
     for (path, item) in top["paths"].as_object().ok_or("paths are no object")? {
-        let methods = fields(item, &[], &["get", "post", "patch", "delete"], path)?;
+        let methods = fields(item, &[], &["get", "post", "patch", "put", "delete"], path)?;
         for (method, operation) in methods {
             let at = format!("{method} {path}");
             check_operation(document, path, &operation, &at)?;

@@ -8,7 +8,7 @@
 use std::io::{self, Read};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -130,7 +130,8 @@ impl Scratch {
         let socket = UnixDatagram::bind(&notify).unwrap();
         // Only how often to look whether the process is still there.
         socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        let mut args = vec!["serve", "--memory", "64MiB"];
+        // A test that is killed takes its daemon along: the pipe to it ends.
+        let mut args = vec!["serve", "--end-with-input", "--memory", "64MiB"];
         let quick = &["--commit-interval", "100ms"][..];
         args.extend(if more.is_empty() { quick } else { more });
         args.extend(disks.iter().map(String::as_str));
@@ -146,7 +147,8 @@ impl Scratch {
             let mut word = [0; 64];
             match socket.recv(&mut word) {
                 Ok(len) if &word[..len] == b"READY=1" => {
-                    return Ok(Daemon { child, log, notify: socket });
+                    let input = child.stdin.take();
+                    return Ok(Daemon { child, log, notify: socket, input });
                 }
                 Ok(_) => {}
                 Err(_) => {
@@ -173,6 +175,8 @@ pub struct Daemon {
     log: PathBuf,
     /// The daemon's words to its service manager.
     pub notify: UnixDatagram,
+    /// It lives as long as this is open; waiting for its end must not close it.
+    input: Option<ChildStdin>,
 }
 
 impl Daemon {
@@ -186,6 +190,12 @@ impl Daemon {
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         signal(self.child.id(), name);
+    }
+
+    /// Ends its standard input and waits for its end: the exit code.
+    pub fn end_input(mut self) -> Option<i32> {
+        drop(self.input.take());
+        self.child.wait().unwrap().code()
     }
 
     /// Waits for its end: the exit code, and what it has said.
