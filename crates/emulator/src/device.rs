@@ -401,20 +401,23 @@ mod tests {
             let model = model(name);
             let mut device = device(&model, 1, false);
             let mut drive = disk::Emulated::new(&model);
-            let mut free = Instant::EPOCH;
+            let (mut free, mut wanted, mut answers) = (Instant::EPOCH, Vec::new(), Vec::new());
             for n in 0..200u64 {
-                let (now, offset) = (at(n * 3_000), n * 7_919 % 60_000 * 4_096);
-                device.advance(now, &mut Vec::new());
-                let work =
-                    if n % 3 == 0 { write(offset, 1, 8_192, false) } else { read(offset, 4_096) };
-                let command = work.command();
-                assert!(device.submit(now, work, n).is_none());
+                // By turns two close together, of which one waits, and a pause.
+                let (now, offset) = (at(n / 2 * 60_000 + n % 2 * 50), n * 7_919 % 60_000 * 4_096);
+                let work = match n % 3 {
+                    0 => write(offset, 1, 8_192, false),
+                    _ => read(offset, 4_096),
+                };
                 let started = now.max(free);
-                free = started + drive.serve(started, &command);
-                let mut answers = drain(&mut device);
-                let answer = answers.pop().expect("it ended");
-                assert_eq!((answer.reply, answer.end, answers.len()), (n, free, 0), "{name}");
+                free = started + drive.serve(started, &work.command());
+                wanted.push((n, free));
+                device.advance(now, &mut answers);
+                assert!(device.submit(now, work, n).is_none());
             }
+            answers.extend(drain(&mut device));
+            let found: Vec<_> = answers.iter().map(|answer| (answer.reply, answer.end)).collect();
+            assert_eq!(found, wanted, "{name}");
         }
     }
 
