@@ -22,6 +22,7 @@ mod head;
 mod linear;
 mod mechanics;
 mod model;
+pub mod online;
 mod predict;
 mod profile;
 pub mod profiler;

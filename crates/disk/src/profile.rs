@@ -179,6 +179,19 @@ impl Profile {
         }
     }
 
+    /// Whether a command with this bound took the arm elsewhere: the bound is above that
+    /// of the same command from where the arm is by at least an eighth of a turn.
+    /// True where no arm is.
+    pub(crate) fn moves(&self, access: &Access, bound: Duration) -> bool {
+        match &self.kind {
+            Kind::HardDisk(disk) => {
+                let near = disk.bound(self.end(), access.lba, access);
+                bound >= near + disk.rotation / 8
+            }
+            Kind::Linear(_) => true,
+        }
+    }
+
     /// Bound on the time of a flush.
     pub fn flush(&self) -> Duration {
         self.flush
