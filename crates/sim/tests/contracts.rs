@@ -349,7 +349,7 @@ fn reserved_answers_come_in_time_and_others_do_not() {
         world.run_for(Duration::from_secs(60));
         assert_eq!(late(&world), 0);
         let tally = tally.borrow();
-        assert!(tally.operations > 30, "{tally:?}");
+        assert!(tally.operations > 10, "{tally:?}");
         tally.wait_max
     };
     let reserved = waited(Some(Service::Latency { len: PROBE, within, every }));
