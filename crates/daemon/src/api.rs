@@ -212,7 +212,7 @@ async fn volume_service(
 ) -> Answered<Json<api::Volume>> {
     let service = convert::service(&request);
     let served = control.ask.done(Op::VolumeService { name: name.clone(), service }).await;
-    served.map_err(|error| problem::of_service(&error, &request))?;
+    served.map_err(|error| Failure::from(problem::of_service(&error, &request)))?;
     Ok(Json(find_volume(&control, &name)?))
 }
 
@@ -365,7 +365,8 @@ async fn plan(
     };
     // Long lists take their time: beside the others, and without the pool's lock.
     let planned = tokio::task::spawn_blocking(move || planning::plan(&planner, &request));
-    Ok(Json(planned.await.map_err(|_| fault())??))
+    let planned = planned.await.map_err(|_| Failure::from(fault()))?;
+    Ok(Json(planned.map_err(|problem| Failure::from(*problem))?))
 }
 
 /// This document.

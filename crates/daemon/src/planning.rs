@@ -10,9 +10,9 @@ use wire::{Code, Problem};
 ///
 /// # Errors
 /// Where an entry makes no sense, whatever the disks.
-pub fn plan(planner: &Planner, request: &api::PlanRequest) -> Result<api::Plan, Problem> {
+pub fn plan(planner: &Planner, request: &api::PlanRequest) -> Result<api::Plan, Box<Problem>> {
     let list = request.streams.iter().map(wanted).collect::<Result<Vec<_>, _>>()?;
-    let told = |error| problem::of(&error);
+    let told = |error| Box::new(problem::of(&error));
     let plan = planner.plan(&list).map_err(told)?;
     let alternatives = match request.alternatives {
         true => planner.compare(&list).map_err(told)?,
@@ -38,7 +38,7 @@ pub fn plan(planner: &Planner, request: &api::PlanRequest) -> Result<api::Plan, 
     })
 }
 
-fn wanted(stream: &api::PlanStream) -> Result<Wanted, Problem> {
+fn wanted(stream: &api::PlanStream) -> Result<Wanted, Box<Problem>> {
     let what = match (&stream.contract, &stream.service) {
         (Some(contract), None) => Whose::Stream {
             mode: stream.mode.map(convert::mode),
@@ -47,7 +47,7 @@ fn wanted(stream: &api::PlanStream) -> Result<Wanted, Problem> {
         (None, Some(service)) => Whose::Service(convert::service(service)),
         _ => {
             let what = format!("\"{}\" needs either a contract or a service", stream.name);
-            return Err(Problem::new(Code::Invalid, what, "give one of the two"));
+            return Err(Box::new(Problem::new(Code::Invalid, what, "give one of the two")));
         }
     };
     Ok(Wanted {

@@ -60,7 +60,7 @@ fn mean(profile: &Profile, range: &Range<Lba>, len: Bytes, direction: Direction)
     let room = (range.end.get() - range.start.get()).saturating_sub(len / units::SECTOR);
     let place = |number: u64| {
         let part = u128::from(number.wrapping_mul(SPREAD) & 0xffff_ffff);
-        Lba::new(range.start.get() + (u128::from(room) * part >> 32) as u64)
+        Lba::new(range.start.get() + ((u128::from(room) * part) >> 32) as u64)
     };
     let time = |number: u64| {
         let access = Access { lba: place(2 * number), len, direction };

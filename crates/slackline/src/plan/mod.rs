@@ -91,7 +91,10 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         alternatives: !args.no_alternatives,
     };
     let plan = match args.planner(&list)? {
-        Some(planner) => daemon::planning::plan(&planner, &request)?,
+        Some(planner) => {
+            let planned = daemon::planning::plan(&planner, &request);
+            planned.map_err(|problem| Failure::from(*problem))?
+        }
         None => common.client()?.plan(&request)?,
     };
     if let Some(path) = &args.svg {
