@@ -221,7 +221,8 @@ fn mark(svg: &mut String, axes: &Axes, disk: &PlannedDisk) {
     let asked = demand(&disk.tasks, at).saturating_add(blocking(&disk.tasks, at));
     line(svg, [x, axes.y(asked), x, axes.y(at)], colour, "4");
     line(svg, [x, axes.y(asked.min(at)), x, BOTTOM], colour, "1\" stroke-dasharray=\"2 3");
-    let (anchor, beside) = if x > (LEFT + RIGHT) / 2.0 { ("end", -10.0) } else { ("start", 10.0) };
+    // Left of the mark, above the line, nothing else is drawn.
+    let (anchor, beside) = if x > LEFT + 300.0 { ("end", -10.0) } else { ("start", 10.0) };
     let y = (axes.y(asked.max(at)) - 12.0).max(TOP + 14.0);
     let _ = writeln!(
         svg,
