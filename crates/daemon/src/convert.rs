@@ -157,6 +157,35 @@ fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         late_requests: disk.late_requests,
         late_max_ns: disk.late_max,
         errors: disk.errors,
+        profile: profile(&disk.observed),
+    }
+}
+
+/// Suspect extents that are listed; more are only counted.
+const SUSPECTS_LISTED: usize = 16;
+
+fn profile(observed: &node::Observed) -> api::ProfileState {
+    let listed = observed.suspects.iter().take(SUSPECTS_LISTED);
+    api::ProfileState {
+        verdict: match observed.verdict {
+            node::Verdict::Fresh => api::Verdict::Fresh,
+            node::Verdict::Drifted { .. } => api::Verdict::Drifted,
+            node::Verdict::Stale { .. } => api::Verdict::Stale,
+        },
+        detail: observed.verdict.to_string(),
+        commands: observed.commands,
+        overruns: observed.overruns,
+        ratio_ppm: observed.ratio_ppm,
+        drift_ppm: observed.drift_ppm,
+        suspects: observed.suspects.len() as u64,
+        suspect_extents: listed
+            .map(|suspect| api::SuspectExtent {
+                offset_bytes: suspect.offset(),
+                errors: suspect.errors,
+                slow: suspect.slow,
+                commands: suspect.commands,
+            })
+            .collect(),
     }
 }
 

@@ -8,6 +8,7 @@ pub use crate::service::{Priority, Service};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+pub use disk::online::{Observed, Staleness, Suspect, Verdict};
 /// Which policy a pool's disks follow.
 pub use sched::PolicyKind as Policy;
 use store::StoreError;
@@ -339,7 +340,7 @@ pub struct DiskStatus {
     pub waiting_best_effort: u64,
     pub real_time: Traffic,
     pub best_effort: Traffic,
-    /// Commands that took longer than predicted, and by how much at the most.
+    /// Commands that took longer than their bound, and by how much at the most.
     pub overruns: u64,
     pub overrun_max: Duration,
     /// Sum of predicted and of actual device time, for their ratio.
@@ -349,6 +350,8 @@ pub struct DiskStatus {
     pub late_requests: u64,
     pub late_max: Duration,
     pub errors: u64,
+    /// What the disk did, held against its profile.
+    pub observed: Observed,
 }
 
 /// Requests and bytes done.

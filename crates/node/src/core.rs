@@ -14,6 +14,7 @@ use crate::services::{Piece, Services};
 use crate::writes::Writes;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use disk::online::{Completion, Observations, Observed};
 use disk::{Head, Profile};
 use sched::{Class, Next, Request, Schedule, Task, TaskId};
 use store::{IoId, Store, VolumeId};
@@ -69,6 +70,8 @@ pub(crate) struct Disk {
     pub profile: Profile,
     /// Where the heads may be, as far as completions tell.
     head: Head,
+    /// What it did, held against the profile.
+    pub seen: Observations,
     pub schedule: Schedule,
     /// Commands that need no device.
     instant: VecDeque<CommandId>,
@@ -266,9 +269,23 @@ impl Core {
             && matches!(pending.action, DiskAction::Read { valid: Bytes::ZERO, .. });
         let (mut late_by, mut latency) = (Duration::ZERO, Duration::ZERO);
         if !without_device {
-            let times = state.schedule.finished(finished, id.0).times;
-            state.learn(&pending.command, finished.saturating_since(started), result.is_ok());
-            state.account(&pending, finished.saturating_since(started), result.is_err());
+            let (time, good) = (finished.saturating_since(started), result.is_ok());
+            let sched::Outcome { times, actual, .. } = state.schedule.finished(finished, id.0);
+            state.learn(&pending.command, time, good);
+            let done = Completion {
+                command: pending.command,
+                bound: pending.predicted + state.profile.latency(),
+                // Where commands overlap, what it took since the one before.
+                actual: time.min(actual),
+                alone: time <= actual,
+                good,
+                now: finished,
+            };
+            state.account(&pending, time, &done);
+            if state.seen.completed(&state.profile, &done) {
+                let suspects = state.seen.suspects().map(|suspect| suspect.extent);
+                self.store.avoid(pending.disk, suspects);
+            }
             // Asked at the end: a change of the contract may have moved them.
             late_by = finished.saturating_since(times.deadline.saturating_add(state.advance));
             latency = finished.saturating_since(times.release);
@@ -432,9 +449,22 @@ impl Disk {
             late_requests: 0,
             late_max: Duration::ZERO,
             errors: 0,
+            observed: Observed::default(),
         };
+        let seen = Observations::new(&profile, capacity);
         let (instant, head) = (VecDeque::new(), Head::anywhere());
-        Ok(Self { profile, head, schedule, instant, metadata, status, wake: false, advance, piece })
+        Ok(Self {
+            profile,
+            head,
+            seen,
+            schedule,
+            instant,
+            metadata,
+            status,
+            wake: false,
+            advance,
+            piece,
+        })
     }
 
     /// Learns from a command that has ended where the heads may be. What was
@@ -452,7 +482,7 @@ impl Disk {
         self.wake = true;
     }
 
-    fn account(&mut self, pending: &Pending, actual: Duration, failed: bool) {
+    fn account(&mut self, pending: &Pending, actual: Duration, done: &Completion) {
         let status = &mut self.status;
         let traffic = match pending.class {
             Class::RealTime(_) => &mut status.real_time,
@@ -460,10 +490,10 @@ impl Disk {
         };
         traffic.requests += 1;
         traffic.bytes += pending.len;
-        status.errors += u64::from(failed);
+        status.errors += u64::from(!done.good);
         status.predicted_total = status.predicted_total.saturating_add(pending.predicted);
         status.actual_total = status.actual_total.saturating_add(actual);
-        let overrun = actual.saturating_sub(pending.predicted);
+        let overrun = done.actual.saturating_sub(done.bound);
         if !overrun.is_zero() {
             status.overruns += 1;
             status.overrun_max = status.overrun_max.max(overrun);

@@ -94,6 +94,7 @@ impl Node {
                 slack: disk.schedule.tasks().slack(),
                 waiting_real_time: counts.waiting_real_time,
                 waiting_best_effort: counts.waiting_best_effort,
+                observed: disk.seen.observed(),
                 ..disk.status.clone()
             }
         });

@@ -44,6 +44,15 @@ pub enum Fault {
         /// Commands that still go well.
         after: u64,
     },
+    /// Transfers that touch this range of bytes take so many percent of their time.
+    Slow {
+        /// From here
+        from: Bytes,
+        /// to here.
+        to: Bytes,
+        /// More than 100.
+        percent: u64,
+    },
     /// Flushes succeed and do nothing: the disk lies.
     LyingFlush,
 }
@@ -253,7 +262,7 @@ impl SimDisk {
         if let Some(end) = command.end() {
             self.head = end;
         }
-        match &mut self.timing {
+        let time = match &mut self.timing {
             Timing::Drive(drive) => drive.serve(start, command),
             Timing::WithinBound(profile, random) => {
                 let bound = profile.bound(head, command);
@@ -261,7 +270,16 @@ impl SimDisk {
             }
             Timing::Percent(profile, percent) => profile.bound(head, command) * *percent / 100,
             Timing::Fixed(time) => *time,
-        }
+        };
+        let range = command.access().map(|access| access.lba.offset()..access.end().offset());
+        self.faults.iter().fold(time, |time, fault| match (fault, &range) {
+            (Fault::Slow { from, to, percent }, Some(range))
+                if *from < range.end && range.start < *to =>
+            {
+                time * *percent / 100
+            }
+            _ => time,
+        })
     }
 
     /// When the next command ends.

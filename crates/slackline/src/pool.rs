@@ -6,7 +6,7 @@
 use crate::failure::{FAILED, Failure};
 use crate::output::{Table, counted, percent};
 use crate::{Common, confirm, explain, stream};
-use client::control::{Disk, Lateness, Status};
+use client::control::{Disk, Lateness, ProfileState, Status, SuspectExtent, Verdict};
 use disk::Profile;
 use engine::{CreateOptions, Created, DeviceSpec, Pool};
 use serde_json::{Value, json};
@@ -197,7 +197,40 @@ fn disks(disks: &[Disk]) -> String {
             disk.errors.to_string(),
         ]);
     }
-    table.text("  ")
+    let notes = disks.iter().map(|disk| profile_notes(disk.disk, &disk.profile));
+    notes.fold(table.text("  "), |text, notes| text + &notes)
+}
+
+/// What is to be said of a disk's profile; nothing where all is well.
+fn profile_notes(disk: u16, profile: &ProfileState) -> String {
+    let mut text = String::new();
+    if profile.verdict != Verdict::Fresh {
+        text.push_str(&format!(
+            "disk {disk}   its profile is {}; promises on it are in doubt: measure it again, \
+             while it is not in use, with `slackline disk profile`\n",
+            profile.detail
+        ));
+    }
+    if profile.suspects > 0 {
+        let listed: Vec<_> = profile.suspect_extents.iter().map(suspect).collect();
+        let more = if profile.suspects > listed.len() as u64 { ", ..." } else { "" };
+        text.push_str(&format!(
+            "disk {disk}   {} of 1 MiB bad or slow, not used for new volumes while others are \
+             free: at {}{more}\n",
+            counted(profile.suspects, "extent"),
+            listed.join(", ")
+        ));
+    }
+    text
+}
+
+fn suspect(extent: &SuspectExtent) -> String {
+    let SuspectExtent { offset_bytes, errors, slow, commands } = extent;
+    let offset = disk::exact_size(*offset_bytes);
+    match errors {
+        0 => format!("{offset} (slow in {slow} of {commands} commands)"),
+        _ => format!("{offset} ({})", counted(*errors, "error")),
+    }
 }
 
 fn late(what: &str, lateness: &Lateness) -> String {

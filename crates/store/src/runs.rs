@@ -3,7 +3,7 @@
 //! Invariants: runs of a list that touch are one run; the free map's runs are
 //! disjoint, never touch each other, and lie inside the disk's extents.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -151,18 +151,22 @@ impl FreeMap {
     /// Chooses `wanted` free extents in `zone`, and changes nothing: the run
     /// behind `after` first, so that a growing volume stays in one piece; then
     /// the lowest run that holds all that is left; then the longest runs,
-    /// the lowest first among equals. `None` where there are not enough.
+    /// the lowest first among equals. What is in `avoid` is taken last, and only as
+    /// much of it as must be. `None` where there are not enough.
     pub(crate) fn choose(
         &self,
         zone: &Range<u32>,
         wanted: u32,
         after: Option<u32>,
+        avoid: &BTreeSet<u32>,
     ) -> Option<Vec<Run>> {
         if self.free_in(zone) < wanted {
             return None;
         }
-        let mut rest: Vec<Run> = self.within(zone).collect();
-        let (mut left, mut chosen) = (wanted, Vec::new());
+        let (mut rest, mut avoided) = (Vec::new(), Vec::new());
+        self.within(zone).for_each(|run| split(run, avoid, &mut rest, &mut avoided));
+        let clean = rest.iter().map(|run| run.count).sum::<u32>().min(wanted);
+        let (mut left, mut chosen) = (clean, Vec::new());
         let neighbour = after.and_then(|last| rest.iter().position(|run| run.start == last + 1));
         let mut next = neighbour;
         while left > 0 {
@@ -185,7 +189,23 @@ impl FreeMap {
             left -= count;
         }
         chosen.retain(|run| run.count > 0);
+        chosen.extend(avoided.into_iter().take((wanted - clean) as usize));
         Some(chosen)
+    }
+}
+
+/// Parts a run into what lies between extents in `avoid`, and those, one by one.
+fn split(run: Run, avoid: &BTreeSet<u32>, clean: &mut Vec<Run>, avoided: &mut Vec<Run>) {
+    let (mut start, end) = (run.start, run.start + run.count);
+    for &extent in avoid.range(start..end) {
+        if extent > start {
+            clean.push(Run { start, count: extent - start });
+        }
+        avoided.push(Run { start: extent, count: 1 });
+        start = extent + 1;
+    }
+    if end > start {
+        clean.push(Run { start, count: end - start });
     }
 }
 
@@ -233,12 +253,28 @@ mod tests {
         for taken in [run(2, 1), run(6, 1), run(15, 1)] {
             assert!(map.take(taken)); // free: 0-1, 3-5, 7-14, 16-29
         }
-        assert_eq!(map.choose(&(0..30), 3, None), Some(vec![run(3, 3)]));
-        assert_eq!(map.choose(&(0..30), 2, Some(15)), Some(vec![run(16, 2)]));
-        assert_eq!(map.choose(&(0..30), 9, Some(6)), Some(vec![run(7, 8), run(0, 1)]));
-        assert_eq!(map.choose(&(0..30), 20, None), Some(vec![run(16, 14), run(7, 6)]));
-        assert_eq!(map.choose(&(0..10), 5, None), Some(vec![run(3, 3), run(7, 2)]));
-        assert_eq!(map.choose(&(0..30), 28, None), None);
-        assert_eq!(map.choose(&(0..30), 0, None), Some(vec![]));
+        let choose = |zone, wanted, after| map.choose(zone, wanted, after, &BTreeSet::new());
+        assert_eq!(choose(&(0..30), 3, None), Some(vec![run(3, 3)]));
+        assert_eq!(choose(&(0..30), 2, Some(15)), Some(vec![run(16, 2)]));
+        assert_eq!(choose(&(0..30), 9, Some(6)), Some(vec![run(7, 8), run(0, 1)]));
+        assert_eq!(choose(&(0..30), 20, None), Some(vec![run(16, 14), run(7, 6)]));
+        assert_eq!(choose(&(0..10), 5, None), Some(vec![run(3, 3), run(7, 2)]));
+        assert_eq!(choose(&(0..30), 28, None), None);
+        assert_eq!(choose(&(0..30), 0, None), Some(vec![]));
+    }
+
+    #[test]
+    fn what_is_to_be_avoided_is_chosen_last_and_never_more_of_it_than_must_be() {
+        let mut map = FreeMap::new(0..10);
+        assert!(map.take(run(4, 1)));
+        let avoid = BTreeSet::from([0, 2, 4, 8]);
+        let choose = |wanted, after| map.choose(&(0..10), wanted, after, &avoid);
+        assert_eq!(choose(1, None), Some(vec![run(1, 1)]));
+        assert_eq!(choose(3, None), Some(vec![run(5, 3)]));
+        assert_eq!(choose(2, Some(7)), Some(vec![run(5, 2)]));
+        assert_eq!(choose(6, None), Some(vec![run(5, 3), run(1, 1), run(3, 1), run(9, 1)]));
+        assert_eq!(choose(8, None).unwrap()[4..], [run(0, 1), run(2, 1)]);
+        assert_eq!(choose(9, None).map(|runs| runs.iter().map(|run| run.count).sum()), Some(9));
+        assert_eq!(choose(10, None), None);
     }
 }

@@ -35,6 +35,8 @@ pub struct Store {
     profiles: Vec<Vec<u8>>,
     geometry: Vec<Geometry>,
     state: State,
+    /// Extents that no volume gets as long as there are others, by disk.
+    avoid: Vec<BTreeSet<u32>>,
     log: Log,
     staged: Staged,
     running: Option<Running>,
@@ -71,7 +73,9 @@ impl Store {
         state: State,
         log: Log,
     ) -> Self {
+        let avoid = geometry.iter().map(|_| BTreeSet::new()).collect();
         Self {
+            avoid,
             pool,
             profiles,
             geometry,
@@ -128,6 +132,13 @@ impl Store {
             free: sum.free + disk.free,
             freeing: sum.freeing + disk.freeing,
         })
+    }
+    /// Volumes get these extents of a disk (counted from its first byte) only where
+    /// there are no others, from now on and in place of those that were said before.
+    /// Not recorded, and nothing is moved.
+    pub fn avoid(&mut self, disk: DiskIndex, extents: impl IntoIterator<Item = u64>) {
+        let extents = extents.into_iter().filter_map(|extent| u32::try_from(extent).ok());
+        self.avoid[disk.as_usize()] = extents.collect();
     }
     fn freed(&self) -> impl Iterator<Item = &(DiskIndex, Run)> {
         let running = self.running.iter().flat_map(|running| &running.freed);
@@ -310,7 +321,8 @@ impl Store {
             let wanted = Volume::share(extents, disks.len(), slot) - has.len();
             let free = &self.state.free[disk.as_usize()];
             let range = State::zone(&self.geometry[disk.as_usize()], *zone);
-            free.choose(&range, wanted, has.last()).ok_or_else(|| StoreError::NoSpace {
+            let avoid = &self.avoid[disk.as_usize()];
+            free.choose(&range, wanted, has.last(), avoid).ok_or_else(|| StoreError::NoSpace {
                 disk,
                 zone: *zone,
                 asked: EXTENT * u64::from(wanted),

@@ -308,9 +308,9 @@ pub struct Disk {
     pub real_time: Traffic,
     /// Done as best effort.
     pub best_effort: Traffic,
-    /// Commands that took longer than predicted.
+    /// Commands that took longer than their bound.
     pub overruns: u64,
-    /// The largest excess over a prediction.
+    /// The largest excess over a bound.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub overrun_max_ns: Duration,
@@ -330,6 +330,62 @@ pub struct Disk {
     pub late_max_ns: Duration,
     /// Commands that failed.
     pub errors: u64,
+    /// What the disk did, held against its profile.
+    pub profile: ProfileState,
+}
+
+/// What is to be thought of a disk's profile, by what the disk did since the pool was
+/// opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ProfileState {
+    /// Whether it can be trusted.
+    pub verdict: Verdict,
+    /// The same in words, with the figures.
+    pub detail: String,
+    /// Commands that were held against it.
+    pub commands: u64,
+    /// Those of them that took longer than their bound.
+    pub overruns: u64,
+    /// Mean of time by bound, in parts per million.
+    pub ratio_ppm: u64,
+    /// How long commands take of late, in parts per million of what commands of their
+    /// kind took at first.
+    pub drift_ppm: u64,
+    /// How many extents are bad or slow: new volumes get others.
+    pub suspects: u64,
+    /// The first 16 of them.
+    pub suspect_extents: Vec<SuspectExtent>,
+}
+
+/// Whether a profile can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing speaks against it.
+    Fresh,
+    /// Commands take longer than commands of their kind did at first.
+    Drifted,
+    /// More commands exceed their bounds than it states, or it is of a disk of another
+    /// size.
+    Stale,
+}
+
+/// A bad or slow extent of a disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SuspectExtent {
+    /// Where on the disk it begins; it is 1 MiB long.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub offset_bytes: Bytes,
+    /// Commands on it that failed.
+    pub errors: u64,
+    /// Commands on it that overran far more than others like them.
+    pub slow: u64,
+    /// Commands that touched it since the first of these.
+    pub commands: u64,
 }
 
 /// Use of the memory for windows and transfers.

@@ -459,6 +459,7 @@ fn disk_status() -> DiskStatus {
         late_requests: 0,
         late_max: Duration::ZERO,
         errors: 0,
+        observed: node::Observed::default(),
     }
 }
 

@@ -36,6 +36,13 @@ pub struct Suspect {
     pub commands: u64,
 }
 
+impl Suspect {
+    /// Where on the disk it begins.
+    pub fn offset(&self) -> Bytes {
+        EXTENT * self.extent
+    }
+}
+
 /// What can be wrong with a command on an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offence {
