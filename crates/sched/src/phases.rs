@@ -32,6 +32,9 @@ type Slots = [u64; SLOTS];
 /// How long after `now` `task` had best begin: less than its period, not more than
 /// `patience`.
 pub(crate) fn stagger(live: &[Live], task: &Task, now: Instant, patience: Duration) -> Duration {
+    if patience.is_zero() {
+        return Duration::ZERO;
+    }
     let period = task.period.as_nanos();
     let shares = shares(live, task, now.as_nanos());
     let last = (patience.as_nanos().min(period - 1)) / slot_width(period);

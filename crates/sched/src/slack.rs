@@ -193,14 +193,15 @@ impl Exact<'_> {
     pub(crate) fn difference(&self, at: u64, due: impl Iterator<Item = Due>) -> Option<i64> {
         let waiting: u64 = due.filter(|due| due.deadline <= at).map(|due| due.cost).sum();
         let mut demand = waiting;
-        for task in self.tasks() {
+        self.tasks().for_each(|task| {
             if let Some(span) = at.checked_sub(self.first(task)) {
                 demand += (task.period.divide(span).0 + 1) * task.cost;
             }
-        }
+        });
         (demand > 0).then(|| at as i64 - self.free_at as i64 - demand as i64)
     }
 
+    /// Both slices one after the other; `for_each` makes two plain loops of it.
     fn tasks(&self) -> impl Iterator<Item = &Live> {
         self.live.into_iter().flatten()
     }
@@ -223,13 +224,13 @@ impl Exact<'_> {
             }
             before = due.cost;
         }
-        for task in self.tasks() {
+        self.tasks().for_each(|task| {
             let mut deadline = self.first(task);
             while deadline < horizon {
                 slots[((deadline - self.now) >> shift) as usize] += task.cost;
                 deadline += task.period.get();
             }
-        }
+        });
         let mut least = (0, i64::MAX);
         let mut work = 0;
         for (slot, sum) in slots.iter_mut().enumerate() {
@@ -305,13 +306,13 @@ impl Exact<'_> {
         let last = below.checked_sub(1).map(|last| due[last]);
         let (mut at, mut demand) = last.map_or((None, 0), |due| (Some(due.deadline), due.cost));
         let mut back = u64::MAX;
-        for task in self.tasks() {
+        self.tasks().for_each(|task| {
             if let Some(span) = limit.checked_sub(self.first(task) + 1) {
                 let (jobs, rest) = task.period.divide(span);
                 demand += (jobs + 1) * task.cost;
                 back = back.min(rest);
             }
-        }
+        });
         if back != u64::MAX {
             at = at.max(Some(limit - 1 - back));
         }

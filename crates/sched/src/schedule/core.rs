@@ -109,7 +109,7 @@ impl Core {
 
     fn collect_due(&self, due: &mut Vec<Due>) {
         due.clear();
-        due.extend(self.queues.due().chain(self.servers.rooms()));
+        self.queues.due().chain(self.servers.rooms()).for_each(|one| due.push(one));
         if !due.is_sorted_by_key(|due| due.deadline) {
             due.sort_unstable_by_key(|due| due.deadline);
         }
@@ -160,7 +160,7 @@ impl Core {
             promised,
         };
         self.queues.insert(waiting, now);
-        if self.queues.may_run(key) {
+        if is_server && self.queues.may_run(key) {
             self.line_up(key);
         }
         waiting
