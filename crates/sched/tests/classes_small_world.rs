@@ -16,18 +16,7 @@ use sched::PolicyKind;
 use std::sync::Mutex;
 use world::{Deal, Found, Rules, search_mix};
 
-const RULES: Rules = Rules {
-    ends_early: true,
-    offers: true,
-    background: false,
-    unchecked: false,
-    submits_early: false,
-    tight: false,
-    joins: false,
-    leaves: false,
-    bounds: false,
-    states_max: 30_000,
-};
+const RULES: Rules = Rules { states_max: 30_000, ..Rules::PLAIN };
 
 /// One world: what lives in it, and what the last member may change to.
 #[derive(Clone, Debug)]

@@ -9,18 +9,7 @@ use common::{Random, Ticks, brute, random_set};
 use sched::PolicyKind;
 use world::{Found, Rules, search};
 
-const RULES: Rules = Rules {
-    ends_early: true,
-    offers: true,
-    background: false,
-    unchecked: false,
-    submits_early: false,
-    tight: false,
-    joins: false,
-    leaves: false,
-    bounds: false,
-    states_max: 300_000,
-};
+const RULES: Rules = Rules::PLAIN;
 
 fn look(kind: PolicyKind, set: &[Ticks], rules: Rules) -> Found {
     search(set, &*kind.start(), 0, rules)

@@ -16,18 +16,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use world::{Found, Rules, search};
 
-const RULES: Rules = Rules {
-    ends_early: true,
-    offers: true,
-    background: false,
-    unchecked: false,
-    submits_early: false,
-    tight: false,
-    joins: false,
-    leaves: false,
-    bounds: false,
-    states_max: 300_000,
-};
+const RULES: Rules = Rules::PLAIN;
 
 /// One set and how it is searched.
 #[derive(Clone, Debug)]

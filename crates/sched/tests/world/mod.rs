@@ -78,6 +78,22 @@ pub struct Rules {
     pub states_max: usize,
 }
 
+impl Rules {
+    /// Streams that keep to their contracts, and best effort at any time.
+    pub const PLAIN: Self = Self {
+        ends_early: true,
+        offers: true,
+        background: false,
+        unchecked: false,
+        submits_early: false,
+        tight: false,
+        joins: false,
+        leaves: false,
+        bounds: false,
+        states_max: 300_000,
+    };
+}
+
 /// What a search has found.
 #[derive(Clone, Debug)]
 pub struct Found {
