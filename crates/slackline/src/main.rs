@@ -19,6 +19,7 @@ mod record;
 mod serve;
 mod stream;
 mod summary;
+mod svg;
 mod volume;
 
 use clap::{CommandFactory, Parser, Subcommand};

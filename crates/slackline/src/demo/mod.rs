@@ -17,7 +17,7 @@ mod progress;
 mod report;
 mod samples;
 mod stamp;
-pub(crate) mod svg;
+mod svg;
 mod video;
 mod volumes;
 

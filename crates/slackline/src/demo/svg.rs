@@ -1,9 +1,7 @@
 //! A picture of latency distributions: how large a share took longer than how
 //! long, both axes logarithmic, so that the tail is as visible as the median.
-//!
-//! No background is drawn and every colour has at least 3:1 against white and
-//! against near-black, so that one file serves light and dark pages.
 
+use crate::svg::{self, GRID, TEXT, line, text};
 use std::fmt::Write;
 use units::Duration;
 
@@ -14,10 +12,6 @@ const LEFT: f64 = 84.0;
 const TOP: f64 = 118.0;
 const RIGHT: f64 = WIDTH - 28.0;
 const BOTTOM: f64 = HEIGHT - 62.0;
-/// The colour of words.
-pub const TEXT: &str = "#7d8590";
-/// The colour of grid lines.
-pub const GRID: &str = "#7d859055";
 
 /// One line of the picture.
 pub struct Curve {
@@ -35,14 +29,7 @@ pub struct Curve {
 pub fn distributions(title: &str, curves: &[Curve], mark: (Duration, &str)) -> String {
     let curves: Vec<&Curve> = curves.iter().filter(|curve| !curve.sorted.is_empty()).collect();
     let axes = Axes::covering(&curves, mark.0);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-         font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\" font-size=\"13\" \
-         role=\"img\">\n<title>{0}</title>\n\
-         <text x=\"{LEFT}\" y=\"26\" font-size=\"17\" font-weight=\"600\" fill=\"{TEXT}\">{0}\
-         </text>\n",
-        escape(title)
-    );
+    let mut svg = svg::begin(title, [WIDTH, HEIGHT], LEFT);
     axes.draw(&mut svg);
     draw_mark(&mut svg, &axes, mark);
     for (row, curve) in curves.iter().enumerate() {
@@ -96,14 +83,8 @@ impl Axes {
             line(svg, [LEFT, y, RIGHT, y], GRID, "1");
             text(svg, LEFT - 10.0, y + 4.5, "end", &percent(decade));
         }
-        let middle = (LEFT + RIGHT) / 2.0;
-        text(svg, middle, HEIGHT - 16.0, "middle", "latency");
-        let y = (TOP + BOTTOM) / 2.0;
-        let turned = format!("transform=\"rotate(-90 20 {y})\" x=\"20\" y=\"{y}\"");
-        let _ = writeln!(
-            svg,
-            "<text {turned} text-anchor=\"middle\" fill=\"{TEXT}\">share that took longer</text>"
-        );
+        text(svg, (LEFT + RIGHT) / 2.0, HEIGHT - 16.0, "middle", "latency");
+        svg::upwards(svg, (TOP + BOTTOM) / 2.0, "share that took longer");
     }
 }
 
@@ -160,27 +141,6 @@ fn draw_curve(svg: &mut String, axes: &Axes, curve: &Curve) {
 /// Width, and for dashed lines what closes the attribute and opens the next.
 fn stroke(curve: &Curve) -> &'static str {
     if curve.dashed { "1.6\" stroke-dasharray=\"6 4" } else { "2.8" }
-}
-
-/// A straight line.
-pub fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str, width: &str) {
-    let _ = writeln!(
-        svg,
-        "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\" \
-         stroke-width=\"{width}\"/>"
-    );
-}
-
-/// Words at a place.
-pub fn text(svg: &mut String, x: f64, y: f64, anchor: &str, words: &str) {
-    let words = escape(words);
-    let place = format!("x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"");
-    let _ = writeln!(svg, "<text {place} fill=\"{TEXT}\">{words}</text>");
-}
-
-/// As the text of an element.
-pub fn escape(words: &str) -> String {
-    words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

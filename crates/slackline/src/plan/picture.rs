@@ -1,9 +1,7 @@
 //! Demand against supply: what a disk is asked for by each deadline after a common
 //! start, what may be in the way, and the time that there is.
-//!
-//! No background is drawn and every colour can be seen on white and on near-black.
 
-use crate::demo::svg::{GRID, TEXT, escape, line, text};
+use crate::svg::{self, GRID, TEXT, line, text};
 use client::control::{PlannedDisk, PlannedTask};
 use std::fmt::Write;
 use units::Duration;
@@ -94,14 +92,7 @@ pub fn demand_svg(disk: &PlannedDisk) -> String {
     let end = horizon(disk).max(1_000);
     let axes = Axes { end, top: height(disk, end) };
     let title = format!("Disk {}: what is asked of it against the time that there is", disk.disk);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-         font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\" font-size=\"13\" \
-         role=\"img\">\n<title>{0}</title>\n\
-         <text x=\"{LEFT}\" y=\"28\" font-size=\"17\" font-weight=\"600\" fill=\"{TEXT}\">{0}\
-         </text>\n",
-        escape(&title)
-    );
+    let mut svg = svg::begin(&title, [WIDTH, HEIGHT], LEFT);
     axes.draw(&mut svg);
     stairs(&mut svg, &axes, &disk.tasks);
     supply(&mut svg, &axes, disk.reserve_ns);
@@ -144,12 +135,7 @@ impl Axes {
         }
         let middle = (LEFT + RIGHT) / 2.0;
         text(svg, middle, HEIGHT - 16.0, "middle", "time since all streams began at once");
-        let y = (TOP + BOTTOM) / 2.0;
-        let turned = format!("transform=\"rotate(-90 20 {y})\" x=\"20\" y=\"{y}\"");
-        let _ = writeln!(
-            svg,
-            "<text {turned} text-anchor=\"middle\" fill=\"{TEXT}\">device time</text>"
-        );
+        svg::upwards(svg, (TOP + BOTTOM) / 2.0, "device time");
     }
 }
 
@@ -229,7 +215,7 @@ fn mark(svg: &mut String, axes: &Axes, disk: &PlannedDisk) {
         "<text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-weight=\"600\" \
          fill=\"{colour}\">{}</text>",
         x + beside,
-        escape(&words.replace("us", "µs"))
+        svg::escape(&words.replace("us", "µs"))
     );
 }
 
