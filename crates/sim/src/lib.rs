@@ -5,7 +5,8 @@
 //! that use it, and moves from event to event; nothing in it looks at a clock,
 //! and everything is repeatable from a seed. What is found here holds for the
 //! engine, which drives the same node. [`one_disk`] is a smaller and much quicker
-//! world: one schedule, one drive, and programs that only ask.
+//! world: one schedule, one drive, and programs that only ask. What they ask for may
+//! come from a [`workload`] or from a recorded one in [`traces`].
 
 mod disk;
 mod mechanics;
@@ -13,6 +14,8 @@ pub mod one_disk;
 mod pool;
 mod programs;
 mod random;
+pub mod traces;
+pub mod workload;
 mod world;
 
 pub use crate::disk::{Fault, SimDisk, Timing};
