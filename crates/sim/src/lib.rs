@@ -14,6 +14,7 @@ pub mod one_disk;
 mod pool;
 mod programs;
 mod random;
+pub mod runs;
 pub mod traces;
 pub mod workload;
 mod world;
