@@ -10,8 +10,10 @@
 //! sector and a whole number of sectors.
 
 mod combine;
+mod fit;
 
 pub use combine::{First, Merge, first_demands, merge};
+pub use fit::{Fit, fit};
 
 use crate::traces;
 use units::{Access, Duration};
