@@ -1,6 +1,6 @@
 //! Any drive at work, whatever is in it.
 
-use crate::{Drive, Flash, HardDisk, Model};
+use crate::{Bus, Drive, Flash, HardDisk, Model};
 use alloc::boxed::Box;
 use units::{Command, Duration, Instant};
 
@@ -36,6 +36,15 @@ impl Emulated {
     pub fn serve_forced(&mut self, start: Instant, command: &Command) -> Duration {
         match self {
             Self::HardDisk(disk) => disk.serve_forced(start, command),
+            Self::Flash(flash) => flash.serve(start, command),
+        }
+    }
+
+    /// The time of `command` on a bus that other disks use, too; a flash device has one
+    /// for itself. Commands of all disks of the bus come in order of their start.
+    pub fn serve_sharing(&mut self, bus: &mut Bus, start: Instant, command: &Command) -> Duration {
+        match self {
+            Self::HardDisk(disk) => disk.serve_sharing(bus, start, command),
             Self::Flash(flash) => flash.serve(start, command),
         }
     }

@@ -4,13 +4,13 @@
 //! One job: let time pass. A [`World`] owns a node, its disks and the programs
 //! that use it, and moves from event to event; nothing in it looks at a clock,
 //! and everything is repeatable from a seed. What is found here holds for the
-//! engine, which drives the same node. [`one_disk`] is a smaller and much quicker
-//! world: one schedule, one drive, and programs that only ask. What they ask for may
-//! come from a [`workload`] or from a recorded one in [`traces`].
+//! engine, which drives the same node. A [`machine`] is smaller and much quicker:
+//! schedules, drives, and programs that only ask. What they ask for may come from a
+//! [`workload`] or from a recorded one in [`traces`]; [`runs`] makes many of them at once.
 
 mod disk;
+pub mod machine;
 mod mechanics;
-pub mod one_disk;
 mod pool;
 mod programs;
 mod random;

@@ -13,7 +13,7 @@
 use disk::{Model, Profile};
 use sched::{Options, PolicyKind};
 use sim::Random;
-use sim::one_disk::{Arrivals, LoadPlan, OneDisk, Pace, Places, Setup, StreamPlan};
+use sim::machine::{Arrivals, DiskSetup, LoadPlan, Machine, Pace, Places, Setup, StreamPlan};
 use std::fmt::Write;
 use std::ops::Range;
 use units::{Bytes, Direction, Duration, Lba, Rate};
@@ -97,22 +97,24 @@ impl Bench {
         Self { model, outer, cost, seconds, seeds }
     }
 
-    fn run(&self, row: Row, column: Column, seed: u64) -> OneDisk {
+    fn run(&self, row: Row, column: Column, seed: u64) -> Machine {
         let options = Options {
             reserve: Duration::from_millis(40),
             burst: column.burst,
             ..Options::default()
         };
-        let (model, policy) = (self.model.clone(), column.policy);
-        let mut world = OneDisk::new(Setup { model, cache: false, policy, options, seed });
+        let disk = DiskSetup::new(self.model.clone(), column.policy, options);
+        let mut world = Machine::new(Setup { disks: vec![disk], seed });
         let mut random = Random::new(seed ^ 0x5eed);
         let period = self.cost * row.streams * 100 / row.percent;
         let rate = Rate::of(Bytes::MIB, period);
         for _ in 0..row.streams {
             let plan = StreamPlan {
+                disks: vec![0],
                 rate,
                 block: Bytes::MIB,
                 deadline: None,
+                cost: None,
                 direction: Direction::Read,
                 places: Places::Random(self.outer.clone()),
                 pace: Pace::Steady,
@@ -129,6 +131,7 @@ impl Bench {
         }
         let end = Lba::containing(self.model.capacity());
         world.load(LoadPlan {
+            disk: 0,
             arrivals: Arrivals::Bursts { apart: Duration::from_secs(1), most: 15 },
             size: Bytes::kib(8),
             direction: Direction::Read,

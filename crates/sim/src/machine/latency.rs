@@ -34,6 +34,26 @@ impl Latencies {
         self.bytes += len;
     }
 
+    /// Adds those of another disk or run.
+    pub fn merge(&mut self, other: &Self) {
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(sum, more)| *sum += more);
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.longest = self.longest.max(other.longest);
+        self.bytes += other.bytes;
+    }
+
+    /// How many took no longer than each time, for every time at which that grows: times
+    /// to within 3 % above.
+    pub fn distribution(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        let mut seen = 0;
+        let filled = self.buckets.iter().enumerate().filter(|&(_, &count)| count > 0);
+        filled.map(move |(at, &count)| {
+            seen += count;
+            (Duration::from_nanos(upper_edge(at)).min(self.longest), seen)
+        })
+    }
+
     /// How many there were.
     pub fn count(&self) -> u64 {
         self.count
@@ -106,6 +126,12 @@ mod tests {
         }
         assert_eq!(latencies.percentile(1_000), Duration::from_millis(1_000));
         assert_eq!(latencies.mean(), Duration::from_micros(500_500));
+        let mut twice = latencies.clone();
+        twice.merge(&latencies);
+        assert_eq!((twice.count(), twice.mean()), (2_000, latencies.mean()));
+        assert_eq!(twice.percentile(900), latencies.percentile(900));
+        assert_eq!(twice.distribution().last(), Some((Duration::from_secs(1), 2_000)));
+        assert!(twice.distribution().is_sorted());
         assert_eq!((latencies.count(), latencies.bytes), (1_000, Bytes::kib(8_000)));
     }
 }
