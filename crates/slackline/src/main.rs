@@ -10,6 +10,7 @@ mod demo;
 mod disk;
 mod explain;
 mod failure;
+mod lab;
 mod output;
 mod plan;
 mod play;
@@ -19,7 +20,6 @@ mod record;
 mod serve;
 mod stream;
 mod summary;
-mod svg;
 mod volume;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -102,6 +102,9 @@ enum Command {
     /// Disk models, and what a disk costs
     #[command(subcommand)]
     Disk(disk::Command),
+    /// The experiments of the papers, theirs beside ours
+    #[command(subcommand)]
+    Lab(lab::Command),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -126,6 +129,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Play(args) => play::run(&args, common),
         Command::Plan(args) => plan::run(&args, common),
         Command::Disk(command) => disk::run(command, common),
+        Command::Lab(command) => lab::run(command, common),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "slackline", &mut text);

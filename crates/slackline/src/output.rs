@@ -4,6 +4,7 @@
 //! command with an error.
 
 use crate::failure::Failure;
+pub use report::Table;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -45,53 +46,6 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// A table whose columns are as wide as what stands in them.
-pub struct Table {
-    rows: Vec<Vec<String>>,
-    figures: Vec<bool>,
-}
-
-impl Table {
-    /// A table with these headings. A heading that begins with `>` stands over
-    /// figures, which stand right; words stand left.
-    pub fn new(headings: &[&str]) -> Self {
-        let figures = headings.iter().map(|heading| heading.starts_with('>')).collect();
-        let name = |heading: &&str| heading.trim_start_matches('>').to_owned();
-        Self { rows: vec![headings.iter().map(name).collect()], figures }
-    }
-
-    /// Adds a row.
-    #[track_caller]
-    pub fn row(&mut self, cells: Vec<String>) {
-        assert_eq!(cells.len(), self.rows[0].len(), "as many cells as headings");
-        self.rows.push(cells);
-    }
-
-    /// The text, each line indented by `indent`.
-    pub fn text(&self, indent: &str) -> String {
-        let widths: Vec<usize> = (0..self.rows[0].len())
-            .map(|column| self.rows.iter().map(|row| width(&row[column])).max().unwrap_or(0))
-            .collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::from(indent);
-            for (column, cell) in row.iter().enumerate() {
-                let space = " ".repeat(widths[column] - width(cell));
-                let (before, after) =
-                    if self.figures[column] { (&*space, "") } else { ("", &*space) };
-                line.push_str(&format!("{before}{cell}{after}  "));
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
-    }
-}
-
-fn width(cell: &str) -> usize {
-    cell.chars().count()
-}
-
 /// Parts per million as a percentage with two places.
 pub fn percent(ppm: u64) -> String {
     format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
@@ -107,11 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stand_left_and_figures_right() {
-        let mut table = Table::new(&["name", ">size"]);
-        table.row(vec!["a".into(), "1 MiB".into()]);
-        table.row(vec!["longer".into(), "10 MiB".into()]);
-        assert_eq!(table.text(" "), " name      size\n a        1 MiB\n longer  10 MiB\n");
+    fn shares_and_counts_are_words() {
         assert_eq!(percent(1_023_456), "102.34 %");
         assert_eq!((counted(1, "disk"), counted(0, "disk")), ("1 disk".into(), "0 disks".into()));
     }

@@ -1,7 +1,7 @@
 //! A picture of latency distributions: how large a share took longer than how
 //! long, both axes logarithmic, so that the tail is as visible as the median.
 
-use crate::svg::{self, GRID, TEXT, line, text};
+use report::svg::{self, GRID, TEXT, line, text};
 use std::fmt::Write;
 use units::Duration;
 

@@ -1,8 +1,8 @@
 //! Demand against supply: what a disk is asked for by each deadline after a common
 //! start, what may be in the way, and the time that there is.
 
-use crate::svg::{self, GRID, TEXT, line, text};
 use client::control::{PlannedDisk, PlannedTask};
+use report::svg::{self, GRID, TEXT, line, text};
 use std::fmt::Write;
 use units::Duration;
 

@@ -1,0 +1,8 @@
+//! P. Bosch, Mixed-Media File Systems, thesis, University of Twente, 1999.
+
+mod table_6_2;
+
+use crate::Experiment;
+
+/// In the order of the thesis.
+pub(super) const EXPERIMENTS: &[Experiment] = &[table_6_2::EXPERIMENT];

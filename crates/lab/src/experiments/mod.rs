@@ -1,0 +1,28 @@
+//! All experiments, paper by paper.
+
+mod clockwise;
+
+use crate::Experiment;
+
+/// Every experiment, in the order of its paper.
+pub fn catalogue() -> Vec<Experiment> {
+    [clockwise::EXPERIMENTS].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart_and_fit_a_shell_a_file_and_a_link() {
+        let mut names: Vec<&str> = catalogue().iter().map(|experiment| experiment.name).collect();
+        for name in &names {
+            let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+            assert!(name.chars().all(fits), "{name}");
+        }
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}
