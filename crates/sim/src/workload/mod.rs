@@ -9,6 +9,7 @@
 //! Invariants of every source: times never go back; every demand moves at least one
 //! sector and a whole number of sectors.
 
+pub mod cello;
 mod combine;
 mod fit;
 
