@@ -7,7 +7,9 @@
 //! engine, which drives the same node. A [`machine`] is smaller and much quicker:
 //! schedules, drives, and programs that only ask. What they ask for may come from a
 //! [`workload`] or from a recorded one in [`traces`]; [`runs`] makes many of them at once.
+//! [`commands`] serves the requests of one drive in commands.
 
+pub mod commands;
 mod disk;
 pub mod machine;
 mod mechanics;

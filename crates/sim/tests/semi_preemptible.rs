@@ -6,10 +6,11 @@
 //! against it.
 #![allow(clippy::print_stdout)] // the tables are the result
 
-use disk::{Drive, HardDisk, Model, Profile};
-use sched::{
-    Chunking, Ended, JustInTime, Manner, Mechanics as _, Part, Planner, Step, Way, Ways,
-    expected_waiting_of,
+use disk::{Drive as _, HardDisk, Model, Profile};
+use sched::{Chunking, Ended, Manner, Mechanics as _, Planner, Step, Way, Ways};
+use sim::commands::{
+    CHUNK, Found, Load, OUTERMOST, Places, as_printed, mean, most, not_preemptible, ours,
+    positioned, run, smallest_chunk, stream_rates,
 };
 use sim::{Known, Random};
 use std::fmt::Write as _;
@@ -17,226 +18,13 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
-/// The paper's chunk: 50 blocks.
-const CHUNK: u64 = 50;
-/// What Linux cut large requests to.
-const LINUX: Bytes = Bytes::kib(128);
-const URGENT: u64 = 1 << 40;
-
 fn model() -> Model {
     Model::named("seagate-st318437lw").unwrap()
 }
 
-/// As today: the commands of a request follow each other, whoever waits.
-fn not_preemptible() -> Manner {
-    Manner { chunk: Some(LINUX), ..Manner::WHOLE }
-}
-
-/// The settings of section 4: chunks of 50 blocks, an offset of 1 ms, seeks over
-/// more than half of the disk in two.
-fn as_printed(model: &Model) -> Manner {
-    let just_in_time = JustInTime {
-        margin: Duration::from_millis(1),
-        margin_on_track: Duration::from_millis(1),
-        positions: false,
-    };
-    Manner {
-        just_in_time: Some(just_in_time),
-        sub_seek: Some(model.cylinders() / 2),
-        only_masked: false,
-        ..Manner::chunks(SECTOR * CHUNK)
-    }
-}
-
-/// Ours: the smallest chunk at which this disk streams, the heads positioned by a seek
-/// of their own, and a seek split where the turn pays for it.
-fn ours(model: &Model, direction: Direction) -> Manner {
-    let chunk = smallest_chunk(&stream_rates(model, direction));
-    Manner { chunk: Some(chunk), only_masked: true, ..positioned(model) }
-}
-
-/// The same chunks as printed, positioned; every long seek split.
-fn positioned(model: &Model) -> Manner {
-    let just_in_time = JustInTime {
-        margin: Duration::from_micros(700),
-        margin_on_track: Duration::from_micros(50),
-        positions: true,
-    };
-    Manner { just_in_time: Some(just_in_time), ..as_printed(model) }
-}
-
-/// The rates of sequential transfers on the outermost tracks by size of chunk, in
-/// sectors.
-fn stream_rates(model: &Model, direction: Direction) -> Vec<(u64, f64)> {
-    let sizes = (3..=11).flat_map(|power| [1 << power, 3 << (power - 1)]);
-    sizes
-        .map(|size: u64| {
-            let mut drive = HardDisk::new(model);
-            let access = |chunk: u64| {
-                let (lba, len) = (Lba::new(chunk * size), SECTOR * size);
-                Command::Transfer(Access { lba, len, direction })
-            };
-            let first = Instant::EPOCH + drive.serve(Instant::EPOCH, &access(0));
-            let chunks = (1 << 15) / size;
-            let mut now = first;
-            for chunk in 1..=chunks {
-                now += drive.serve(now, &access(chunk));
-            }
-            now += drive.serve(now, &Command::Flush);
-            let bytes = (SECTOR * size * chunks).get() as f64;
-            (size, bytes / 1e6 / (now - first).as_secs_f64())
-        })
-        .collect()
-}
-
-/// `a` of figure 3: the smallest chunk with 93 of 100 of the best rate, the profiler's
-/// rule.
-fn smallest_chunk(rates: &[(u64, f64)]) -> Bytes {
-    let best = rates.iter().map(|&(_, rate)| rate).fold(0.0, f64::max);
-    let first = rates.iter().find(|&&(_, rate)| rate >= 0.93 * best);
-    SECTOR * first.expect("some chunk streams").0
-}
-
-#[derive(Clone, Copy)]
-struct Load {
-    direction: Direction,
-    /// Of the requests of low rank, in sectors.
-    size: u64,
-    /// Urgent requests in a thousand seconds; 0 for none.
-    urgent: u64,
-    manner: Manner,
-    /// For how long requests are made.
-    span: Duration,
-}
-
-#[derive(Clone, Default)]
-struct Found {
-    /// Every command, as long as it took.
-    commands: Vec<Duration>,
-    /// Every request of low rank, all of its commands together.
-    whole: Vec<Duration>,
-    idle: Duration,
-    waiting: Vec<Duration>,
-    response: Vec<Duration>,
-    time: Duration,
-    bytes: Bytes,
-    account: sched::Account,
-}
-
-fn mean(times: &[Duration]) -> f64 {
-    times.iter().map(|time| time.as_millis_f64()).sum::<f64>() / times.len().max(1) as f64
-}
-
-fn most(times: &[Duration]) -> f64 {
-    times.iter().max().map_or(0.0, |time| time.as_millis_f64())
-}
-
-impl Found {
-    /// Millions of bytes a second, of the requests of low rank.
-    fn throughput(&self) -> f64 {
-        self.bytes.get() as f64 / 1e6 / self.time.as_secs_f64()
-    }
-    /// Equation 1 or 2, in milliseconds.
-    fn expected(&self, preemptible: bool) -> f64 {
-        let times = if preemptible { &self.commands } else { &self.whole };
-        expected_waiting_of(times, self.idle).as_millis_f64()
-    }
-}
-
-/// One urgent request in each interval, at a moment drawn from it.
-struct Urgent {
-    every: Option<u64>,
-    from: u64,
-    next: Instant,
-}
-
-impl Urgent {
-    fn new(per_thousand_seconds: u64, random: &mut Random) -> Self {
-        let every = 1_000_000_000_000u64.checked_div(per_thousand_seconds);
-        let mut urgent = Self { every, from: 0, next: Instant::MAX };
-        urgent.draw(random);
-        urgent
-    }
-    fn draw(&mut self, random: &mut Random) {
-        let Some(every) = self.every else { return };
-        self.next = Instant::from_nanos(self.from + random.below(every));
-        self.from += every;
-    }
-}
-
-fn run(model: &Model, load: &Load) -> Found {
-    let known = Known::of(model).expect("a hard disk");
-    let mut drive = HardDisk::new(model);
-    let mut random = Random::new(7);
-    let (mut planner, mut found) = (Planner::new(), Found::default());
-    let (mut now, mut done, mut asked) = (Instant::EPOCH, 0, 0);
-    let mut urgent = Urgent::new(load.urgent, &mut Random::new(8));
-    let mut places = Random::new(9);
-    let mut arrivals: Vec<(Instant, bool)> = Vec::new();
-    let mut service = Duration::ZERO;
-    let sectors = model.capacity() / SECTOR;
-    while now < Instant::EPOCH + load.span {
-        while urgent.next <= now {
-            let access = Access {
-                lba: Lba::new(places.below(sectors)),
-                len: SECTOR,
-                direction: Direction::Read,
-            };
-            let key = URGENT + arrivals.len() as u64;
-            planner.submit(key, urgent.next, access, Manner::WHOLE);
-            arrivals.push((urgent.next, false));
-            urgent.draw(&mut places);
-        }
-        if asked == done {
-            let lba = Lba::new(random.below(sectors - load.size));
-            let access = Access { lba, len: SECTOR * load.size, direction: load.direction };
-            planner.submit(asked, Instant::MAX, access, load.manner);
-            asked += 1;
-        }
-        match planner.next(now, &known, Duration::MAX) {
-            Step::Idle => unreachable!("there is always a request"),
-            Step::Wait { until } => {
-                let until = until.min(urgent.next);
-                found.idle += until - now;
-                now = until;
-            }
-            Step::Start(piece) => {
-                let time = drive.serve(now, &piece.command);
-                if let Some(index) = piece.key.checked_sub(URGENT) {
-                    let (came, begun) = &mut arrivals[index as usize];
-                    if !*begun {
-                        found.waiting.push(now - *came);
-                        *begun = true;
-                    }
-                } else {
-                    found.commands.push(time);
-                    if piece.part != Part::Ahead {
-                        service += time;
-                    }
-                }
-                now += time;
-                match planner.finished() {
-                    Ended::Request { key } if key >= URGENT => {
-                        found.response.push(now - arrivals[(key - URGENT) as usize].0);
-                    }
-                    Ended::Request { .. } => {
-                        found.whole.push(std::mem::take(&mut service));
-                        done += 1;
-                    }
-                    Ended::Command | Ended::Ahead { .. } => {}
-                }
-            }
-        }
-    }
-    found.time = now - Instant::EPOCH;
-    found.bytes = SECTOR * load.size * done;
-    found.account = planner.account();
-    found
-}
-
 /// Values of tables 2 and 4 that are more than 15 % from print; the document says why.
 const READS_BEYOND: u64 = 0;
-const WRITES_BEYOND: u64 = 31;
+const WRITES_BEYOND: u64 = 11;
 const SPAN: Duration = Duration::from_secs(300);
 
 /// What the paper prints, in its order: size in kB, urgent requests a second, response
@@ -306,7 +94,8 @@ fn load(direction: Direction, kilobytes: u64, urgent: f64, manner: Manner) -> Lo
     let urgent = (urgent * 1_000.0) as u64;
     // Enough of them for a mean.
     let span = if (1..2_000).contains(&urgent) { SPAN * 2 } else { SPAN };
-    Load { direction, size: 2 * kilobytes, urgent, manner, span }
+    let (size, places, pause) = (2 * kilobytes, Places::Random, Duration::ZERO);
+    Load { direction, size, places, urgent, manner, pause, span, seed: 7 }
 }
 
 fn against_print(model: &Model, direction: Direction, printed: &[Printed]) -> (String, Beside) {
@@ -387,7 +176,7 @@ fn each_technique_by_itself() {
         let mut last = f64::MAX;
         for (name, manner) in [
             ("whole", not_preemptible()),
-            ("chunks of 50 sectors", Manner::chunks(SECTOR * CHUNK)),
+            ("chunks of 50 sectors", Manner::chunks(CHUNK)),
             ("just in time, too", just_in_time),
             ("long seeks split, too (as printed)", as_printed(&model)),
             ("ours", ours(&model, Direction::Read)),
@@ -396,7 +185,7 @@ fn each_technique_by_itself() {
             let found = run(&model, &load(Direction::Read, size, 0.0, manner));
             let expected = found.expected(manner.preemptible);
             let longest = if manner.preemptible { &found.commands } else { &found.whole };
-            let free = found.account.ahead.get() as f64 / 1e6 / found.time.as_secs_f64();
+            let free = found.free();
             writeln!(
                 table,
                 "| {size} | {name} | {expected:.2} | {:.1} | {:.2} | {free:.2} |",
@@ -468,8 +257,8 @@ fn both_beside_table_3() {
 
 #[test]
 fn the_smallest_chunk_that_streams_is_found() {
-    let rates = stream_rates(&model(), Direction::Read);
-    let writes = stream_rates(&model().with_write_back(true), Direction::Write);
+    let rates = stream_rates(&model(), Direction::Read, OUTERMOST);
+    let writes = stream_rates(&model().with_write_back(true), Direction::Write, OUTERMOST);
     let (chunk, write) = (smallest_chunk(&rates), smallest_chunk(&writes));
     let mut table = String::from(
         "| chunk, sectors | reads, MB/s | writes through the buffer, MB/s |\n|---|---|---|\n",
@@ -495,13 +284,13 @@ fn ways(model: &Model, size: u64) -> [Way; 3] {
     let overhead = sched::Motion::overhead(&known, &Command::Flush);
     let seek = |distance| model.seek(distance)[2];
     let (full, half) = (seek(model.cylinders()), seek(model.cylinders() / 2 + 64));
-    let chunks = overhead * size.div_ceil(CHUNK);
+    let chunks = overhead * size.div_ceil(CHUNK / SECTOR);
     // A seek just in time may come too late: then a turn more.
     let split = half * 2 - full + overhead * 2 + model.rotation();
-    let positioned = (half + overhead).max(worst(CHUNK) - full);
+    let positioned = (half + overhead).max(worst(CHUNK / SECTOR) - full);
     [
         Way::whole(worst(size)),
-        Way::in_commands(worst(size) + chunks, worst(CHUNK), resume),
+        Way::in_commands(worst(size) + chunks, worst(CHUNK / SECTOR), resume),
         Way::in_commands(worst(size) + chunks + split, positioned, resume + split),
     ]
 }
@@ -512,7 +301,7 @@ fn ways(model: &Model, size: u64) -> [Way; 3] {
 fn answers_can_be_promised_sooner_beside_requests_in_commands() {
     let model = model();
     let ways = ways(&model, 1_000);
-    let manners = [Manner::WHOLE, Manner::chunks(SECTOR * CHUNK), positioned(&model)];
+    let manners = [Manner::WHOLE, Manner::chunks(CHUNK), positioned(&model)];
     for (way, manner) in ways.iter().zip(manners) {
         let found = run(&model, &load(Direction::Read, 500, 0.0, manner));
         let (cost, command) = (way.cost.as_millis_f64(), way.command.as_millis_f64());

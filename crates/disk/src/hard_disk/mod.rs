@@ -9,11 +9,12 @@
 //! `busy_until`; reading ahead gives way to everything else at once.
 
 mod ahead;
+mod buffer;
 mod transfer;
 
 use crate::bus::Bus;
 use crate::geometry::{Geometry, Piece};
-use crate::model::{Bad, Cache, HardDiskModel, ReadAhead};
+use crate::model::{Bad, HardDiskModel, ReadAhead};
 use crate::random::Random;
 use crate::segments::{Segment, Segments};
 use crate::{Drive, Model};
@@ -40,6 +41,8 @@ pub struct HardDisk {
     busy_until: Instant,
     segments: Segments,
     pending: Vec<Pending>,
+    /// The sector after those that were written last.
+    writes_at: Option<u64>,
     /// Which way the last transfer went (an index into overheads), and its end.
     last: usize,
     last_end: u64,
@@ -59,6 +62,7 @@ impl HardDisk {
             busy_until: Instant::EPOCH,
             segments: Segments::new(disk.cache),
             pending: Vec::with_capacity(disk.cache.map_or(0, |cache| cache.write_segments) + 1),
+            writes_at: None,
             last: 0,
             last_end: u64::MAX,
             disk,
@@ -154,9 +158,7 @@ impl HardDisk {
     }
 
     fn flush(&mut self, start: Instant) -> Instant {
-        while !self.pending.is_empty() {
-            self.write_out_first(start);
-        }
+        self.write_out_all(start);
         self.busy_until.max(start) + self.disk.overheads.flush
     }
 
@@ -192,9 +194,12 @@ impl HardDisk {
                 return done;
             }
         }
+        if self.disk.cache.is_some_and(|cache| cache.write_buffer.before_reads) {
+            self.write_out_all(start);
+        }
         // A forced read must not see what the medium has not got yet.
         while self.pending.iter().any(|write| write.first < end && first < write.end) {
-            self.write_out_first(start);
+            self.write_out_one(start);
         }
         let begin = start + self.disk.overheads.read_miss[self.last] + spread;
         let begin = begin.max(self.busy_until);
@@ -223,93 +228,6 @@ impl HardDisk {
         let since = self.busy_until;
         let live = planned > end;
         self.segments.insert(Segment { first, held: end, planned, since, live, written: false });
-    }
-
-    fn write(
-        &mut self,
-        bus: &mut Bus,
-        start: Instant,
-        first: u64,
-        end: u64,
-        forced: bool,
-    ) -> Instant {
-        let overhead = self.disk.overheads.write[self.last];
-        let begin = start + overhead + self.random.up_to(self.disk.overheads.write_spread);
-        if self.segments.ends_live(first, end) {
-            self.stop_ahead(start);
-        }
-        let cache = self.disk.cache;
-        let buffer = cache.filter(|cache| {
-            self.disk.write_back && !forced && end - first <= cache.segment_sectors
-        });
-        let done = match buffer {
-            Some(cache) => self.write_buffer(bus, begin, first, end, cache),
-            None => {
-                while !self.pending.is_empty() {
-                    self.write_out_first(start);
-                }
-                let begin = begin.max(self.busy_until);
-                self.stop_ahead(begin);
-                self.write_medium(bus, begin, first, end)
-            }
-        };
-        match cache {
-            Some(cache) if cache.holds_written => {
-                self.segments.write(first, end, cache.segment_sectors, done);
-            }
-            _ => self.segments.forget(first, end),
-        }
-        done
-    }
-
-    /// Takes a write into the buffer; waits for room where there is none.
-    fn write_buffer(
-        &mut self,
-        bus: &mut Bus,
-        begin: Instant,
-        first: u64,
-        end: u64,
-        cache: Cache,
-    ) -> Instant {
-        let span = self.disk.bus_sector * (end - first);
-        if let Some(last) = self.pending.last_mut()
-            && last.end == first
-            && end - last.first <= cache.segment_sectors
-        {
-            last.end = end;
-            last.ready = bus.reserve(begin, span);
-            return last.ready;
-        }
-        let mut begin = begin;
-        // What is being written out still fills its place in the buffer.
-        while self.pending.len() >= cache.write_segments {
-            self.write_out_first(begin);
-        }
-        if self.pending.len() + 1 >= cache.write_segments {
-            begin = begin.max(self.busy_until);
-        }
-        let ready = bus.reserve(begin, span);
-        self.pending.push(Pending { first, end, ready });
-        ready
-    }
-
-    /// Everything that the disk began by itself up to `now`: a host that sends one write
-    /// right after another does not keep it from beginning with the first.
-    fn work_until(&mut self, now: Instant) {
-        while let Some(write) = self.pending.first() {
-            if self.busy_until.max(write.ready) > now {
-                break;
-            }
-            self.write_out_first(Instant::EPOCH);
-        }
-    }
-
-    /// Writes the oldest write out of the buffer, at `from` or later.
-    fn write_out_first(&mut self, from: Instant) {
-        let write = self.pending.remove(0);
-        let begin = self.busy_until.max(write.ready).max(from);
-        self.stop_ahead(begin);
-        self.media_write(begin, write.first, write.end, |_| begin);
     }
 
     /// The time to bring the heads to a track from where they are.

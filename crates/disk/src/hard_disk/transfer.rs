@@ -198,6 +198,7 @@ impl HardDisk {
             lba += piece.count;
         }
         self.busy_until = media;
+        self.writes_at = Some(end);
     }
 
     /// The sectors from `lba` on, at most `most`, before the next bad one; or

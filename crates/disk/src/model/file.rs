@@ -2,7 +2,7 @@
 
 use super::{
     Bad, Cache, FlashModel, HardDiskModel, Mechanism, Model, Overheads, ReadAhead, Reading, Spares,
-    ZoneModel,
+    WriteBuffer, ZoneModel,
 };
 use crate::arm::Arm;
 use crate::error::ensure;
@@ -94,7 +94,19 @@ struct CacheFile {
     read_ahead_sectors: u64,
     keeps_sent: bool,
     write_segments: usize,
+    #[serde(default)]
+    write_buffer: WriteBufferFile,
     holds_written: bool,
+}
+
+#[derive(Deserialize, Clone, Copy, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WriteBufferFile {
+    /// A segment's where it is not given.
+    sectors: Option<u64>,
+    holds_back: bool,
+    nearest: bool,
+    before_reads: bool,
 }
 
 /// Bad sectors one by one, or scattered by a seed.
@@ -239,6 +251,13 @@ fn cache(file: CacheFile) -> Result<Cache, Error> {
         file.segment_sectors,
         1 << 24
     );
+    let WriteBufferFile { sectors, holds_back, nearest, before_reads } = file.write_buffer;
+    let sectors = sectors.unwrap_or(file.segment_sectors);
+    ensure!(
+        (1..=file.segment_sectors).contains(&sectors),
+        "cache.write_buffer.sectors is {sectors}; give 1 to a segment, {}",
+        file.segment_sectors
+    );
     Ok(Cache {
         segments: file.segments,
         segment_sectors: file.segment_sectors,
@@ -246,6 +265,7 @@ fn cache(file: CacheFile) -> Result<Cache, Error> {
         read_ahead_sectors: file.read_ahead_sectors,
         keeps_sent: file.keeps_sent,
         write_segments: file.write_segments,
+        write_buffer: WriteBuffer { sectors, holds_back, nearest, before_reads },
         holds_written: file.holds_written,
     })
 }

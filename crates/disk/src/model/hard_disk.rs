@@ -97,8 +97,23 @@ pub(crate) struct Cache {
     pub keeps_sent: bool,
     /// Writes that may wait for the medium; 0 where there is no write buffer.
     pub write_segments: usize,
+    pub write_buffer: WriteBuffer,
     /// A read of what was just written needs no medium.
     pub holds_written: bool,
+}
+
+/// How a drive works its write buffer off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WriteBuffer {
+    /// Sectors of one run of writes that may be ahead of the medium.
+    pub sectors: u64,
+    /// A run that gets longer ends its commands when all but that is on the medium
+    /// (semi-preemptible I/O, footnote 4). Else longer ones go past the buffer.
+    pub holds_back: bool,
+    /// The nearest write first, as the platters turn; else in order of arrival.
+    pub nearest: bool,
+    /// A read that the cache does not have waits until all of it is on the medium.
+    pub before_reads: bool,
 }
 
 /// What is wrong with a sector.

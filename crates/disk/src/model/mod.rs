@@ -12,7 +12,7 @@ mod hard_disk;
 
 pub use flash::FlashModel;
 pub(crate) use hard_disk::{
-    Bad, Cache, HardDiskModel, Overheads, ReadAhead, Reading, Spares, ZoneModel,
+    Bad, Cache, HardDiskModel, Overheads, ReadAhead, Reading, Spares, WriteBuffer, ZoneModel,
 };
 
 use crate::Error;
