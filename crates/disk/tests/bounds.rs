@@ -1,22 +1,11 @@
 //! A drive never takes longer than its profile says, under any load.
 #![allow(clippy::print_stdout)] // the ratio of bound to reality is a result
 
+mod common;
+
+use common::Random;
 use disk::{Drive, HardDisk, Kind, Model, Profile};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
-
-/// A small multiplicative generator; the seed makes the test repeatable.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-    fn direction(&mut self) -> Direction {
-        if self.below(2) == 0 { Direction::Read } else { Direction::Write }
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 enum Load {

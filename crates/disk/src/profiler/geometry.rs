@@ -293,41 +293,41 @@ impl Session {
         Ok(Some(geometry))
     }
 
-    /// Narrows each change of the track length down to the track.
+    /// Narrows each change of the track length down to the track, or as far as there is
+    /// time: the widest gap comes first, so that a look that is short of time has seen
+    /// every zone before it knows well where any of them starts.
     async fn find_zones(&mut self, tracks: &[Track]) -> Result<(Vec<Zone>, bool), Stop> {
         let mut starts: Vec<(u64, u64)> = vec![(0, tracks[0].sectors)];
         let mut exact = true;
-        let pairs: Vec<(Track, Track)> = tracks.windows(2).map(|pair| (pair[0], pair[1])).collect();
-        let total = pairs.len() as u32;
-        for (index, pair) in pairs.into_iter().enumerate() {
-            self.stage("tracks and zones", 200 + 400 * index as u32 / total);
-            let mut gaps = vec![pair];
-            while let Some((left, right)) = gaps.pop() {
-                if left.sectors == right.sectors || starts.len() >= ZONES_MAX {
-                    continue;
+        let mut gaps: Vec<(Track, Track)> =
+            tracks.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        while let Some(widest) = widest(&gaps) {
+            let (left, right) = gaps.swap_remove(widest);
+            let apart = right.start - left.start;
+            self.stage("tracks and zones", 200 + self.narrowed(apart));
+            if left.sectors == right.sectors || starts.len() >= ZONES_MAX {
+                continue;
+            }
+            if apart <= 6 * left.sectors.max(right.sectors) {
+                let start = self.walk(left, right).await?;
+                starts.push((start, right.sectors));
+                continue;
+            }
+            if !self.full() && apart < self.end / 256 || self.hurry(450) {
+                exact = false;
+                starts.push((u64::midpoint(left.start, right.start), right.sectors));
+                continue;
+            }
+            let middle = u64::midpoint(left.start, right.start) / self.grain * self.grain;
+            let known = [left.sectors, right.sectors];
+            match self.track_at(middle, &known).await? {
+                Some(track) if track.start < right.start => {
+                    gaps.push((track, right));
+                    gaps.push((left, track));
                 }
-                let apart = right.start - left.start;
-                if apart <= 6 * left.sectors.max(right.sectors) {
-                    let start = self.walk(left, right).await?;
-                    starts.push((start, right.sectors));
-                    continue;
-                }
-                if !self.full() && apart < self.end / 256 || self.hurry(450) {
+                _ => {
                     exact = false;
-                    starts.push((u64::midpoint(left.start, right.start), right.sectors));
-                    continue;
-                }
-                let middle = u64::midpoint(left.start, right.start) / self.grain * self.grain;
-                let known = [left.sectors, right.sectors];
-                match self.track_at(middle, &known).await? {
-                    Some(track) if track.start < right.start => {
-                        gaps.push((track, right));
-                        gaps.push((left, track));
-                    }
-                    _ => {
-                        exact = false;
-                        starts.push((right.start, right.sectors));
-                    }
+                    starts.push((right.start, right.sectors));
                 }
             }
         }
@@ -345,6 +345,13 @@ impl Session {
             cylinder_skew: 0,
         });
         Ok((zones.collect(), exact))
+    }
+
+    /// How far the zones are narrowed down when the widest gap is `apart`, in four
+    /// hundredths: gaps are halved, so each halving is one step of it.
+    fn narrowed(&self, apart: u64) -> u32 {
+        let (whole, left) = (self.end.ilog2(), apart.max(1).ilog2());
+        400 * whole.saturating_sub(left) / whole
     }
 
     /// A second look at every zone: its first track must have its length. If not,
@@ -496,6 +503,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The gap between tracks that are farthest apart.
+fn widest(gaps: &[(Track, Track)]) -> Option<usize> {
+    (0..gaps.len()).max_by_key(|&index| gaps[index].1.start - gaps[index].0.start)
 }
 
 /// The least number `h` such that every `h`-th jump is one thing and all others

@@ -1,6 +1,10 @@
 //! What tests of this crate share: a repeatable generator, and tables in a
 //! document that a test writes and every later run compares.
 #![allow(dead_code)] // no test uses all of it
+#![allow(clippy::print_stdout)] // tables are results
+
+pub mod bench;
+pub mod truth;
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -13,6 +17,9 @@ impl Random {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
+    }
+    pub fn direction(&mut self) -> units::Direction {
+        if self.below(2) == 0 { units::Direction::Read } else { units::Direction::Write }
     }
 }
 
