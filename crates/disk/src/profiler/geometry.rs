@@ -19,6 +19,8 @@ const JUMP_MIN_NS: i64 = 110_000;
 const SECTORS_MIN: u64 = 24;
 /// And no track has more; today's have some four thousand.
 const SECTORS_MAX: u64 = 32_768;
+/// The end of a track is looked for sector by sector when it is known to so many.
+const SWEPT: u64 = 16;
 /// More zones than this and the target is no disk that we understand.
 const ZONES_MAX: usize = 256;
 
@@ -125,8 +127,9 @@ impl Session {
     /// Whether `at` lies on the track of `from`, whose angle is known, and the angle
     /// that `from` has if it does.
     ///
-    /// One late answer makes a track look ended. So the sector after `at` must be off
-    /// by the same jump; where it is not, `at` is read again.
+    /// One late answer makes a track look ended. So the sector before `at` must be off
+    /// by the same jump (what lies after `at` has been read ahead by now); where it is
+    /// not, since the track ends right there or by chance, `at` is read again.
     async fn same_track(
         &mut self,
         from: (u64, i64),
@@ -135,8 +138,8 @@ impl Session {
     ) -> Result<(bool, i64), Stop> {
         let mut offs: Vec<i64> = Vec::new();
         for round in 0..6 {
-            let beside = round == 1 && at + 2 * self.grain <= self.end;
-            let place = if beside { at + self.grain } else { at };
+            let beside = round == 1 && at > from.0 + self.grain;
+            let place = if beside { at - self.grain } else { at };
             let grown = (i128::from(place - from.0) * i128::from(time)) >> FRACTION;
             let implied = self.angle(place).await? - grown as i64;
             let off = self.apart(from.1, implied);
@@ -151,13 +154,31 @@ impl Session {
         Ok((false, from.1))
     }
 
+    /// The angle at which a sector ends, as two readings have it: of the sector after it
+    /// and its own, or where a track ends between them or one was late, of its own again.
+    async fn sure_angle(&mut self, at: u64, time: i64) -> Result<i64, Stop> {
+        let mut seen: Vec<i64> = Vec::new();
+        if at + 2 * self.grain <= self.end {
+            let step = (self.grain as i64 * time) >> FRACTION;
+            seen.push(self.angle(at + self.grain).await? - step);
+        }
+        for _ in 0..4 {
+            let angle = self.angle(at).await?;
+            if seen.iter().any(|other| self.apart(*other, angle).abs() < self.jump()) {
+                return Ok(angle);
+            }
+            seen.push(angle);
+        }
+        Ok(seen[seen.len() - 1])
+    }
+
     /// The first end of a track after `from`, or `None` where there is none in the
     /// length of a track (the end of the disk).
     async fn track_end(&mut self, from: u64, time: i64) -> Result<Option<u64>, Stop> {
         let turn = (i128::from(self.period()) << FRACTION) / i128::from(time);
         let turn = turn as u64;
         for _ in 0..4 {
-            let zero = self.angle(from).await?;
+            let zero = self.sure_angle(from, time).await?;
             let mut known = (from, zero);
             // The first step reaches past the end, whatever the error of `time`.
             let mut beyond = from + (turn + turn / 40 + 2 * self.grain) / self.grain * self.grain;
@@ -168,6 +189,11 @@ impl Session {
                 }
             }
             while beyond - known.0 > self.grain {
+                if beyond - known.0 <= SWEPT * self.grain {
+                    if let Some(end) = self.sweep(known, beyond, time).await? {
+                        return Ok(Some(end));
+                    }
+                }
                 let middle = u64::midpoint(known.0, beyond) / self.grain * self.grain;
                 let (same, angle) = self.same_track(known, middle, time).await?;
                 if same {
@@ -187,6 +213,38 @@ impl Session {
             }
         }
         Ok(None)
+    }
+
+    /// The end of a track in the few sectors from `known`, which is on it, to `beyond`,
+    /// which is not; `None` where a late answer came in between.
+    ///
+    /// Downwards, since a disk that reads ahead has soon cached what lies above, and each
+    /// sector must come from the medium.
+    async fn sweep(
+        &mut self,
+        known: (u64, i64),
+        beyond: u64,
+        time: i64,
+    ) -> Result<Option<u64>, Stop> {
+        let mut above: Option<i64> = None;
+        let mut at = beyond - self.grain;
+        while at > known.0 {
+            let grown = ((at - known.0) as i64 * time) >> FRACTION;
+            let implied = self.angle(at).await? - grown;
+            let off = self.apart(known.1, implied);
+            if off.abs() < self.jump() {
+                break;
+            }
+            // Past the end all are off by the same jump.
+            if above.is_some_and(|above| self.apart(above, off).abs() >= self.jump()) {
+                return Ok(None);
+            }
+            above = Some(off);
+            at -= self.grain;
+        }
+        let end = at + self.grain;
+        // One sector alone may have been late.
+        Ok((end + self.grain != beyond).then_some(end))
     }
 
     /// Whether the track that starts at `start` has `sectors`: the last of them lies
@@ -210,8 +268,14 @@ impl Session {
         Ok(!self.same_track((last, zero + grown), end, time).await?.0)
     }
 
-    /// The length of the track that starts at `start`; quick where it is `likely`.
-    async fn track_length(&mut self, start: u64, likely: &[u64]) -> Result<Option<u64>, Stop> {
+    /// The length of the track that starts at `start`; quick where it is `likely`. `about`
+    /// is what tracks here have, roughly.
+    async fn track_length(
+        &mut self,
+        start: u64,
+        likely: &[u64],
+        about: u64,
+    ) -> Result<Option<u64>, Stop> {
         // Again, since a late answer hides what is there.
         for sectors in likely.iter().chain(likely).chain(likely) {
             if start + sectors <= self.end && self.is_length(start, *sectors).await? {
@@ -221,7 +285,7 @@ impl Session {
         if start + 4 * self.grain > self.end {
             return Ok(None);
         }
-        let time = self.sector_time(start, likely.first().copied()).await?;
+        let time = self.sector_time(start, Some(about)).await?;
         let end = self.track_end(start, time).await?;
         Ok(end.map(|end| end - start))
     }
@@ -239,7 +303,8 @@ impl Session {
             let mut likely: Vec<u64> = known.iter().filter(close).copied().collect();
             let mut track = Track { start, sectors: 0 };
             for _ in 0..4 {
-                let Some(sectors) = self.track_length(track.start, &likely).await? else {
+                let Some(sectors) = self.track_length(track.start, &likely, turn as u64).await?
+                else {
                     return Ok(None);
                 };
                 likely = vec![sectors.max(SECTORS_MIN)];
@@ -420,7 +485,7 @@ impl Session {
         let mut at = left.end();
         let likely = [left.sectors, right.sectors];
         while at < right.start {
-            match self.track_length(at, &likely).await? {
+            match self.track_length(at, &likely, left.sectors).await? {
                 Some(sectors) if sectors == right.sectors => break,
                 Some(sectors) if sectors > 0 => at += sectors,
                 _ => break,
