@@ -340,6 +340,6 @@ fn a_real_week_is_read_to_its_end() {
     assert_eq!(count, [42_252, 2_267]);
     assert_eq!(last.as_millis() / 1000, 603_064);
     let mean = |disk: usize| service[disk].as_micros() / count[disk];
-    assert_eq!((mean(0).div_ceil(10), mean(1).div_ceil(10)), (2_535, 2_013), "25.35 and 20.13 ms");
+    assert!(mean(0).abs_diff(25_350) <= 5 && mean(1).abs_diff(20_130) <= 5, "25.35 and 20.13 ms");
     assert_eq!(queue * 100 / 44_519, 491, "4.91 in the mean; the thesis prints 4.1 of all weeks");
 }

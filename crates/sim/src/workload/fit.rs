@@ -75,17 +75,17 @@ mod tests {
         Demand { at: Duration::ZERO, disk: 0, access, synchronous: true }
     }
 
-    fn fitted(demands: &[Demand], from: Bytes, onto: Range<u64>) -> Vec<(u64, Bytes)> {
+    fn fitted(demands: Vec<Demand>, from: Bytes, onto: Range<u64>) -> Vec<(u64, Bytes)> {
         let onto = Lba::new(onto.start)..Lba::new(onto.end);
-        let moved = fit(demands.to_vec().into_iter(), vec![from], onto);
+        let moved = fit(demands.into_iter(), vec![from], onto);
         moved.map(|it| (it.access.lba.get(), it.access.len)).collect()
     }
 
     #[test]
     fn a_place_keeps_its_fraction_of_the_disk_and_neighbours_stay_neighbours() {
         let len = Bytes::kib(8);
-        let demands = [at(0, len), at(16, len), at(5 * 2048, len), at(9 * 2048 + 7, len)];
-        let moved = fitted(&demands, Bytes::mib(10), 100..100 + 40 * 2048);
+        let demands = vec![at(0, len), at(16, len), at(5 * 2048, len), at(9 * 2048 + 7, len)];
+        let moved = fitted(demands, Bytes::mib(10), 100..100 + 40 * 2048);
         let sectors: Vec<u64> = moved.iter().map(|(sector, _)| sector - 100).collect();
         assert_eq!(sectors, [0, 16, 20 * 2048, 36 * 2048 + 7]);
     }
@@ -97,7 +97,7 @@ mod tests {
             let len = Bytes::new(512 * random.between(1, 10_000));
             let demand = at(random.below(1 << 40), len);
             let room = random.between(2048, 9000);
-            for (sector, len) in fitted(&[demand], Bytes::mib(random.below(500)), 7..7 + room) {
+            for (sector, len) in fitted(vec![demand], Bytes::mib(random.below(500)), 7..7 + room) {
                 assert!(sector >= 7 && sector + len.div_ceil(SECTOR) <= 7 + room, "{demand:?}");
                 assert!(!len.is_zero());
             }

@@ -12,6 +12,8 @@
 pub mod cello;
 mod combine;
 mod fit;
+pub mod movie;
+pub mod people;
 
 pub use combine::{First, Merge, first_demands, merge};
 pub use fit::{Fit, fit};
