@@ -3,7 +3,7 @@
 use crate::pool::{Description, Pool};
 use crate::sessions::Sessions;
 use node::{DiskIndex, DiskStatus, StreamStatus, VolumeStatus};
-use units::Instant;
+use units::{Bytes, Instant};
 use wire::control as api;
 
 /// A contract as the node takes it.
@@ -157,14 +157,14 @@ fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         late_requests: disk.late_requests,
         late_max_ns: disk.late_max,
         errors: disk.errors,
-        profile: profile(&disk.observed),
+        profile: profile(&disk.observed, &disk.moves),
     }
 }
 
 /// Suspect extents that are listed; more are only counted.
 const SUSPECTS_LISTED: usize = 16;
 
-fn profile(observed: &node::Observed) -> api::ProfileState {
+fn profile(observed: &node::Observed, moves: &node::MoveStatus) -> api::ProfileState {
     let listed = observed.suspects.iter().take(SUSPECTS_LISTED);
     api::ProfileState {
         verdict: match observed.verdict {
@@ -186,6 +186,18 @@ fn profile(observed: &node::Observed) -> api::ProfileState {
                 commands: suspect.commands,
             })
             .collect(),
+        occupied: moves.occupied,
+        moved: moves.moved,
+        moving_offset_bytes: moves.moving.map(|extent| Bytes::MIB * extent),
+        stuck: moves.stuck.iter().take(SUSPECTS_LISTED).map(stuck).collect(),
+    }
+}
+
+fn stuck(stuck: &node::StuckExtent) -> api::StuckExtent {
+    api::StuckExtent {
+        offset_bytes: Bytes::MIB * stuck.extent,
+        volume: stuck.volume.clone(),
+        detail: stuck.why.to_string(),
     }
 }
 

@@ -89,9 +89,10 @@ fn of_store(error: &StoreError) -> Problem {
         StoreError::NoSuchVolume { .. } => Code::NoSuchVolume,
         StoreError::NoSuchDisk { .. } => Code::NoSuchDisk,
         StoreError::NoSpace { .. } | StoreError::MetadataFull { .. } => Code::PoolFull,
-        StoreError::BadName { .. } | StoreError::DiskTwice { .. } | StoreError::TooLarge { .. } => {
-            Code::Invalid
-        }
+        StoreError::BadName { .. }
+        | StoreError::DiskTwice { .. }
+        | StoreError::TooLarge { .. }
+        | StoreError::ProfileTooLarge { .. } => Code::Invalid,
     };
     let text = error.to_string();
     let (detail, next_step) = text.rsplit_once("; ").unwrap_or((&text, "correct it and ask again"));

@@ -352,6 +352,50 @@ pub struct DiskStatus {
     pub errors: u64,
     /// What the disk did, held against its profile.
     pub observed: Observed,
+    /// What became of the data in its suspect extents.
+    pub moves: MoveStatus,
+}
+
+/// Data in the suspect extents of one disk. Counts are since the node was made.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct MoveStatus {
+    /// Extents that were moved to good ones.
+    pub moved: u64,
+    /// The extent that is being moved: its first byte on the disk by 1 MiB.
+    pub moving: Option<u64>,
+    /// Suspect extents that hold data of a volume.
+    pub occupied: u64,
+    /// Those of them that could not be moved, and are tried again later.
+    pub stuck: Vec<StuckExtent>,
+}
+
+/// A suspect extent that holds data and stays where it is for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckExtent {
+    /// Its first byte on the disk by 1 MiB.
+    pub extent: u64,
+    pub volume: String,
+    pub why: Unmoved,
+}
+
+/// Why data in a suspect extent stays there for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unmoved {
+    /// The disk fails to read it, at or behind this offset in the volume. Nothing is
+    /// made up in its place.
+    Unreadable { offset: Bytes, error: DeviceError },
+    /// The disk failed to write the copy.
+    Unwritable { error: DeviceError },
+    /// It is being written to, or a write of it failed and was not repeated.
+    Written,
+    /// The disk has no free extent that is not suspect where the volume may lie.
+    NoSpace,
+    /// No memory for a piece.
+    NoMemory,
+    /// A contract that is open on the volume would not fit with the extent there.
+    Refused(Box<Error>),
+    /// The store's words.
+    Store(StoreError),
 }
 
 /// Requests and bytes done.

@@ -211,13 +211,17 @@ pub(crate) fn at_once(contract: &Contract) -> Bytes {
 }
 
 impl Core {
-    /// How the extents of `volume` are shared out. Cost: one look at each run of
+    /// How the extents of `volume` are shared out; where one is on its way, both of its
+    /// places count. Cost: one look at each run of
     /// neighbouring extents.
     pub(crate) fn shares(&self, volume: VolumeId) -> Vec<Share> {
         let volume = self.store.volume(volume).expect("the volume was found");
         let disks = &volume.placement().disks;
         let share = |&disk: &DiskIndex| {
-            let span = volume.span_on(disk)?;
+            let mut span = volume.span_on(disk)?;
+            if let Some(target) = self.moves.target(volume.id(), disk) {
+                span = span.start.min(target.start)..span.end.max(target.end);
+            }
             let range = Lba::containing(span.start)..Lba::containing(span.end);
             // Extents rotate over the disks; one that is alone comes once.
             let alone = volume.extents_on(disk) == 1;

@@ -10,11 +10,12 @@ use crate::arena::Arena;
 use crate::commits::Commits;
 use crate::contract::refused;
 use crate::limits;
+use crate::moves::Moves;
 use crate::services::{Piece, Services};
 use crate::writes::Writes;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use disk::online::{Completion, Observations, Observed};
+use disk::online::{Completion, Observations, Observed, Suspect};
 use disk::{Head, Profile};
 use sched::{Class, Next, Request, Schedule, Task, TaskId};
 use store::{IoId, Store, VolumeId};
@@ -29,6 +30,8 @@ pub(crate) enum Owner {
     Piece { operation: u64, write: Option<Written> },
     /// A piece of a write (or a flush) of the store.
     Store { io: IoId },
+    /// A piece of the move that runs on the disk.
+    Move { write: bool },
 }
 
 /// Which bytes a write covers: a range of one extent of a volume.
@@ -81,8 +84,9 @@ pub(crate) struct Disk {
     wake: bool,
     /// Deadlines are advanced by this: host and device latency.
     pub advance: Duration,
-    /// Best-effort transfers are cut to this.
+    /// Best-effort transfers are cut to this, which costs that.
     pub piece: Bytes,
+    pub reserve: Duration,
 }
 
 /// A node's parts, without the streams and best-effort operations.
@@ -95,6 +99,7 @@ pub(crate) struct Core {
     pub writes: Writes,
     pub commits: Commits,
     pub services: Services,
+    pub moves: Moves,
     pub outputs: VecDeque<Output>,
     commands: BTreeMap<CommandId, Pending>,
     timers: BTreeSet<(Instant, StreamId)>,
@@ -109,15 +114,27 @@ struct Predictions<'a> {
     head: &'a Head,
     /// Where the schedule thinks the heads to be.
     at: Lba,
+    /// What is known of suspect extents, on which commands take longer than their bound,
+    seen: &'a Observations,
+    /// and the most that such a command is waited for.
+    patience: Duration,
 }
 
-impl sched::Predict for Predictions<'_> {
-    fn bound(&self, from: Lba, command: &Command) -> Duration {
+impl Predictions<'_> {
+    /// As if no extent were suspect: what the command is held against.
+    fn plain(&self, from: Lba, command: &Command) -> Duration {
         if from == self.at {
             self.head.bound(self.profile, command)
         } else {
             self.profile.bound(from, command)
         }
+    }
+}
+
+impl sched::Predict for Predictions<'_> {
+    fn bound(&self, from: Lba, command: &Command) -> Duration {
+        let plain = self.plain(from, command);
+        self.seen.expected(command, plain).min(plain.max(self.patience))
     }
 }
 
@@ -143,6 +160,7 @@ impl Core {
             writes: Writes::default(),
             commits: Commits::default(),
             services: Services::default(),
+            moves: Moves::default(),
             outputs: VecDeque::new(),
             commands: BTreeMap::new(),
             timers: BTreeSet::new(),
@@ -236,11 +254,17 @@ impl Core {
             return DiskPoll::Start(DiskCommand { id, action, predicted: Duration::ZERO });
         }
         let at = state.schedule.head();
-        let predictions = Predictions { profile: &state.profile, head: &state.head, at };
+        // Where there are no contracts but the log's, nobody is harmed by waiting for a
+        // bad extent, and no slack would ever cover what a disk may try for so long.
+        let alone = state.schedule.tasks().len() <= state.metadata.len();
+        let patience = if alone { state.reserve } else { Duration::MAX };
+        let (profile, head, seen) = (&state.profile, &state.head, &state.seen);
+        let predictions = Predictions { profile, head, at, seen, patience };
         match state.schedule.next(now, &predictions) {
-            Next::Start { key, predicted } => {
+            Next::Start { key, .. } => {
                 let id = CommandId(key);
                 let pending = self.commands.get_mut(&id).expect("a scheduled command is known");
+                let predicted = predictions.plain(at, &pending.command);
                 pending.predicted = predicted;
                 // Metadata is used once: its bytes move out.
                 let action = match &mut pending.action {
@@ -268,6 +292,7 @@ impl Core {
         let without_device = pending.predicted.is_zero()
             && matches!(pending.action, DiskAction::Read { valid: Bytes::ZERO, .. });
         let (mut late_by, mut latency) = (Duration::ZERO, Duration::ZERO);
+        let mut news = None;
         if !without_device {
             let (time, good) = (finished.saturating_since(started), result.is_ok());
             let sched::Outcome { times, actual, .. } = state.schedule.finished(finished, id.0);
@@ -283,8 +308,8 @@ impl Core {
             };
             state.account(&pending, time, &done);
             if state.seen.completed(&state.profile, &done) {
-                let suspects = state.seen.suspects().map(|suspect| suspect.extent);
-                self.store.avoid(pending.disk, suspects);
+                let suspects = state.seen.suspects().filter_map(|suspect| recorded(&suspect));
+                news = Some(suspects.collect());
             }
             // Asked at the end: a change of the contract may have moved them.
             late_by = finished.saturating_since(times.deadline.saturating_add(state.advance));
@@ -293,6 +318,12 @@ impl Core {
         if !late_by.is_zero() {
             state.status.late_requests += 1;
             state.status.late_max = state.status.late_max.max(late_by);
+        }
+        if let Some(suspects) = news {
+            self.moves.look_again();
+            if self.store.suspect(pending.disk, suspects) {
+                self.changed(finished);
+            }
         }
         let promised = pending.class.task().is_some();
         Ended { disk: pending.disk, owner: pending.owner, result, late_by, latency, promised }
@@ -322,7 +353,7 @@ impl Core {
     /// When something is due that is no command's business.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         let stream = self.timers.first().map(|&(at, _)| at);
-        [stream, self.commits.due()].into_iter().flatten().min()
+        [stream, self.commits.due(), self.moves.due()].into_iter().flatten().min()
     }
 
     pub(crate) fn next_wake(&mut self) -> Option<DiskIndex> {
@@ -416,7 +447,7 @@ impl Disk {
     ) -> Result<Self, Error> {
         let capacity = store.disks()[index.as_usize()].capacity;
         let costs = Costs::new(config, &profile, capacity);
-        let Costs { advance, piece, .. } = costs;
+        let Costs { advance, piece, best_effort: reserve, .. } = costs;
         let mut schedule = Schedule::new(
             config.policy,
             sched::Options {
@@ -450,8 +481,10 @@ impl Disk {
             late_max: Duration::ZERO,
             errors: 0,
             observed: Observed::default(),
+            moves: MoveStatus::default(),
         };
-        let seen = Observations::new(&profile, capacity);
+        let mut seen = Observations::new(&profile, capacity);
+        seen.remember(store.suspects(index).iter().map(remembered));
         let (instant, head) = (VecDeque::new(), Head::anywhere());
         Ok(Self {
             profile,
@@ -464,6 +497,7 @@ impl Disk {
             wake: false,
             advance,
             piece,
+            reserve,
         })
     }
 
@@ -499,6 +533,24 @@ impl Disk {
             status.overrun_max = status.overrun_max.max(overrun);
         }
     }
+}
+
+/// A suspect as the store keeps it.
+fn recorded(suspect: &Suspect) -> Option<store::Suspect> {
+    let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    Some(store::Suspect {
+        extent: u32::try_from(suspect.extent).ok()?,
+        errors: count(suspect.errors),
+        slow: count(suspect.slow),
+        commands: count(suspect.commands),
+    })
+}
+
+/// A suspect that the store has kept.
+fn remembered(suspect: &store::Suspect) -> Suspect {
+    let store::Suspect { extent, errors, slow, commands } = *suspect;
+    let [extent, errors, slow, commands] = [extent, errors, slow, commands].map(u64::from);
+    Suspect { extent, errors, slow, commands }
 }
 
 /// `part` of `whole` in parts per million, rounded up.

@@ -1,7 +1,7 @@
 //! What an [`Error`] says to a person: what is wrong, with its figures, and
 //! what to do next.
 
-use crate::api::{DeviceError, Error, Refusal};
+use crate::api::{DeviceError, Error, Refusal, Unmoved};
 use core::fmt;
 use store::StoreError;
 
@@ -107,6 +107,36 @@ impl fmt::Display for Error {
                 "the pool is read-only since metadata could not be written on disk {} (errno {}); repair the disk and restart",
                 disk.0, error.0
             ),
+        }
+    }
+}
+
+impl fmt::Display for Unmoved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { offset, error } => write!(
+                f,
+                "the disk cannot read it (errno {}, at {} in the volume); write these bytes \
+                 again from elsewhere, or delete the volume",
+                error.0,
+                disk::exact_size(*offset)
+            ),
+            Self::Unwritable { error } => {
+                write!(
+                    f,
+                    "the disk failed to write the copy (errno {}); look after the disk",
+                    error.0
+                )
+            }
+            Self::Written => f.write_str("it is being written to, or a write of it failed"),
+            Self::NoSpace => {
+                f.write_str("no other extent is free there; delete or shrink a volume on this disk")
+            }
+            Self::NoMemory => f.write_str("all memory is in use"),
+            Self::Refused(error) => {
+                write!(f, "an open contract on the volume would not fit in the new place: {error}")
+            }
+            Self::Store(error) => write!(f, "{error}"),
         }
     }
 }

@@ -20,6 +20,7 @@ mod core;
 mod credit;
 mod error;
 pub mod limits;
+mod moves;
 mod node;
 mod plan;
 mod reader;

@@ -37,6 +37,12 @@ pub const SERVICE_PERIOD_MAX: Duration = Duration::from_secs(60);
 /// Requests that a reader may have waiting beyond those that its rate needs: a large
 /// window is filled by so many at a time.
 pub const EARLY_REQUESTS: u64 = 16;
+/// Extents are moved in pieces of this size, each a read and a write in the background.
+pub const MOVE_PIECE: Bytes = Bytes::kib(64);
+/// An extent that is being written to is tried again after this time,
+pub const MOVE_AGAIN: Duration = Duration::from_secs(2);
+/// and one that cannot be moved for another reason after this.
+pub const MOVE_RETRY: Duration = Duration::from_secs(600);
 /// Streams that a plan counts to before it says "at least".
 pub const PLAN_MAX: u64 = 10_000;
 
@@ -46,6 +52,8 @@ const _: () = {
     assert!(BEST_EFFORT_MAX.get() <= BEST_EFFORT_MEMORY_MIN.get());
     assert!(BEST_EFFORT_PIECE_MIN.get() <= BEST_EFFORT_MAX.get());
     assert!(ZEROS.get() <= BEST_EFFORT_PIECE_MIN.get());
+    assert!(MOVE_PIECE.get() <= BEST_EFFORT_PIECE_MIN.get());
+    assert!(store::EXTENT.get().is_multiple_of(MOVE_PIECE.get()));
     assert!(METADATA_PIECE.get() >= BLOCK_MIN.get());
     assert!(BEST_EFFORT_MEMORY_MIN.get() + ZEROS.get() < MEMORY_MIN.get());
 };

@@ -19,9 +19,9 @@ use units::{Bytes, Duration, Instant};
 /// Time may stand still between calls but never goes back.
 #[derive(Clone, Debug)]
 pub struct Node {
-    core: Core,
-    streams: BTreeMap<StreamId, Stream>,
-    best_effort: BestEffort,
+    pub(crate) core: Core,
+    pub(crate) streams: BTreeMap<StreamId, Stream>,
+    pub(crate) best_effort: BestEffort,
     next_stream: u64,
     shutting_down: Option<Option<Ticket>>,
 }
@@ -38,8 +38,10 @@ impl Node {
     /// [`limits::MEMORY_MIN`].
     pub fn new(config: Config, disks: Vec<DiskSetup>, store: Store) -> Result<Self, Error> {
         assert_eq!(disks.len(), store.disks().len(), "a profile for every disk of the pool");
+        let mut core = Core::new(config, disks, store)?;
+        core.moves.look_again();
         Ok(Self {
-            core: Core::new(config, disks, store)?,
+            core,
             streams: BTreeMap::new(),
             best_effort: BestEffort::default(),
             next_stream: 1,
@@ -56,6 +58,7 @@ impl Node {
                 self.ended(now, ended);
             }
         }
+        self.look_for_moves(now);
         self.run_commits(now);
     }
 
@@ -95,6 +98,7 @@ impl Node {
                 waiting_real_time: counts.waiting_real_time,
                 waiting_best_effort: counts.waiting_best_effort,
                 observed: disk.seen.observed(),
+                moves: core.moves_on(disk.status.disk),
                 ..disk.status.clone()
             }
         });
@@ -221,6 +225,7 @@ impl Node {
                     return self.core.answer(ticket, Err(Error::ShuttingDown));
                 }
                 self.shutting_down = Some(Some(ticket));
+                self.core.abandon_moves(None);
                 self.best_effort.refuse_waiting(&mut self.core, &Error::ShuttingDown);
                 let open: Vec<StreamId> = self.streams.keys().copied().collect();
                 for stream in open {
@@ -263,6 +268,7 @@ impl Node {
         if streams > 0 || self.best_effort.touches(volume) {
             return Err(Error::VolumeBusy { name: String::from(name), streams });
         }
+        self.core.abandon_moves(Some(volume));
         self.core.store.delete(volume)?;
         self.core.writes.forget(volume);
         self.core.serve_no_more(volume);
@@ -278,6 +284,9 @@ impl Node {
         if size < before && (!open.is_empty() || self.best_effort.touches(volume)) {
             let streams = open.len() as u64;
             return Err(Error::VolumeBusy { name: String::from(name), streams });
+        }
+        if size < before {
+            self.core.abandon_moves(Some(volume));
         }
         self.core.store.resize(volume, size)?;
         if size < before {
@@ -556,6 +565,7 @@ impl Node {
                 self.best_effort.piece_done(&mut self.core, now, operation, write, result, times);
             }
             Owner::Store { io } => self.core.store_piece_done(now, io, result),
+            Owner::Move { write } => self.move_piece_done(now, disk, write, result),
         }
     }
 
@@ -566,7 +576,13 @@ impl Node {
                 self.pump(now, id);
             }
         }
+        self.look_for_moves(now);
         self.run_commits(now);
+    }
+
+    /// It is being shut down.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.shutting_down.is_some()
     }
 
     /// Begins and ends commits as they fall due, and the node itself when it
@@ -592,7 +608,11 @@ impl Node {
 
     fn end_shutdown(&mut self, now: Instant) {
         let Some(ticket) = self.shutting_down else { return };
-        if ticket.is_none() || !self.streams.is_empty() || !self.best_effort.idle() {
+        if ticket.is_none()
+            || !self.streams.is_empty()
+            || !self.best_effort.idle()
+            || !self.core.moves.idle()
+        {
             return;
         }
         match self.core.read_only() {

@@ -18,6 +18,8 @@ type Key = (VolumeId, u64);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writes {
     extents: BTreeMap<Key, Tracker>,
+    /// Extents that are being copied: whether something was written to them since.
+    watched: BTreeMap<Key, bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,6 +36,25 @@ struct Tracker {
 }
 
 impl Writes {
+    /// From now on it is remembered whether the extent is written to.
+    pub(crate) fn watch(&mut self, volume: VolumeId, extent: u64) {
+        self.watched.insert((volume, extent), false);
+    }
+
+    /// Whether a watched extent was written to since.
+    pub(crate) fn was_written(&self, volume: VolumeId, extent: u64) -> bool {
+        self.watched.get(&(volume, extent)).copied().unwrap_or(true)
+    }
+
+    pub(crate) fn watch_no_more(&mut self, volume: VolumeId, extent: u64) {
+        self.watched.remove(&(volume, extent));
+    }
+
+    /// No write of the extent is under way, and none has failed and was not repeated.
+    pub(crate) fn is_quiet(&self, volume: VolumeId, extent: u64) -> bool {
+        !self.extents.contains_key(&(volume, extent))
+    }
+
     /// A write of `range` (offsets in the extent) is about to be issued.
     /// Returns what has to be filled with zeros before the watermark can reach
     /// it; that range is claimed as well and must be completed like a write.
@@ -44,6 +65,9 @@ impl Writes {
         range: Range<Bytes>,
         written: Bytes,
     ) -> Option<Range<Bytes>> {
+        if let Some(written) = self.watched.get_mut(&(volume, extent)) {
+            *written = true;
+        }
         let tracker = self.extents.entry((volume, extent)).or_insert(Tracker {
             written,
             claimed: written,
@@ -167,6 +191,20 @@ mod tests {
             writes.complete(VOLUME, 0, kib(at, at + 64));
         }
         assert!(writes.extents.is_empty());
+    }
+
+    #[test]
+    fn a_write_to_a_watched_extent_is_remembered_and_none_is_quiet_before_it_has_ended() {
+        let mut writes = Writes::default();
+        writes.watch(VOLUME, 0);
+        writes.claim(VOLUME, 1, kib(0, 64), Bytes::ZERO);
+        assert!(!writes.was_written(VOLUME, 0) && writes.is_quiet(VOLUME, 0));
+        writes.claim(VOLUME, 0, kib(0, 64), Bytes::ZERO);
+        assert!(writes.was_written(VOLUME, 0) && !writes.is_quiet(VOLUME, 0));
+        writes.complete(VOLUME, 0, kib(0, 64));
+        assert!(writes.was_written(VOLUME, 0) && writes.is_quiet(VOLUME, 0));
+        writes.watch_no_more(VOLUME, 0);
+        assert!(writes.was_written(VOLUME, 0), "what is not watched may have been written to");
     }
 
     #[test]

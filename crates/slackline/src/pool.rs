@@ -6,7 +6,7 @@
 use crate::failure::{FAILED, Failure};
 use crate::output::{Table, counted, percent};
 use crate::{Common, confirm, explain, stream};
-use client::control::{Disk, Lateness, ProfileState, Status, SuspectExtent, Verdict};
+use client::control::{Disk, Lateness, ProfileState, Status, StuckExtent, SuspectExtent, Verdict};
 use disk::Profile;
 use engine::{CreateOptions, Created, DeviceSpec, Pool};
 use serde_json::{Value, json};
@@ -219,6 +219,35 @@ fn profile_notes(disk: u16, profile: &ProfileState) -> String {
              free: at {}{more}\n",
             counted(profile.suspects, "extent"),
             listed.join(", ")
+        ));
+    }
+    text + &move_notes(disk, profile)
+}
+
+/// What became of the data in bad and slow extents; nothing where there is none.
+fn move_notes(disk: u16, profile: &ProfileState) -> String {
+    let ProfileState { occupied, moved, moving_offset_bytes, stuck, .. } = profile;
+    if *occupied == 0 && *moved == 0 {
+        return String::new();
+    }
+    let mut text = format!(
+        "disk {disk}   {} moved to good places, {} with data left",
+        counted(*moved, "extent"),
+        counted(*occupied, "bad or slow one")
+    );
+    match moving_offset_bytes {
+        Some(offset) => {
+            text.push_str(&format!(
+                "; the one at {} is on its way, while nothing else wants the disk\n",
+                disk::exact_size(*offset)
+            ));
+        }
+        None => text.push('\n'),
+    }
+    for StuckExtent { offset_bytes, volume, detail } in stuck {
+        let offset = disk::exact_size(*offset_bytes);
+        text.push_str(&format!(
+            "disk {disk}   the one at {offset}, of volume {volume}, stays: {detail}\n"
         ));
     }
     text

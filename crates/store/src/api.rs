@@ -105,6 +105,23 @@ pub enum IoKind {
     Flush,
 }
 
+/// There are never more [`Suspect`]s of one disk than this.
+pub const SUSPECTS_MAX: usize = 256;
+
+/// A bad or slow extent, remembered over restarts. The counts are whoever's found
+/// it; the store does not look into them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspect {
+    /// Its number: its first byte on the disk by [`EXTENT`].
+    pub extent: u32,
+    /// Commands on it that failed.
+    pub errors: u32,
+    /// Commands on it that overran far more than others like them.
+    pub slow: u32,
+    /// Commands that touched it since the first of these.
+    pub commands: u32,
+}
+
 /// The longest transfer that `store` asks for: short enough that metadata never
 /// blocks a disk for longer than one extent of a stream does.
 pub const IO_MAX: Bytes = Bytes::kib(256);
@@ -162,7 +179,9 @@ pub struct Space {
     pub used: Bytes,
     /// Can be reserved now.
     pub free: Bytes,
-    /// Given back, and free once the commit that gave it back is durable.
+    /// Not free yet: given back, and free once the commit that gave it back is durable;
+    /// or the target of a move on its way; or moved away from since the pool was
+    /// opened, and free, but avoided, when it is opened again.
     pub freeing: Bytes,
 }
 

@@ -5,7 +5,7 @@
 //! not held against the bytes that are there: it never allocates more than a
 //! small multiple of its input, and never panics.
 
-use crate::api::{DiskIndex, VolumeId, Zone};
+use crate::api::{DiskIndex, SUSPECTS_MAX, Suspect, VolumeId, Zone};
 use crate::format;
 use crate::geometry::DISKS_MAX;
 use crate::layout::Field;
@@ -24,6 +24,14 @@ pub(crate) enum Change {
     Length { volume: VolumeId, length: u64 },
     Written { volume: VolumeId, first: u32, count: u32, blocks: u16 },
     WrittenEach { volume: VolumeId, first: u32, blocks: Vec<u16> },
+    Move { volume: VolumeId, index: u32, extent: u32 },
+    Suspects { disk: DiskIndex, suspects: Vec<Suspect> },
+}
+
+/// Bytes that a list of so many suspects takes; one that is empty is not written.
+pub(crate) fn suspects_size(count: usize) -> u64 {
+    let fixed = if count == 0 { 0 } else { format::suspects::LEN };
+    (fixed + count * format::suspect::LEN) as u64
 }
 
 /// Bytes that the description of a volume takes in a checkpoint at the most.
@@ -81,6 +89,22 @@ impl Encoder {
             Change::WrittenEach { volume, first, blocks } => {
                 self.written_each(*volume, *first, blocks);
             }
+            Change::Move { volume, index, extent } => {
+                use format::moved::{EXTENT, INDEX, LEN, TAG, VOLUME};
+                let place = [(INDEX, (*index).into()), (EXTENT, (*extent).into())];
+                self.put(LEN, &[(TAG, 8), (VOLUME, volume.0), place[0], place[1]]);
+            }
+            Change::Suspects { disk, suspects } => self.suspects(*disk, suspects),
+        }
+    }
+    fn suspects(&mut self, disk: DiskIndex, suspects: &[Suspect]) {
+        use format::suspects::{COUNT, DISK, LEN, TAG};
+        self.put(LEN, &[(TAG, 9), (DISK, disk.0.into()), (COUNT, suspects.len() as u64)]);
+        for Suspect { extent, errors, slow, commands } in suspects {
+            use format::suspect::{COMMANDS, ERRORS, EXTENT, LEN, SLOW};
+            let counts =
+                [(EXTENT, *extent), (ERRORS, *errors), (SLOW, *slow), (COMMANDS, *commands)];
+            self.put(LEN, &counts.map(|(field, value)| (field, value.into())));
         }
     }
     fn create(&mut self, volume: VolumeId, name: &str, zone: Zone, disks: &[DiskIndex]) {
@@ -244,8 +268,37 @@ impl<'a> Decoder<'a> {
                     blocks: blocks.map(|each| format::watermark::BLOCKS.get_u16(each)).collect(),
                 }
             }
+            8 => {
+                use format::moved::{EXTENT, INDEX, LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Move {
+                    volume: volume(bytes, VOLUME),
+                    index: INDEX.get_u32(bytes),
+                    extent: EXTENT.get_u32(bytes),
+                }
+            }
+            9 => self.suspects()?,
             _ => return Err("a change of unknown kind"),
         }))
+    }
+    fn suspects(&mut self) -> Result<Change, Malformed> {
+        use format::suspects::{COUNT, DISK, LEN};
+        let bytes = self.take(LEN)?;
+        let count = COUNT.get_u16(bytes);
+        if usize::from(count) > SUSPECTS_MAX {
+            return Err("more suspect extents than a disk can have");
+        }
+        let list = self.take_many(count.into(), format::suspect::LEN)?;
+        let suspect = |bytes| {
+            use format::suspect::{COMMANDS, ERRORS, EXTENT, SLOW};
+            let [extent, errors, slow, commands] =
+                [EXTENT, ERRORS, SLOW, COMMANDS].map(|field| field.get_u32(bytes));
+            Suspect { extent, errors, slow, commands }
+        };
+        Ok(Change::Suspects {
+            disk: DiskIndex(DISK.get_u16(bytes)),
+            suspects: list.chunks_exact(format::suspect::LEN).map(suspect).collect(),
+        })
     }
     fn create(&mut self) -> Result<Change, Malformed> {
         use format::create::{DISKS, LEN, NAME_LENGTH, VOLUME, ZONE};
@@ -309,6 +362,14 @@ mod tests {
             Change::Length { volume, length: 12345 },
             Change::Written { volume, first: 1, count: 6, blocks: 256 },
             Change::WrittenEach { volume, first: 0, blocks: vec![1, 256, 0] },
+            Change::Move { volume, index: 3, extent: 77 },
+            Change::Suspects {
+                disk: DiskIndex(1),
+                suspects: vec![
+                    Suspect { extent: 7, errors: 1, slow: 0, commands: 3 },
+                    Suspect { extent: 9, errors: 0, slow: u32::MAX, commands: u32::MAX },
+                ],
+            },
             Change::Delete { volume },
         ]
     }

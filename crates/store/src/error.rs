@@ -66,6 +66,13 @@ pub enum StoreError {
         /// The room for them, fixed when the pool was made.
         room: Bytes,
     },
+    /// A profile that does not fit in its place.
+    ProfileTooLarge {
+        /// As it was given.
+        len: Bytes,
+        /// The room for it.
+        most: Bytes,
+    },
     /// More than a volume can have.
     TooLarge {
         /// As it was given.
@@ -119,6 +126,11 @@ impl fmt::Display for StoreError {
                 f,
                 "the extent maps could need {needed}, this pool has {room} for them; \
                  delete volumes, or make fewer and larger ones"
+            ),
+            Self::ProfileTooLarge { len, most } => write!(
+                f,
+                "the profile is {len} of text, a disk has room for {most}; leave away its \
+                 section [measured], which is for people"
             ),
             Self::TooLarge { size } => {
                 write!(f, "no volume can have {size}; ask for less")

@@ -7,7 +7,7 @@ use crate::api::{BLOCK, DiskIndex, Id, IoError};
 use crate::error::{Damage, OpenError};
 use crate::format;
 use crate::geometry::{Area, Geometry};
-use crate::label::Label;
+use crate::label::{Label, StoredProfile};
 use crate::reads::Range;
 use crate::structure::{Header, Kind, Owner, Problem, Stamp};
 use alloc::collections::BTreeMap;
@@ -20,7 +20,7 @@ use units::Bytes;
 pub(crate) struct Device {
     pub(crate) capacity: Bytes,
     pub(crate) labels: [Result<Label, Problem>; 2],
-    pub(crate) profiles: [Result<Vec<u8>, Problem>; 2],
+    pub(crate) profiles: [Result<StoredProfile, Problem>; 2],
     /// Looked for on members of the pool only.
     pub(crate) areas: [AreaFacts; 2],
 }
@@ -119,8 +119,16 @@ impl Device {
         .map_err(|problem| range.blame(problem));
         self.labels[copy] = label;
     }
-    /// The second label must say what the first one says.
+    /// The second label must say what the first one says; the older profile of two does
+    /// not count, wherever it lies.
     pub(crate) fn compare_labels(&mut self) {
+        if let [Ok(first), Ok(second)] = &self.profiles
+            && first.generation != second.generation
+        {
+            let older = usize::from(first.generation > second.generation);
+            let how = "it is older than the other copy: a replacement was cut short";
+            self.profiles[older] = Err(Problem::Contradiction(how));
+        }
         if let [Ok(first), Ok(second)] = &self.labels
             && first != second
         {

@@ -1,4 +1,4 @@
-//! On-disk format, version 1: the byte tables of every structure.
+//! On-disk format, version 2: the byte tables of every structure.
 //!
 //! What may never change, whatever the version: the first 16 bytes of the header
 //! (magic, version, checksum) and that the checksum covers the header's 96 bytes.
@@ -6,18 +6,19 @@
 
 use crate::layout::{Table, layout};
 
-/// The version that this program writes, and the only one that it reads.
-pub const VERSION: u32 = 1;
+/// The version that this program writes. It reads version 1 as well, which differs in
+/// nothing but that it has no changes 8 and 9, and no profile of a later generation.
+pub const VERSION: u32 = 2;
 
 layout! {
     /// What every structure begins with.
     header, "Header" {
         MAGIC, 8, "which structure this is";
-        VERSION, 4, "format version, 1";
+        VERSION, 4, "format version, 2; this program reads 1 and 2";
         CHECKSUM, 4, "CRC-32C of these 96 bytes with this field zero";
         POOL, 16, "identity of the pool";
         DISK, 16, "identity of the disk that this was written for";
-        GENERATION, 8, "labels and profiles: 1; areas: grows with every checkpoint, over all areas of the pool";
+        GENERATION, 8, "labels: 1; profiles: 1 when the pool is made, and grows each time that the profile is replaced; areas: grows with every checkpoint, over all areas of the pool";
         PARENT, 8, "areas: the generation of the twin checkpoint with the same content, or this one's own where it has none";
         SEQUENCE, 8, "records: their number, each one more than the last; checkpoints: the last number that they contain";
         BASE, 8, "records: the number that the generation's checkpoint contains; checkpoints: the same as sequence";
@@ -159,6 +160,35 @@ layout! {
     }
 }
 
+layout! {
+    /// An extent of a volume lies elsewhere on its disk.
+    moved, "Change 8: move" {
+        TAG, 1, "8";
+        VOLUME, 8, "the volume's number";
+        INDEX, 4, "which extent, counted in the volume";
+        EXTENT, 4, "where it lies from now on: its byte offset on the same disk in MiB";
+    }
+}
+
+layout! {
+    /// Bad and slow extents of a disk, in place of those that were said before.
+    suspects, "Change 9: suspects" {
+        TAG, 1, "9";
+        DISK, 2, "the disk's number in the pool";
+        COUNT, 2, "how many entries follow, in the order of the disk";
+    }
+}
+
+layout! {
+    /// One bad or slow extent.
+    suspect, "Suspect" {
+        EXTENT, 4, "number of the extent: its byte offset on the disk in MiB";
+        ERRORS, 4, "commands on it that failed";
+        SLOW, 4, "commands on it that overran far more than others like them";
+        COMMANDS, 4, "commands that touched it since the first of these";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -177,4 +207,7 @@ pub const TABLES: &[Table] = &[
     written::TABLE,
     written_each::TABLE,
     watermark::TABLE,
+    moved::TABLE,
+    suspects::TABLE,
+    suspect::TABLE,
 ];

@@ -60,7 +60,7 @@ impl Formatting {
         for copy in [0, 1] {
             steps.push(disks().zip(&profiles).flat_map(|(disk, profile)| {
                 let label = Label { pool: pool.clone(), index: disk.index, area };
-                label.tasks(copy, profile).map(|task| (disk.index, task))
+                label.tasks(copy, profile, 1).map(|task| (disk.index, task))
             }));
             steps.push_flush(indexes());
         }

@@ -11,6 +11,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 use units::Bytes;
 
+/// A disk's profile as it lies beside a label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredProfile {
+    pub(crate) bytes: Vec<u8>,
+    /// 1 when the pool is made; one more each time that it is replaced.
+    pub(crate) generation: u64,
+}
+
 /// The label of one disk. Written when the pool is made, and again only to
 /// repair a damaged copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,16 +55,13 @@ impl Label {
         }
         Payload::new(bytes)
     }
-    /// What writes label `copy` of this disk, and its profile.
-    pub(crate) fn tasks(&self, copy: usize, profile: &Payload) -> [Task; 2] {
-        let capacity = self.disk().capacity;
-        let task = |kind, at, payload| {
-            Task::Write(at, Structure::new(kind, self.owner(), STAMP, at, payload).bytes())
-        };
-        [
-            task(Kind::Label, Geometry::label(capacity, copy), self.payload()),
-            task(Kind::Profile, Geometry::profile(capacity, copy), profile.clone()),
-        ]
+    /// What writes label `copy` of this disk, and its profile of that generation.
+    pub(crate) fn tasks(&self, copy: usize, profile: &Payload, generation: u64) -> [Task; 2] {
+        let (owner, capacity) = (self.owner(), self.disk().capacity);
+        let at = Geometry::label(capacity, copy);
+        let label = Structure::new(Kind::Label, owner, STAMP, at, self.payload());
+        let profile = profile_task(owner, capacity, copy, profile, generation);
+        [Task::Write(at, label.bytes()), profile]
     }
     /// Reads the label at `bytes`, which lie at `at` of some disk.
     pub(crate) fn read(bytes: &[u8], at: Bytes) -> Result<Self, Problem> {
@@ -100,10 +105,30 @@ impl Label {
         Ok(Self { pool, index, area })
     }
     /// Reads the profile at `bytes`.
-    pub(crate) fn read_profile(&self, bytes: &[u8], at: Bytes) -> Result<Vec<u8>, Problem> {
+    pub(crate) fn read_profile(&self, bytes: &[u8], at: Bytes) -> Result<StoredProfile, Problem> {
         let header = Header::read_own(Kind::Profile, bytes, at, self.owner())?;
-        Ok(header.payload(bytes)?.into())
+        let generation = header.stamp.generation;
+        if !(1..GENERATION_MAX).contains(&generation) {
+            return Err(Problem::Contradiction("its numbers are impossible"));
+        }
+        Ok(StoredProfile { bytes: header.payload(bytes)?.into(), generation })
     }
+}
+
+/// Beyond this no generation comes in the life of a pool.
+const GENERATION_MAX: u64 = 1 << 62;
+
+/// What writes copy `copy` of a disk's profile.
+pub(crate) fn profile_task(
+    owner: Owner,
+    capacity: Bytes,
+    copy: usize,
+    profile: &Payload,
+    generation: u64,
+) -> Task {
+    let at = Geometry::profile(capacity, copy);
+    let stamp = Stamp { generation, parent: generation, ..STAMP };
+    Task::Write(at, Structure::new(Kind::Profile, owner, stamp, at, profile.clone()).bytes())
 }
 
 /// Sizes that nothing later needs to doubt.

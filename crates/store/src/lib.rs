@@ -28,6 +28,7 @@ mod geometry;
 mod label;
 mod layout;
 mod log;
+mod moving;
 mod opening;
 mod reads;
 mod runs;
@@ -41,7 +42,7 @@ mod volume;
 
 pub use api::{
     BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, Location,
-    NewDisk, NewPool, Placement, Pool, Space, VolumeId, Zone,
+    NewDisk, NewPool, Placement, Pool, SUSPECTS_MAX, Space, Suspect, VolumeId, Zone,
 };
 pub use checking::{Checking, Finding, Report, Severity};
 pub use error::{Damage, FormatError, OpenError, StoreError};

@@ -13,7 +13,7 @@ use crate::api::{Disk, DiskIndex, Io, IoError, IoId};
 use crate::error::{Damage, OpenError};
 use crate::facts::Facts;
 use crate::geometry::Geometry;
-use crate::label::Label;
+use crate::label::{Label, StoredProfile};
 use crate::log::{Log, LogDisk};
 use crate::steps::{Steps, Task};
 use crate::store::Store;
@@ -151,7 +151,7 @@ fn recover(facts: &Facts, mut steps: Steps) -> Result<Writing, OpenError> {
 }
 
 /// The profile of each disk, from whichever copy is whole.
-fn profiles(facts: &Facts) -> Result<Vec<Vec<u8>>, Damage> {
+fn profiles(facts: &Facts) -> Result<Vec<StoredProfile>, Damage> {
     let profile = |(_, device, _): (usize, DiskIndex, Geometry)| {
         let found = &facts.devices[device.as_usize()];
         let whole = found.profiles.iter().find_map(|copy| copy.as_ref().ok());
@@ -166,13 +166,13 @@ fn profiles(facts: &Facts) -> Result<Vec<Vec<u8>>, Damage> {
 }
 
 /// What writes the damaged copies of a disk's label and profile anew.
-fn label_repairs(facts: &Facts, device: DiskIndex, profile: &[u8]) -> Vec<Task> {
+fn label_repairs(facts: &Facts, device: DiskIndex, profile: &StoredProfile) -> Vec<Task> {
     let found = &facts.devices[device.as_usize()];
     let label = found.label().expect("a member has a label");
-    let profile = Payload::new(profile.into());
+    let payload = Payload::new(profile.bytes.clone());
     let copies = [0, 1].into_iter().flat_map(|copy| {
         let damaged = [found.labels[copy].is_err(), found.profiles[copy].is_err()];
-        Label::tasks(label, copy, &profile).into_iter().zip(damaged)
+        Label::tasks(label, copy, &payload, profile.generation).into_iter().zip(damaged)
     });
     copies.filter_map(|(task, damaged)| damaged.then_some(task)).collect()
 }

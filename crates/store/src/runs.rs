@@ -60,6 +60,34 @@ impl Runs {
             Run { start, count: end - before }
         })
     }
+    /// Puts `extent` in the place of the one at `position`, and gives that one.
+    pub(crate) fn replace(&mut self, position: u32, extent: u32) -> Option<u32> {
+        let old = self.get(position)?;
+        let (mut made, mut before) = (Self::default(), 0);
+        for run in self.iter() {
+            if (before..before + run.count).contains(&position) {
+                let ahead = position - before;
+                made.push(Run { start: run.start, count: ahead });
+                made.push(Run { start: extent, count: 1 });
+                made.push(Run { start: old + 1, count: run.count - ahead - 1 });
+            } else {
+                made.push(run);
+            }
+            before += run.count;
+        }
+        *self = made;
+        Some(old)
+    }
+    /// The position of `extent` in the list.
+    pub(crate) fn position(&self, extent: u32) -> Option<u32> {
+        let mut before = 0;
+        self.iter().find_map(|run| {
+            let found = (run.start..run.start + run.count).contains(&extent);
+            let position = found.then(|| before + (extent - run.start));
+            before += run.count;
+            position
+        })
+    }
     /// Keeps the first `len` extents and gives the others.
     pub(crate) fn truncate(&mut self, len: u32) -> Vec<Run> {
         let mut cut = Vec::new();
@@ -233,6 +261,25 @@ mod tests {
         assert_eq!((runs.len(), runs.last()), (3, Some(12)));
         assert_eq!(runs.truncate(0), [run(10, 3)]);
         assert_eq!((runs.len(), runs.runs(), runs.last()), (0, 0, None));
+    }
+
+    #[test]
+    fn an_extent_is_replaced_in_its_place_and_found_by_its_number() {
+        let mut runs = Runs::default();
+        [run(10, 5), run(4, 1)].into_iter().for_each(|piece| runs.push(piece));
+        assert_eq!(
+            (runs.position(12), runs.position(4), runs.position(15)),
+            (Some(2), Some(5), None)
+        );
+        assert_eq!(runs.replace(2, 30), Some(12));
+        assert_eq!(
+            runs.iter().collect::<Vec<_>>(),
+            [run(10, 2), run(30, 1), run(13, 2), run(4, 1)]
+        );
+        assert_eq!((runs.len(), runs.position(30), runs.position(4)), (6, Some(2), Some(5)));
+        assert_eq!(runs.replace(2, 12), Some(30));
+        assert_eq!(runs.iter().collect::<Vec<_>>(), [run(10, 5), run(4, 1)]);
+        assert_eq!((runs.replace(0, 3), runs.replace(6, 3)), (Some(10), None));
     }
 
     #[test]

@@ -7,8 +7,8 @@
 //! shares of a volume's disks differ by one at the most; a length is never
 //! beyond its volume's size, nor a watermark beyond its extent.
 
-use crate::api::{BLOCK, DiskIndex, EXTENT, VolumeId, Zone};
-use crate::change::{Change, Decoder, Encoder, volume_size_max};
+use crate::api::{BLOCK, DiskIndex, EXTENT, Suspect, VolumeId, Zone};
+use crate::change::{Change, Decoder, Encoder, suspects_size, volume_size_max};
 use crate::format;
 use crate::geometry::Geometry;
 use crate::runs::{FreeMap, Run};
@@ -39,13 +39,21 @@ pub(crate) struct State {
     names: BTreeMap<String, VolumeId>,
     pub(crate) next_volume: VolumeId,
     pub(crate) free: Vec<FreeMap>,
+    /// Bad and slow extents of each disk, by their numbers.
+    pub(crate) suspects: Vec<Vec<Suspect>>,
 }
 
 impl State {
     /// No volumes on disks with these places.
     pub(crate) fn new(disks: &[Geometry]) -> Self {
         let free = disks.iter().map(|disk| FreeMap::new(disk.first..disk.last)).collect();
-        Self { volumes: BTreeMap::new(), names: BTreeMap::new(), next_volume: VolumeId(1), free }
+        Self {
+            volumes: BTreeMap::new(),
+            names: BTreeMap::new(),
+            next_volume: VolumeId(1),
+            free,
+            suspects: disks.iter().map(|_| Vec::new()).collect(),
+        }
     }
     pub(crate) fn find(&self, name: &str) -> Option<&Volume> {
         self.names.get(name).map(|id| &self.volumes[id])
@@ -81,8 +89,32 @@ impl State {
                 let mut pairs = self.watermarks(*volume, *first, count)?.zip(blocks);
                 pairs.try_for_each(|(w, blocks)| raise(w, *blocks))?;
             }
+            Change::Move { volume, index, extent } => {
+                return self.relocate(*volume, *index, *extent);
+            }
+            Change::Suspects { disk, suspects } => {
+                let known = self.suspects.get_mut(disk.as_usize());
+                let known =
+                    known.ok_or("a suspect extent of a disk that the pool does not have")?;
+                if !suspects.is_sorted_by(|a, b| a.extent < b.extent) {
+                    return Err("suspect extents are out of order");
+                }
+                known.clone_from(suspects);
+            }
         }
         Ok(Vec::new())
+    }
+    /// Extent `index` of a volume lies at `extent` of its disk from now on.
+    fn relocate(&mut self, id: VolumeId, index: u32, extent: u32) -> Result<Freed, &'static str> {
+        let volume = self.volumes.get_mut(&id).ok_or(NO_VOLUME)?;
+        let (disk, _) = volume.place(index).ok_or(NO_EXTENT)?;
+        if !self.free[disk.as_usize()].take(Run { start: extent, count: 1 }) {
+            return Err("an extent has two owners, or none");
+        }
+        let k = volume.slots.len() as u32;
+        let slot = &mut volume.slots[(index % k) as usize];
+        let old = slot.replace(index / k, extent).ok_or(NO_EXTENT)?;
+        Ok(Vec::from([(disk, Run { start: old, count: 1 })]))
     }
     fn create(
         &mut self,
@@ -184,7 +216,9 @@ impl State {
             let extents = volume.written.len() as u32;
             volume_size_max(volume.name.len(), volume.slots.len(), runs, extents)
         });
-        (format::header::LEN + format::changes::LEN) as u64 + volumes.sum::<u64>()
+        let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
+        let fixed = (format::header::LEN + format::changes::LEN) as u64;
+        fixed + volumes.sum::<u64>() + suspects.sum::<u64>()
     }
     /// The payload of a checkpoint: the changes that make this state from nothing.
     pub(crate) fn checkpoint(&self) -> Vec<u8> {
@@ -206,6 +240,12 @@ impl State {
                 encoder.change(&Change::Length { volume: *id, length: *length });
                 encoder.watermarks(*id, 0, written);
             }
+        }
+        for (disk, suspects) in
+            self.suspects.iter().enumerate().filter(|(_, list)| !list.is_empty())
+        {
+            let (disk, suspects) = (DiskIndex::new(disk), suspects.clone());
+            encoder.change(&Change::Suspects { disk, suspects });
         }
         encoder.finish()
     }

@@ -12,12 +12,13 @@
 
 use crate::api::{
     BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool, Space,
-    VolumeId,
+    Suspect, VolumeId,
 };
 use crate::change::{Change, Encoder, volume_size_max};
 use crate::error::StoreError;
 use crate::format;
 use crate::geometry::{EXTENTS_MAX, Geometry};
+use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
 use crate::runs::Run;
 use crate::state::{Freed, State, is_name};
@@ -32,13 +33,19 @@ use units::Bytes;
 #[derive(Clone, Debug)]
 pub struct Store {
     pool: Pool,
-    profiles: Vec<Vec<u8>>,
-    geometry: Vec<Geometry>,
-    state: State,
-    /// Extents that no volume gets as long as there are others, by disk.
-    avoid: Vec<BTreeSet<u32>>,
+    pub(crate) profiles: Vec<StoredProfile>,
+    pub(crate) geometry: Vec<Geometry>,
+    pub(crate) state: State,
+    /// Bad and slow extents, by disk: those in `state`, or more where there was no room.
+    pub(crate) known: Vec<Vec<Suspect>>,
+    /// The same: extents that no volume gets as long as there are others.
+    pub(crate) avoid: Vec<BTreeSet<u32>>,
+    /// Reserved for moves.
+    pub(crate) held: Freed,
+    /// Moved away from.
+    pub(crate) quarantine: Freed,
     log: Log,
-    staged: Staged,
+    pub(crate) staged: Staged,
     running: Option<Running>,
     steps: Steps,
     committed: CommitId,
@@ -47,15 +54,17 @@ pub struct Store {
 
 /// What changed since the last commit began.
 #[derive(Clone, Debug, Default)]
-struct Staged {
-    changes: Vec<Change>,
+pub(crate) struct Staged {
+    pub(crate) changes: Vec<Change>,
     freed: Freed,
+    /// Disks with another profile.
+    pub(crate) profiles: BTreeSet<DiskIndex>,
     /// Extents whose watermark rose.
     written: BTreeMap<VolumeId, BTreeSet<u32>>,
     /// Volumes whose length rose.
     lengths: BTreeSet<VolumeId>,
     /// Disks with data that no flush has covered.
-    unflushed: BTreeSet<DiskIndex>,
+    pub(crate) unflushed: BTreeSet<DiskIndex>,
 }
 
 /// A commit on its way.
@@ -68,14 +77,17 @@ struct Running {
 impl Store {
     pub(crate) fn new(
         pool: Pool,
-        profiles: Vec<Vec<u8>>,
+        profiles: Vec<StoredProfile>,
         geometry: Vec<Geometry>,
         state: State,
         log: Log,
     ) -> Self {
-        let avoid = geometry.iter().map(|_| BTreeSet::new()).collect();
+        let numbers = |list: &Vec<Suspect>| list.iter().map(|suspect| suspect.extent).collect();
         Self {
-            avoid,
+            avoid: state.suspects.iter().map(numbers).collect(),
+            known: state.suspects.clone(),
+            held: Freed::new(),
+            quarantine: Freed::new(),
             pool,
             profiles,
             geometry,
@@ -97,9 +109,9 @@ impl Store {
     pub fn disks(&self) -> &[Disk] {
         &self.pool.disks
     }
-    /// The profile that a disk carries, as it was given when the pool was made.
+    /// The profile that a disk carries, as it was given last.
     pub fn profile(&self, disk: DiskIndex) -> &[u8] {
-        &self.profiles[disk.as_usize()]
+        &self.profiles[disk.as_usize()].bytes
     }
     /// Every volume, oldest first.
     pub fn volumes(&self) -> impl ExactSizeIterator<Item = &Volume> {
@@ -133,16 +145,9 @@ impl Store {
             freeing: sum.freeing + disk.freeing,
         })
     }
-    /// Volumes get these extents of a disk (counted from its first byte) only where
-    /// there are no others, from now on and in place of those that were said before.
-    /// Not recorded, and nothing is moved.
-    pub fn avoid(&mut self, disk: DiskIndex, extents: impl IntoIterator<Item = u64>) {
-        let extents = extents.into_iter().filter_map(|extent| u32::try_from(extent).ok());
-        self.avoid[disk.as_usize()] = extents.collect();
-    }
     fn freed(&self) -> impl Iterator<Item = &(DiskIndex, Run)> {
         let running = self.running.iter().flat_map(|running| &running.freed);
-        self.staged.freed.iter().chain(running)
+        self.staged.freed.iter().chain(running).chain(&self.held).chain(&self.quarantine)
     }
     /// Where extent `index` of a volume lies; `None` where there is none.
     pub fn locate(&self, volume: VolumeId, index: u64) -> Option<Location> {
@@ -241,7 +246,8 @@ impl Store {
 
     /// True when there is something to commit.
     pub fn dirty(&self) -> bool {
-        self.staged.changed() || !self.staged.unflushed.is_empty()
+        let Staged { unflushed, profiles, .. } = &self.staged;
+        self.staged.changed() || !unflushed.is_empty() || !profiles.is_empty()
     }
     /// Begins to make durable all that is staged; its I/O comes out of
     /// [`Store::poll`]. `None` while a commit is running, when nothing is staged
@@ -252,6 +258,7 @@ impl Store {
         }
         let staged = core::mem::take(&mut self.staged);
         self.steps.push_flush(staged.unflushed.iter().copied());
+        self.write_profiles(&staged.profiles);
         if staged.changed() {
             let record = Payload::new(self.record(&staged));
             if !self.log.append(&record, &mut self.steps) {
@@ -264,6 +271,20 @@ impl Store {
         self.next = CommitId(id.0 + 1);
         self.running = Some(Running { id, freed: staged.freed });
         Some(id)
+    }
+    /// One copy after the other, so that one is whole at every moment.
+    fn write_profiles(&mut self, disks: &BTreeSet<DiskIndex>) {
+        for copy in [0, 1] {
+            let task = |&disk: &DiskIndex| {
+                let Disk { id, capacity, .. } = self.pool.disks[disk.as_usize()];
+                let StoredProfile { bytes, generation } = &self.profiles[disk.as_usize()];
+                let (owner, payload) = (Log::owner(self.pool.id, id), Payload::new(bytes.clone()));
+                (disk, profile_task(owner, capacity, copy, &payload, *generation))
+            };
+            let tasks: Vec<_> = disks.iter().map(task).collect();
+            self.steps.push(tasks);
+            self.steps.push_flush(disks.iter().copied());
+        }
     }
     /// The next I/O to start; none while others must end first.
     pub fn poll(&mut self) -> Option<Io> {
@@ -289,11 +310,11 @@ impl Store {
         self.steps.failed()
     }
 
-    fn check_writable(&self) -> Result<(), StoreError> {
+    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         self.failed().map_or(Ok(()), |(disk, error)| Err(StoreError::ReadOnly { disk, error }))
     }
     /// Refuses `more` bytes of metadata that might not fit.
-    fn check_metadata(&self, more: u64) -> Result<(), StoreError> {
+    pub(crate) fn check_metadata(&self, more: u64) -> Result<(), StoreError> {
         let needed = Bytes::new(self.state.checkpoint_size_max() + more).round_up(BLOCK);
         let room = self.log.checkpoint_size();
         if needed > room { Err(StoreError::MetadataFull { needed, room }) } else { Ok(()) }
@@ -332,7 +353,7 @@ impl Store {
         })
         .collect()
     }
-    fn stage(&mut self, change: Change) {
+    pub(crate) fn stage(&mut self, change: Change) {
         let freed = self.state.apply(&change).expect("a change that was checked applies");
         self.staged.freed.extend(freed);
         self.staged.changes.push(change);

@@ -192,7 +192,7 @@ impl Header {
             return Err(Problem::Checksum);
         }
         let version = header::VERSION.get_u32(head);
-        if version != VERSION {
+        if version == 0 || version > VERSION {
             return Err(Problem::Newer(version));
         }
         if header::PLACE.get(head) != at.get() {

@@ -9,7 +9,7 @@ mod common;
 
 use common::history::{Counts, Fault, World};
 use common::{Cut, Disk, Random, capacities, commit, formatting, new_pool, open, run_until};
-use store::{Opening, Placement};
+use store::{DiskIndex, Opening, Placement};
 use units::Bytes;
 
 /// Writes, operations and I/O in one history.
@@ -38,6 +38,67 @@ fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
     println!("{histories} histories: {counts:?}");
     assert!(counts.cuts >= 50 * histories, "too few cut points: {counts:?}");
     assert!(counts.checkpoints >= histories / 2 && counts.reused >= histories, "{counts:?}");
+    assert!(counts.moved >= histories, "{counts:?}");
+}
+
+/// The profile of a disk is replaced, and the power fails at each write and flush of
+/// that, and again while the pool is opened: the pool has the old one or the new one,
+/// keeps it, and the new one from when that was acknowledged on.
+#[test]
+fn a_profile_that_is_replaced_is_the_old_or_the_new_one_wherever_the_power_is_cut() {
+    let mut random = Random::new(9);
+    let sizes = [Bytes::mib(8), Bytes::mib(9)];
+    let made = new_pool(1, &sizes);
+    let texts = |disks: &mut [Disk]| -> Vec<Vec<u8>> {
+        let store = open(disks).expect("a pool that opens").store;
+        store.disks().iter().map(|disk| store.profile(disk.index).to_vec()).collect()
+    };
+    let mut olds = 0;
+    let mut news = 0;
+    for limit in 0.. {
+        let mut disks = made.clone();
+        let mut store = open(&mut disks).unwrap().store;
+        let before = store.profile(DiskIndex(1)).to_vec();
+        let after = vec![b'#'; 20_000];
+        store.set_profile(DiskIndex(1), after.clone()).unwrap();
+        assert!(store.dirty() && store.commit().is_some());
+        let mut left = limit;
+        while left > 0 {
+            let Some(io) = store.poll() else { break };
+            let result = disks[io.disk.as_usize()].do_io(&io.kind);
+            store.done(io.id, result);
+            left -= 1;
+        }
+        let acknowledged = store.committed() > store::CommitId::NONE;
+        for how in [Cut::Dropped, Cut::Applied, Cut::Any, Cut::Torn].repeat(10) {
+            let cut: Vec<_> = disks.iter().map(|disk| disk.cut(how, &mut random)).collect();
+            let mut whole = cut.clone();
+            let found = texts(&mut whole);
+            assert_eq!(found[0], common::profile(0), "the other disk keeps its own");
+            assert!(found[1] == before || found[1] == after, "cut at {limit}, {how:?}");
+            assert!(!acknowledged || found[1] == after, "cut at {limit}, {how:?}: lost");
+            *(if found[1] == after { &mut news } else { &mut olds }) += 1;
+            assert_eq!(texts(&mut whole), found, "opened again");
+            assert!(common::check(&whole).worst() <= Some(store::Severity::Note));
+            let mut again = cut;
+            let mut opening = Opening::new(&capacities(&again));
+            run_until(&mut opening, &mut again, 1 + random.below(12));
+            let mut again: Vec<_> =
+                again.iter().map(|disk| disk.cut(Cut::Any, &mut random)).collect();
+            let text = texts(&mut again);
+            assert!(text[1] == found[1] || how != Cut::Dropped, "cut at {limit}: {how:?}");
+        }
+        if acknowledged {
+            break;
+        }
+    }
+    assert!(olds > 20 && news > 40, "{olds} {news}");
+}
+
+#[test]
+fn an_extent_that_is_relocated_before_its_bytes_are_copied_is_caught() {
+    let (_, what) = caught(Fault::EarlyMove).expect("bytes that were acknowledged are lost");
+    assert!(what.contains("not what was written"), "{what}");
 }
 
 /// The power fails, or the process dies and leaves the disks' caches as they are,

@@ -356,6 +356,32 @@ pub struct ProfileState {
     pub suspects: u64,
     /// The first 16 of them.
     pub suspect_extents: Vec<SuspectExtent>,
+    /// How many of them hold data of a volume, which is moved when nothing else wants
+    /// the disk.
+    pub occupied: u64,
+    /// Extents that were moved to good places since the daemon was started.
+    pub moved: u64,
+    /// Where the extent begins that is being moved.
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub moving_offset_bytes: Option<Bytes>,
+    /// Suspect extents with data that could not be moved; they are tried again. At most
+    /// 16 of them.
+    pub stuck: Vec<StuckExtent>,
+}
+
+/// A bad or slow extent whose data could not be moved so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct StuckExtent {
+    /// Where on the disk it begins.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub offset_bytes: Bytes,
+    /// Whose data it holds.
+    pub volume: String,
+    /// Why it stays there, and what to do.
+    pub detail: String,
 }
 
 /// Whether a profile can be trusted.

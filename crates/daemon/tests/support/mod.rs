@@ -460,6 +460,7 @@ fn disk_status() -> DiskStatus {
         late_max: Duration::ZERO,
         errors: 0,
         observed: node::Observed::default(),
+        moves: node::MoveStatus::default(),
     }
 }
 

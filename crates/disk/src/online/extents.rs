@@ -57,6 +57,8 @@ struct Note {
     commands: u64,
     occasions: u64,
     last: Instant,
+    /// The most that a command on it took, in parts per million of its bound.
+    worst: u64,
 }
 
 impl Note {
@@ -78,6 +80,7 @@ impl Extents {
         &mut self,
         access: &Access,
         now: Instant,
+        ratio: u64,
         offence: Option<Offence>,
     ) -> bool {
         let mut changed = false;
@@ -85,12 +88,14 @@ impl Extents {
             if offence.is_some() && !self.noted.contains_key(&extent) {
                 let Some(was_suspect) = self.make_room() else { continue };
                 changed |= was_suspect;
-                let note = Note { errors: 0, slow: 0, commands: 0, occasions: 0, last: now };
+                let (errors, slow, commands, occasions, worst) = (0, 0, 0, 0, 0);
+                let note = Note { errors, slow, commands, occasions, last: now, worst };
                 self.noted.insert(extent, note);
             }
             let Some(note) = self.noted.get_mut(&extent) else { continue };
             let before = note.is_suspect();
             note.commands += 1;
+            note.worst = note.worst.max(ratio);
             match offence {
                 Some(Offence::Error) => note.errors += 1,
                 Some(Offence::Slow) => {
@@ -115,6 +120,26 @@ impl Extents {
         let slow = self.noted.iter().filter(|(_, note)| note.errors == 0);
         let (&extent, _) = slow.min_by_key(|(_, note)| (note.occasions, note.last))?;
         self.noted.remove(&extent).map(|note| note.is_suspect())
+    }
+
+    /// What was found in an earlier life. How long its commands took is not known any
+    /// more; that is learned with the first of them.
+    pub(super) fn remember(&mut self, suspects: impl IntoIterator<Item = Suspect>) {
+        for Suspect { extent, errors, slow, commands } in suspects.into_iter().take(NOTED_MAX) {
+            let occasions = if slow > 0 { SLOW_MIN } else { 0 };
+            let (last, worst) = (Instant::EPOCH, 0);
+            self.noted.insert(extent, Note { errors, slow, commands, occasions, last, worst });
+        }
+    }
+
+    /// The most that a command on a suspect extent that `access` touches took, in parts
+    /// per million of its bound; none where it touches none.
+    pub(super) fn worst(&self, access: &Access) -> Option<u64> {
+        if self.noted.is_empty() {
+            return None;
+        }
+        let noted = touched(access).filter_map(|extent| self.noted.get(&extent));
+        noted.filter(|note| note.is_suspect()).map(|note| note.worst).max()
     }
 
     pub(super) fn is_suspect(&self, access: &Access) -> bool {
@@ -158,12 +183,12 @@ mod tests {
     fn one_stall_decides_nothing_and_repeated_ones_do_until_they_become_rare() {
         let mut extents = Extents::default();
         for millis in 0..900 {
-            assert!(!extents.visited(&on(7), at(millis), Some(Offence::Slow)));
+            assert!(!extents.visited(&on(7), at(millis), 1_000_000, Some(Offence::Slow)));
         }
-        assert!(!extents.visited(&on(7), at(1_000), Some(Offence::Slow)));
-        assert!(extents.visited(&on(7), at(2_000), Some(Offence::Slow)));
+        assert!(!extents.visited(&on(7), at(1_000), 1_000_000, Some(Offence::Slow)));
+        assert!(extents.visited(&on(7), at(2_000), 1_000_000, Some(Offence::Slow)));
         assert_eq!(suspects(&extents), [7]);
-        let rare = (0..).find(|_| extents.visited(&on(7), at(3_000), None));
+        let rare = (0..).find(|_| extents.visited(&on(7), at(3_000), 1_000_000, None));
         assert!((2_000..3_000).contains(&rare.unwrap()), "{rare:?}");
         assert_eq!(suspects(&extents), []);
     }
@@ -172,25 +197,37 @@ mod tests {
     fn a_failure_decides_and_covers_every_extent_that_it_touched() {
         let mut extents = Extents::default();
         let across = Access { lba: Lba::new(2_047), len: Bytes::mib(1), ..on(0) };
-        assert!(extents.visited(&across, at(0), Some(Offence::Error)));
+        assert!(extents.visited(&across, at(0), 1_000_000, Some(Offence::Error)));
         assert_eq!(suspects(&extents), [0, 1]);
         assert!(extents.is_suspect(&on(1)) && !extents.is_suspect(&on(2)));
+    }
+
+    #[test]
+    fn what_was_remembered_is_suspect_and_told_as_it_was() {
+        let mut extents = Extents::default();
+        let bad = Suspect { extent: 3, errors: 1, slow: 0, commands: 9 };
+        let slow = Suspect { extent: 8, errors: 0, slow: 4, commands: 6 };
+        extents.remember([bad, slow]);
+        assert_eq!(extents.suspects().collect::<Vec<_>>(), [bad, slow]);
+        assert_eq!((extents.worst(&on(8)), extents.worst(&on(9))), (Some(0), None));
+        extents.visited(&on(8), at(0), 5_000_000, Some(Offence::Slow));
+        assert_eq!(extents.worst(&on(8)), Some(5_000_000));
     }
 
     #[test]
     fn the_table_is_bounded_and_keeps_the_worst() {
         let mut extents = Extents::default();
         for second in 0..3 {
-            extents.visited(&on(5), at(second * 1_000), Some(Offence::Slow));
+            extents.visited(&on(5), at(second * 1_000), 1_000_000, Some(Offence::Slow));
         }
-        extents.visited(&on(9), at(3_000), Some(Offence::Error));
+        extents.visited(&on(9), at(3_000), 1_000_000, Some(Offence::Error));
         for other in 1_000..2_000 {
-            extents.visited(&on(other), at(5_000 + other), Some(Offence::Slow));
+            extents.visited(&on(other), at(5_000 + other), 1_000_000, Some(Offence::Slow));
         }
         assert_eq!(extents.noted.len(), NOTED_MAX);
         assert_eq!(suspects(&extents), [5, 9]);
         for other in 3_000..4_000 {
-            extents.visited(&on(other), at(10_000), Some(Offence::Error));
+            extents.visited(&on(other), at(10_000), 1_000_000, Some(Offence::Error));
         }
         assert_eq!(suspects(&extents).len(), SUSPECTS_MAX);
         assert!(!suspects(&extents).contains(&5), "failures go before");

@@ -130,9 +130,10 @@ impl Observations {
     /// Learns from a command. True when [`Observations::suspects`] changed.
     pub fn completed(&mut self, profile: &Profile, done: &Completion) -> bool {
         let access = done.command.access();
+        let ratio = ratio(done.actual, done.bound);
         if !done.good {
             return access.is_some_and(|access| {
-                self.extents.visited(access, done.now, Some(Offence::Error))
+                self.extents.visited(access, done.now, ratio, Some(Offence::Error))
             });
         }
         if done.bound.is_zero() {
@@ -143,11 +144,10 @@ impl Observations {
             self.evidence.add(over);
             return false;
         };
-        let ratio = ratio(done.actual, done.bound);
         // Held against the commands before it, not against itself.
         let slow = over && ratio > self.cells.mean_ratio(access).saturating_mul(2);
         let explained = self.extents.is_suspect(access);
-        let changed = self.extents.visited(access, done.now, slow.then_some(Offence::Slow));
+        let changed = self.extents.visited(access, done.now, ratio, slow.then_some(Offence::Slow));
         self.cells.add(access, done.actual, ratio);
         if !explained {
             self.evidence.add(over);
@@ -186,6 +186,20 @@ impl Observations {
     /// Extents that failed, or were slow again and again, in the order of the disk.
     pub fn suspects(&self) -> impl Iterator<Item = Suspect> + '_ {
         self.extents.suspects()
+    }
+
+    /// Extents that an earlier life of the pool found bad or slow.
+    pub fn remember(&mut self, suspects: impl IntoIterator<Item = Suspect>) {
+        self.extents.remember(suspects);
+    }
+
+    /// How long a command with this bound has to be expected to take: on suspect
+    /// extents as long as the longest on them did, and a quarter on top.
+    pub fn expected(&self, command: &Command, bound: Duration) -> Duration {
+        let worst = command.access().and_then(|access| self.extents.worst(access));
+        let Some(worst) = worst.filter(|&worst| worst > 1_000_000) else { return bound };
+        let nanos = u128::from(bound.as_nanos()) * u128::from(worst + worst / 4) / 1_000_000;
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     /// Statistics of a part of the disk (of [`REGIONS`]), a size class (the logarithm

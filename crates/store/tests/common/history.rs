@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
     CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, Location, Opening, Placement, Severity,
-    Store, VolumeId, Zone,
+    Store, Suspect, VolumeId, Zone,
 };
 use units::Bytes;
 
@@ -32,11 +32,16 @@ pub enum Fault {
     NoMirroring,
     /// The flushes of a recovery that is cut short do nothing.
     NoRecoveryFlush,
+    /// An extent is relocated before its bytes are copied.
+    EarlyMove,
 }
 
-/// Everything that can be seen of a pool's volumes.
+/// Everything that can be seen of a pool's volumes, and the suspects of each disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Description(Vec<(VolumeId, String, u64, u64, Placement, Vec<Location>)>);
+pub struct Description(
+    Vec<(VolumeId, String, u64, u64, Placement, Vec<Location>)>,
+    Vec<Vec<Suspect>>,
+);
 
 impl Description {
     pub fn of(store: &Store) -> Self {
@@ -46,7 +51,8 @@ impl Description {
             let placement = volume.placement().clone();
             (volume.id(), volume.name().to_string(), size, length, placement, places.collect())
         });
-        Self(volumes.collect())
+        let suspects = store.disks().iter().map(|disk| store.suspects(disk.index).to_vec());
+        Self(volumes.collect(), suspects.collect())
     }
     /// The blocks of data that it shows: volume, block of the volume, disk, offset.
     fn blocks(&self) -> impl Iterator<Item = (VolumeId, u64, DiskIndex, u64)> {
@@ -109,6 +115,8 @@ pub struct Counts {
     pub checkpoints: u64,
     /// Data writes over the data of a volume that is gone.
     pub reused: u64,
+    /// Extents that were moved.
+    pub moved: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -117,6 +125,7 @@ impl std::ops::AddAssign for Counts {
         self.recoveries += other.recoveries;
         self.checkpoints += other.checkpoints;
         self.reused += other.reused;
+        self.moved += other.moved;
     }
 }
 
@@ -168,6 +177,8 @@ impl World {
                 14..20 => self.resize(),
                 20..38 => self.write()?,
                 38..54 => self.start_commit(),
+                56..60 => self.relocate()?,
+                60 => self.suspect(),
                 54 if self.interrupted => self.power_fails_in_earnest()?,
                 55 if self.interrupted => self.restart()?,
                 _ => self.io()?,
@@ -239,6 +250,49 @@ impl World {
         let end = EXTENT * extent + upto - Bytes::new(self.random.below(BLOCK as u64));
         self.store.note_length(volume, end);
         Ok(())
+    }
+
+    /// Copies an extent to a free one, block by block, and switches the map.
+    fn relocate(&mut self) -> Verdict {
+        let Some(id) = self.any_volume() else { return Ok(()) };
+        let extents = self.store.volume(id).unwrap().extents();
+        if extents == 0 {
+            return Ok(());
+        }
+        let index = self.random.below(extents);
+        let from = self.store.locate(id, index).unwrap();
+        let Ok(to) = self.store.reserve(id, index) else { return Ok(()) };
+        let disk = from.disk.as_usize();
+        let given_up = self.random.once_in(4);
+        if self.fault == Fault::EarlyMove {
+            self.store.relocate(id, index, to).unwrap();
+            self.start_commit();
+            self.io()?;
+        }
+        for block in 0..from.written / Bytes::new(BLOCK as u64) {
+            let at = Bytes::new(BLOCK as u64) * block;
+            let bytes = self.disks[disk].block((from.offset + at).get());
+            self.disks[disk].write((to + at).get(), bytes.to_vec());
+            self.owners.insert((disk, (to + at).get()), id);
+            self.cut()?;
+        }
+        if self.fault == Fault::EarlyMove {
+            return Ok(());
+        }
+        if given_up {
+            self.store.release(from.disk, to);
+            return Ok(());
+        }
+        self.store.relocate(id, index, to).expect("there is room in the maps");
+        self.counts.moved += 1;
+        Ok(())
+    }
+    fn suspect(&mut self) {
+        let disk = self.random.index(self.disks.len());
+        let suspect = |extent| Suspect { extent, errors: 1, slow: 2, commands: 3 };
+        let all: Vec<u32> = (0..8).filter(|_| self.random.once_in(4)).collect();
+        let suspects = all.into_iter().map(suspect).collect();
+        self.store.suspect(DiskIndex(disk as u16), suspects);
     }
 
     fn start_commit(&mut self) {
