@@ -2,7 +2,7 @@
 #
 #   make demo    the main job on an emulated disk in real time, under 3 minutes
 #   make test    formatting, lints, all tests, the rules of the house, docs
-#   make bench   decisions, and transfers beside fio
+#   make bench   decisions, simulated requests, and transfers beside fio
 #   make soak    the searches and the crash tests, many times larger
 #   make fmt     format the sources
 #   make clean   remove what was built
@@ -33,6 +33,7 @@ bench:
 	@scripts/setup bench
 	cargo bench -p slackline-sched --bench decisions
 	cargo bench -p slackline-sched --bench policies
+	cargo bench -p slackline-sim --bench requests
 	cargo bench -p slackline-engine --bench beside_fio
 
 # SETS: task sets searched exhaustively. HISTORIES: random histories whose power
