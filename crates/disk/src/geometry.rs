@@ -243,6 +243,25 @@ impl Geometry {
         Piece { zone, cylinder: layout.first_cylinder + cylinder, head, sector, count, span }
     }
 
+    /// As [`Geometry::piece`], for `lba` right after `last`: most often the next track of
+    /// the same zone, which takes no search.
+    pub fn piece_after(&self, last: &Piece, lba: u64, most: u64) -> Piece {
+        let layout = &self.zones[last.zone];
+        let ends_track = last.sector + last.span == layout.sectors_per_track;
+        if !ends_track || !layout.slips.is_empty() || layout.has_spares() {
+            return self.piece(lba, most);
+        }
+        let (cylinder, head) = match last.head + 1 {
+            head if head < self.heads.by => (last.cylinder, head),
+            _ => (last.cylinder + 1, 0),
+        };
+        if cylinder == layout.first_cylinder + layout.cylinders {
+            return self.piece(lba, most);
+        }
+        let count = most.min(layout.sectors_per_track);
+        Piece { zone: last.zone, cylinder, head, sector: 0, count, span: count }
+    }
+
     /// The addresses of the track that holds `lba`: the first, and the one after
     /// the last.
     pub fn track(&self, lba: u64) -> (u64, u64) {
@@ -352,6 +371,13 @@ mod tests {
                         + one.sector;
                     assert!(!zone.slips.contains(&at), "sector {at} is bad");
                     assert_eq!(geometry.track(lba + step), (lba, lba + piece.count));
+                }
+                let next = lba + piece.count;
+                if next < geometry.sectors {
+                    for most in [1, 5, u64::MAX >> 1] {
+                        let found = geometry.piece_after(&piece, next, most);
+                        assert_eq!(found, geometry.piece(next, most));
+                    }
                 }
                 last = (piece.cylinder, piece.head, piece.sector + piece.span);
                 lba += piece.count;

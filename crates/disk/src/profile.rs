@@ -248,12 +248,25 @@ impl HardDiskProfile {
     }
 
     fn cylinder(&self, end: Lba, lba: Lba) -> u64 {
-        let (index, zone_end) = self.zone(end, lba);
-        let before: u64 = self.zones[..index].iter().map(|zone| zone.cylinders).sum();
-        let zone = &self.zones[index];
-        let inside = u128::from(lba.get() - zone.start.get()) * u128::from(zone.cylinders);
-        let cylinder = inside / u128::from(zone.start.distance(zone_end));
-        before + u64::try_from(cylinder).expect("fewer than the zone has")
+        self.place(end, lba).0
+    }
+
+    /// The cylinder of `lba` and whether it begins there: whether the sector before lies
+    /// on the one before.
+    fn place(&self, end: Lba, lba: Lba) -> (u64, bool) {
+        let mut before = 0;
+        let mut zones = self.zones.iter().peekable();
+        while let Some(zone) = zones.next() {
+            let zone_end = zones.peek().map_or(end, |next| next.start);
+            if lba < zone_end {
+                let (inside, sectors) =
+                    (lba.get() - zone.start.get(), zone.start.distance(zone_end));
+                let (cylinder, rest) = scaled(inside, zone.cylinders, sectors);
+                return (before + cylinder, rest < zone.cylinders);
+            }
+            before += zone.cylinders;
+        }
+        panic!("a sector outside the disk")
     }
 
     fn seek(&self, distance: u64, direction: Direction) -> Duration {
@@ -268,9 +281,11 @@ impl HardDiskProfile {
         let to = self.cylinder(end, to);
         // The head passed the sector before `from`; if a cylinder ends there, the
         // arm still stands on it.
-        let last = Lba::new(from.get().saturating_sub(1));
-        let from = Lba::new(from.get().min(end.get() - 1));
-        self.cylinder(end, from).abs_diff(to).max(self.cylinder(end, last).abs_diff(to))
+        let at = Lba::new(from.get().min(end.get() - 1));
+        let (here, begins) = self.place(end, at);
+        let is_inside = begins && at == from && at > Lba::default();
+        let last = if is_inside { self.cylinder(end, Lba::new(at.get() - 1)) } else { here };
+        here.abs_diff(to).max(last.abs_diff(to))
     }
 
     fn bound(&self, end: Lba, from: Lba, access: &Access) -> Duration {
@@ -361,6 +376,16 @@ impl HardDiskProfile {
         }
         Ok(())
     }
+}
+
+/// `part * times / whole` and what is left: most often in 64 bits, which is quicker.
+fn scaled(part: u64, times: u64, whole: u64) -> (u64, u64) {
+    if let Some(product) = part.checked_mul(times) {
+        return (product / whole, product % whole);
+    }
+    let (product, whole) = (u128::from(part) * u128::from(times), u128::from(whole));
+    let quotient = u64::try_from(product / whole).expect("a part is not more than the whole");
+    (quotient, (product % whole) as u64)
 }
 
 #[derive(Serialize, Deserialize)]

@@ -49,9 +49,16 @@ impl SeekCurve {
         let Some(&(far, long)) = self.points.get(after) else {
             return short;
         };
-        let rise = u128::from((long - short).as_nanos()) * u128::from(distance - near);
-        let rise = rise.div_ceil(u128::from(far - near));
-        short + Duration::from_nanos(u64::try_from(rise).expect("less than the longer seek"))
+        let (rise, along, whole) = ((long - short).as_nanos(), distance - near, far - near);
+        let rise = match rise.checked_mul(along) {
+            Some(product) => product.div_ceil(whole),
+            None => {
+                let product = u128::from(rise) * u128::from(along);
+                let part = product.div_ceil(u128::from(whole));
+                u64::try_from(part).expect("less than the longer seek")
+            }
+        };
+        short + Duration::from_nanos(rise)
     }
 
     pub(crate) fn parse(points: Points) -> Result<Self, Error> {

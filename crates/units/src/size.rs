@@ -102,8 +102,15 @@ impl Rate {
         if self.0 == 0 {
             return Duration::MAX;
         }
-        let ns = (u128::from(amount.0) * NANOS).div_ceil(u128::from(self.0));
-        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+        // Below 18 GB a division of 64 bits does, which is several times as quick.
+        let ns = match amount.0.checked_mul(NANOS as u64) {
+            Some(product) => product.div_ceil(self.0),
+            None => {
+                let ns = (u128::from(amount.0) * NANOS).div_ceil(u128::from(self.0));
+                u64::try_from(ns).unwrap_or(u64::MAX)
+            }
+        };
+        Duration::from_nanos(ns)
     }
     /// The data that passes in `span` at this rate, rounded down.
     pub fn bytes_in(self, span: Duration) -> Bytes {
@@ -124,12 +131,14 @@ macro_rules! arithmetic {
     ($type:ident, $what:literal) => {
         impl Add for $type {
             type Output = Self;
+            #[inline]
             #[track_caller]
             fn add(self, other: Self) -> Self {
                 Self(self.0.checked_add(other.0).expect(concat!($what, " overflow 64 bits")))
             }
         }
         impl AddAssign for $type {
+            #[inline]
             #[track_caller]
             fn add_assign(&mut self, other: Self) {
                 *self = *self + other;
@@ -137,12 +146,14 @@ macro_rules! arithmetic {
         }
         impl Sub for $type {
             type Output = Self;
+            #[inline]
             #[track_caller]
             fn sub(self, other: Self) -> Self {
                 Self(self.0.checked_sub(other.0).expect(concat!($what, " below zero")))
             }
         }
         impl SubAssign for $type {
+            #[inline]
             #[track_caller]
             fn sub_assign(&mut self, other: Self) {
                 *self = *self - other;
@@ -150,6 +161,7 @@ macro_rules! arithmetic {
         }
         impl Mul<u64> for $type {
             type Output = Self;
+            #[inline]
             #[track_caller]
             fn mul(self, times: u64) -> Self {
                 Self(self.0.checked_mul(times).expect(concat!($what, " overflow 64 bits")))

@@ -111,10 +111,12 @@ impl Instant {
     }
 }
 
+#[inline]
 #[track_caller]
 fn plus(a: u64, b: u64) -> u64 {
     a.checked_add(b).expect("time overflows 64 bits")
 }
+#[inline]
 #[track_caller]
 fn minus(a: u64, b: u64) -> u64 {
     a.checked_sub(b).expect("time before its origin")
@@ -122,12 +124,14 @@ fn minus(a: u64, b: u64) -> u64 {
 
 impl Add for Duration {
     type Output = Self;
+    #[inline]
     #[track_caller]
     fn add(self, other: Self) -> Self {
         Self(plus(self.0, other.0))
     }
 }
 impl AddAssign for Duration {
+    #[inline]
     #[track_caller]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
@@ -135,12 +139,14 @@ impl AddAssign for Duration {
 }
 impl Sub for Duration {
     type Output = Self;
+    #[inline]
     #[track_caller]
     fn sub(self, other: Self) -> Self {
         Self(minus(self.0, other.0))
     }
 }
 impl SubAssign for Duration {
+    #[inline]
     #[track_caller]
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
@@ -148,6 +154,7 @@ impl SubAssign for Duration {
 }
 impl Mul<u64> for Duration {
     type Output = Self;
+    #[inline]
     #[track_caller]
     fn mul(self, times: u64) -> Self {
         Self(self.0.checked_mul(times).expect("time overflows 64 bits"))
@@ -166,12 +173,14 @@ impl Sum for Duration {
 }
 impl Add<Duration> for Instant {
     type Output = Self;
+    #[inline]
     #[track_caller]
     fn add(self, span: Duration) -> Self {
         Self(plus(self.0, span.0))
     }
 }
 impl AddAssign<Duration> for Instant {
+    #[inline]
     #[track_caller]
     fn add_assign(&mut self, span: Duration) {
         *self = *self + span;
@@ -179,6 +188,7 @@ impl AddAssign<Duration> for Instant {
 }
 impl Sub<Duration> for Instant {
     type Output = Self;
+    #[inline]
     #[track_caller]
     fn sub(self, span: Duration) -> Self {
         Self(minus(self.0, span.0))
@@ -187,6 +197,7 @@ impl Sub<Duration> for Instant {
 impl Sub for Instant {
     type Output = Duration;
     /// The time from `earlier` to here; panics where `earlier` is later.
+    #[inline]
     #[track_caller]
     fn sub(self, earlier: Self) -> Duration {
         Duration(minus(self.0, earlier.0))

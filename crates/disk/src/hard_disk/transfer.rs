@@ -34,9 +34,11 @@ impl HardDisk {
         end: u64,
     ) -> Instant {
         let (mut media, mut sent, mut lba) = (begin, begin, first);
+        let mut last = None;
         while lba < end {
             let (most, bad) = self.good_run(lba, end - lba);
-            let piece = self.geometry.piece(lba, most);
+            let piece = self.next_piece(last, lba, most);
+            last = Some(piece);
             let is_first = lba == first;
             let step = if is_first {
                 self.seek_to(&piece, Direction::Read)
@@ -177,9 +179,11 @@ impl HardDisk {
         data_in: impl Fn(u64) -> Instant,
     ) {
         let (mut media, mut lba) = (begin, first);
+        let mut last = None;
         while lba < end {
             let (most, bad) = self.good_run(lba, end - lba);
-            let piece = self.geometry.piece(lba, most);
+            let piece = self.next_piece(last, lba, most);
+            last = Some(piece);
             let step = if lba == first {
                 self.seek_to(&piece, Direction::Write)
             } else {
@@ -199,6 +203,14 @@ impl HardDisk {
         }
         self.busy_until = media;
         self.writes_at = Some(end);
+    }
+
+    /// The piece at `lba`, which follows the last one if there was any.
+    fn next_piece(&self, last: Option<Piece>, lba: u64, most: u64) -> Piece {
+        match last {
+            Some(last) => self.geometry.piece_after(&last, lba, most),
+            None => self.geometry.piece(lba, most),
+        }
     }
 
     /// The sectors from `lba` on, at most `most`, before the next bad one; or
