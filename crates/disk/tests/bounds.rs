@@ -5,7 +5,7 @@ mod common;
 
 use common::Random;
 use disk::{Drive, HardDisk, Kind, Model, Profile};
-use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
+use units::{Access, Bytes, Command, Duration, Instant, Lba, SECTOR};
 
 #[derive(Clone, Copy, Debug)]
 enum Load {

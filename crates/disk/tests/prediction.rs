@@ -114,8 +114,24 @@ impl Source {
     }
 }
 
+/// Every so many commands, the least possible bound is looked for.
+const LEAST_EVERY: u64 = 20;
+/// And so many angles of the platters are tried.
+const ANGLES: u64 = 64;
+
+/// The longest that a command takes over all angles of the platters, everything else
+/// being as it is: no bound can be less that does not know where they stand.
+fn longest_over_angles(disk: &HardDisk, now: Instant, command: &Command) -> Duration {
+    let turn = disk.model().rotation();
+    let at = |angle: u64| disk.clone().serve(now + turn * angle / ANGLES, command);
+    (0..ANGLES).map(at).max().expect("some angles")
+}
+
 #[derive(Default)]
 struct Outcome {
+    /// Of the commands for which it was looked for: the rule's bounds, and the least.
+    least_thesis: Duration,
+    least: Duration,
     served: Duration,
     bounded: Duration,
     thesis: Duration,
@@ -127,10 +143,14 @@ fn run(model: &Model, profile: &Profile, thesis: &Thesis, load: Load) -> Outcome
     let (mut disk, mut source) = (HardDisk::new(model), Source::new(load, profile));
     let (mut now, mut head) = (Instant::EPOCH, Head::at(Lba::new(0)));
     let mut outcome = Outcome::default();
-    for _ in 0..COMMANDS {
+    for index in 0..COMMANDS {
         let access = source.next();
         let command = Command::Transfer(access);
         let (bound, theirs) = (head.bound(profile, &command), thesis.bound(&access));
+        if index % LEAST_EVERY == 0 {
+            outcome.least_thesis += theirs;
+            outcome.least += longest_over_angles(&disk, now, &command);
+        }
         let time = disk.serve(now, &command);
         let worst = profile.worst(access.lba..access.end(), access.len, access.direction);
         assert!(bound <= worst && time <= worst, "{access:?}: {time}, admitted at {worst}");
@@ -152,8 +172,9 @@ fn share(count: u64) -> String {
 #[test]
 fn the_bound_holds_under_every_load_and_what_it_costs_is_in_the_document() {
     let mut table = String::from(
-        "| disk | load | bound / actual | thesis's rule / actual | bound / rule | above bound | \
-         above it with cache | bound / actual with cache | above rule |\n|---|---|---|---|---|---|---|---|---|\n",
+        "| disk | load | bound / actual | thesis's rule / actual | bound / rule | least \
+         possible / rule | above bound | above it with cache | bound / actual with cache | above \
+         rule |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for name in Model::names() {
         let model = Model::named(name).unwrap();
@@ -169,16 +190,21 @@ fn the_bound_holds_under_every_load_and_what_it_costs_is_in_the_document() {
             let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
             writeln!(
                 table,
-                "| {name} | {load:?} | {:.2} | {:.2} | {:.2} | {} | {} | {:.2} | {} |",
+                "| {name} | {load:?} | {:.2} | {:.2} | {:.2} | {:.2} | {} | {} | {:.2} | {} |",
                 ratio(outcome.bounded, outcome.served),
                 ratio(outcome.thesis, outcome.served),
                 ratio(outcome.bounded, outcome.thesis),
+                ratio(outcome.least, outcome.least_thesis),
                 share(outcome.above),
                 share(with_cache.above),
                 ratio(with_cache.bounded, with_cache.served),
                 share(outcome.above_thesis),
             )
             .expect("text grows");
+            // The aim, or the proof that it is out of reach or nearly so.
+            let met = ratio(outcome.bounded, outcome.thesis) <= 0.75;
+            let least = ratio(outcome.least, outcome.least_thesis);
+            assert!(met || least >= 0.72, "{name}, {load:?}: a better bound is possible: {least}");
             assert_eq!(outcome.above, 0, "{name}, {load:?}: a bound does not hold");
             assert_eq!(with_cache.above, 0, "{name}, {load:?}: nor with its cache");
         }

@@ -15,6 +15,7 @@
 mod aligned;
 mod arena;
 mod backend;
+mod beside;
 mod calibrate;
 mod callers;
 mod chunk;
@@ -34,6 +35,7 @@ mod thread;
 
 pub use arena::Pages;
 pub use backend::{Backend, Completion};
+pub use beside::beside;
 pub use chunk::{Chunk, ChunkMut};
 pub use create::{CreateOptions, Created};
 pub use device::{DeviceSpec, Found};

@@ -163,11 +163,14 @@ pub fn profile(
 }
 
 /// What is measured.
-struct Target {
+pub(crate) struct Target {
     medium: Medium,
-    capacity: Bytes,
+    /// How much it holds.
+    pub capacity: Bytes,
+    /// The smallest transfer that it takes.
     grain: Bytes,
-    warnings: Vec<String>,
+    /// What should be known about the way it is measured.
+    pub warnings: Vec<String>,
 }
 
 enum Medium {
@@ -176,7 +179,8 @@ enum Medium {
 }
 
 impl Target {
-    fn open(spec: &DeviceSpec, write: bool) -> Result<Self, ProfileError> {
+    /// Opens a target, for writing only where that is asked for.
+    pub fn open(spec: &DeviceSpec, write: bool) -> Result<Self, ProfileError> {
         match spec {
             DeviceSpec::Emulated { model, path } => Self::emulated(model, path),
             DeviceSpec::Real { path } => Self::real(path, write),
@@ -224,7 +228,7 @@ impl Target {
     }
 
     /// Carries a question out; `last` is when the answer before it ended.
-    fn answer(&mut self, question: &Question, last: Instant) -> Vec<Timing> {
+    pub fn answer(&mut self, question: &Question, last: Instant) -> Vec<Timing> {
         wait_until(last.saturating_add(question.delay));
         let depth = (question.depth as usize).min(question.commands.len());
         match &mut self.medium {

@@ -189,10 +189,10 @@ impl Session {
                 }
             }
             while beyond - known.0 > self.grain {
-                if beyond - known.0 <= SWEPT * self.grain {
-                    if let Some(end) = self.sweep(known, beyond, time).await? {
-                        return Ok(Some(end));
-                    }
+                if beyond - known.0 <= SWEPT * self.grain
+                    && let Some(end) = self.sweep(known, beyond, time).await?
+                {
+                    return Ok(Some(end));
                 }
                 let middle = u64::midpoint(known.0, beyond) / self.grain * self.grain;
                 let (same, angle) = self.same_track(known, middle, time).await?;

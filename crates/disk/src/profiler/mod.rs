@@ -22,6 +22,7 @@
 //! Invariants: reads only, unless [`Options::write`]; no more commands than
 //! [`Options::commands_max`]; one late answer never decides anything alone.
 
+mod beside;
 mod cache;
 mod chunks;
 mod desk;
@@ -37,6 +38,7 @@ mod session;
 mod statistics;
 mod two_phase;
 
+pub use beside::{Beside, Round, Sharing, SharingSeen, Together};
 pub use findings::{
     Cache, Chunk, Findings, Flat, FlatCost, Measured, Mechanics, SeekPoint, Steady, Throughput,
     WriteBuffer, ZoneFound,

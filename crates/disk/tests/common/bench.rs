@@ -37,7 +37,7 @@ impl Host {
 
     /// From the timestamp to the disk. On the usual host an interruption right there is
     /// rare; between two programs it is not.
-    fn takes_in(self, random: &mut Random) -> Duration {
+    pub fn takes_in(self, random: &mut Random) -> Duration {
         self.late(random, 2_000, |random| {
             20_000
                 + random.below(40_000)
@@ -46,7 +46,7 @@ impl Host {
     }
 
     /// From the disk's end to the timestamp.
-    fn answers(self, random: &mut Random) -> Duration {
+    pub fn answers(self, random: &mut Random) -> Duration {
         self.late(random, 100, |random| {
             let wild = match random.below(1_000) {
                 0 => random.below(40_000_000),

@@ -6,7 +6,7 @@
 use crate::failure::Failure;
 use crate::output::Table;
 use crate::{Common, confirm};
-use ::disk::profiler::{Effort, Findings, Progress, ZoneFound};
+use ::disk::profiler::{Effort, Findings, Progress, Sharing, Together, ZoneFound};
 use engine::{DeviceSpec, ProfileError, ProfileOptions, Profiled};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -39,6 +39,10 @@ pub struct Args {
     /// Do not ask before writing
     #[arg(long, requires = "write")]
     overwrite: bool,
+    /// Look first whether it shares a bus, or the disk itself, with this target, which is
+    /// only read
+    #[arg(long, value_name = "TARGET")]
+    beside: Option<String>,
     /// Keep the answers here, to go on after a stop [default: beside the output,
     /// else in the directory for temporary files]
     #[arg(long, value_name = "FILE")]
@@ -66,14 +70,21 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let effort = if args.full { Effort::Full } else { Effort::Quick };
     let options = ProfileOptions { effort, write: args.write, journal: journal.clone() };
     let stop = stop_on_signals()?;
+    let sharing = match &args.beside {
+        Some(other) => {
+            eprintln!("reading {} and {other}, alone and both at once", args.target);
+            let other: DeviceSpec = other.parse()?;
+            let sharing = engine::beside([&spec, &other], &stop, &mut warn)?;
+            if sharing.is_none() && !stop.load(Ordering::Relaxed) {
+                warn("one of the two answers with errors: nothing is known of a common bus");
+            }
+            sharing
+        }
+        None => None,
+    };
     let bar = Bar::new();
-    let ended = engine::profile(
-        &spec,
-        &options,
-        &stop,
-        &mut |warning| eprintln!("warning: {warning}"),
-        &mut |progress| bar.at(progress),
-    );
+    let ended =
+        engine::profile(&spec, &options, &stop, &mut warn, &mut |progress| bar.at(progress));
     bar.finish();
     match ended? {
         Profiled::Stopped(progress) => Err(Failure::new(
@@ -85,8 +96,11 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
             ),
             "give the same command again to go on",
         )),
-        Profiled::Done(findings) => {
-            let told = tell(args, &findings, common);
+        Profiled::Done(mut findings) => {
+            if let Some((sharing, other)) = sharing.as_ref().zip(args.beside.as_ref()) {
+                findings.verdict.push(sharing.verdict(other));
+            }
+            let told = tell(args, &findings, sharing.as_ref(), common);
             if told.is_ok() || findings.faulty {
                 // The results are told, or are none; the journal has no more use.
                 let _ = std::fs::remove_file(&journal);
@@ -126,7 +140,16 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-fn tell(args: &Args, findings: &Findings, common: &Common) -> Result<(), Failure> {
+fn warn(warning: &str) {
+    eprintln!("warning: {warning}");
+}
+
+fn tell(
+    args: &Args,
+    findings: &Findings,
+    sharing: Option<&Sharing>,
+    common: &Common,
+) -> Result<(), Failure> {
     if let Some(path) = &args.report {
         write(path, &super::report::page(&args.target, findings))?;
     }
@@ -143,14 +166,14 @@ fn tell(args: &Args, findings: &Findings, common: &Common) -> Result<(), Failure
     if let Some(path) = &args.output {
         write(path, &toml)?;
     }
-    common.output().result(&json(findings, &toml), |_| text(args, findings))
+    common.output().result(&json(findings, sharing, &toml), |_| text(args, findings))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|error| Failure::file(path, &error))
 }
 
-fn json(findings: &Findings, toml: &str) -> Value {
+fn json(findings: &Findings, sharing: Option<&Sharing>, toml: &str) -> Value {
     json!({
         "rotates": findings.rotates,
         "rotation_ns": findings.rotation.as_ref().map(|found| found.value.as_nanos()),
@@ -160,6 +183,14 @@ fn json(findings: &Findings, toml: &str) -> Value {
         "commands": findings.commands,
         "cache_bytes": findings.cache.as_ref().map(|cache| cache.size.get()),
         "chunk_bytes": findings.chunk_range.map(|(low, high)| [low.get(), high.get()]),
+        "beside": sharing.map(|sharing| json!({
+            "shared": match sharing.together() {
+                Together::Shared => Some(true),
+                Together::Apart => Some(false),
+                Together::Unclear => None,
+            },
+            "percent_of_time_alone": sharing.percent(),
+        })),
         "notes": findings.notes,
         "verdict": findings.verdict,
         "profile": toml,
