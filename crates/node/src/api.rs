@@ -398,6 +398,26 @@ pub enum Unmoved {
     Store(StoreError),
 }
 
+/// How the request of a stream, or of a volume under contract, ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    pub whose: Carrier,
+    /// After its deadline; zero where it was in time.
+    pub late_by: Duration,
+    /// From release to completion.
+    pub latency: Duration,
+}
+
+/// Who carries a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    Stream(StreamId),
+    /// The ticket of an operation on a volume; none for zeros that nobody asked for.
+    Operation(Option<Ticket>),
+    /// The metadata log.
+    Log,
+}
+
 /// Requests and bytes done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Traffic {

@@ -60,6 +60,11 @@ impl BestEffort {
         self.operations.get(&operation).is_some_and(|operation| operation.volume == volume)
     }
 
+    /// Who asked for this operation.
+    pub(crate) fn ticket(&self, operation: u64) -> Option<Ticket> {
+        self.operations.get(&operation).and_then(|operation| operation.ticket)
+    }
+
     /// True while any operation touches the volume.
     pub(crate) fn touches(&self, volume: VolumeId) -> bool {
         self.operations.values().any(|operation| operation.volume == volume)

@@ -24,6 +24,7 @@ pub struct Node {
     pub(crate) best_effort: BestEffort,
     next_stream: u64,
     shutting_down: Option<Option<Ticket>>,
+    finished: Option<Finished>,
 }
 
 impl Node {
@@ -46,6 +47,7 @@ impl Node {
             best_effort: BestEffort::default(),
             next_stream: 1,
             shutting_down: None,
+            finished: None,
         })
     }
 
@@ -84,6 +86,17 @@ impl Node {
     /// A disk that got work since it was last polled.
     pub fn next_wake(&mut self) -> Option<DiskIndex> {
         self.core.next_wake()
+    }
+
+    /// How the request ended whose command this node was last told of; none where that
+    /// was under no contract.
+    pub fn finished(&self) -> Option<Finished> {
+        self.finished
+    }
+
+    /// One open stream, as in [`Node::status`] but for its volume's name.
+    pub fn stream(&self, id: StreamId) -> Option<StreamStatus> {
+        self.streams.get(&id).map(|stream| stream.status(String::new()))
     }
 
     /// Everything that can be seen. Cost: grows with streams and volumes.
@@ -541,6 +554,14 @@ impl Node {
     /// A command has ended.
     fn ended(&mut self, now: Instant, ended: Ended) {
         let Ended { disk, owner, result, late_by, latency, promised } = ended;
+        let whose = match owner {
+            Owner::Block { stream, .. } => Carrier::Stream(stream),
+            Owner::Piece { operation, .. } => {
+                Carrier::Operation(self.best_effort.ticket(operation))
+            }
+            Owner::Store { .. } => Carrier::Log,
+        };
+        self.finished = promised.then_some(Finished { whose, late_by, latency });
         match owner {
             Owner::Block { stream: id, block } => {
                 let growing = self.growing(id);

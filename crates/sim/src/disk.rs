@@ -6,9 +6,12 @@
 //! any order.
 
 use crate::Random;
-use disk::{Drive, HardDisk, Profile};
+use crate::keeps::{Everything, Keeps, Metadata};
+use disk::{Bus, Drive, Flash, HardDisk, Profile};
 use node::{CommandId, DeviceError, DiskAction};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::rc::Rc;
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
 
@@ -21,6 +24,11 @@ const SECTOR: usize = 512;
 pub enum Timing {
     /// As this drive would.
     Drive(Box<HardDisk>),
+    /// As this drive would on a bus that other disks use, too; a copy of the disk
+    /// stays on the same bus.
+    OnBus(Box<HardDisk>, Rc<RefCell<Bus>>),
+    /// As this device would, which works on several commands at once.
+    Flash(Box<Flash>),
     /// A random share, up to all, of the profile's bound.
     WithinBound(Box<Profile>, Random),
     /// So many percent of the profile's bound: above 100 the disk breaks its promise.
@@ -55,6 +63,20 @@ pub enum Fault {
     },
     /// Flushes succeed and do nothing: the disk lies.
     LyingFlush,
+    /// The disk stands still: what would be under way then ends so much later.
+    Stall {
+        /// From then
+        from: Instant,
+        /// to then.
+        to: Instant,
+    },
+    /// Of a million commands so many fail with EIO, whatever they do.
+    Errors {
+        /// At most a million.
+        ppm: u64,
+        /// Which ones follows from it.
+        seed: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -69,15 +91,28 @@ struct Cached {
 struct Running {
     id: CommandId,
     action: DiskAction,
+    predicted: Duration,
     started: Instant,
     finish: Instant,
     /// The cached write, or how many of the cache a flush covers.
     cached: Option<u64>,
 }
 
-/// One disk of a [`World`](crate::World).
+/// How a command ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    pub id: CommandId,
+    pub predicted: Duration,
+    pub started: Instant,
+    pub finished: Instant,
+    pub result: Result<(), DeviceError>,
+}
+
+/// One disk of a [`World`](crate::World). What it keeps is in its type: a
+/// `SimDisk<Metadata>` takes the time of any disk, and forgets the content.
 #[derive(Clone, Debug)]
-pub struct SimDisk {
+pub struct SimDisk<K = Everything> {
+    keeps: PhantomData<K>,
     capacity: Bytes,
     timing: Timing,
     /// Shared between copies of the disk until written, so that a copy is cheap.
@@ -95,7 +130,27 @@ pub struct SimDisk {
 impl SimDisk {
     /// An empty disk, all zeros.
     pub fn new(capacity: Bytes, timing: Timing) -> Self {
+        Self::keeping(capacity, timing)
+    }
+
+    /// What a reader would get now: the medium with the cache over it.
+    pub fn read(&self, offset: Bytes, into: &mut [u8]) {
+        self.kept(offset, into);
+    }
+}
+
+impl SimDisk<Metadata> {
+    /// An empty disk that keeps a pool's metadata and forgets the content, however
+    /// much there is of it.
+    pub fn metadata_only(capacity: Bytes, timing: Timing) -> Self {
+        Self::keeping(capacity, timing)
+    }
+}
+
+impl<K: Keeps> SimDisk<K> {
+    fn keeping(capacity: Bytes, timing: Timing) -> Self {
         Self {
+            keeps: PhantomData,
             capacity,
             timing,
             medium: BTreeMap::new(),
@@ -124,8 +179,8 @@ impl SimDisk {
         self.cache.len()
     }
 
-    /// What a reader would get now: the medium with the cache over it.
-    pub fn read(&self, offset: Bytes, into: &mut [u8]) {
+    /// What is kept of these bytes: the medium with the cache over it.
+    pub(crate) fn kept(&self, offset: Bytes, into: &mut [u8]) {
         let mut at = offset.get();
         let mut rest = &mut *into;
         while !rest.is_empty() {
@@ -226,19 +281,18 @@ impl SimDisk {
     pub(crate) fn start(
         &mut self,
         now: Instant,
-        id: CommandId,
-        action: DiskAction,
-        arena: &mut [u8],
+        command: node::DiskCommand,
+        memory: &mut K::Memory,
     ) {
+        let node::DiskCommand { id, action, predicted } = command;
         let (command, cached) = match &action {
             DiskAction::Read { offset, valid, .. } => {
                 (transfer(*offset, *valid, Direction::Read), None)
             }
             DiskAction::Write { offset, span, valid } => {
-                let whole = &mut arena[span.offset.as_usize()..][..span.len.as_usize()];
-                whole[valid.as_usize()..].fill(0);
-                let key = self.write(*offset, whole.to_vec());
-                (transfer(*offset, span.len, Direction::Write), Some(key))
+                let taken = K::taken(memory, span, *valid);
+                let key = taken.map(|bytes| self.write(*offset, bytes));
+                (transfer(*offset, span.len, Direction::Write), key)
             }
             DiskAction::WriteBytes { offset, bytes } => {
                 let len = Bytes::new(bytes.len() as u64);
@@ -248,13 +302,14 @@ impl SimDisk {
             DiskAction::Flush => (Command::Flush, Some(self.next_cached)),
         };
         let instant = matches!(action, DiskAction::Read { valid: Bytes::ZERO, .. });
-        let begin = now.max(self.busy_until);
+        let overlaps = matches!(self.timing, Timing::Flash(_));
+        let begin = if overlaps { now } else { now.max(self.busy_until) };
         let time = if instant { Duration::ZERO } else { self.time(begin, &command) };
         let finish = if instant { now } else { begin + time };
         if !instant {
-            self.busy_until = finish;
+            self.busy_until = self.busy_until.max(finish);
         }
-        self.running.push(Running { id, action, started: begin, finish, cached });
+        self.running.push(Running { id, action, predicted, started: begin, finish, cached });
     }
 
     fn time(&mut self, start: Instant, command: &Command) -> Duration {
@@ -264,6 +319,10 @@ impl SimDisk {
         }
         let time = match &mut self.timing {
             Timing::Drive(drive) => drive.serve(start, command),
+            Timing::OnBus(drive, bus) => {
+                drive.serve_sharing(&mut bus.borrow_mut(), start, command)
+            }
+            Timing::Flash(flash) => flash.submit(start, command),
             Timing::WithinBound(profile, random) => {
                 let bound = profile.bound(head, command);
                 Duration::from_nanos(random.between(1, bound.as_nanos().max(1)))
@@ -278,6 +337,9 @@ impl SimDisk {
             {
                 time * *percent / 100
             }
+            (Fault::Stall { from, to }, _) if start < *to && start + time > *from => {
+                time + (*to - start.max(*from))
+            }
             _ => time,
         })
     }
@@ -287,45 +349,53 @@ impl SimDisk {
         self.running.iter().map(|running| running.finish).min()
     }
 
-    /// Ends a command that is due by `now`: its id, times and result.
-    pub(crate) fn finish(
-        &mut self,
-        now: Instant,
-        arena: &mut [u8],
-    ) -> Option<(CommandId, Instant, Instant, Result<(), DeviceError>)> {
+    /// Ends a command that is due by `now`.
+    pub(crate) fn finish(&mut self, now: Instant, memory: &mut K::Memory) -> Option<Finished> {
         let due = self.running.iter().enumerate().filter(|(_, running)| running.finish <= now);
         let (at, _) = due.min_by_key(|(_, running)| (running.finish, running.id))?;
         let running = self.running.remove(at);
-        let result = self.effect(&running, arena);
+        let result = self.effect(&running, memory);
         self.served += 1;
-        Some((running.id, running.started, running.finish, result))
+        let Running { id, predicted, started, finish: finished, .. } = running;
+        Some(Finished { id, predicted, started, finished, result })
     }
 
-    fn effect(&mut self, running: &Running, arena: &mut [u8]) -> Result<(), DeviceError> {
+    /// Whether the command that is the next to end fails, whatever it does.
+    fn fails(&self) -> bool {
+        self.faults.iter().any(|fault| match *fault {
+            Fault::Errors { ppm, seed } => Random::new(seed ^ self.served).below(1_000_000) < ppm,
+            _ => false,
+        })
+    }
+
+    fn effect(&mut self, running: &Running, memory: &mut K::Memory) -> Result<(), DeviceError> {
         const EIO: DeviceError = DeviceError(5);
         let writes_fail = self
             .faults
             .iter()
             .any(|fault| matches!(fault, Fault::WriteError { after } if self.served >= *after));
+        let writes_fail = writes_fail || self.fails();
         match &running.action {
             DiskAction::Read { offset, span, valid } => {
                 let end = *offset + *valid;
                 let hit = |fault: &Fault| matches!(fault, Fault::ReadError { from, to } if *from < end && *offset < *to);
-                if self.faults.iter().any(hit) {
+                if self.faults.iter().any(hit) || self.fails() {
                     return Err(EIO);
                 }
-                let whole = &mut arena[span.offset.as_usize()..][..span.len.as_usize()];
-                let (data, zeros) = whole.split_at_mut(valid.as_usize());
-                self.read(*offset, data);
-                zeros.fill(0);
+                if let Some(whole) = K::place(memory, span) {
+                    let (data, zeros) = whole.split_at_mut(valid.as_usize());
+                    self.kept(*offset, data);
+                    zeros.fill(0);
+                }
             }
             DiskAction::Write { .. } | DiskAction::WriteBytes { .. } => {
-                let key = running.cached.expect("a write is cached");
+                if let Some(key) = running.cached {
+                    self.write_ended(key);
+                }
                 if writes_fail {
-                    self.cache.remove(&key);
+                    running.cached.map(|key| self.cache.remove(&key));
                     return Err(EIO);
                 }
-                self.write_ended(key);
             }
             DiskAction::Flush => {
                 if writes_fail {

@@ -12,6 +12,7 @@
 pub mod commands;
 mod disk;
 pub mod machine;
+mod keeps;
 mod mechanics;
 mod pool;
 mod programs;
@@ -22,8 +23,9 @@ pub mod workload;
 mod world;
 
 pub use crate::disk::{Fault, SimDisk, Timing};
+pub use crate::keeps::{Everything, Keeps, Metadata};
 pub use crate::mechanics::Known;
 pub use crate::pool::{check, format, open};
 pub use crate::programs::{Greedy, Player, Recorder, Shared, Tally, pattern, pattern_matches};
 pub use crate::random::Random;
-pub use crate::world::{Context, Program, World};
+pub use crate::world::{CommandEnd, Context, Program, World};

@@ -2,6 +2,7 @@
 //! check it.
 
 use crate::SimDisk;
+use crate::keeps::Keeps;
 use disk::Profile;
 use store::{
     Checking, FormatError, Formatting, Id, Io, IoError, IoId, IoKind, NewDisk, NewPool, OpenError,
@@ -10,12 +11,12 @@ use store::{
 use units::Bytes;
 
 /// Does one I/O on its disk at once, through the disk's cache.
-fn perform(disks: &mut [SimDisk], io: &Io) -> Result<Vec<u8>, IoError> {
+fn perform<K: Keeps>(disks: &mut [SimDisk<K>], io: &Io) -> Result<Vec<u8>, IoError> {
     let disk = &mut disks[usize::from(io.disk.0)];
     match &io.kind {
         IoKind::Read { offset, len } => {
             let mut bytes = vec![0; len.as_usize()];
-            disk.read(*offset, &mut bytes);
+            disk.kept(*offset, &mut bytes);
             Ok(bytes)
         }
         IoKind::Write { offset, bytes } => {
@@ -31,8 +32,8 @@ fn perform(disks: &mut [SimDisk], io: &Io) -> Result<Vec<u8>, IoError> {
 }
 
 /// Runs a state machine to its end.
-fn drive<M>(
-    disks: &mut [SimDisk],
+fn drive<M, K: Keeps>(
+    disks: &mut [SimDisk<K>],
     machine: &mut M,
     poll: impl Fn(&mut M) -> Option<Io>,
     done: impl Fn(&mut M, IoId, Result<Vec<u8>, IoError>),
@@ -47,8 +48,8 @@ fn drive<M>(
 ///
 /// # Errors
 /// As [`Formatting`] has them.
-pub fn format(
-    disks: &mut [SimDisk],
+pub fn format<K: Keeps>(
+    disks: &mut [SimDisk<K>],
     name: &str,
     profile: &Profile,
     seed: u8,
@@ -79,16 +80,16 @@ pub fn format(
 ///
 /// # Errors
 /// As [`Opening`] has them.
-pub fn open(disks: &mut [SimDisk]) -> Result<Store, OpenError> {
-    let capacities: Vec<Bytes> = disks.iter().map(SimDisk::capacity).collect();
+pub fn open<K: Keeps>(disks: &mut [SimDisk<K>]) -> Result<Store, OpenError> {
+    let capacities: Vec<Bytes> = disks.iter().map(|disk| disk.capacity()).collect();
     let mut machine = Opening::new(&capacities);
     drive(disks, &mut machine, Opening::poll, Opening::done);
     machine.finish().map(|opened| opened.store)
 }
 
 /// Checks the pool on these disks; changes nothing.
-pub fn check(disks: &mut [SimDisk]) -> Report {
-    let capacities: Vec<Bytes> = disks.iter().map(SimDisk::capacity).collect();
+pub fn check<K: Keeps>(disks: &mut [SimDisk<K>]) -> Report {
+    let capacities: Vec<Bytes> = disks.iter().map(|disk| disk.capacity()).collect();
     let mut machine = Checking::new(&capacities);
     drive(disks, &mut machine, Checking::poll, Checking::done);
     machine.finish()

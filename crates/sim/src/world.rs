@@ -1,32 +1,45 @@
 //! A node, its disks and its programs, moved from event to event.
+//!
+//! A disk is asked what it shall do when the node says that it got work, when one of
+//! its commands has ended, and at the instant that it named itself: as the engine's
+//! threads ask, and no oftener.
 
+use crate::disk::Finished;
+use crate::keeps::{Everything, Keeps};
 use crate::{Random, SimDisk};
-use node::{DiskPoll, Error, Event, Node, Op, Reply, Ticket};
+use node::{DiskIndex, DiskPoll, Error, Event, Node, Op, Reply, Ticket};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use units::{Duration, Instant};
 
 /// A program in the world: reacts to answers and to its own alarms.
-pub trait Program {
+pub trait Program<K: Keeps = Everything> {
     /// The world begins, or the program joins it.
-    fn start(&mut self, context: &mut Context<'_>);
+    fn start(&mut self, context: &mut Context<'_, K>);
     /// An operation that it asked for with `tag` has ended.
-    fn answer(&mut self, context: &mut Context<'_>, tag: u64, result: Result<Reply, Error>);
+    fn answer(&mut self, context: &mut Context<'_, K>, tag: u64, result: Result<Reply, Error>);
     /// The alarm that it set rings.
-    fn alarm(&mut self, _context: &mut Context<'_>) {}
+    fn alarm(&mut self, _context: &mut Context<'_, K>) {}
+    /// The power was gone and is back: everything that it had is lost, and what it
+    /// asked for is not answered.
+    fn returned(&mut self, context: &mut Context<'_, K>) {
+        self.start(context);
+    }
 }
 
 /// What a program can do while it runs.
-pub struct Context<'a> {
+pub struct Context<'a, K: Keeps = Everything> {
     /// The time.
     pub now: Instant,
     /// The driver's memory; a program touches only what it was given.
-    pub arena: &'a mut [u8],
+    pub arena: &'a mut K::Memory,
+    /// To look at, as a program looks at `slackline stream list`.
+    pub node: &'a Node,
     asked: Vec<(u64, Op)>,
     alarm: Option<Instant>,
 }
 
-impl Context<'_> {
+impl<K: Keeps> Context<'_, K> {
     /// Asks for something; the answer comes back with `tag`.
     pub fn ask(&mut self, tag: u64, op: Op) {
         self.asked.push((tag, op));
@@ -37,43 +50,77 @@ impl Context<'_> {
     }
 }
 
+/// How one command ended.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandEnd {
+    /// Where.
+    pub disk: DiskIndex,
+    /// The bound that the node had on its device time.
+    pub predicted: Duration,
+    /// When the disk began with it, and ended it.
+    pub started: Instant,
+    /// See `started`.
+    pub finished: Instant,
+    /// The device did not fail.
+    pub good: bool,
+    /// Whose it was, and whether in time, where it was under contract.
+    pub request: Option<node::Finished>,
+    /// The program that asked, for operations on a volume under contract.
+    pub program: Option<usize>,
+}
+
 /// The virtual world; see the crate's first paragraph.
-pub struct World {
+pub struct World<K: Keeps = Everything> {
     /// The production type.
     pub node: Node,
     /// In the order of the pool.
-    pub disks: Vec<SimDisk>,
+    pub disks: Vec<SimDisk<K>>,
     /// Everybody who uses it.
-    pub programs: Vec<Box<dyn Program>>,
-    arena: Vec<u8>,
+    pub programs: Vec<Box<dyn Program<K>>>,
+    arena: K::Memory,
     now: Instant,
     alarms: BinaryHeap<Reverse<(Instant, usize)>>,
     tickets: HashMap<Ticket, (usize, u64)>,
     next_ticket: u64,
     started: usize,
     idle_steps: u64,
+    polls: Vec<Poll>,
     /// Sees the disks after every event; what it learns it keeps.
-    pub watch: Option<Watch>,
+    pub watch: Option<Watch<K>>,
+    /// Sees the end of every command.
+    pub observe: Option<Box<dyn FnMut(&CommandEnd)>>,
+}
+
+/// When a disk is to be asked what it shall do.
+#[derive(Clone, Copy, Debug, Default)]
+struct Poll {
+    /// At once.
+    now: bool,
+    /// At this instant, if nothing happens before.
+    at: Option<Instant>,
 }
 
 /// Looks at the disks of a world after an event.
-pub type Watch = Box<dyn FnMut(&[SimDisk])>;
+pub type Watch<K = Everything> = Box<dyn FnMut(&[SimDisk<K>])>;
 
-impl World {
+impl<K: Keeps> World<K> {
     /// A world at time zero, with as much memory as the node was configured for.
-    pub fn new(node: Node, disks: Vec<SimDisk>, memory: units::Bytes) -> Self {
+    pub fn new(node: Node, disks: Vec<SimDisk<K>>, memory: units::Bytes) -> Self {
+        let polls = vec![Poll { now: true, at: None }; disks.len()];
         let mut world = Self {
             node,
             disks,
             programs: Vec::new(),
-            arena: vec![0; memory.as_usize()],
+            arena: K::memory(memory),
             now: Instant::EPOCH,
             alarms: BinaryHeap::new(),
             tickets: HashMap::new(),
             next_ticket: 0,
             started: 0,
             idle_steps: 0,
+            polls,
             watch: None,
+            observe: None,
         };
         world.settle();
         world
@@ -85,7 +132,7 @@ impl World {
     }
 
     /// Adds a program; it starts at once.
-    pub fn add(&mut self, program: impl Program + 'static) {
+    pub fn add(&mut self, program: impl Program<K> + 'static) {
         self.programs.push(Box::new(program));
         while self.started < self.programs.len() {
             let index = self.started;
@@ -116,7 +163,7 @@ impl World {
     /// One operation from outside, with the world running until it has ended.
     pub fn call(&mut self, op: Op) -> Result<Reply, Error> {
         let ticket = self.ticket();
-        self.node.handle(self.now, Event::Request { ticket, op });
+        self.tell(Event::Request { ticket, op });
         loop {
             if let Some(result) = self.settle_for(Some(ticket)) {
                 return result;
@@ -125,19 +172,34 @@ impl World {
         }
     }
 
-    /// What a caller's span holds now.
-    pub fn bytes(&self, span: node::Span) -> &[u8] {
-        &self.arena[span.offset.as_usize()..][..span.len.as_usize()]
-    }
-
-    /// The same, to fill.
-    pub fn bytes_mut(&mut self, span: node::Span) -> &mut [u8] {
-        &mut self.arena[span.offset.as_usize()..][..span.len.as_usize()]
-    }
-
     /// The power goes: the disks as they come back.
-    pub fn cut(self, random: &mut Random) -> Vec<SimDisk> {
+    pub fn cut(self, random: &mut Random) -> Vec<SimDisk<K>> {
         self.disks.into_iter().map(|disk| disk.cut(random)).collect()
+    }
+
+    /// The power went, and is back at `at` with another node over what the disks hold,
+    /// which `open` makes. Programs are told.
+    ///
+    /// # Errors
+    /// As `open` has them; the world is at its end then.
+    pub fn cut_and_return<E>(
+        &mut self,
+        at: Instant,
+        random: &mut Random,
+        open: impl FnOnce(&mut [SimDisk<K>]) -> Result<Node, E>,
+    ) -> Result<(), E> {
+        let disks = core::mem::take(&mut self.disks);
+        self.disks = disks.into_iter().map(|disk| disk.cut(random)).collect();
+        self.alarms.clear();
+        self.tickets.clear();
+        self.node = open(&mut self.disks)?;
+        self.now = self.now.max(at);
+        self.polls.fill(Poll { now: true, at: None });
+        for index in 0..self.programs.len() {
+            self.run(index, |program, context| program.returned(context));
+        }
+        self.settle();
+        Ok(())
     }
 
     /// Tells everybody of everything that is due at the next instant at which
@@ -150,14 +212,13 @@ impl World {
         self.idle_steps = if next > self.now { 0 } else { self.idle_steps + 1 };
         assert!(self.idle_steps < 1_000_000, "time stands still at {}", self.now);
         self.now = self.now.max(next);
-        for disk in 0..self.disks.len() {
-            while let Some((id, started, finished, result)) =
-                self.disks[disk].finish(self.now, &mut self.arena)
-            {
-                let disk = node::DiskIndex(disk as u16);
-                self.node
-                    .handle(self.now, Event::CommandDone { disk, id, started, finished, result });
+        for index in 0..self.disks.len() {
+            while let Some(finished) = self.disks[index].finish(self.now, &mut self.arena) {
+                self.command_done(index, finished);
             }
+        }
+        for poll in &mut self.polls {
+            poll.now |= poll.at.is_some_and(|at| at <= self.now);
         }
         while let Some(&Reverse((at, index))) = self.alarms.peek()
             && at <= self.now
@@ -171,13 +232,29 @@ impl World {
         true
     }
 
-    fn next_event(&mut self) -> Option<Instant> {
+    fn command_done(&mut self, index: usize, ended: Finished) {
+        let Finished { id, predicted, started, finished, result } = ended;
+        let disk = DiskIndex(index as u16);
+        self.tell(Event::CommandDone { disk, id, started, finished, result });
+        self.polls[index].now = true;
+        if let Some(observe) = &mut self.observe {
+            let request = self.node.finished();
+            let program = match request.map(|request| request.whose) {
+                Some(node::Carrier::Operation(Some(ticket))) => {
+                    self.tickets.get(&ticket).map(|&(program, _)| program)
+                }
+                _ => None,
+            };
+            let good = result.is_ok();
+            observe(&CommandEnd { disk, predicted, started, finished, good, request, program });
+        }
+    }
+
+    fn next_event(&self) -> Option<Instant> {
         let commands = self.disks.iter().filter_map(SimDisk::next_finish).min();
         let alarm = self.alarms.peek().map(|Reverse((at, _))| *at);
-        let waits = (0..self.disks.len()).filter_map(|disk| self.start_commands(disk)).min();
-        // Commands that were started just now end as well.
-        let started = self.disks.iter().filter_map(SimDisk::next_finish).min();
-        [commands, alarm, waits, started].into_iter().flatten().min()
+        let waits = self.polls.iter().filter_map(|poll| poll.at).min();
+        [commands, alarm, waits].into_iter().flatten().min()
     }
 
     fn settle(&mut self) {
@@ -188,9 +265,7 @@ impl World {
     /// is left. Stops early with the result of `wanted`.
     fn settle_for(&mut self, wanted: Option<Ticket>) -> Option<Result<Reply, Error>> {
         loop {
-            for disk in 0..self.disks.len() {
-                self.start_commands(disk);
-            }
+            self.start_commands();
             let output = self.node.poll_output()?;
             if Some(output.ticket) == wanted {
                 return Some(output.result);
@@ -201,15 +276,31 @@ impl World {
         }
     }
 
-    /// Gives a disk all that it shall start now; when to ask again.
-    fn start_commands(&mut self, disk: usize) -> Option<Instant> {
-        loop {
-            match self.node.poll_disk(self.now, node::DiskIndex(disk as u16)) {
-                DiskPoll::Start(command) => {
-                    self.disks[disk].start(self.now, command.id, command.action, &mut self.arena);
+    /// Gives every disk that is to be asked all that it shall start now.
+    fn start_commands(&mut self) {
+        while let Some(index) = self.polls.iter().position(|poll| poll.now) {
+            let at = loop {
+                match self.node.poll_disk(self.now, DiskIndex(index as u16)) {
+                    DiskPoll::Start(command) => {
+                        self.disks[index].start(self.now, command, &mut self.arena);
+                    }
+                    DiskPoll::Wait { until } => break until,
                 }
-                DiskPoll::Wait { until } => return until,
-            }
+            };
+            self.polls[index] = Poll { now: false, at };
+            // Disk 0's poll runs the timers, which make work for others.
+            self.note_wakes();
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.node.handle(self.now, event);
+        self.note_wakes();
+    }
+
+    fn note_wakes(&mut self) {
+        while let Some(disk) = self.node.next_wake() {
+            self.polls[disk.as_usize()].now = true;
         }
     }
 
@@ -218,9 +309,14 @@ impl World {
         Ticket(self.next_ticket)
     }
 
-    fn run(&mut self, index: usize, f: impl FnOnce(&mut dyn Program, &mut Context<'_>)) {
-        let mut context =
-            Context { now: self.now, arena: &mut self.arena, asked: Vec::new(), alarm: None };
+    fn run(&mut self, index: usize, f: impl FnOnce(&mut dyn Program<K>, &mut Context<'_, K>)) {
+        let mut context = Context {
+            now: self.now,
+            arena: &mut self.arena,
+            node: &self.node,
+            asked: Vec::new(),
+            alarm: None,
+        };
         f(&mut *self.programs[index], &mut context);
         let Context { asked, alarm, .. } = context;
         if let Some(at) = alarm {
@@ -229,7 +325,19 @@ impl World {
         for (tag, op) in asked {
             let ticket = self.ticket();
             self.tickets.insert(ticket, (index, tag));
-            self.node.handle(self.now, Event::Request { ticket, op });
+            self.tell(Event::Request { ticket, op });
         }
+    }
+}
+
+impl World {
+    /// What a caller's span holds now.
+    pub fn bytes(&self, span: node::Span) -> &[u8] {
+        &self.arena[span.offset.as_usize()..][..span.len.as_usize()]
+    }
+
+    /// The same, to fill.
+    pub fn bytes_mut(&mut self, span: node::Span) -> &mut [u8] {
+        &mut self.arena[span.offset.as_usize()..][..span.len.as_usize()]
     }
 }
