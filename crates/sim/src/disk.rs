@@ -319,9 +319,7 @@ impl<K: Keeps> SimDisk<K> {
         }
         let time = match &mut self.timing {
             Timing::Drive(drive) => drive.serve(start, command),
-            Timing::OnBus(drive, bus) => {
-                drive.serve_sharing(&mut bus.borrow_mut(), start, command)
-            }
+            Timing::OnBus(drive, bus) => drive.serve_sharing(&mut bus.borrow_mut(), start, command),
             Timing::Flash(flash) => flash.submit(start, command),
             Timing::WithinBound(profile, random) => {
                 let bound = profile.bound(head, command);

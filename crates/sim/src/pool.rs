@@ -94,3 +94,19 @@ pub fn check<K: Keeps>(disks: &mut [SimDisk<K>]) -> Report {
     drive(disks, &mut machine, Checking::poll, Checking::done);
     machine.finish()
 }
+
+/// Puts on the disks, at once, what the store has staged; for worlds that begin with
+/// volumes.
+///
+/// # Errors
+/// What a disk says that cannot be written to.
+pub fn commit<K: Keeps>(disks: &mut [SimDisk<K>], store: &mut Store) -> Result<(), IoError> {
+    while store.dirty() {
+        store.commit();
+        drive(disks, store, Store::poll, Store::done);
+        if let Some((_, error)) = store.failed() {
+            return Err(error);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,325 @@
+//! A program without a stream that looks at no bytes: it reads and writes volumes as
+//! it likes, as a generator says, or as was recorded.
+
+use super::ledger::Shared;
+use super::plan::{Arrivals, LoadPlan};
+use crate::workload::{Demand, Source};
+use crate::world::{Context, Program};
+use crate::{Metadata, Random};
+use node::{Error, Op, Reply};
+use units::{Access, Bytes, Direction, Duration, Instant, Lba};
+
+/// More requests are never outstanding; what would be made beyond that is counted as
+/// skipped.
+const OUTSTANDING_MAX: usize = 1024;
+/// What the node takes at once.
+const REQUEST_MAX: Bytes = Bytes::MIB;
+const UNIT: Bytes = Bytes::kib(4);
+/// After a failure, or when the node is full, this long.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// The stages of a request; the tag of a question is `slot * STAGES + stage`.
+const STAGES: u64 = 4;
+const MOVE: u64 = 0;
+const ROOM: u64 = 1;
+const GIVE: u64 = 2;
+const SERVE: u64 = 3;
+
+/// A volume that it works on.
+#[derive(Clone, Debug)]
+pub(super) struct Ground {
+    pub volume: String,
+    pub size: Bytes,
+}
+
+/// See the top of this file.
+pub(super) struct Loader {
+    plan: LoadPlan,
+    class: usize,
+    grounds: Vec<Ground>,
+    begins: Instant,
+    ends: Instant,
+    random: Random,
+    ledger: Shared,
+    source: Option<Box<dyn Source>>,
+    /// From the source, not yet made.
+    next: Option<Demand>,
+    /// Volumes whose service is not set yet.
+    unserved: usize,
+    refused: bool,
+    slots: Vec<Slot>,
+    vacant: Vec<usize>,
+    cursor: Bytes,
+    due: Instant,
+}
+
+/// A request under way.
+#[derive(Clone, Copy)]
+struct Slot {
+    asked: Instant,
+    ground: usize,
+    access: Access,
+}
+
+impl Loader {
+    #[allow(clippy::too_many_arguments)] // a program is just these
+    pub(super) fn new(
+        plan: &LoadPlan,
+        class: usize,
+        grounds: Vec<Ground>,
+        begins: Instant,
+        ends: Instant,
+        seed: u64,
+        source: Option<Box<dyn Source>>,
+        ledger: Shared,
+    ) -> Self {
+        let mut random = Random::new(seed);
+        let cursor = grounds[0].size / plan.block.max(UNIT);
+        let cursor = plan.block.max(UNIT) * random.below(cursor.max(1));
+        Self {
+            plan: plan.clone(),
+            class,
+            grounds,
+            begins,
+            ends,
+            random,
+            ledger,
+            source,
+            next: None,
+            unserved: 0,
+            refused: false,
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            cursor,
+            due: begins,
+        }
+    }
+
+    /// It may begin: it has the service that it asked for.
+    fn begin(&mut self, context: &mut Context<'_, Metadata>) {
+        self.ledger.borrow_mut().classes[self.class].admitted += 1;
+        self.due = self.begins.max(context.now);
+        match self.plan.arrivals {
+            Arrivals::Greedy(most) => {
+                for _ in 0..most.min(OUTSTANDING_MAX as u64) {
+                    self.make_one(context);
+                }
+            }
+            Arrivals::From(..) => {
+                self.next = self.source.as_mut().and_then(Iterator::next);
+                self.rest(context);
+            }
+            // Programs alike do not begin at the same instant.
+            Arrivals::Paced(every) => {
+                self.due += self.random.span(every);
+                context.alarm_at(self.due);
+            }
+            Arrivals::Poisson(apart) | Arrivals::Bursts { apart, .. } => {
+                self.due += self.random.exponential(apart);
+                context.alarm_at(self.due);
+            }
+        }
+    }
+
+    /// When the source's next request is made.
+    fn at(&self, demand: &Demand) -> Instant {
+        let Arrivals::From(_, percent) = self.plan.arrivals else { return self.due };
+        let ns = u128::from(demand.at.as_nanos()) * 100 / u128::from(percent.max(1));
+        self.due + Duration::from_nanos(ns as u64)
+    }
+
+    fn rest(&mut self, context: &mut Context<'_, Metadata>) {
+        if let Some(demand) = &self.next {
+            context.alarm_at(self.at(demand));
+        }
+    }
+
+    /// A request of its own making.
+    fn make_one(&mut self, context: &mut Context<'_, Metadata>) {
+        let ground = self.random.below(self.grounds.len() as u64) as usize;
+        let block = self.plan.block;
+        let blocks = (self.grounds[ground].size / block).max(1);
+        let offset = if self.plan.sequential {
+            let offset = self.cursor;
+            self.cursor = block * ((offset / block + 1) % blocks);
+            offset
+        } else {
+            block * self.random.below(blocks)
+        };
+        let reads = self.random.chance(self.plan.reads_percent);
+        let direction = if reads { Direction::Read } else { Direction::Write };
+        self.make(context, ground, Access { lba: Lba::containing(offset), len: block, direction });
+    }
+
+    /// What a source asks for, as requests that the node takes.
+    fn make_demand(&mut self, context: &mut Context<'_, Metadata>, demand: &Demand) {
+        let ground = demand.disk as usize % self.grounds.len();
+        let size = self.grounds[ground].size.round_down(UNIT);
+        let offset = demand.access.lba.offset();
+        let end = (offset + demand.access.len).round_up(UNIT);
+        let mut at = offset.round_down(UNIT);
+        while at < end {
+            let len = (end - at).min(REQUEST_MAX);
+            // A place beyond the volume is one within it.
+            let place = at % (size - len + UNIT).round_down(UNIT).max(UNIT);
+            let access = Access { lba: Lba::containing(place), len, ..demand.access };
+            self.make(context, ground, access);
+            at += len;
+        }
+    }
+
+    fn make(&mut self, context: &mut Context<'_, Metadata>, ground: usize, access: Access) {
+        let slot = match self.vacant.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() < OUTSTANDING_MAX => {
+                self.slots.push(Slot { asked: context.now, ground, access });
+                self.slots.len() - 1
+            }
+            None => {
+                self.ledger.borrow_mut().classes[self.class].skipped += 1;
+                return;
+            }
+        };
+        self.slots[slot] = Slot { asked: context.now, ground, access };
+        let tag = slot as u64 * STAGES;
+        let Access { lba, len, direction } = access;
+        match direction {
+            Direction::Read => {
+                let volume = self.grounds[ground].volume.clone();
+                context.ask(tag + MOVE, Op::Read { volume, offset: lba.offset(), len });
+            }
+            Direction::Write => context.ask(tag + ROOM, Op::Room { len }),
+        }
+    }
+
+    /// A request has ended; whoever keeps a number of them outstanding makes another.
+    fn done(&mut self, context: &mut Context<'_, Metadata>, slot: usize) {
+        self.vacant.push(slot);
+        if matches!(self.plan.arrivals, Arrivals::Greedy(_)) && context.now < self.ends {
+            self.make_one(context);
+        }
+    }
+
+    fn moved(&mut self, context: &Context<'_, Metadata>, slot: usize) {
+        let Slot { asked, access, .. } = self.slots[slot];
+        self.ledger.borrow_mut().seen(context.now, self.class, context.now - asked, access.len);
+    }
+
+    fn served(&mut self, context: &mut Context<'_, Metadata>, result: Result<Reply, Error>) {
+        self.unserved -= 1;
+        if let Err(error) = result {
+            self.refused = true;
+            self.ledger.borrow_mut().classes[self.class].refusal.get_or_insert(error);
+        }
+        if self.unserved == 0 && !self.refused {
+            self.begin(context);
+        }
+    }
+
+    fn failed(&mut self, context: &mut Context<'_, Metadata>, slot: usize, error: Error) {
+        let mut ledger = self.ledger.borrow_mut();
+        match error {
+            Error::Busy { .. } => ledger.classes[self.class].skipped += 1,
+            error => ledger.failed(self.class, error),
+        }
+        drop(ledger);
+        self.vacant.push(slot);
+        if matches!(self.plan.arrivals, Arrivals::Greedy(_)) {
+            context.alarm_at(context.now + AGAIN);
+        }
+    }
+}
+
+impl Program<Metadata> for Loader {
+    fn start(&mut self, context: &mut Context<'_, Metadata>) {
+        self.ledger.borrow_mut().classes[self.class].asked += 1;
+        self.returned(context);
+    }
+
+    fn returned(&mut self, context: &mut Context<'_, Metadata>) {
+        if self.refused {
+            return;
+        }
+        self.slots.clear();
+        self.vacant.clear();
+        self.unserved = usize::MAX;
+        context.alarm_at(self.begins.max(context.now));
+    }
+
+    fn alarm(&mut self, context: &mut Context<'_, Metadata>) {
+        if context.now >= self.ends {
+            return;
+        }
+        if self.unserved == usize::MAX {
+            self.unserved = 0;
+            let Some(service) = self.plan.service else { return self.begin(context) };
+            self.unserved = self.grounds.len();
+            for ground in &self.grounds {
+                context.ask(SERVE, Op::VolumeService { name: ground.volume.clone(), service });
+            }
+            return;
+        }
+        match self.plan.arrivals {
+            Arrivals::Greedy(most) => {
+                let missing = most.saturating_sub((self.slots.len() - self.vacant.len()) as u64);
+                for _ in 0..missing {
+                    self.make_one(context);
+                }
+                return;
+            }
+            Arrivals::Paced(every) => {
+                self.make_one(context);
+                self.due = context.now + every;
+            }
+            Arrivals::Poisson(apart) => {
+                self.make_one(context);
+                self.due = context.now + self.random.exponential(apart);
+            }
+            Arrivals::Bursts { apart, most } => {
+                for _ in 0..self.random.between(1, most.max(1)) {
+                    self.make_one(context);
+                }
+                self.due = context.now + self.random.exponential(apart);
+            }
+            Arrivals::From(..) => {
+                while let Some(demand) = self.next.filter(|next| self.at(next) <= context.now) {
+                    self.make_demand(context, &demand);
+                    self.next = self.source.as_mut().and_then(Iterator::next);
+                }
+                return self.rest(context);
+            }
+        }
+        context.alarm_at(self.due);
+    }
+
+    fn answer(
+        &mut self,
+        context: &mut Context<'_, Metadata>,
+        tag: u64,
+        result: Result<Reply, Error>,
+    ) {
+        let (slot, stage) = ((tag / STAGES) as usize, tag % STAGES);
+        match (stage, result) {
+            (SERVE, result) => self.served(context, result),
+            (_, Err(error)) => self.failed(context, slot, error),
+            (ROOM, Ok(Reply::Room { span })) => {
+                let Slot { ground, access, .. } = self.slots[slot];
+                let volume = self.grounds[ground].volume.clone();
+                context.ask(
+                    tag - ROOM + MOVE,
+                    Op::Write { volume, offset: access.lba.offset(), span },
+                );
+            }
+            (MOVE, Ok(Reply::Data { span, .. })) => {
+                self.moved(context, slot);
+                context.ask(tag - MOVE + GIVE, Op::Release { span });
+            }
+            (MOVE, Ok(_)) => {
+                self.moved(context, slot);
+                self.done(context, slot);
+            }
+            (GIVE, Ok(_)) => self.done(context, slot),
+            (stage, Ok(other)) => unreachable!("{stage} was answered with {other:?}"),
+        }
+    }
+}
