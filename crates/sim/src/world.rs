@@ -88,7 +88,7 @@ pub struct World<K: Keeps = Everything> {
     /// Sees the disks after every event; what it learns it keeps.
     pub watch: Option<Watch<K>>,
     /// Sees the end of every command.
-    pub observe: Option<Box<dyn FnMut(&CommandEnd)>>,
+    pub observe: Option<Observe>,
 }
 
 /// When a disk is to be asked what it shall do.
@@ -99,6 +99,9 @@ struct Poll {
     /// At this instant, if nothing happens before.
     at: Option<Instant>,
 }
+
+/// Learns how every command ended.
+pub type Observe = Box<dyn FnMut(&CommandEnd)>;
 
 /// Looks at the disks of a world after an event.
 pub type Watch<K = Everything> = Box<dyn FnMut(&[SimDisk<K>])>;
