@@ -7,12 +7,13 @@
 //! engine, which drives the same node. A [`machine`] is smaller and much quicker:
 //! schedules, drives, and programs that only ask. What they ask for may come from a
 //! [`workload`] or from a recorded one in [`traces`]; [`runs`] makes many of them at once.
-//! [`commands`] serves the requests of one drive in commands.
+//! [`commands`] serves the requests of one drive in commands. A [`scenario`] is a
+//! person's "what if", played in a world whose disks keep no content.
 
 pub mod commands;
 mod disk;
-pub mod machine;
 mod keeps;
+pub mod machine;
 mod mechanics;
 mod pool;
 mod programs;
