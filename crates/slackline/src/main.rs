@@ -18,6 +18,7 @@ mod pool;
 mod progress;
 mod record;
 mod serve;
+mod simulate;
 mod stream;
 mod summary;
 mod volume;
@@ -99,6 +100,7 @@ enum Command {
     /// Read a volume under contract: bytes out
     Play(play::Args),
     Plan(plan::Args),
+    Simulate(simulate::Args),
     /// Disk models, and what a disk costs
     #[command(subcommand)]
     Disk(disk::Command),
@@ -128,6 +130,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
         Command::Plan(args) => plan::run(&args, common),
+        Command::Simulate(args) => simulate::run(&args, common),
         Command::Disk(command) => disk::run(command, common),
         Command::Lab(command) => lab::run(command, common),
         Command::Completions { shell } => {

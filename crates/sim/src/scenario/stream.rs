@@ -139,7 +139,16 @@ impl Streamer {
                 self.next_piece(context);
             }
             Ok(other) => unreachable!("opening was answered with {other:?}"),
-            Err(error @ (Error::Refused(_) | Error::NoMemory { .. })) if !self.was_admitted => {
+            // What it follows has recorded less: a place that there is.
+            Err(Error::BeyondEnd { size }) => {
+                (self.length, self.from) = (size, Bytes::ZERO);
+                let pause = if size.is_zero() { AGAIN } else { Duration::from_millis(1) };
+                drop(ledger);
+                self.come_back(context, pause);
+            }
+            Err(error @ (Error::Refused(_) | Error::NoMemory { .. } | Error::Invalid { .. }))
+                if !self.was_admitted =>
+            {
                 class.refusal.get_or_insert(error);
                 self.state = State::Gone;
             }

@@ -38,41 +38,42 @@ struct File {
     stream: Vec<Entry>,
 }
 
-/// One kind of stream, or of volume.
+/// One kind of stream, or of volume. A scenario has the same words for the same
+/// things.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+pub struct Entry {
     #[serde(default = "stream_name")]
-    name: String,
+    pub name: String,
     #[serde(default = "one")]
-    count: u64,
+    pub count: u64,
     #[serde(default)]
-    class: Class,
-    mode: Option<ModeArg>,
+    pub class: Class,
+    pub mode: Option<ModeArg>,
     #[serde(default, deserialize_with = "from_text")]
-    rate: Option<Rate>,
+    pub rate: Option<Rate>,
     #[serde(default, deserialize_with = "from_text")]
-    block: Option<Bytes>,
+    pub block: Option<Bytes>,
     #[serde(default, deserialize_with = "from_text")]
-    burst: Option<Bytes>,
+    pub burst: Option<Bytes>,
     #[serde(default, deserialize_with = "from_text")]
-    within: Option<Duration>,
+    pub within: Option<Duration>,
     #[serde(default, deserialize_with = "from_text")]
-    every: Option<Duration>,
+    pub every: Option<Duration>,
     #[serde(default, deserialize_with = "from_text")]
-    period: Option<Duration>,
+    pub period: Option<Duration>,
     #[serde(default)]
-    priority: Priority,
+    pub priority: Priority,
     #[serde(default)]
-    disks: Vec<u16>,
+    pub disks: Vec<u16>,
     #[serde(default)]
-    zone: Zone,
+    pub zone: Zone,
 }
 
 /// Under which promise.
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-enum Class {
+pub enum Class {
     /// A stream that keeps a rate.
     #[default]
     Rate,
@@ -105,11 +106,12 @@ fn stream_name() -> String {
     "stream".into()
 }
 
-fn one() -> u64 {
+pub fn one() -> u64 {
     1
 }
 
-fn from_text<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+/// A quantity as people write it.
+pub fn from_text<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: FromStr,
@@ -160,7 +162,8 @@ pub fn stream(settings: &str) -> Result<PlanStream, Failure> {
 }
 
 impl Entry {
-    fn planned(self) -> Result<PlanStream, String> {
+    /// What it asks for.
+    pub fn planned(self) -> Result<PlanStream, String> {
         self.check()?;
         let needed = |what: &str| format!("\"{}\" needs {what}", self.name);
         let rate = || self.rate.ok_or_else(|| needed("a rate"));

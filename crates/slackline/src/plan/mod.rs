@@ -4,7 +4,7 @@
 //! read), or from disks of which there is a model or a profile; the analysis is the
 //! same, the node's own.
 
-mod list;
+pub mod list;
 mod picture;
 mod words;
 
