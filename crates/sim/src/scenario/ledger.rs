@@ -55,7 +55,6 @@ struct Member {
 /// What is known of a disk beside what is counted.
 struct Seen {
     latency: Duration,
-    depth: u64,
     on_bus: bool,
     last_end: Instant,
     /// Its faults: from when, until when, which.
@@ -78,7 +77,6 @@ impl Ledger {
             let profile = disk.what.profile();
             Seen {
                 latency: profile.latency(),
-                depth: profile.depth() as u64,
                 on_bus: disk.bus.is_some(),
                 last_end: Instant::EPOCH,
                 faults: spans.collect(),
@@ -214,8 +212,11 @@ impl Ledger {
     /// A command has ended.
     pub(super) fn ended(&mut self, end: &CommandEnd) {
         self.commands += 1;
-        self.work(end);
-        self.trouble(end);
+        // Where commands overlap, what this one took since the one before.
+        let alone = end.started.max(self.seen[end.disk.as_usize()].last_end);
+        let actual = end.finished.saturating_since(alone);
+        self.work(end, actual);
+        self.trouble(end, actual);
         let Some(request) = end.request else { return };
         let release =
             Instant::from_nanos(end.finished.as_nanos().saturating_sub(request.latency.as_nanos()));
@@ -248,27 +249,25 @@ impl Ledger {
     }
 
     /// How long the disk worked; commands may overlap.
-    fn work(&mut self, end: &CommandEnd) {
+    fn work(&mut self, end: &CommandEnd, actual: Duration) {
         let index = end.disk.as_usize();
-        let from = end.started.max(self.seen[index].last_end).max(self.from);
-        self.seen[index].last_end = end.finished;
+        self.seen[index].last_end = self.seen[index].last_end.max(end.finished);
         if !self.counts(end.finished) {
             return;
         }
         let bin = self.bin(end.finished);
         let disk = &mut self.disks[index];
-        let worked = end.finished.saturating_since(from);
+        let worked = actual.min(end.finished.saturating_since(self.from));
         disk.busy += worked;
         disk.timeline[bin] += worked;
         disk.commands += 1;
     }
 
     /// Notes a command that took longer than its bound, or failed.
-    fn trouble(&mut self, end: &CommandEnd) {
+    fn trouble(&mut self, end: &CommandEnd, actual: Duration) {
         let index = end.disk.as_usize();
         let seen = &mut self.seen[index];
-        let bound = end.predicted * seen.depth + seen.latency;
-        let over = end.finished.saturating_since(end.started).saturating_sub(bound);
+        let over = actual.saturating_sub(end.predicted + seen.latency);
         if over.is_zero() && end.good {
             return;
         }

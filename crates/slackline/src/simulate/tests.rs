@@ -6,10 +6,10 @@ use super::results::{Class, Results};
 use std::path::Path;
 use units::Duration;
 
-/// Two runs of half a minute.
+/// Two short runs.
 fn short() -> Instead {
     Instead {
-        duration: Some(Duration::from_secs(30)),
+        duration: Some(Duration::from_secs(20)),
         warm_up: Some(Duration::from_secs(5)),
         runs: Some(2),
         ..Instead::default()
@@ -66,6 +66,7 @@ fn a_lab_instrument() {
     let results = keeps("instrument.toml");
     let detector = class(&results, "detector").bytes_per_second.mean;
     assert!((detector - 250e6).abs() < 2e6, "{detector}");
+    breaks("instrument.toml");
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn virtual_machines_beside_both() {
 fn a_database_beside_recordings() {
     let results = keeps("database.toml");
     let index = class(&results, "index");
-    assert!(index.requests.count > 200 && index.requests.max_ns <= 120_000_000);
+    assert!(index.requests.count > 140 && index.requests.max_ns <= 120_000_000);
     breaks("database.toml");
 }
 

@@ -232,7 +232,7 @@ fn trouble(results: &Results) -> String {
             ));
         }
     }
-    for miss in results.misses.iter().take(3) {
+    for miss in results.misses.iter().filter(|_| results.missed > 0).take(3) {
         text.push_str(&format!("  {}\n", told(miss)));
     }
     text
