@@ -414,8 +414,8 @@ pub enum Carrier {
     Stream(StreamId),
     /// The ticket of an operation on a volume; none for zeros that nobody asked for.
     Operation(Option<Ticket>),
-    /// The metadata log.
-    Log,
+    /// The pool's own: its log, and extents that are moved.
+    Pool,
 }
 
 /// Requests and bytes done.

@@ -559,7 +559,7 @@ impl Node {
             Owner::Piece { operation, .. } => {
                 Carrier::Operation(self.best_effort.ticket(operation))
             }
-            Owner::Store { .. } => Carrier::Log,
+            Owner::Store { .. } | Owner::Move { .. } => Carrier::Pool,
         };
         self.finished = promised.then_some(Finished { whose, late_by, latency });
         match owner {

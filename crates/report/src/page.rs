@@ -17,7 +17,7 @@ p,li{max-width:46rem}a{color:var(--link)}.quiet{color:var(--quiet)}\
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.875rem;\
 font-variant-numeric:tabular-nums}th,td{text-align:left;padding:.25rem .7rem .25rem 0;\
 border-bottom:1px solid var(--line);vertical-align:top}th{color:var(--quiet);\
-font-weight:600}.figure{text-align:right}.good{color:var(--good)}.bad{color:var(--bad);\
+font-weight:600}.figure{text-align:right;white-space:nowrap}td:not(.figure){min-width:5rem}.good{color:var(--good)}.bad{color:var(--bad);\
 font-weight:600}.careful{color:var(--careful)}\
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr));\
 gap:1rem;margin:1rem 0}.charts svg{width:100%;height:auto;max-width:40rem}\

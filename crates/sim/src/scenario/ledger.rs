@@ -224,7 +224,7 @@ impl Ledger {
         let class = match request.whose {
             Carrier::Stream(stream) => self.streams.get(&stream).map(|member| member.class),
             Carrier::Operation(_) => end.program.map(|program| self.programs[program]),
-            Carrier::Log => None,
+            Carrier::Pool => None,
         };
         let why = is_late.then(|| self.why(end, release));
         if let (Carrier::Stream(stream), Some(why)) = (request.whose, why)

@@ -47,6 +47,7 @@ pub(super) struct Loader {
     /// Volumes whose service is not set yet.
     unserved: usize,
     refused: bool,
+    was_admitted: bool,
     slots: Vec<Slot>,
     vacant: Vec<usize>,
     cursor: Bytes,
@@ -88,6 +89,7 @@ impl Loader {
             next: None,
             unserved: 0,
             refused: false,
+            was_admitted: false,
             slots: Vec::new(),
             vacant: Vec::new(),
             cursor,
@@ -97,7 +99,8 @@ impl Loader {
 
     /// It may begin: it has the service that it asked for.
     fn begin(&mut self, context: &mut Context<'_, Metadata>) {
-        self.ledger.borrow_mut().classes[self.class].admitted += 1;
+        self.ledger.borrow_mut().classes[self.class].admitted += u64::from(!self.was_admitted);
+        self.was_admitted = true;
         self.due = self.begins.max(context.now);
         match self.plan.arrivals {
             Arrivals::Greedy(most) => {

@@ -125,7 +125,7 @@ fn spreads(results: &Results, of: impl Fn(&Class) -> &Spread) -> Table {
         let figures = [spread.mean_ns, spread.p50_ns, spread.p90_ns, spread.p99_ns, spread.p999_ns];
         let mut row = vec![class.name.clone(), report::number(spread.count as f64)];
         row.extend(figures.map(words::time));
-        row.push(Duration::from_nanos(spread.max_ns).to_string());
+        row.push(words::longest(spread));
         table.row(row);
     }
     table
@@ -165,7 +165,8 @@ fn over_time(page: &mut Page, results: &Results) {
         let told = results.faults.iter().map(|fault| {
             let (at, lasts) = (fault.at_ns, fault.lasts_ns);
             let [at, lasts] = [at, lasts].map(|ns| span(Duration::from_nanos(ns)));
-            format!("{} of disk {}: at {at}, for {lasts}", fault.name, fault.disk)
+            let disk = fault.disk.map_or("all disks".into(), |disk| format!("disk {disk}"));
+            format!("{} ({disk}): at {at}, for {lasts}", fault.name)
         });
         let told: Vec<String> = told.collect();
         page.text("What was planned to go wrong:");
@@ -173,11 +174,16 @@ fn over_time(page: &mut Page, results: &Results) {
     }
     for cut in &results.power_cuts {
         page.text(&format!(
-            "At the power cut {} writers had been told that {} are on the medium; {} of that \
-             were not there when the power was back.",
+            "Seed {}: at the power cut {} writers had been told that {} are on the medium; of \
+             that, {} was not there when the power was back.",
+            cut.seed,
             cut.writers,
             Bytes::new(cut.durable_bytes),
-            Bytes::new(cut.lost_bytes)
+            if cut.lost_bytes == 0 {
+                "nothing".into()
+            } else {
+                Bytes::new(cut.lost_bytes).to_string()
+            }
         ));
     }
 }

@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 use sim::runs::{Confidence, Estimate};
-use sim::scenario::{Cause, ClassOutcome, Latencies, Outcome, Pace, Place, Scenario};
+use sim::scenario::{Cause, ClassOutcome, FaultKind, Latencies, Outcome, Pace, Place, Scenario};
 use units::{Bytes, Distribution, Duration};
 
 /// Everything.
@@ -163,7 +163,8 @@ pub struct Miss {
 #[derive(Serialize)]
 pub struct Fault {
     pub name: String,
-    pub disk: u16,
+    /// None for all of them.
+    pub disk: Option<u16>,
     /// Since what is counted began; before that, zero.
     pub at_ns: u64,
     pub lasts_ns: u64,
@@ -172,6 +173,7 @@ pub struct Fault {
 /// What power cuts of one run left.
 #[derive(Serialize)]
 pub struct PowerCut {
+    pub seed: u64,
     pub at_ns: u64,
     pub writers: u64,
     pub durable_bytes: u64,
@@ -408,7 +410,7 @@ fn disks(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Disk> {
 fn misses(scenario: &Scenario, outcome: &Outcome, classes: &[Class]) -> Vec<Miss> {
     let miss = |miss: &sim::scenario::Miss| Miss {
         at_ns: miss.at.as_nanos(),
-        who: miss.class.map_or("the metadata log".into(), |class| classes[class].name.clone()),
+        who: miss.class.map_or("the pool itself".into(), |class| classes[class].name.clone()),
         disk: miss.disk,
         late_ns: miss.late_by.as_nanos(),
         cause: match miss.fault {
@@ -422,16 +424,18 @@ fn misses(scenario: &Scenario, outcome: &Outcome, classes: &[Class]) -> Vec<Miss
 fn faults(scenario: &Scenario) -> Vec<Fault> {
     let fault = |plan: &sim::scenario::FaultPlan| Fault {
         name: plan.name.clone(),
-        disk: plan.disk,
+        disk: (plan.kind != FaultKind::PowerCut).then_some(plan.disk),
         at_ns: plan.at.saturating_sub(scenario.warm_up).as_nanos(),
         lasts_ns: plan.lasts.as_nanos(),
     };
     scenario.faults.iter().map(fault).collect()
 }
 
-fn power_cuts(outcomes: &[Outcome]) -> Vec<PowerCut> {
-    let cuts = outcomes.iter().flat_map(|outcome| &outcome.power_cuts);
-    let told = |cut: &sim::scenario::PowerCut| PowerCut {
+fn power_cuts<'a>(outcomes: &'a [Outcome]) -> Vec<PowerCut> {
+    let of = |it: &'a Outcome| it.power_cuts.iter().map(move |cut| (it.seed, cut));
+    let cuts = outcomes.iter().flat_map(of);
+    let told = |(seed, cut): (u64, &sim::scenario::PowerCut)| PowerCut {
+        seed,
         at_ns: cut.at.as_nanos(),
         writers: cut.writers,
         durable_bytes: cut.durable.get(),

@@ -42,10 +42,12 @@ pub fn verdict(results: &Results) -> String {
     } else if promised == 0 && results.missed == 0 {
         "Nothing was promised.".into()
     } else if results.missed == 0 {
+        let promised = report::number(promised as f64);
         format!("Every promise was kept: 0 late of {promised} requests under contract.")
     } else {
         let late: u64 = results.classes.iter().map(|class| class.late).sum();
         let underruns: u64 = results.classes.iter().map(|class| class.underruns).sum();
+        let [late, promised] = [late, promised].map(|count| report::number(count as f64));
         format!(
             "Promises were broken: {late} late of {promised} requests under contract, and {} a \
              program within its rate was not served at once.",
@@ -98,12 +100,12 @@ fn plain(figure: Figure) -> String {
 }
 
 /// A time; nothing is just that.
-fn short(time: Duration) -> String {
+pub fn short(time: Duration) -> String {
     if time.is_zero() { "0".into() } else { time.to_string() }
 }
 
 /// A time, or nothing where there was none.
-fn longest(spread: &Spread) -> String {
+pub fn longest(spread: &Spread) -> String {
     short(Duration::from_nanos(spread.max_ns))
 }
 
