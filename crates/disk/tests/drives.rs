@@ -130,12 +130,8 @@ fn a_full_buffer_makes_writes_wait_for_the_platters() {
 #[test]
 fn a_read_waits_for_the_buffer_which_goes_out_nearest_first() {
     let time = |nearest: bool| {
-        let text = std::fs::read_to_string(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../models/seagate-st318437lw.toml"
-        ));
-        let text = text.unwrap().replace("nearest = true", &format!("nearest = {nearest}"));
-        let mut bench = Bench::new(&Model::parse(&text).unwrap().with_write_back(true));
+        let model = barracuda().with_write_back(true).with_write_order(nearest, true);
+        let mut bench = Bench::new(&model);
         for place in [30, 5, 28, 2, 33, 8] {
             bench.time(&write(place * 1_000_000, 8));
         }

@@ -160,6 +160,29 @@ impl Model {
         self
     }
 
+    /// The same drive, with its write buffer worked off the `nearest` first or in order
+    /// of arrival, and before or after a read that comes meanwhile. To see what each of
+    /// them does; no change where the drive has no such buffer.
+    #[must_use]
+    pub fn with_write_order(mut self, nearest: bool, before_reads: bool) -> Self {
+        if let Mechanism::HardDisk(disk) = &mut self.kind
+            && let Some(cache) = &mut disk.cache
+        {
+            let buffer = &mut cache.write_buffer;
+            (buffer.nearest, buffer.before_reads) = (nearest, before_reads);
+        }
+        self
+    }
+
+    /// The same drive, whose heads settle for so long after a seek before they write.
+    #[must_use]
+    pub fn with_write_settle(mut self, time: Duration) -> Self {
+        if let Mechanism::HardDisk(disk) = &mut self.kind {
+            disk.write_settle = time;
+        }
+        self
+    }
+
     /// The same drive without its cache, as when every command forces access to
     /// the medium.
     #[must_use]

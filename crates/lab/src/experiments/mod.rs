@@ -1,12 +1,13 @@
 //! All experiments, paper by paper.
 
 mod clockwise;
+mod semi_preemptible;
 
 use crate::Experiment;
 
 /// Every experiment, in the order of its paper.
 pub fn catalogue() -> Vec<Experiment> {
-    [clockwise::EXPERIMENTS].concat()
+    [clockwise::EXPERIMENTS, semi_preemptible::EXPERIMENTS].concat()
 }
 
 #[cfg(test)]
