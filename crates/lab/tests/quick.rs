@@ -1,6 +1,8 @@
 //! Every simulated experiment, quickly: it ends, says something, and contradicts no
 //! paper without a reason.
 
+mod documents;
+
 use lab::{Effort, Ended, Verdict, catalogue, pages, run};
 
 #[test]
@@ -28,6 +30,7 @@ fn every_simulated_experiment_is_sound() {
     for claim in reasoned.filter(|claim| claim.verdict == Verdict::NotReproducible) {
         assert!(claim.because.as_ref().is_some_and(|why| !why.is_empty()), "{}", claim.text);
     }
+    documents::hold(&ended);
     let files = pages(&ended, &[]);
     let page = &files[0].1;
     for ended in &ended {
