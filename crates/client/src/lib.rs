@@ -50,8 +50,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::Bytes;
 use wire::control::{
-    Contract, Health, Mode, Plan, PlanRequest, Service, Status, Stream, StreamChange, StreamClosed,
-    StreamOpen, StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
+    Contract, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Service, Status, Stream,
+    StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, Volume, VolumeCreate,
+    VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -92,6 +93,18 @@ impl Client {
     /// Everything at one instant.
     pub fn status(&self) -> Result<Status> {
         http::call(&self.socket, "GET", "/v1/status", None::<&()>)
+    }
+
+    /// Uses another profile (TOML) for a disk from now on, and stores it.
+    pub fn disk_profile(&self, disk: u16, profile: &str) -> Result<Disk> {
+        let body = DiskProfile { profile: profile.into() };
+        http::call(&self.socket, "PUT", &format!("/v1/disks/{disk}/profile"), Some(&body))
+    }
+
+    /// Measures a disk again in the background; what comes of it is in the status.
+    pub fn disk_reprofile(&self, disk: u16) -> Result<Disk> {
+        let path = format!("/v1/disks/{disk}/reprofile");
+        http::call(&self.socket, "POST", &path, None::<&()>)
     }
 
     /// All volumes.

@@ -17,7 +17,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use extract::{Body, Failure, Number, Text};
-use node::{Op, StreamId};
+use node::{DiskIndex, Op, StreamId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::Instant;
@@ -69,6 +69,8 @@ fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(volume_service))
         .routes(routes!(stream_list, stream_open))
         .routes(routes!(stream_show, stream_change, stream_close))
+        .routes(routes!(disk_profile))
+        .routes(routes!(disk_reprofile))
         .routes(routes!(plan))
         .routes(routes!(document))
 }
@@ -119,6 +121,63 @@ async fn health(State(control): State<Control>) -> Json<api::Health> {
 ))]
 async fn status(State(control): State<Control>) -> Json<api::Status> {
     Json(convert::status(&*control.ask.0, &control.sessions, control.since))
+}
+
+/// Use another profile for a disk from now on, and store it. Refused, and nothing
+/// changes, where an open contract would not fit. One of another depth is only stored,
+/// for the next start.
+#[utoipa::path(put, path = "/v1/disks/{disk}/profile", tag = "daemon",
+    params(("disk" = u64, Path, description = "The number of the disk, from 0")),
+    request_body = api::DiskProfile,
+    responses(
+        (status = 200, description = "The profile is stored, durably", body = api::Disk),
+        (status = 404, description = "No disk has this number", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "Open contracts would not fit, with the figures",
+            body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn disk_profile(
+    State(control): State<Control>,
+    Number(disk): Number,
+    Body(request): Body<api::DiskProfile>,
+) -> Answered<Json<api::Disk>> {
+    let profile = disk::Profile::parse(&request.profile);
+    let profile = Box::new(profile.map_err(|error| Failure::from(problem::of_profile(&error)))?);
+    let at = disk_index(disk);
+    control.ask.done(Op::ProfileSet { disk: at, profile }).await?;
+    find_disk(&control, at)
+}
+
+/// Measure a disk again in the background, with reads. What comes of it is in its status.
+#[utoipa::path(post, path = "/v1/disks/{disk}/reprofile", tag = "daemon",
+    params(("disk" = u64, Path, description = "The number of the disk, from 0")),
+    responses(
+        (status = 200, description = "It has begun, or was on its way", body = api::Disk),
+        (status = 404, description = "No disk has this number", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn disk_reprofile(
+    State(control): State<Control>,
+    Number(disk): Number,
+) -> Answered<Json<api::Disk>> {
+    let at = disk_index(disk);
+    control.ask.done(Op::Reprofile { disk: at }).await?;
+    find_disk(&control, at)
+}
+
+fn disk_index(number: u64) -> DiskIndex {
+    DiskIndex(u16::try_from(number).unwrap_or(u16::MAX))
+}
+
+fn find_disk(control: &Control, disk: DiskIndex) -> Answered<Json<api::Disk>> {
+    let status = control.ask.0.status();
+    let found = status.disks.into_iter().find(|one| one.disk == disk);
+    let found = found.expect("the pool has just answered for it");
+    Ok(Json(convert::disk(found, &control.ask.0.description())))
 }
 
 /// List all volumes.

@@ -136,7 +136,8 @@ pub fn stream(stream: StreamStatus, now: Instant, sessions: &Sessions) -> api::S
     }
 }
 
-fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
+/// A disk as it is told.
+pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
     let traffic =
         |traffic: node::Traffic| api::Traffic { requests: traffic.requests, bytes: traffic.bytes };
     api::Disk {
@@ -157,14 +158,15 @@ fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         late_requests: disk.late_requests,
         late_max_ns: disk.late_max,
         errors: disk.errors,
-        profile: profile(&disk.observed, &disk.moves),
+        profile: profile(&disk),
     }
 }
 
 /// Suspect extents that are listed; more are only counted.
 const SUSPECTS_LISTED: usize = 16;
 
-fn profile(observed: &node::Observed, moves: &node::MoveStatus) -> api::ProfileState {
+fn profile(disk: &DiskStatus) -> api::ProfileState {
+    let DiskStatus { observed, moves, .. } = disk;
     let listed = observed.suspects.iter().take(SUSPECTS_LISTED);
     api::ProfileState {
         verdict: match observed.verdict {
@@ -190,6 +192,32 @@ fn profile(observed: &node::Observed, moves: &node::MoveStatus) -> api::ProfileS
         moved: moves.moved,
         moving_offset_bytes: moves.moving.map(|extent| Bytes::MIB * extent),
         stuck: moves.stuck.iter().take(SUSPECTS_LISTED).map(stuck).collect(),
+        measured: disk.measured.as_ref().map(measured),
+        for_next_start: disk.profile_for_next_start,
+    }
+}
+
+fn measured(measured: &node::Measured) -> api::Measured {
+    let part = |part: &node::MeasuredPart| api::MeasuredPart {
+        from_bytes: part.from,
+        to_bytes: part.to,
+        small_ns: part.small,
+        large_ns: part.large,
+        rate_bytes_per_second: part.rate,
+    };
+    api::Measured {
+        outcome: match measured.outcome {
+            node::Outcome::Running { .. } => api::Outcome::Running,
+            node::Outcome::Holds => api::Outcome::Holds,
+            node::Outcome::Used => api::Outcome::Used,
+            node::Outcome::Refused(_) => api::Outcome::Refused,
+        },
+        detail: measured.to_string(),
+        reads: measured.reads,
+        over: measured.over,
+        excess_ns: measured.excess,
+        large_bytes: measured.large,
+        parts: measured.parts.iter().map(part).collect(),
     }
 }
 

@@ -10,6 +10,11 @@ use wire::{Code, Problem};
 pub fn of(error: &Error) -> Problem {
     match error {
         Error::Refused(refusal) => refused(refusal),
+        Error::ProfileRefused { .. } => {
+            let text = error.to_string();
+            let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));
+            Problem::new(Code::Refused, detail, next)
+        }
         Error::NoSuchVolume { name } => Problem::new(
             Code::NoSuchVolume,
             format!("there is no volume \"{name}\""),
@@ -62,6 +67,12 @@ pub fn of(error: &Error) -> Problem {
         Error::Device { .. } | Error::ReadOnly { .. } => of_device(error),
         Error::Store(error) => of_store(error),
     }
+}
+
+/// A profile that is none.
+pub fn of_profile(error: &disk::Error) -> Problem {
+    let next = "give what `slackline disk profile` wrote, or correct it";
+    Problem::new(Code::Invalid, format!("the profile: {error}"), next)
 }
 
 /// The problem that this error is where a volume asked for a service.

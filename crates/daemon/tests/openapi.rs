@@ -97,6 +97,8 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
     let every = json!({"name": "l", "service": {
         "class": "latency", "len_bytes": 4096, "within_ns": 50_000_000, "every_ns": 100_000_000}});
     let (plan, service) = ("/v1/plan", "/v1/volumes/{name}/service");
+    let (profile, reprofile) = ("/v1/disks/{disk}/profile", "/v1/disks/{disk}/reprofile");
+    let toml = disk::Profile::of(&disk::Model::named("laptop-4200").unwrap()).to_toml();
     let (list, one) = ("/v1/volumes", "/v1/volumes/{name}");
     let (streams, stream) = ("/v1/streams", "/v1/streams/{id}");
     vec![
@@ -124,6 +126,11 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("GET", streams, streams, json!(null), 200),
         ("GET", list, list, json!(null), 200),
         ("GET", "/v1/status", "/v1/status", json!(null), 200),
+        ("POST", "/v1/disks/0/reprofile", reprofile, json!(null), 200),
+        ("POST", "/v1/disks/7/reprofile", reprofile, json!(null), 404),
+        ("PUT", "/v1/disks/0/profile", profile, json!({"profile": toml}), 200),
+        ("PUT", "/v1/disks/7/profile", profile, json!({"profile": toml}), 404),
+        ("PUT", "/v1/disks/0/profile", profile, json!({"profile": "none"}), 400),
         ("POST", plan, plan, json!({"streams": [kind(2, 1_000_000)], "alternatives": true}), 200),
         ("POST", plan, plan, json!({"streams": [kind(2, 80_000_000), every]}), 200),
         ("POST", plan, plan, json!({"streams": [{"name": "both or neither"}]}), 400),

@@ -192,6 +192,11 @@ impl Profile {
         }
     }
 
+    /// What it says of writes and flushes was assumed, because only reads were measured.
+    pub fn assumes_writes(&self) -> bool {
+        self.confidence.contains("writes assumed")
+    }
+
     /// Bound on the time of a flush.
     pub fn flush(&self) -> Duration {
         self.flush

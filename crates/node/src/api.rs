@@ -108,6 +108,13 @@ pub enum Op {
     Release { span: Span },
     /// Make all completed best-effort writes durable. [`Reply::Done`].
     Sync,
+    /// Use this profile for a disk from now on, and store it; refused, and nothing
+    /// changes, where an open contract would not fit. One of another depth is only
+    /// stored, for when the pool is opened again. [`Reply::Done`], durable.
+    ProfileSet { disk: DiskIndex, profile: Box<disk::Profile> },
+    /// Measure a disk again in the background, with reads; what comes of it is in its
+    /// status. [`Reply::Done`] when it has begun, or was on its way.
+    Reprofile { disk: DiskIndex },
     /// What planning needs to know of the pool now, to be asked what would fit.
     /// [`Reply::Planner`]. Changes nothing.
     Plan,
@@ -155,6 +162,13 @@ pub enum Reply {
 pub enum Error {
     /// Admission refused the contract.
     Refused(Refusal),
+    /// With that profile these streams, and the services of these volumes, would not fit;
+    /// where both are empty, the metadata log.
+    ProfileRefused {
+        streams: Vec<StreamId>,
+        volumes: Vec<String>,
+        refusal: Box<Refusal>,
+    },
     NoSuchVolume {
         name: String,
     },
@@ -354,6 +368,51 @@ pub struct DiskStatus {
     pub observed: Observed,
     /// What became of the data in its suspect extents.
     pub moves: MoveStatus,
+    /// What measuring it again came to, if it was.
+    pub measured: Option<Measured>,
+    /// Another profile is stored, which is used when the pool is opened again.
+    pub profile_for_next_start: bool,
+}
+
+/// A disk measured again while it was in use.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Measured {
+    pub outcome: Outcome,
+    pub reads: u64,
+    /// Reads that took longer than their bound, and by how much at the most.
+    pub over: u64,
+    pub excess: Duration,
+    /// How long the large reads were.
+    pub large: Bytes,
+    pub parts: Vec<MeasuredPart>,
+}
+
+/// What a measurement came to.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Outcome {
+    /// So many reads of those planned are done; the rest is of the one before.
+    Running { done: u64, planned: u64 },
+    /// All reads kept within their bounds: the profile stays.
+    #[default]
+    Holds,
+    /// A profile with wider bounds is used and stored.
+    Used,
+    /// A profile with wider bounds does not leave room for what is open; it is tried
+    /// again when a stream has closed.
+    Refused(Box<Error>),
+}
+
+/// One part of a disk, as it was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasuredPart {
+    pub from: Bytes,
+    pub to: Bytes,
+    /// Mean times of reads of [`MEASURE_SMALL`](crate::limits::MEASURE_SMALL) and of
+    /// large ones.
+    pub small: Duration,
+    pub large: Duration,
+    /// From what the larger ones took longer; none where they did not.
+    pub rate: Option<Rate>,
 }
 
 /// Data in the suspect extents of one disk. Counts are since the node was made.

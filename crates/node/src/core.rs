@@ -10,6 +10,7 @@ use crate::arena::Arena;
 use crate::commits::Commits;
 use crate::contract::refused;
 use crate::limits;
+use crate::measuring::Measuring;
 use crate::moves::Moves;
 use crate::services::{Piece, Services};
 use crate::writes::Writes;
@@ -32,6 +33,8 @@ pub(crate) enum Owner {
     Store { io: IoId },
     /// A piece of the move that runs on the disk.
     Move { write: bool },
+    /// A read of the measurement that runs on the disk.
+    Measure,
 }
 
 /// Which bytes a write covers: a range of one extent of a volume.
@@ -66,13 +69,16 @@ pub(crate) struct Ended {
     pub latency: Duration,
     /// It was under a contract.
     pub promised: bool,
+    /// It took so long, and this was its bound; only where it was alone on the device,
+    /// not on a suspect extent, and done.
+    pub took: Option<(Duration, Duration)>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     pub profile: Profile,
     /// Where the heads may be, as far as completions tell.
-    head: Head,
+    pub head: Head,
     /// What it did, held against the profile.
     pub seen: Observations,
     pub schedule: Schedule,
@@ -87,6 +93,8 @@ pub(crate) struct Disk {
     /// Best-effort transfers are cut to this, which costs that.
     pub piece: Bytes,
     pub reserve: Duration,
+    /// The longest flush.
+    pub flush_longest: Duration,
 }
 
 /// A node's parts, without the streams and best-effort operations.
@@ -100,6 +108,7 @@ pub(crate) struct Core {
     pub commits: Commits,
     pub services: Services,
     pub moves: Moves,
+    pub measuring: Measuring,
     pub outputs: VecDeque<Output>,
     commands: BTreeMap<CommandId, Pending>,
     timers: BTreeSet<(Instant, StreamId)>,
@@ -161,6 +170,7 @@ impl Core {
             commits: Commits::default(),
             services: Services::default(),
             moves: Moves::default(),
+            measuring: Measuring::default(),
             outputs: VecDeque::new(),
             commands: BTreeMap::new(),
             timers: BTreeSet::new(),
@@ -292,7 +302,7 @@ impl Core {
         let without_device = pending.predicted.is_zero()
             && matches!(pending.action, DiskAction::Read { valid: Bytes::ZERO, .. });
         let (mut late_by, mut latency) = (Duration::ZERO, Duration::ZERO);
-        let mut news = None;
+        let (mut news, mut took) = (None, None);
         if !without_device {
             let (time, good) = (finished.saturating_since(started), result.is_ok());
             let sched::Outcome { times, actual, .. } = state.schedule.finished(finished, id.0);
@@ -307,6 +317,11 @@ impl Core {
                 now: finished,
             };
             state.account(&pending, time, &done);
+            if good && pending.command == Command::Flush {
+                state.flush_longest = state.flush_longest.max(done.actual);
+            }
+            let explained = state.seen.is_explained(&pending.command);
+            took = (good && done.alone && !explained).then_some((time, done.bound));
             if state.seen.completed(&state.profile, &done) {
                 let suspects = state.seen.suspects().filter_map(|suspect| recorded(&suspect));
                 news = Some(suspects.collect());
@@ -326,7 +341,7 @@ impl Core {
             }
         }
         let promised = pending.class.task().is_some();
-        Ended { disk: pending.disk, owner: pending.owner, result, late_by, latency, promised }
+        Ended { disk: pending.disk, owner: pending.owner, result, late_by, latency, promised, took }
     }
 
     /// Makes [`Core::due_timer`] name `stream` at `at`; returns the timer, to
@@ -482,6 +497,8 @@ impl Disk {
             errors: 0,
             observed: Observed::default(),
             moves: MoveStatus::default(),
+            measured: None,
+            profile_for_next_start: false,
         };
         let mut seen = Observations::new(&profile, capacity);
         seen.remember(store.suspects(index).iter().map(remembered));
@@ -498,6 +515,7 @@ impl Disk {
             advance,
             piece,
             reserve,
+            flush_longest: Duration::ZERO,
         })
     }
 

@@ -1,7 +1,7 @@
 //! What an [`Error`] says to a person: what is wrong, with its figures, and
 //! what to do next.
 
-use crate::api::{DeviceError, Error, Refusal, Unmoved};
+use crate::api::{DeviceError, Error, Measured, Outcome, Refusal, Unmoved};
 use core::fmt;
 use store::StoreError;
 
@@ -41,6 +41,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Refused(refusal) => write!(f, "contract refused: {refusal}"),
+            Error::ProfileRefused { streams, volumes, refusal } => write!(
+                f,
+                "with that profile {} would not fit any more: {refusal}; nothing was changed: \
+                 close these, or give them less, and set it again",
+                crate::profiles::listed(streams, volumes)
+            ),
             Error::NoSuchVolume { name } => {
                 write!(f, "no volume is named '{name}'; `slackline volume list` shows them")
             }
@@ -107,6 +113,34 @@ impl fmt::Display for Error {
                 "the pool is read-only since metadata could not be written on disk {} (errno {}); repair the disk and restart",
                 disk.0, error.0
             ),
+        }
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reads, over, excess, .. } = self;
+        match &self.outcome {
+            Outcome::Running { done, planned } => {
+                return write!(
+                    f,
+                    "{done} of {planned} reads done, while nothing else wants the disk"
+                );
+            }
+            Outcome::Holds => write!(f, "all {reads} reads kept within their bounds")?,
+            _ => write!(
+                f,
+                "{over} of {reads} reads took longer than their bound, by {excess} at the most"
+            )?,
+        }
+        match &self.outcome {
+            Outcome::Used => f.write_str("; a profile with wider bounds is used and stored"),
+            Outcome::Refused(error) => write!(
+                f,
+                "; a profile with wider bounds is not used: {error} (it is tried again \
+                 when a stream has closed)"
+            ),
+            _ => Ok(()),
         }
     }
 }

@@ -43,6 +43,14 @@ pub const MOVE_PIECE: Bytes = Bytes::kib(64);
 pub const MOVE_AGAIN: Duration = Duration::from_secs(2);
 /// and one that cannot be moved for another reason after this.
 pub const MOVE_RETRY: Duration = Duration::from_secs(600);
+/// A disk is measured in so many parts at the most,
+pub const MEASURE_PARTS: u64 = 16;
+/// with so many reads in each, half of them small
+pub const MEASURE_READS: u64 = 32;
+/// and half of them as long as a piece of best effort.
+pub const MEASURE_SMALL: Bytes = Bytes::kib(4);
+/// A disk whose profile still does not hold is measured again after this time.
+pub const MEASURE_AGAIN: Duration = Duration::from_secs(1_800);
 /// Streams that a plan counts to before it says "at least".
 pub const PLAN_MAX: u64 = 10_000;
 
@@ -52,6 +60,8 @@ const _: () = {
     assert!(BEST_EFFORT_MAX.get() <= BEST_EFFORT_MEMORY_MIN.get());
     assert!(BEST_EFFORT_PIECE_MIN.get() <= BEST_EFFORT_MAX.get());
     assert!(ZEROS.get() <= BEST_EFFORT_PIECE_MIN.get());
+    assert!(MEASURE_SMALL.get() >= BLOCK_MIN.get());
+    assert!(MEASURE_SMALL.get() < BEST_EFFORT_PIECE_MIN.get());
     assert!(MOVE_PIECE.get() <= BEST_EFFORT_PIECE_MIN.get());
     assert!(store::EXTENT.get().is_multiple_of(MOVE_PIECE.get()));
     assert!(METADATA_PIECE.get() >= BLOCK_MIN.get());

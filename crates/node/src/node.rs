@@ -55,9 +55,10 @@ impl Node {
     pub fn handle(&mut self, now: Instant, event: Event) {
         match event {
             Event::Request { ticket, op } => self.request(now, ticket, op),
-            Event::CommandDone { disk: _, id, started, finished, result } => {
+            Event::CommandDone { disk, id, started, finished, result } => {
                 let ended = self.core.command_done(id, started, finished, result);
                 self.ended(now, ended);
+                self.measure_if_stale(now, disk);
             }
         }
         self.look_for_moves(now);
@@ -112,6 +113,7 @@ impl Node {
                 waiting_best_effort: counts.waiting_best_effort,
                 observed: disk.seen.observed(),
                 moves: core.moves_on(disk.status.disk),
+                measured: core.measuring.told(disk.status.disk),
                 ..disk.status.clone()
             }
         });
@@ -229,6 +231,14 @@ impl Node {
                 }
                 None => self.core.answer_when_committed(now, ticket),
             },
+            Op::ProfileSet { disk, profile } => {
+                let set = self.set_profile(now, disk, &profile);
+                self.change(now, ticket, set);
+            }
+            Op::Reprofile { disk } => {
+                let begun = self.reprofile(now, disk);
+                self.core.answer(ticket, begun.map(|()| Reply::Done));
+            }
             Op::Plan => {
                 let planner = Box::new(self.core.planner());
                 self.core.answer(ticket, Ok(Reply::Planner(planner)));
@@ -239,6 +249,7 @@ impl Node {
                 }
                 self.shutting_down = Some(Some(ticket));
                 self.core.abandon_moves(None);
+                self.core.stop_measuring(now);
                 self.best_effort.refuse_waiting(&mut self.core, &Error::ShuttingDown);
                 let open: Vec<StreamId> = self.streams.keys().copied().collect();
                 for stream in open {
@@ -546,6 +557,7 @@ impl Node {
         if let Some(ticket) = stream.close_ticket {
             self.core.answer(ticket, end);
         }
+        self.try_wider_profiles(now);
         if stream.mode == Mode::Write {
             self.pump_readers(now, stream.volume);
         }
@@ -553,13 +565,13 @@ impl Node {
 
     /// A command has ended.
     fn ended(&mut self, now: Instant, ended: Ended) {
-        let Ended { disk, owner, result, late_by, latency, promised } = ended;
+        let Ended { disk, owner, result, late_by, latency, promised, took } = ended;
         let whose = match owner {
             Owner::Block { stream, .. } => Carrier::Stream(stream),
             Owner::Piece { operation, .. } => {
                 Carrier::Operation(self.best_effort.ticket(operation))
             }
-            Owner::Store { .. } | Owner::Move { .. } => Carrier::Pool,
+            Owner::Store { .. } | Owner::Move { .. } | Owner::Measure => Carrier::Pool,
         };
         self.finished = promised.then_some(Finished { whose, late_by, latency });
         match owner {
@@ -586,6 +598,7 @@ impl Node {
                 self.best_effort.piece_done(&mut self.core, now, operation, write, result, times);
             }
             Owner::Store { io } => self.core.store_piece_done(now, io, result),
+            Owner::Measure => self.measured(now, disk, took),
             Owner::Move { write } => self.move_piece_done(now, disk, write, result),
         }
     }
@@ -599,6 +612,11 @@ impl Node {
         }
         self.look_for_moves(now);
         self.run_commits(now);
+    }
+
+    /// Nothing is on its way that nobody asked for.
+    fn is_at_rest(&self) -> bool {
+        self.core.moves.idle() && self.core.measuring.idle()
     }
 
     /// It is being shut down.
@@ -632,7 +650,7 @@ impl Node {
         if ticket.is_none()
             || !self.streams.is_empty()
             || !self.best_effort.idle()
-            || !self.core.moves.idle()
+            || !self.is_at_rest()
         {
             return;
         }

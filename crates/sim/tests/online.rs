@@ -5,7 +5,7 @@ mod common;
 
 use common::{config, contract, create, drive, fill, model, start, world};
 use disk::Profile;
-use node::{Error, Observed, Op, Policy, Reply, Verdict};
+use node::{DiskIndex, Error, Mode, Observed, Op, Outcome, Policy, Reply, Verdict};
 use sim::{Fault, Player, Random, SimDisk, Timing, World, pattern_matches};
 use std::collections::BTreeSet;
 use units::{Bytes, Duration};
@@ -53,6 +53,11 @@ fn used(world: &World) -> BTreeSet<u64> {
     places.map(|offset| offset / Bytes::MIB).collect()
 }
 
+fn measured(world: &World) -> Option<Outcome> {
+    let status = world.node.status(world.now());
+    status.disks[0].measured.as_ref().map(|measured| measured.outcome.clone())
+}
+
 #[test]
 fn a_disk_that_keeps_its_profile_is_fresh_and_one_that_is_slower_is_not() {
     for (percent, fresh) in [(100, true), (130, false)] {
@@ -62,12 +67,109 @@ fn a_disk_that_keeps_its_profile_is_fresh_and_one_that_is_slower_is_not() {
         create(&mut world, "v", SIZE);
         fill(&mut world, "v", 1, SIZE);
         read_all(&mut world, 2);
-        let seen = observed(&world);
-        assert!(seen.commands > 100, "{seen:?}");
-        assert_eq!(seen.verdict == Verdict::Fresh, fresh, "{percent} %: {seen:?}");
-        assert_eq!(seen.overruns > 0, !fresh, "{seen:?}");
-        assert!(seen.suspects.is_empty(), "a disk that is slow everywhere has no slow extent");
+        let status = world.node.status(world.now()).disks[0].clone();
+        assert_eq!(status.overruns > 0, !fresh, "{percent} %: {status:?}");
+        assert!(status.observed.suspects.is_empty(), "what is slow everywhere has no slow extent");
+        // It is measured again by itself, and from then on nothing is beyond its bounds.
+        let used = matches!(measured(&world), Some(Outcome::Used));
+        assert_eq!(used, !fresh, "{percent} %: {status:?}");
+        assert_eq!(status.observed.verdict, Verdict::Fresh, "{status:?}");
     }
+}
+
+/// A slower disk is measured beside a stream, which keeps its contract with the wider
+/// profile; that is stored, and nothing speaks against it from then on.
+#[test]
+fn a_stale_profile_is_replaced_by_a_wider_one_that_holds() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, |_, profile, _| {
+        Timing::Percent(Box::new(profile.clone()), 130)
+    });
+    create(&mut world, "v", SIZE);
+    fill(&mut world, "v", 1, SIZE);
+    let before = world.node.status(world.now()).disks[0].utilisation_ppm;
+    world.add(Player::new(
+        "v",
+        1,
+        contract(400_000, Bytes::kib(256), Bytes::ZERO),
+        Bytes::kib(64),
+        SIZE,
+    ));
+    let open = world.node.status(world.now()).disks[0].utilisation_ppm;
+    assert!(open > before);
+    assert_eq!(world.call(Op::Reprofile { disk: DiskIndex(0) }), Ok(Reply::Done));
+    assert!(matches!(measured(&world), Some(Outcome::Running { .. })));
+    world.run_for(Duration::from_secs(50));
+    assert_eq!(measured(&world), Some(Outcome::Used));
+    let status = world.node.status(world.now()).disks[0].clone();
+    let told = status.measured.expect("it was measured");
+    assert!(told.over > 0 && !told.excess.is_zero(), "{told:?}");
+    assert!(told.parts.iter().all(|part| part.small < part.large), "{told:?}");
+    assert!(status.utilisation_ppm > open, "the stream is admitted at the new costs");
+    let seen = status.observed;
+    assert_eq!((seen.verdict, seen.overruns), (Verdict::Fresh, 0), "{seen:?}");
+    assert!(seen.commands > 20, "{seen:?}");
+
+    // Stored: the next start has it.
+    let mut disks = world.cut(&mut Random::new(1));
+    let store = sim::open(&mut disks).unwrap();
+    let text = String::from_utf8(store.profile(DiskIndex(0)).to_vec()).unwrap();
+    let stored = Profile::parse(&text).unwrap();
+    assert!(stored.confidence.starts_with("widened by"), "{}", stored.confidence);
+    let whole = units::Lba::new(0)..units::Lba::containing(stored.capacity());
+    let worst = |profile: &Profile| {
+        profile.worst(whole.clone(), Bytes::kib(256), units::Direction::Read).as_nanos()
+    };
+    let honest = Profile::of(&model(stored.capacity()));
+    assert!(worst(&stored) * 10 > worst(&honest) * 12, "{} {}", worst(&stored), worst(&honest));
+}
+
+#[test]
+fn a_profile_that_open_contracts_do_not_fit_is_refused_by_name_and_used_when_they_have_closed() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, |_, profile, _| {
+        Timing::WithinBound(Box::new(profile.clone()), Random::new(3))
+    });
+    create(&mut world, "v", SIZE);
+    fill(&mut world, "v", 1, SIZE);
+    let contract = contract(500_000, Bytes::kib(256), Bytes::ZERO);
+    let mut open = Vec::new();
+    loop {
+        let (volume, start) = ("v".into(), Bytes::ZERO);
+        match world.call(Op::StreamOpen { volume, mode: Mode::Read, contract, start }) {
+            Ok(Reply::Stream { stream, .. }) => open.push(stream),
+            Err(Error::Refused(_)) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(open.len() >= 2, "{open:?}");
+    let mut slower = Profile::of(&model(Bytes::GIB));
+    let disk::Kind::HardDisk(kind) = &mut slower.kind else { panic!("a hard disk") };
+    kind.overhead += Duration::from_millis(10);
+    let set = Op::ProfileSet { disk: DiskIndex(0), profile: Box::new(slower.clone()) };
+    let before = world.node.status(world.now()).disks[0].clone();
+    match world.call(set.clone()) {
+        Err(Error::ProfileRefused { streams, volumes, .. }) => {
+            assert!(!streams.is_empty() && streams.iter().all(|one| open.contains(one)));
+            assert!(volumes.is_empty());
+        }
+        other => panic!("{other:?}"),
+    }
+    let after = world.node.status(world.now()).disks[0].clone();
+    assert_eq!((after.utilisation_ppm, after.slack), (before.utilisation_ppm, before.slack));
+    // The honest one again is no change; of another disk it is none at all.
+    let same = Box::new(Profile::of(&model(Bytes::GIB)));
+    assert_eq!(world.call(Op::ProfileSet { disk: DiskIndex(0), profile: same }), Ok(Reply::Done));
+    let other = Box::new(Profile::of(&model(Bytes::mib(512))));
+    let refused = world.call(Op::ProfileSet { disk: DiskIndex(0), profile: other });
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    for stream in open.drain(1..) {
+        assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
+    }
+    let one = world.node.status(world.now()).disks[0].utilisation_ppm;
+    assert_eq!(world.call(set), Ok(Reply::Done));
+    assert!(world.node.status(world.now()).disks[0].utilisation_ppm > one);
+    let mut disks = world.cut(&mut Random::new(2));
+    let store = sim::open(&mut disks).unwrap();
+    assert_eq!(store.profile(DiskIndex(0)), slower.to_toml().as_bytes());
 }
 
 #[test]

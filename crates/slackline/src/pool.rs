@@ -41,6 +41,31 @@ pub enum Command {
     },
     /// Show the pool that the daemon serves
     Status,
+    /// Give a disk of the served pool another profile
+    ///
+    /// Every contract that is open is admitted again with what the profile says; where
+    /// one would not fit, it is named and nothing changes.
+    Profile {
+        /// The profile (TOML), as `slackline disk profile` writes it
+        #[arg(long, value_name = "FILE", required = true)]
+        set: PathBuf,
+        /// The disk's number in the pool
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        disk: u16,
+    },
+    /// Measure a disk of the served pool again, in the background
+    ///
+    /// Reads in every part of the disk, when nothing else wants it, held against the
+    /// profile. Where bounds have to be wider, such a profile is used and stored, if
+    /// every open contract fits with it. `slackline pool status` tells how far it is.
+    /// The daemon does this by itself where a profile does not hold. It cannot find
+    /// bounds that may be tighter, nor measure writes: `slackline disk profile` does,
+    /// on a disk that is not in use.
+    Reprofile {
+        /// The disk's number in the pool
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        disk: u16,
+    },
     /// Read all metadata of a pool that is not served, and name every damage
     ///
     /// Changes nothing. Ends with 1 where the pool cannot be opened as it is.
@@ -64,6 +89,15 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Status => {
             let status = common.client()?.status()?;
             common.output().result(&status, shown)
+        }
+        Command::Profile { set, disk } => {
+            let text = read_profile(&set)?.to_toml();
+            let disk = common.client()?.disk_profile(disk, &text)?;
+            common.output().result(&disk, profile_set)
+        }
+        Command::Reprofile { disk } => {
+            let disk = common.client()?.disk_reprofile(disk)?;
+            common.output().result(&disk, reprofiling)
         }
         Command::Check { devices } => check(&specs(&devices)?, common),
     }
@@ -91,6 +125,14 @@ fn create(
     common: &Common,
 ) -> Result<(), Failure> {
     let timed = |spec: &DeviceSpec| matches!(spec, DeviceSpec::Real { .. });
+    if let Some(profile) = options.profile.as_ref().filter(|one| one.assumes_writes()) {
+        eprintln!(
+            "slackline: warning: the profile was measured with reads only, so that a flush is \
+             assumed to take {} and less is admitted; what is on the device is destroyed \
+             anyway: measure it with `slackline disk profile --write` first",
+            profile.flush()
+        );
+    }
     if options.profile.is_none() && specs.iter().any(timed) {
         eprintln!("timing the devices");
     }
@@ -118,6 +160,33 @@ fn may_overwrite(name: &str, specs: &[DeviceSpec]) -> Result<bool, Failure> {
         confirm::destroy(&warning, name, "--overwrite")?;
     }
     Ok(any)
+}
+
+fn profile_set(disk: &Disk) -> String {
+    let number = disk.disk;
+    match disk.profile.for_next_start {
+        true => format!(
+            "disk {number}: the profile is stored; it asks for another number of commands in \
+             flight, so that it is used when the daemon is started again\n"
+        ),
+        false => format!(
+            "disk {number}: the profile is used and stored; {} is promised, slack {}\n",
+            percent(disk.utilisation_ppm),
+            disk.slack_ns
+        ),
+    }
+}
+
+fn reprofiling(disk: &Disk) -> String {
+    format!("disk {}{}", disk.disk, measured_note(&disk.profile))
+}
+
+/// What measuring a disk again came to, or how far it is.
+fn measured_note(profile: &ProfileState) -> String {
+    match &profile.measured {
+        Some(measured) => format!("   measured again: {}\n", measured.detail),
+        None => String::new(),
+    }
 }
 
 fn created_json(name: &str, created: &Created) -> Value {
@@ -206,9 +275,18 @@ fn profile_notes(disk: u16, profile: &ProfileState) -> String {
     let mut text = String::new();
     if profile.verdict != Verdict::Fresh {
         text.push_str(&format!(
-            "disk {disk}   its profile is {}; promises on it are in doubt: measure it again, \
-             while it is not in use, with `slackline disk profile`\n",
+            "disk {disk}   its profile is {}; promises on it are in doubt until it has been \
+             measured again: with reads beside its load by the daemon itself, or whole with \
+             `slackline disk profile` while it is not in use\n",
             profile.detail
+        ));
+    }
+    if profile.measured.is_some() {
+        text.push_str(&format!("disk {disk}{}", measured_note(profile)));
+    }
+    if profile.for_next_start {
+        text.push_str(&format!(
+            "disk {disk}   another profile is stored, and used from the next start of the daemon on\n"
         ));
     }
     if profile.suspects > 0 {

@@ -368,6 +368,84 @@ pub struct ProfileState {
     /// Suspect extents with data that could not be moved; they are tried again. At most
     /// 16 of them.
     pub stuck: Vec<StuckExtent>,
+    /// What measuring the disk again came to, if it was since the daemon was started.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub measured: Option<Measured>,
+    /// Another profile is stored, which is used when the daemon is started again.
+    pub for_next_start: bool,
+}
+
+/// A disk measured again while it was in use, with reads in the background.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Measured {
+    /// How far it is, or what it came to.
+    pub outcome: Outcome,
+    /// The same in words.
+    pub detail: String,
+    /// Reads that were held against the profile.
+    pub reads: u64,
+    /// Those of them that took longer than their bound.
+    pub over: u64,
+    /// By how much at the most.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub excess_ns: Duration,
+    /// How long the large reads were; the small ones are of 4 KiB.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub large_bytes: Bytes,
+    /// By parts of the disk, from its start.
+    pub parts: Vec<MeasuredPart>,
+}
+
+/// What a measurement came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is on its way; what else is told is of the one before.
+    Running,
+    /// All reads kept within their bounds: the profile stays.
+    Holds,
+    /// A profile with wider bounds is used and stored.
+    Used,
+    /// A profile with wider bounds leaves no room for what is open.
+    Refused,
+}
+
+/// One part of a disk, as it was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct MeasuredPart {
+    /// Where it begins on the disk.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub from_bytes: Bytes,
+    /// Where it ends.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub to_bytes: Bytes,
+    /// Mean time of a small read.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub small_ns: Duration,
+    /// Mean time of a large read.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub large_ns: Duration,
+    /// Throughput, from what the large ones took longer; missing where they did not.
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub rate_bytes_per_second: Option<Rate>,
+}
+
+/// A profile for a disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DiskProfile {
+    /// As TOML: what `slackline disk profile` writes.
+    pub profile: String,
 }
 
 /// A bad or slow extent whose data could not be moved so far.

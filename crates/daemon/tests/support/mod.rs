@@ -319,6 +319,10 @@ impl Pool for Fake {
                 volume.service = service;
                 Answer::Done
             }),
+            Op::ProfileSet { disk, .. } | Op::Reprofile { disk } if disk.0 > 0 => {
+                Err(Error::NoSuchDisk { disk, disks: 1 })
+            }
+            Op::ProfileSet { .. } | Op::Reprofile { .. } => Ok(Answer::Done),
             Op::StreamChange { stream, contract } => state.change(stream, contract),
             Op::StreamRead { stream, len_max } => state.read(stream, len_max),
             Op::StreamAdvance { stream, len } => state.stream(stream, Mode::Read).map(|stream| {
@@ -461,6 +465,8 @@ fn disk_status() -> DiskStatus {
         errors: 0,
         observed: node::Observed::default(),
         moves: node::MoveStatus::default(),
+        measured: None,
+        profile_for_next_start: false,
     }
 }
 

@@ -193,6 +193,11 @@ impl Observations {
         self.extents.remember(suspects);
     }
 
+    /// Whether a command touches an extent that is suspect, which explains what it takes.
+    pub fn is_explained(&self, command: &Command) -> bool {
+        command.access().is_some_and(|access| self.extents.is_suspect(access))
+    }
+
     /// How long a command with this bound has to be expected to take: on suspect
     /// extents as long as the longest on them did, and a quarter on top.
     pub fn expected(&self, command: &Command, bound: Duration) -> Duration {
