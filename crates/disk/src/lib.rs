@@ -28,6 +28,7 @@ mod profile;
 pub mod profiler;
 mod queue;
 mod random;
+pub mod raw;
 mod remainders;
 mod seek;
 mod segments;

@@ -9,9 +9,10 @@
 mod common;
 
 use common::{Random, hold_document};
-use disk::{Bus, Drive, HardDisk, Kind, Model, Profile, TrackRemainders, Tracks};
+use disk::raw::RawDisk;
+use disk::{Bus, Kind, Model, Profile, TrackRemainders, Tracks};
 use std::fmt::Write;
-use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
+use units::{Access, Bytes, Direction, Duration, Instant, Lba, SECTOR};
 
 /// Table 4.1: cylinders and sectors a track; capacity in MB; MB/s.
 const ZONES: [(u64, u64, f64, f64); 12] = [
@@ -79,19 +80,15 @@ fn timed(
     sectors: u64,
     offset: impl Fn(&mut Random) -> u64,
 ) -> Vec<f64> {
-    let (mut disk, mut random) = (HardDisk::new(&atlas()), Random(sectors));
+    let (mut disk, mut random) = (RawDisk::new(&atlas()), Random(sectors));
     let (first, per_track) = zone(zone_index);
-    let (mut now, mut times) = (Instant::EPOCH, Vec::new());
+    let mut times = Vec::new();
     let tracks = ZONES[zone_index].0 * 10 - sectors.div_ceil(per_track) - 2;
     for _ in 0..SAMPLES {
         let lba = Lba::new(first + random.below(tracks) * per_track + offset(&mut random));
-        let bring = Access { lba, len: SECTOR, direction: Direction::Read };
-        now += disk.serve(now, &Command::Transfer(bring));
-        now += Duration::from_nanos(random.below(25_000_000));
+        let pause = Duration::from_nanos(random.below(25_000_000));
         let access = Access { lba, len: SECTOR * sectors, direction };
-        let time = disk.serve(now, &Command::Transfer(access));
-        times.push(time.as_millis_f64());
-        now += time;
+        times.push(disk.time(&access, pause).as_millis_f64());
     }
     times.sort_by(f64::total_cmp);
     times
@@ -249,19 +246,17 @@ fn writes(table: &mut Table) {
 fn speed_ups(table: &mut Table) {
     let one = mean(&raw(Direction::Read, 0, 2048));
     for (disks, theirs) in [(2, 1.98), (3, 2.95)] {
-        let mut drives: Vec<HardDisk> =
-            (0..disks).map(|seed| HardDisk::new(&atlas().with_seed(seed))).collect();
+        let mut drives: Vec<RawDisk> =
+            (0..disks).map(|seed| RawDisk::new(&atlas().with_seed(seed))).collect();
         let (mut now, mut random, mut total) = (Instant::EPOCH, Random(disks), 0.0);
         for _ in 0..SAMPLES {
             let lba = Lba::new(random.below(17_000) * 179);
             let mut slowest = Duration::ZERO;
             for drive in &mut drives {
-                let bring = Access { lba, len: SECTOR, direction: Direction::Read };
-                drive.serve(now, &Command::Transfer(bring));
                 // The spindles are not synchronised: each has an angle of its own.
-                let begin = now + Duration::from_nanos(40_000_000 + random.below(25_000_000));
+                let settle = Duration::from_nanos(40_000_000 + random.below(25_000_000));
                 let access = Access { lba, len: Bytes::MIB, direction: Direction::Read };
-                slowest = slowest.max(drive.serve(begin, &Command::Transfer(access)));
+                slowest = slowest.max(drive.time_at(None, now, settle, &access));
             }
             total += slowest.as_millis_f64();
             now += Duration::from_millis(400);
@@ -309,19 +304,17 @@ fn remainders(table: &mut Table) {
 /// Returns the mean until the last is done.
 fn cheetahs(disks: u64) -> f64 {
     let model = Model::named("seagate-cheetah").unwrap().without_cache();
-    let mut drives: Vec<HardDisk> =
-        (0..disks).map(|seed| HardDisk::new(&model.clone().with_seed(seed))).collect();
+    let mut drives: Vec<RawDisk> =
+        (0..disks).map(|seed| RawDisk::new(&model.clone().with_seed(seed))).collect();
     let (mut now, mut random, mut total) = (Instant::EPOCH, Random(disks), 0.0);
     for _ in 0..SAMPLES / 4 {
         let mut bus = Bus::new();
         let mut slowest = Duration::ZERO;
         for drive in &mut drives {
             let lba = Lba::new(random.below(2_000_000));
-            let bring = Access { lba, len: SECTOR, direction: Direction::Read };
-            drive.serve(now, &Command::Transfer(bring));
-            let begin = now + Duration::from_millis(100);
             let access = Access { lba, len: Bytes::MIB, direction: Direction::Read };
-            let time = drive.serve_sharing(&mut bus, begin, &Command::Transfer(access));
+            let settle = Duration::from_millis(100);
+            let time = drive.time_at(Some(&mut bus), now, settle, &access);
             slowest = slowest.max(time);
         }
         total += slowest.as_millis_f64();

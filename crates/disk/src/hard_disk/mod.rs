@@ -74,6 +74,12 @@ impl HardDisk {
         &self.model
     }
 
+    /// First sector, sectors and sectors a track of each zone, from the outside in.
+    pub(crate) fn zones(&self) -> impl ExactSizeIterator<Item = (u64, u64, u64)> + '_ {
+        let zones = self.geometry.zones.iter();
+        zones.map(|zone| (zone.first_sector, zone.sectors, zone.sectors_per_track))
+    }
+
     /// The time of `command` with access to the medium forced: a read comes from
     /// the platters, a write is on them when it completes.
     pub fn serve_forced(&mut self, start: Instant, command: &Command) -> Duration {

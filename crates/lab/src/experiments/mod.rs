@@ -7,7 +7,13 @@ use crate::Experiment;
 
 /// Every experiment, in the order of its paper.
 pub fn catalogue() -> Vec<Experiment> {
-    [clockwise::EXPERIMENTS, semi_preemptible::EXPERIMENTS].concat()
+    [
+        clockwise::chapter_4::EXPERIMENTS,
+        clockwise::EXPERIMENTS,
+        clockwise::chapter_7::EXPERIMENTS,
+        semi_preemptible::EXPERIMENTS,
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
 //! P. Bosch, Mixed-Media File Systems, thesis, University of Twente, 1999.
 
+pub(super) mod chapter_4;
+pub(super) mod chapter_7;
+mod cheetahs;
+mod raw;
 mod table_6_2;
 
 use crate::Experiment;
