@@ -207,6 +207,9 @@ impl Target {
         let block = device::is_block_device(path)?;
         let mut warnings = Vec::new();
         let file = open_direct(path, block, write, &mut warnings)?;
+        if write && block && is_read_only(&file) {
+            return Err(ProfileError::ReadOnly(path.to_owned()));
+        }
         device::lock(&file, path)?;
         let size = sys::size(&file).map_err(PoolError::io(path, "ask for its size"))?;
         if !block {
@@ -284,6 +287,16 @@ fn open_direct(
         }
         _ => PoolError::io(path, "open it")(error).into(),
     })
+}
+
+/// Whether a block device refuses writes: some are opened for them all the same, and
+/// only the writes fail.
+fn is_read_only(file: &File) -> bool {
+    let told = file.metadata().and_then(|metadata| {
+        let (major, minor) = (libc::major(metadata.rdev()), libc::minor(metadata.rdev()));
+        std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"))
+    });
+    told.is_ok_and(|told| told.trim() == "1")
 }
 
 /// A read of what was never written is answered by the file system alone.

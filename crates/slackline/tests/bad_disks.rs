@@ -115,6 +115,59 @@ fn a_target_that_may_only_be_read_is_read_and_never_written() {
     assert!(std::fs::read(&file).unwrap() == bytes, "not touched");
 }
 
+#[test]
+fn a_device_that_stalls_for_seconds_is_measured_on() {
+    if !fuse_is_there() {
+        return;
+    }
+    let dir = Scratch::new();
+    let emulated = Emulated::start(&dir, "stall 1ms");
+    let (file, journal) = (emulated.file(), dir.text("journal"));
+    let child = dir.command(&["disk", "profile", &file, "--journal", &journal]).spawn().unwrap();
+    let lines = || std::fs::read_to_string(&journal).unwrap_or_default();
+    wait_until(|| lines().lines().count() > 20);
+    emulated.order("stall 5s");
+    // What took longer than four seconds counts as failed, and the next is asked.
+    wait_until(|| lines().lines().any(|line| line.ends_with('!')));
+    let before = lines().lines().count();
+    wait_until(|| lines().lines().count() > before + 5);
+    signal(child.id(), "TERM");
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert!(ran.err.contains("give the same command again"), "{}", ran.err);
+}
+
+#[test]
+fn a_file_of_a_mebibyte_is_too_small_to_tell_anything_of() {
+    let dir = Scratch::new();
+    std::fs::write(dir.path("small"), vec![7; 1 << 20]).unwrap();
+    let ran = dir.run(&["disk", "profile", &dir.text("small"), "--journal", &dir.text("j")]);
+    ran.failed(1, &["give at least 8 MiB"]);
+    assert!(!dir.path("j").exists(), "nothing was begun");
+}
+
+/// Root may write to any file; a device that was made read-only refuses even root.
+#[test]
+fn a_read_only_device_is_not_written_and_said_to_be_one() {
+    let dir = Scratch::new();
+    let bytes = support::noise(9, 16 << 20).bytes();
+    std::fs::write(dir.path("image"), &bytes).unwrap();
+    let image = dir.text("image");
+    let made = Command::new("losetup").args(["--read-only", "--find", "--show", &image]).output();
+    let Some(made) = made.ok().filter(|made| made.status.success()) else {
+        eprintln!("skipped: needs root and losetup");
+        return;
+    };
+    let device = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let journal = dir.text("journal");
+    let ran =
+        dir.run(&["disk", "profile", &device, "--write", "--overwrite", "--journal", &journal]);
+    let detached = Command::new("losetup").args(["-d", &device]).status();
+    ran.failed(1, &["may only be read", "leave --write away"]);
+    assert!(detached.unwrap().success());
+    assert!(!Path::new(&journal).exists(), "nothing was begun");
+    assert!(std::fs::read(dir.path("image")).unwrap() == bytes, "not touched");
+}
+
 /// A loop device with a mounted file system.
 struct Mounted {
     device: String,

@@ -231,15 +231,29 @@ impl Session {
     }
 
     /// Whether a written sector takes a turn to be written again, and a flush.
-    pub async fn find_write_buffer(&mut self) -> Result<(i64, i64, Vec<i64>), Stop> {
+    pub async fn find_write_buffer(&mut self) -> Result<WriteTimes, Stop> {
         self.stage("write buffer", 90);
-        let (mut first, mut again, mut flushes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut times = WriteTimes::default();
         for _ in 0..16 {
             let lba = self.place(0, self.end - self.grain);
-            first.push(taken(&self.transfer(lba, self.grain, Direction::Write, 0).await?));
-            again.push(taken(&self.transfer(lba, self.grain, Direction::Write, 0).await?));
-            flushes.push(nanos(self.flush().await?.taken()));
+            times.first.push(taken(&self.transfer(lba, self.grain, Direction::Write, 0).await?));
+            times.again.push(taken(&self.transfer(lba, self.grain, Direction::Write, 0).await?));
+            times.flush.push(nanos(self.flush().await?.taken()));
+            times.idle.push(nanos(self.flush().await?.taken()));
         }
-        Ok((median(&first), median(&again), flushes))
+        Ok(times)
     }
+}
+
+/// Times of writes and flushes, in nanoseconds.
+#[derive(Default)]
+pub(super) struct WriteTimes {
+    /// Of writes somewhere.
+    pub first: Vec<i64>,
+    /// Of the same place at once.
+    pub again: Vec<i64>,
+    /// Of a flush after that.
+    pub flush: Vec<i64>,
+    /// And of a flush after the flush, which has nothing to do.
+    pub idle: Vec<i64>,
 }

@@ -87,27 +87,38 @@ pub struct Cache {
 /// What happens to writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteBuffer {
-    /// Whether a write is answered before it is on the medium.
-    pub hides_latency: bool,
+    /// Whether a write is answered before it is on the medium; nothing where times do
+    /// not tell.
+    pub hides_latency: Option<bool>,
     /// A write at a random place, median.
     pub random: Duration,
     /// The same place at once again, median.
     pub again: Duration,
     /// The longest flush after one write.
     pub flush: Duration,
+    /// A flush right after a flush, median.
+    pub flush_idle: Duration,
 }
 
 impl WriteBuffer {
-    pub(super) fn from_times(rotates: bool, (random, again): (i64, i64), flushes: &[i64]) -> Self {
+    pub(super) fn from_times(rotates: bool, times: &super::cache::WriteTimes) -> Self {
         use super::session::span;
-        let flush = super::statistics::median(flushes);
+        use super::statistics::median;
+        let (again, flush, idle) =
+            (median(&times.again), median(&times.flush), median(&times.idle));
         Self {
             // On the medium, the same sector comes by again a whole turn later. Without
-            // rotation, a flush that takes longer than a write has something to do.
-            hides_latency: if rotates { again < 1_500_000 } else { flush > 2 * again },
-            random: span(random),
+            // rotation, a flush that takes longer than a write had something to do, unless
+            // one with nothing to do takes as long.
+            hides_latency: match rotates {
+                true => Some(again < 1_500_000),
+                false if flush <= 2 * again => Some(false),
+                false => (flush > idle + idle / 2).then_some(true),
+            },
+            random: span(median(&times.first)),
             again: span(again),
-            flush: span(flushes.iter().copied().max().unwrap_or(0)),
+            flush: span(times.flush.iter().copied().max().unwrap_or(0)),
+            flush_idle: span(idle),
         }
     }
 }
@@ -269,12 +280,18 @@ impl Findings {
     pub(super) fn judge(&mut self) {
         let say = &mut self.verdict;
         match &self.write_buffer {
-            Some(buffer) if buffer.hides_latency => say.push(format!(
+            Some(WriteBuffer { hides_latency: Some(true), flush, .. }) => say.push(format!(
                 "its write cache hides latency: writes are late when it is full, and a flush took \
-                 up to {} after one write; switch it off (hdparm -W 0)",
-                buffer.flush
+                 up to {flush} after one write; switch it off (hdparm -W 0)"
             )),
-            Some(_) => say.push("writes are on the medium when they complete".to_owned()),
+            Some(WriteBuffer { hides_latency: Some(false), .. }) => {
+                say.push("writes are on the medium when they complete".to_owned());
+            }
+            Some(WriteBuffer { hides_latency: None, flush_idle, .. }) => say.push(format!(
+                "a flush takes {flush_idle} whether or not something was written, so that times \
+                 do not tell whether writes are on the medium when they complete; ask the drive \
+                 (hdparm -W, nvme id-ctrl)"
+            )),
             None => say.push("writes were not tried: their bounds are assumptions".to_owned()),
         }
         if let Some(steady) = self.flat.as_ref().and_then(|flat| flat.steady) {

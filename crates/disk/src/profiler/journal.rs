@@ -15,7 +15,7 @@ use units::{Bytes, Command, Direction, Duration, Instant, SECTOR};
 
 /// The form of the lines and the order of the questions; a journal of another
 /// version leads elsewhere.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 pub(super) fn header(capacity: Bytes, options: &Options) -> String {
     let effort = match options.effort {

@@ -59,9 +59,8 @@ async fn measure(session: &mut Session, findings: &mut Findings) -> Result<(), S
         findings.cache = Some(session.find_cache(hit, segments).await?);
     }
     if session.write {
-        let (first, again, flushes) = session.find_write_buffer().await?;
-        findings.write_buffer =
-            Some(WriteBuffer::from_times(findings.rotates, (first, again), &flushes));
+        let times = session.find_write_buffer().await?;
+        findings.write_buffer = Some(WriteBuffer::from_times(findings.rotates, &times));
     }
     findings.chunks = session.find_chunks().await?;
     findings.chunk_range = chunks::range(&findings.chunks);

@@ -191,10 +191,13 @@ impl Findings {
         }
         if let Some(buffer) = &self.write_buffer {
             text.head("measured.writes");
-            text.line("hide-latency", buffer.hides_latency, "answered before on the medium");
+            if let Some(hides) = buffer.hides_latency {
+                text.line("hide-latency", hides, "answered before on the medium");
+            }
             text.time("random", buffer.random, "median of 16");
             text.time("again", buffer.again, "the same place at once, median of 16");
             text.time("flush", buffer.flush, "longest of 16");
+            text.time("flush-idle", buffer.flush_idle, "right after a flush, median of 16");
         }
         if let Some(flat) = &self.flat {
             write_flat(&mut text, flat);

@@ -36,7 +36,7 @@ impl Plot {
             0.0
         };
         let right = all().map(|point| position(point.0)).fold(left + 1e-9, f64::max);
-        let top = all().map(|point| point.1).fold(1e-9, f64::max) * 1.05;
+        let top = round_top(all().map(|point| point.1).fold(1e-9, f64::max));
         let x = |value: f64| LEFT + (position(value) - left) / (right - left) * WIDE;
         let y = |value: f64| HIGH - value / top * HIGH + 10.0;
         let mut svg = format!(
@@ -50,18 +50,20 @@ impl Plot {
             let at = y(value);
             svg += &format!(
                 "<path d='M{LEFT} {at:.1}h{WIDE}' class='grid'/><text x='{:.1}' y='{:.1}' \
-                 class='up'>{value:.3}</text>",
+                 class='up'>{}</text>",
                 LEFT - 6.0,
-                at + 4.0
+                at + 4.0,
+                short(value)
             );
         }
         let ends = all().map(|point| point.0);
         let (least, most) = (ends.clone().fold(f64::MAX, f64::min), ends.fold(f64::MIN, f64::max));
         for (value, class) in [(least, "first"), (most, "last")] {
             svg += &format!(
-                "<text x='{:.1}' y='{:.1}' class='{class}'>{value}</text>",
+                "<text x='{:.1}' y='{:.1}' class='{class}'>{}</text>",
                 x(value),
-                HIGH + 26.0
+                HIGH + 26.0,
+                short(value)
             );
         }
         for curve in &self.curves {
@@ -79,6 +81,25 @@ impl Plot {
         );
         svg
     }
+}
+
+/// The end of an axis of four steps, each a round number, at `most` or a little above.
+fn round_top(most: f64) -> f64 {
+    let step = most / 4.0;
+    let power = 10f64.powf(step.log10().floor());
+    let round = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
+    4.0 * power * round.into_iter().find(|round| round * power >= step).unwrap_or(10.0)
+}
+
+/// A number to read off an axis: three digits of it.
+fn short(value: f64) -> String {
+    let text = match value {
+        value if value >= 100.0 => return format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value if value >= 1.0 => format!("{value:.2}"),
+        value => format!("{value:.3}"),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn ms(time: Duration) -> f64 {
@@ -175,4 +196,15 @@ pub fn page(target: &str, findings: &Findings) -> String {
          <h2>Profile</h2><pre>{}</pre></body></html>\n",
         escaped(&toml)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_end_at_round_numbers() {
+        assert_eq!([16.4, 204.7, 15.3, 0.9].map(round_top), [20.0, 240.0, 16.0, 1.0]);
+        assert_eq!([0.0, 1.073_709, 15.0, 204.75].map(short), ["0", "1.07", "15", "205"]);
+    }
 }
