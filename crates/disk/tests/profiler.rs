@@ -219,6 +219,19 @@ fn flash_is_not_taken_for_a_disk() {
     }
 }
 
+/// Targets that hold less than the longest streams tried are measured with shorter ones.
+#[test]
+fn the_smallest_targets_are_measured() {
+    for mebibytes in [8, 16, 40] {
+        for options in [Options { write: true, ..Options::quick() }, Options::full()] {
+            let model = Model::named("ssd-sata").unwrap().scaled(Bytes::mib(mebibytes)).unwrap();
+            let mut bench = Bench::new(Box::new(Emulated::new(&model)));
+            let findings = bench.profile(model.capacity(), options);
+            assert!(!findings.rotates && findings.profile().is_ok(), "{mebibytes} MiB");
+        }
+    }
+}
+
 fn write(len: Bytes) -> Command {
     Command::Transfer(Access { lba: Lba::new(0), len, direction: Direction::Write })
 }

@@ -43,6 +43,10 @@ impl Session {
         while size <= CHUNK_MAX {
             let chunks = (STREAM_SECTORS / size).clamp(12, most);
             let room = size * (chunks + 2);
+            if room >= self.end {
+                // A small target; what is longer is not streamed from it.
+                break;
+            }
             let mut rates = Vec::new();
             for _ in 0..runs {
                 // Within the outermost zone, of which no disk has more than some thirty.
