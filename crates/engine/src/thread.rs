@@ -56,6 +56,15 @@ pub fn keep_time() -> std::io::Result<()> {
     sys::become_real_time(PRIORITY)
 }
 
+/// Gives this thread's own reads and writes the kernel's real-time I/O class, for a
+/// program that does without a pool. A schedule of the kernel's may look at it or not.
+///
+/// # Errors
+/// Where the system does not permit it (`CAP_SYS_ADMIN` or `CAP_SYS_NICE`).
+pub fn real_time_io() -> std::io::Result<()> {
+    sys::become_real_time_io()
+}
+
 /// Serves a disk until the pool stops and nothing is in flight.
 pub(crate) fn serve(core: &Arc<Core>, disk: DiskIndex, mut backend: Box<dyn Backend>) {
     let _abort = AbortOnPanic;

@@ -1,6 +1,7 @@
 //! All experiments, paper by paper.
 
 mod clockwise;
+mod peers;
 mod semi_preemptible;
 
 use crate::Experiment;
@@ -12,6 +13,7 @@ pub fn catalogue() -> Vec<Experiment> {
         clockwise::EXPERIMENTS,
         clockwise::chapter_7::EXPERIMENTS,
         semi_preemptible::EXPERIMENTS,
+        peers::EXPERIMENTS,
     ]
     .concat()
 }

@@ -1,0 +1,315 @@
+//! Beside the kernel's schedulers, in real time, on one emulated disk.
+
+mod device;
+mod kernel;
+mod load;
+mod ours;
+
+use crate::{Claim, Experiment, Findings, Paper, Run};
+use ::disk::{Model, Profile};
+use device::Device;
+use load::{MIXES, Mix, Seen};
+use ours::{Filled, Outcome};
+use report::{Axis, Chart, Series, Style, Table};
+use std::time::Duration;
+
+pub(super) const EXPERIMENTS: &[Experiment] = &[EXPERIMENT];
+
+const EXPERIMENT: Experiment = Experiment {
+    name: "peers",
+    paper: Paper::Peers,
+    title: "Slackline beside none, mq-deadline, kyber and bfq",
+    claim: "No paper's. The kernel's schedulers know classes and targets, no deadlines, and \
+            refuse nobody. We claim that Slackline is never late with what it admits, at a \
+            number of programs at which each of them is, and that what runs in the slack is \
+            as fast as under the best of them that is not late.",
+    setup: "One emulated Seagate ST318437LW over FUSE under a loop device of four requests, so \
+            that both sides have the same disk and the same path. Films at 1 MB/s in 512 KiB, \
+            each block due a block's time after it was asked for; with and without a database \
+            that reads 16 KiB anywhere every 100 ms and must have it before the next. Beside \
+            them eight greedy readers of 256 KiB at random. On the kernel's side direct reads \
+            in the real-time I/O class from the same places, with the settings that we found \
+            best: mq-deadline with batches of one and without promotion, bfq with strict \
+            guarantees and without idling, kyber with a target of 20 ms. On our side a pool on \
+            the same device, with contracts. Late is what came over 10 ms after its deadline: \
+            what is below may be the machine's own lateness, which stands beside it. One more \
+            film at each step, up to where a setting is late or refuses; then no further. \
+            io.cost needs the io controller of cgroup v2, and is tried nowhere.",
+    real_time: true,
+    run,
+};
+
+const MODEL: &str = "seagate-st318437lw";
+
+/// One setting under one load.
+struct Cell {
+    seen: Seen,
+    /// Requests that the schedule itself was late with; none where nobody counts.
+    late_requests: u64,
+    note: String,
+}
+
+/// One setting under all loads that it was tried with.
+struct Line {
+    setting: String,
+    /// Films, and what came of them, up to the first that were late.
+    cells: Vec<(usize, Cell)>,
+    /// Where admission said no.
+    refused: Option<usize>,
+}
+
+impl Line {
+    /// The most films without a late request; none where there was always one.
+    fn most(&self) -> Option<usize> {
+        self.cells.iter().rfind(|(_, cell)| cell.is_kept()).map(|(films, _)| *films)
+    }
+
+    fn at(&self, films: usize) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.0 == films).map(|cell| &cell.1)
+    }
+
+    /// True where it was late with so many films or fewer.
+    fn is_late_by(&self, films: usize) -> bool {
+        self.cells.iter().any(|(tried, cell)| *tried <= films && !cell.is_kept())
+    }
+}
+
+impl Cell {
+    fn is_kept(&self) -> bool {
+        self.seen.late == 0 && self.late_requests == 0
+    }
+}
+
+fn run(run: &Run<'_>) -> Findings {
+    let mut findings = Findings::default();
+    if let Err(why) = measure(run, &mut findings) {
+        findings.claim(Claim::not_reproducible(
+            "Slackline is not late where the kernel's schedulers are",
+            "-",
+            format!("this machine cannot emulate a block device: {why}; run it as root"),
+        ));
+    }
+    findings
+}
+
+fn measure(run: &Run<'_>, findings: &mut Findings) -> Result<(), String> {
+    let model = Model::named(MODEL).map_err(|error| error.to_string())?;
+    let time = Duration::from_secs(run.choose(10, 3));
+    let steps: &[usize] = run.choose(&[2, 4, 6, 8, 9, 10, 11, 12, 14, 16, 18, 20], &[4, 16]);
+    for mix in MIXES {
+        let device = Device::new(&model)?;
+        let all = mix.with(*steps.last().expect("there are steps"));
+        let profile = Profile::of(&model);
+        let prepared = |done, total| run.progress(done, 4 * total);
+        let filled = Filled::new(&device, profile, &all, time, &prepared)?;
+        let mut lines = Vec::new();
+        for admission in [true, false] {
+            lines.push(ours(&filled, mix, steps, admission, time)?);
+            run.progress(2, 6);
+        }
+        for (at, setting) in kernel::SETTINGS.iter().enumerate() {
+            let mut line = Line::new(setting.name);
+            for &films in steps {
+                match kernel::load(&device, setting, &mix.with(films), time) {
+                    Ok(seen) => {
+                        line.add(films, Cell { seen, late_requests: 0, note: String::new() })
+                    }
+                    Err(why) => {
+                        findings.note(format!("{}: not in this kernel ({why})", setting.name));
+                        break;
+                    }
+                }
+                if line.is_late_by(films) {
+                    break;
+                }
+            }
+            lines.push(line);
+            run.progress(3 + at, 7);
+        }
+        tell(findings, mix, &lines);
+        let late = device.late();
+        let ms = |ppm| report::number(late.quantile(ppm).as_nanos() as f64 / 1e6);
+        findings.note(format!(
+            "{}: the emulator answered late by {} ms at the median, {} ms at 99 %, {} ms at the \
+             most; this is in every setting's waits.",
+            mix.name,
+            ms(500_000),
+            ms(990_000),
+            ms(1_000_000)
+        ));
+    }
+    Ok(())
+}
+
+fn ours(
+    filled: &Filled,
+    mix: Mix,
+    steps: &[usize],
+    admission: bool,
+    time: Duration,
+) -> Result<Line, String> {
+    let name = if admission { "slackline" } else { "slackline, nobody refused" };
+    let mut line = Line::new(name);
+    for &films in steps {
+        match filled.load(&mix.with(films), admission, time)? {
+            Outcome::Refused => {
+                line.refused = Some(films);
+                break;
+            }
+            Outcome::Ran(accounts) => {
+                let late = report::number(accounts.late_max.as_nanos() as f64 / 1e6);
+                let host = report::number(accounts.host_late_max.as_nanos() as f64 / 1e6);
+                let note = format!(
+                    "{} requests late by the schedule's count (at most {late} ms), {} windows \
+                     empty; threads woken late by at most {host} ms",
+                    accounts.late_requests, accounts.underruns
+                );
+                let late_requests = accounts.late_requests;
+                line.add(films, Cell { seen: accounts.seen, late_requests, note });
+            }
+        }
+        if line.is_late_by(films) {
+            break;
+        }
+    }
+    Ok(line)
+}
+
+impl Line {
+    fn new(setting: &str) -> Self {
+        Self { setting: setting.into(), cells: Vec::new(), refused: None }
+    }
+
+    fn add(&mut self, films: usize, cell: Cell) {
+        self.cells.push((films, cell));
+    }
+}
+
+/// The table, the claims and the pictures of one mix.
+fn tell(findings: &mut Findings, mix: Mix, lines: &[Line]) {
+    let ms = |time: Duration| report::number(time.as_secs_f64() * 1e3);
+    let mut table = Table::new(&[
+        "setting",
+        ">films",
+        ">requests",
+        ">late",
+        ">most late by, ms",
+        ">p50, ms",
+        ">p99, ms",
+        ">most, ms",
+        ">greedy, MB/s",
+        ">woken late, ms",
+        "the pool's own account",
+    ]);
+    for line in lines {
+        for (films, cell) in &line.cells {
+            let seen = &cell.seen;
+            table.row(vec![
+                line.setting.clone(),
+                films.to_string(),
+                seen.waits.len().to_string(),
+                seen.late.to_string(),
+                ms(seen.late_max),
+                ms(seen.percentile(500)),
+                ms(seen.percentile(990)),
+                ms(seen.percentile(1000)),
+                report::number(seen.greedy / 1e6),
+                ms(seen.woken_late_max),
+                cell.note.clone(),
+            ]);
+        }
+        if let Some(films) = line.refused {
+            let mut row = vec![line.setting.clone(), films.to_string(), "refused".into()];
+            row.resize(11, String::new());
+            table.row(row);
+        }
+    }
+    findings.table(format!("{}: what programs waited, at each step", mix.name), table);
+    claims(findings, mix, lines);
+    charts(findings, mix, lines);
+}
+
+fn claims(findings: &mut Findings, mix: Mix, lines: &[Line]) {
+    let [ours, _, kernel @ ..] = lines else { unreachable!("ours come first") };
+    let admitted = ours.cells.last().map_or(0, |cell| cell.0);
+    let late: u64 = ours.cells.iter().map(|(_, c)| c.seen.late + c.late_requests).sum();
+    let name = mix.name;
+    let text = format!("{name}: late requests of Slackline, at every admitted number of films");
+    findings.claim(Claim::near(text, 0.0, late as f64, 0.0, ""));
+    let most = |line: &Line| match line.most() {
+        Some(films) => format!("{} {films}", line.setting),
+        None => format!("{} none", line.setting),
+    };
+    let all: Vec<String> = lines.iter().map(most).collect();
+    let not_late: Vec<&str> = kernel
+        .iter()
+        .filter(|line| !line.is_late_by(admitted))
+        .map(|line| &*line.setting)
+        .collect();
+    let found = match not_late.is_empty() {
+        true => format!("each is late with {admitted} films or fewer"),
+        false => format!("not late with {admitted} films: {}", not_late.join(", ")),
+    };
+    findings.claim(
+        Claim::holds(
+            format!("{name}: at the last admitted number of films each of the kernel's is late"),
+            "each is late",
+            found,
+            not_late.is_empty(),
+        )
+        .explained(
+            "The kernel's real-time class goes before everything else, always, and the disk is \
+             not full on average where admission, which counts with the worst, says no: what is \
+             never refused is mostly in time up to there. It pays with what the greedy ones get.",
+        ),
+    );
+    findings.note(format!("{name}: the most films without a late request: {}.", all.join(", ")));
+    let at = admitted.min(kernel.iter().filter_map(Line::most).max().unwrap_or(admitted));
+    let best = kernel
+        .iter()
+        .filter(|line| line.most().is_some_and(|films| films >= at))
+        .filter_map(|line| Some((line.at(at)?.seen.greedy / 1e6, &*line.setting)))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let of_ours = ours.at(at).map(|cell| cell.seen.greedy / 1e6);
+    if let (Some((best, setting)), Some(of_ours)) = (best, of_ours) {
+        findings.claim(
+            Claim::at_least(
+                format!(
+                    "{name}: best effort with {at} films, beside the best of the kernel's that \
+                     is not late ({setting})"
+                ),
+                best,
+                of_ours,
+                "MB/s",
+            )
+            .explained(format!(
+                "{} % less: Slackline has one request in the drive at a time, so that the drive \
+                 cannot order them by rotation, and commits its log beside the load.",
+                report::number((1.0 - of_ours / best) * 100.0)
+            )),
+        );
+    }
+}
+
+fn charts(findings: &mut Findings, mix: Mix, lines: &[Line]) {
+    let mut greedy = Chart::new(
+        format!("{}: best effort by films, up to the last without a late request", mix.name),
+        Axis::linear("films at 1 MB/s"),
+        Axis::linear("greedy readers, MB/s"),
+    );
+    let mut waits = Chart::new(
+        format!("{}: what 99 % of requests waited at most", mix.name),
+        Axis::linear("films at 1 MB/s"),
+        Axis::logarithmic("99 % of waits are below, ms"),
+    );
+    for line in lines {
+        let kept = line.cells.iter().filter(|(_, cell)| cell.is_kept());
+        let points = kept.map(|(films, cell)| (*films as f64, cell.seen.greedy / 1e6));
+        greedy = greedy.with(Series::new(&*line.setting, Style::Line, points));
+        let points = line.cells.iter().map(|(films, cell)| {
+            (*films as f64, (cell.seen.percentile(990).as_secs_f64() * 1e3).max(0.01))
+        });
+        waits = waits.with(Series::new(&*line.setting, Style::Line, points));
+    }
+    findings.chart(greedy).chart(waits);
+}

@@ -1,0 +1,235 @@
+//! The same load through a pool on the same device.
+
+use super::device::Device;
+use super::load::{
+    GREEDY, GREEDY_EXTENT, GREEDY_READS, PLACES, Program, Seen, place, run, scattered,
+};
+use disk::Profile;
+use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
+use node::{Config, Contract, Error, Mode, Op, Placement, Service, StreamId};
+use std::time::Duration;
+use units::Bytes;
+
+/// A pool whose volumes hold what the programs read.
+pub struct Filled {
+    specs: Vec<DeviceSpec>,
+}
+
+/// What the pool's own account says beside what the programs saw.
+pub struct Accounts {
+    pub seen: Seen,
+    /// Requests that were done after their deadline, and by how much at the most.
+    pub late_requests: u64,
+    pub late_max: units::Duration,
+    /// Times that a program within its contract found its window empty.
+    pub underruns: u64,
+    pub host_late_max: units::Duration,
+}
+
+/// What came of a load.
+pub enum Outcome {
+    Ran(Box<Accounts>),
+    /// Admission refused one of the programs.
+    Refused,
+}
+
+impl Filled {
+    /// Makes a pool on the device with volumes for these programs, in the same places
+    /// as the kernel's programs read, and fills them.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    pub fn new(
+        device: &Device,
+        profile: Profile,
+        programs: &[Program],
+        time: Duration,
+        progress: &dyn Fn(usize, usize),
+    ) -> Result<Self, String> {
+        let specs = vec![DeviceSpec::Real { path: device.path().into() }];
+        let create = CreateOptions { profile: Some(profile), force: true, ..Default::default() };
+        Pool::create("peers", &specs, &create).map_err(|error| error.to_string())?;
+        let filled = Self { specs };
+        let pool = filled.open(true)?;
+        let apart = device.place(1);
+        let mut by_place: Vec<(String, Bytes)> =
+            (0..PLACES).map(|place| (format!("empty-{place}"), Bytes::ZERO)).collect();
+        for (number, program) in programs.iter().enumerate() {
+            by_place[place(number, false) as usize] = (volume(number), program.extent(time));
+        }
+        for number in 0..GREEDY {
+            by_place[place(number, true) as usize] = (greedy_volume(number), GREEDY_EXTENT);
+        }
+        let total = by_place.len();
+        for (at, (name, size)) in by_place.into_iter().enumerate() {
+            if !size.is_zero() {
+                make(&pool, &name, size).map_err(|error| error.to_string())?;
+                fill(&pool, &name, size).map_err(|error| error.to_string())?;
+            }
+            // The rest of the place stays free: nothing is written there.
+            if at + 2 < total {
+                let rest = apart - size - Bytes::mib(8);
+                make(&pool, &format!("rest-{at}"), rest).map_err(|error| error.to_string())?;
+            }
+            progress(at, total);
+        }
+        pool.shutdown().map_err(|error| error.to_string())?;
+        Ok(filled)
+    }
+
+    fn open(&self, admission: bool) -> Result<Pool, String> {
+        let config = Config {
+            admission,
+            host_latency: units::Duration::from_millis(8),
+            ..Options::default().config
+        };
+        let options = Options { config, ..Options::default() };
+        Pool::open(&self.specs, options).map_err(|error| error.to_string())
+    }
+
+    /// Runs the load for `time`.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    pub fn load(
+        &self,
+        programs: &[Program],
+        admission: bool,
+        time: Duration,
+    ) -> Result<Outcome, String> {
+        let pool = self.open(admission)?;
+        let mut streams = Vec::new();
+        for (number, program) in programs.iter().enumerate() {
+            match accept(&pool, number, *program) {
+                Ok(stream) => streams.push(stream),
+                Err(Error::Refused(_)) => {
+                    pool.shutdown().map_err(|error| error.to_string())?;
+                    return Ok(Outcome::Refused);
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        let pool_ref = &pool;
+        let reader = |number: usize, program: Program| {
+            let _ = engine::keep_time(); // as the kernel's programs do
+            let mut reader =
+                Reader { pool: pool_ref, number, program, stream: streams[number], time };
+            reader.begin();
+            move |block| reader.read(block)
+        };
+        let greedy = |number: usize| {
+            let volume = greedy_volume(number);
+            let blocks = GREEDY_EXTENT / GREEDY_READS;
+            move |request: u64| {
+                let offset = GREEDY_READS * scattered(request, blocks);
+                point(pool_ref, &volume, offset, GREEDY_READS);
+            }
+        };
+        let seen = run(programs, time, reader, greedy);
+        let status = pool.status();
+        let host_late_max = pool.host_lateness().max();
+        for stream in streams.into_iter().flatten() {
+            pool.call(Op::StreamClose { stream }).map_err(|error| error.to_string())?;
+        }
+        pool.shutdown().map_err(|error| error.to_string())?;
+        let disk = &status.disks[0];
+        Ok(Outcome::Ran(Box::new(Accounts {
+            seen,
+            late_requests: disk.late_requests,
+            late_max: disk.late_max,
+            underruns: status.streams.iter().map(|stream| stream.underruns).sum(),
+            host_late_max,
+        })))
+    }
+}
+
+fn volume(number: usize) -> String {
+    format!("program-{number}")
+}
+
+fn greedy_volume(number: usize) -> String {
+    format!("greedy-{number}")
+}
+
+fn make(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
+    let placement = Placement::default();
+    pool.call(Op::VolumeCreate { name: name.into(), size, placement }).map(|_| ())
+}
+
+/// Writes a volume from its begin to its end.
+fn fill(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
+    for at in 0..size / Bytes::MIB {
+        let Reply::Room { mut room } = pool.call(Op::Room { len: Bytes::MIB })? else {
+            unreachable!("room is what was asked for")
+        };
+        room.fill(at as u8);
+        pool.call_write(name, Bytes::MIB * at, room)?;
+    }
+    pool.call(Op::Sync).map(|_| ())
+}
+
+/// Gives a program its contract: streams have a handle then.
+fn accept(pool: &Pool, number: usize, program: Program) -> Result<Option<StreamId>, Error> {
+    let nanos = |time: Duration| units::Duration::from_nanos(time.as_nanos() as u64);
+    let op = match program {
+        Program::Stream { rate, block } => Op::StreamOpen {
+            volume: volume(number),
+            mode: Mode::Read,
+            contract: Contract { rate, block, burst: Bytes::ZERO },
+            start: Bytes::ZERO,
+        },
+        Program::Points { block, every } => Op::VolumeService {
+            name: volume(number),
+            service: Service::Latency { len: block, within: nanos(every), every: nanos(every) },
+        },
+    };
+    match pool.call(op)? {
+        Reply::Stream { stream, .. } => Ok(Some(stream)),
+        _ => Ok(None),
+    }
+}
+
+/// A best-effort read, or one of a volume with a contract.
+fn point(pool: &Pool, volume: &str, offset: Bytes, len: Bytes) {
+    let read = pool.call(Op::Read { volume: volume.into(), offset, len });
+    let Ok(Reply::Data { .. }) = read else { panic!("a read of written bytes: {read:?}") };
+}
+
+/// One program's way to its blocks.
+struct Reader<'a> {
+    pool: &'a Pool,
+    number: usize,
+    program: Program,
+    stream: Option<StreamId>,
+    time: Duration,
+}
+
+impl Reader<'_> {
+    /// Waits until the window is full: only then playout may begin.
+    fn begin(&mut self) {
+        if let Some(stream) = self.stream {
+            let len_max = self.program.block();
+            let first = self.pool.call(Op::StreamRead { stream, len_max }).expect("it has data");
+            drop(first);
+            let len = Bytes::ZERO;
+            self.pool.call(Op::StreamAdvance { stream, len }).expect("nothing is moved");
+        }
+    }
+
+    fn read(&mut self, block: u64) {
+        let len = self.program.block();
+        let Some(stream) = self.stream else {
+            let blocks = self.program.extent(self.time) / len;
+            return point(self.pool, &volume(self.number), len * scattered(block, blocks), len);
+        };
+        let mut left = len;
+        while !left.is_zero() {
+            let len = match self.pool.call(Op::StreamRead { stream, len_max: left }) {
+                Ok(Reply::Data { chunk, .. }) => Bytes::new(chunk.len() as u64),
+                other => panic!("the film goes on: {other:?}"),
+            };
+            self.pool.call(Op::StreamAdvance { stream, len }).expect("it was given these");
+            left -= len;
+        }
+    }
+}
