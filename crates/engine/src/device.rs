@@ -17,7 +17,7 @@ use std::str::FromStr;
 use units::{Bytes, Duration, SECTOR};
 
 /// How long to wait for a lock before saying that somebody has it.
-const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a person calls a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -257,7 +257,7 @@ fn open_file(path: &Path, write: bool, flags: i32) -> Result<File, PoolError> {
 /// Past the system's cache where the file system can do that.
 fn open_direct(path: &Path, block: bool, warnings: &mut Vec<String>) -> Result<File, PoolError> {
     let exclusive = if block { libc::O_EXCL } else { 0 };
-    match open_file(path, true, libc::O_DIRECT | exclusive) {
+    match open_patiently(path, libc::O_DIRECT | exclusive) {
         Err(PoolError::Io { error, .. }) if error.raw_os_error() == Some(libc::EINVAL) => {
             warnings.push(format!(
                 "{}: its file system has no direct I/O, so that transfers pass through the \
@@ -270,8 +270,23 @@ fn open_direct(path: &Path, block: bool, warnings: &mut Vec<String>) -> Result<F
     }
 }
 
-/// After the end of a process that was killed, the kernel takes a moment to let
-/// go of what its rings held; a daemon that is started again at once waits for it.
+/// A block device is opened exclusively, so that what is said of [`lock`] holds for
+/// opening it, too.
+fn open_patiently(path: &Path, flags: i32) -> Result<File, PoolError> {
+    let give_up = sys::now() + LOCK_PATIENCE;
+    loop {
+        match open_file(path, true, flags) {
+            Err(PoolError::InUse { .. }) if sys::now() < give_up => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// After the end of a ring, of which a process that was killed is one case, the kernel
+/// takes a moment to let go of what it held; who opens the device again at once waits
+/// for it.
 pub(crate) fn lock(file: &File, path: &Path) -> Result<(), PoolError> {
     let give_up = sys::now() + LOCK_PATIENCE;
     loop {

@@ -44,5 +44,5 @@ pub use lateness::HostLateness;
 pub use pool::{Description, Options, Pool, Wrap};
 pub use profiling::{ProfileError, ProfileOptions, Profiled, profile};
 pub use reply::Reply;
-pub use thread::{keep_time, real_time_io};
+pub use thread::{IoClass, io_class, keep_time};
 pub use units::Distribution;

@@ -149,13 +149,12 @@ pub(crate) fn become_nicer(nice: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives this thread's own reads and writes the kernel's real-time I/O class, at the
-/// highest level.
-pub(crate) fn become_real_time_io() -> io::Result<()> {
+/// Gives this thread's own reads and writes a class of the kernel's, at its highest
+/// level: 1 real time, 2 best effort, 3 idle.
+pub(crate) fn set_io_class(class: libc::c_int) -> io::Result<()> {
     const WHO_PROCESS: libc::c_int = 1; // a thread, in spite of the name
-    const CLASS_REAL_TIME: libc::c_int = 1 << 13;
     // SAFETY: the call takes plain numbers; 0 is this thread.
-    let result = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_REAL_TIME) };
+    let result = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, class << 13) };
     check(result as libc::c_int)?;
     Ok(())
 }

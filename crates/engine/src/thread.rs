@@ -56,13 +56,24 @@ pub fn keep_time() -> std::io::Result<()> {
     sys::become_real_time(PRIORITY)
 }
 
-/// Gives this thread's own reads and writes the kernel's real-time I/O class, for a
-/// program that does without a pool. A schedule of the kernel's may look at it or not.
+/// A class of the kernel's for reads and writes (`ioprio_set(2)`), at its highest level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoClass {
+    /// Before all others, always.
+    RealTime = 1,
+    /// As everybody.
+    BestEffort = 2,
+    /// After all others.
+    Idle = 3,
+}
+
+/// Gives this thread's own reads and writes a class of the kernel's, for a program that
+/// does without a pool. A scheduler of the kernel's may look at it or not.
 ///
 /// # Errors
 /// Where the system does not permit it (`CAP_SYS_ADMIN` or `CAP_SYS_NICE`).
-pub fn real_time_io() -> std::io::Result<()> {
-    sys::become_real_time_io()
+pub fn io_class(class: IoClass) -> std::io::Result<()> {
+    sys::set_io_class(class as i32)
 }
 
 /// Serves a disk until the pool stops and nothing is in flight.

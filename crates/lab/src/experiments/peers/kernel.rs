@@ -1,8 +1,9 @@
 //! The load on the device itself, under a scheduler of the kernel's, with direct reads
-//! in the kernel's real-time class.
+//! in classes of the kernel's.
 
 use super::device::Device;
 use super::load::{GREEDY_EXTENT, GREEDY_READS, Program, Seen, place, run, scattered};
+use engine::{IoClass, io_class};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -11,30 +12,57 @@ use units::Bytes;
 /// A scheduler with what we found best for it: files below the device's queue.
 pub struct Setting {
     pub name: &'static str,
-    pub knobs: &'static [(&'static str, &'static str)],
+    scheduler: &'static str,
+    knobs: &'static [(&'static str, &'static str)],
+    /// Whether somebody who knows all programs gave each a class: the database the
+    /// real-time one, films best effort, and the greedy ones what is idle. Otherwise all
+    /// that have a deadline are in the real-time class.
+    by_hand: bool,
 }
 
-/// All that the kernel has. Programs with deadlines are in the real-time class
-/// everywhere, though `none` and `kyber` do not look at it.
-pub const SETTINGS: [Setting; 4] = [
-    Setting { name: "none", knobs: &[] },
-    // One request after the other instead of 16 of a batch, and nobody is promoted past
-    // the real-time class while we look.
-    Setting {
-        name: "mq-deadline",
-        knobs: &[("iosched/fifo_batch", "1"), ("iosched/prio_aging_expire", "60000")],
-    },
-    Setting { name: "kyber", knobs: &[("iosched/read_lat_nsec", "20000000")] },
-    // One request in the drive at a time and no waiting for more of the same program.
-    Setting {
-        name: "bfq",
-        knobs: &[
-            ("iosched/strict_guarantees", "1"),
-            ("iosched/slice_idle", "0"),
-            ("iosched/low_latency", "0"),
-        ],
-    },
+/// One request after the other instead of 16 of a batch, and nobody is promoted past the
+/// real-time class while we look.
+const DEADLINE: &[(&str, &str)] =
+    &[("iosched/fifo_batch", "1"), ("iosched/prio_aging_expire", "60000")];
+/// One request in the drive at a time and no waiting for more of the same program.
+const BFQ: &[(&str, &str)] = &[
+    ("iosched/strict_guarantees", "1"),
+    ("iosched/slice_idle", "0"),
+    ("iosched/low_latency", "0"),
 ];
+
+/// All that the kernel has. `none` and `kyber` do not look at classes.
+pub const SETTINGS: [Setting; 6] = [
+    Setting { name: "none", scheduler: "none", knobs: &[], by_hand: false },
+    Setting {
+        name: "kyber",
+        scheduler: "kyber",
+        knobs: &[("iosched/read_lat_nsec", "20000000")],
+        by_hand: false,
+    },
+    Setting { name: "mq-deadline", scheduler: "mq-deadline", knobs: DEADLINE, by_hand: false },
+    Setting {
+        name: "mq-deadline, classes by hand",
+        scheduler: "mq-deadline",
+        knobs: DEADLINE,
+        by_hand: true,
+    },
+    Setting { name: "bfq", scheduler: "bfq", knobs: BFQ, by_hand: false },
+    Setting { name: "bfq, classes by hand", scheduler: "bfq", knobs: BFQ, by_hand: true },
+];
+
+impl Setting {
+    fn class(&self, program: Program) -> IoClass {
+        match program {
+            Program::Stream { .. } if self.by_hand => IoClass::BestEffort,
+            _ => IoClass::RealTime,
+        }
+    }
+
+    fn greedy_class(&self) -> IoClass {
+        if self.by_hand { IoClass::Idle } else { IoClass::BestEffort }
+    }
+}
 
 /// Memory for direct reads.
 struct Buffer {
@@ -72,13 +100,13 @@ pub fn load(
     let set = |(what, value): &(&str, &str)| {
         device.set(what, value).map_err(|error| format!("{what} = {value}: {error}"))
     };
-    set(&("scheduler", setting.name))?;
+    set(&("scheduler", setting.scheduler))?;
     setting.knobs.iter().try_for_each(set)?;
-    std::thread::scope(|scope| scope.spawn(engine::real_time_io).join().expect("no panic"))
-        .map_err(|error| format!("the real-time I/O class: {error}"))?;
+    let permitted = std::thread::spawn(|| io_class(IoClass::RealTime)).join();
+    permitted.expect("no panic").map_err(|error| format!("the real-time I/O class: {error}"))?;
     let open = || device.open().expect("it was opened before");
     let reader = |number: usize, program: Program| {
-        engine::real_time_io().expect("permitted before");
+        io_class(setting.class(program)).expect("permitted before");
         let _ = engine::keep_time(); // as the threads of a pool's disks do
         let (file, begin) = (open(), device.place(place(number, false)));
         let mut buffer = Buffer::new(program.block());
@@ -92,6 +120,7 @@ pub fn load(
         }
     };
     let greedy = |number: usize| {
+        io_class(setting.greedy_class()).expect("permitted before");
         let (file, begin) = (open(), device.place(place(number, true)));
         let mut buffer = Buffer::new(GREEDY_READS);
         let blocks = GREEDY_EXTENT / GREEDY_READS;

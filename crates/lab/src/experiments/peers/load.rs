@@ -51,16 +51,15 @@ pub struct Mix {
     pub more: Program,
 }
 
-const CAMERA: Program =
-    Program::Stream { rate: Rate::per_second(1_000_000), block: Bytes::kib(512) };
+const FILM: Program = Program::Stream { rate: Rate::per_second(1_000_000), block: Bytes::kib(512) };
 
 /// The loads that are tried.
 pub const MIXES: [Mix; 2] = [
-    Mix { name: "films", first: &[], more: CAMERA },
+    Mix { name: "films", first: &[], more: FILM },
     Mix {
         name: "films and a database",
-        first: &[Program::Points { block: Bytes::kib(16), every: Duration::from_millis(100) }],
-        more: CAMERA,
+        first: &[Program::Points { block: Bytes::kib(16), every: Duration::from_millis(150) }],
+        more: FILM,
     },
 ];
 
@@ -139,12 +138,10 @@ where
         let mut threads = Vec::new();
         for (number, program) in programs.iter().enumerate() {
             let (reader, ready) = (&reader, &ready);
-            // Spread over a period, as programs that are started by hand are.
-            let phase = program.period() * number as u32 / programs.len() as u32;
             threads.push(scope.spawn(move || {
                 let read = reader(number, *program);
                 ready.wait();
-                paced(*program, Instant::now() + phase, time, read)
+                paced(*program, Instant::now(), time, read)
             }));
         }
         for number in 0..GREEDY {

@@ -25,16 +25,18 @@ const EXPERIMENT: Experiment = Experiment {
             as fast as under the best of them that is not late.",
     setup: "One emulated Seagate ST318437LW over FUSE under a loop device of four requests, so \
             that both sides have the same disk and the same path. Films at 1 MB/s in 512 KiB, \
-            each block due a block's time after it was asked for; with and without a database \
-            that reads 16 KiB anywhere every 100 ms and must have it before the next. Beside \
-            them eight greedy readers of 256 KiB at random. On the kernel's side direct reads \
-            in the real-time I/O class from the same places, with the settings that we found \
-            best: mq-deadline with batches of one and without promotion, bfq with strict \
-            guarantees and without idling, kyber with a target of 20 ms. On our side a pool on \
-            the same device, with contracts. Late is what came over 10 ms after its deadline: \
-            what is below may be the machine's own lateness, which stands beside it. One more \
-            film at each step, up to where a setting is late or refuses; then no further. \
-            io.cost needs the io controller of cgroup v2, and is tried nowhere.",
+            which ask together, as programs on one clock do, each block due a block's time \
+            later; with and without a database that reads 16 KiB anywhere every 150 ms and must \
+            have it before the next. Beside them eight greedy readers of 256 KiB at random. On \
+            the kernel's side direct reads from the same places, whatever has a deadline in the \
+            real-time I/O class, with the settings that we found best: mq-deadline with batches \
+            of one and without promotion, bfq with strict guarantees and without idling, kyber \
+            with a target of 20 ms; and again with classes by hand, as somebody could who knows \
+            all programs: the database real time, films best effort, the greedy ones idle. On \
+            our side a pool on the same device, with contracts. Late is what came over 10 ms \
+            after its deadline: what is below may be the machine's own lateness, which stands \
+            beside it. More films at each step, up to where a setting is late or refuses; then \
+            no further. io.cost needs the io controller of cgroup v2, and is tried nowhere.",
     real_time: true,
     run,
 };
@@ -94,18 +96,18 @@ fn run(run: &Run<'_>) -> Findings {
 
 fn measure(run: &Run<'_>, findings: &mut Findings) -> Result<(), String> {
     let model = Model::named(MODEL).map_err(|error| error.to_string())?;
-    let time = Duration::from_secs(run.choose(10, 3));
-    let steps: &[usize] = run.choose(&[2, 4, 6, 8, 9, 10, 11, 12, 14, 16, 18, 20], &[4, 16]);
+    let time = Duration::from_secs(run.choose(8, 3));
+    let steps: &[usize] = run.choose(&[2, 4, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22], &[4, 16]);
     for mix in MIXES {
         let device = Device::new(&model)?;
         let all = mix.with(*steps.last().expect("there are steps"));
         let profile = Profile::of(&model);
-        let prepared = |done, total| run.progress(done, 4 * total);
+        let prepared = |done, total| run.progress(done, 5 * total);
         let filled = Filled::new(&device, profile, &all, time, &prepared)?;
         let mut lines = Vec::new();
         for admission in [true, false] {
             lines.push(ours(&filled, mix, steps, admission, time)?);
-            run.progress(2, 6);
+            run.progress(3, 9);
         }
         for (at, setting) in kernel::SETTINGS.iter().enumerate() {
             let mut line = Line::new(setting.name);
@@ -124,7 +126,7 @@ fn measure(run: &Run<'_>, findings: &mut Findings) -> Result<(), String> {
                 }
             }
             lines.push(line);
-            run.progress(3 + at, 7);
+            run.progress(3 + at, 9);
         }
         tell(findings, mix, &lines);
         let late = device.late();
@@ -148,7 +150,7 @@ fn ours(
     admission: bool,
     time: Duration,
 ) -> Result<Line, String> {
-    let name = if admission { "slackline" } else { "slackline, nobody refused" };
+    let name = if admission { "slackline" } else { "slackline, edf, nobody refused" };
     let mut line = Line::new(name);
     for &films in steps {
         match filled.load(&mix.with(films), admission, time)? {
@@ -230,7 +232,7 @@ fn tell(findings: &mut Findings, mix: Mix, lines: &[Line]) {
 }
 
 fn claims(findings: &mut Findings, mix: Mix, lines: &[Line]) {
-    let [ours, _, kernel @ ..] = lines else { unreachable!("ours come first") };
+    let [ours, unlimited, kernel @ ..] = lines else { unreachable!("ours come first") };
     let admitted = ours.cells.last().map_or(0, |cell| cell.0);
     let late: u64 = ours.cells.iter().map(|(_, c)| c.seen.late + c.late_requests).sum();
     let name = mix.name;
@@ -241,26 +243,28 @@ fn claims(findings: &mut Findings, mix: Mix, lines: &[Line]) {
         None => format!("{} none", line.setting),
     };
     let all: Vec<String> = lines.iter().map(most).collect();
-    let not_late: Vec<&str> = kernel
-        .iter()
-        .filter(|line| !line.is_late_by(admitted))
-        .map(|line| &*line.setting)
-        .collect();
+    // Ours with and without admission: it is the schedule and the windows that keep time.
+    let reached = [ours, unlimited].into_iter().filter_map(Line::most).max().unwrap_or(0);
+    let not_late: Vec<&str> =
+        kernel.iter().filter(|line| !line.is_late_by(reached)).map(|line| &*line.setting).collect();
     let found = match not_late.is_empty() {
-        true => format!("each is late with {admitted} films or fewer"),
-        false => format!("not late with {admitted} films: {}", not_late.join(", ")),
+        true => format!("each is late with {reached} films or fewer"),
+        false => format!("not late with {reached} films: {}", not_late.join(", ")),
     };
     findings.claim(
         Claim::holds(
-            format!("{name}: at the last admitted number of films each of the kernel's is late"),
+            format!(
+                "{name}: with {reached} films, where Slackline is not late (admission takes \
+                 {admitted}), each of the kernel's is"
+            ),
             "each is late",
             found,
             not_late.is_empty(),
         )
         .explained(
-            "The kernel's real-time class goes before everything else, always, and the disk is \
-             not full on average where admission, which counts with the worst, says no: what is \
-             never refused is mostly in time up to there. It pays with what the greedy ones get.",
+            "A real-time class goes before everything else, always, and a disk is not full on \
+             average where the worst case is; what is never refused is mostly in time up to \
+             there. It pays with what the greedy ones get, and nothing says when it ends.",
         ),
     );
     findings.note(format!("{name}: the most films without a late request: {}.", all.join(", ")));

@@ -6,7 +6,7 @@ use super::load::{
 };
 use disk::Profile;
 use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
-use node::{Config, Contract, Error, Mode, Op, Placement, Service, StreamId};
+use node::{Config, Contract, Error, Mode, Op, Placement, Policy, Service, StreamId};
 use std::time::Duration;
 use units::Bytes;
 
@@ -78,7 +78,10 @@ impl Filled {
     }
 
     fn open(&self, admission: bool) -> Result<Pool, String> {
+        // Where nobody is refused there may be no slack, and best effort would never go.
+        let policy = if admission { Policy::Slack } else { Policy::Edf };
         let config = Config {
+            policy,
             admission,
             host_latency: units::Duration::from_millis(8),
             ..Options::default().config
