@@ -40,6 +40,7 @@ fn on_disk(plan: &FaultPlan, seed: u64) -> Option<Fault> {
         FaultKind::BadSectors { from, to } => Fault::ReadError { from, to },
         FaultKind::Errors { ppm } => Fault::Errors { ppm, seed },
         FaultKind::WriteErrors => Fault::WriteError { after: 0 },
+        FaultKind::LyingFlush => Fault::LyingFlush,
         FaultKind::PowerCut => return None,
     })
 }

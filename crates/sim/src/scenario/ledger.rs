@@ -302,6 +302,7 @@ impl Ledger {
         Outcome {
             seed,
             counted: now.saturating_since(self.from).min(self.duration),
+            bin: self.duration / TIMELINE_BINS as u64,
             stopped: false,
             classes: self.classes.clone(),
             disks: self.disks.clone(),

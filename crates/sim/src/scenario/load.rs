@@ -109,7 +109,7 @@ impl Loader {
                 }
             }
             Arrivals::From(..) => {
-                self.next = self.source.as_mut().and_then(Iterator::next);
+                self.following();
                 self.rest(context);
             }
             // Programs alike do not begin at the same instant.
@@ -121,6 +121,17 @@ impl Loader {
                 self.due += self.random.exponential(apart);
                 context.alarm_at(self.due);
             }
+        }
+    }
+
+    /// The source's next request; a trace may end in a damaged record.
+    fn following(&mut self) {
+        let Some(source) = &mut self.source else { return };
+        self.next = source.next();
+        if self.next.is_none()
+            && let Some(error) = source.error()
+        {
+            self.ledger.borrow_mut().classes[self.class].problem = Some(error.to_string());
         }
     }
 
@@ -287,7 +298,7 @@ impl Program<Metadata> for Loader {
             Arrivals::From(..) => {
                 while let Some(demand) = self.next.filter(|next| self.at(next) <= context.now) {
                     self.make_demand(context, &demand);
-                    self.next = self.source.as_mut().and_then(Iterator::next);
+                    self.following();
                 }
                 return self.rest(context);
             }

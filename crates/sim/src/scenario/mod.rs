@@ -10,6 +10,7 @@
 //! people ([`crate::runs`]).
 
 mod faults;
+mod generated;
 mod ledger;
 mod load;
 mod outcome;
@@ -18,6 +19,7 @@ mod run;
 mod setup;
 mod stream;
 
+pub use generated::Like;
 pub use outcome::{
     Bin, Cause, ClassOutcome, DiskOutcome, Latencies, Miss, Outcome, PowerCut, TIMELINE_BINS,
 };

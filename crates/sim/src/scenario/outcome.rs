@@ -123,6 +123,8 @@ pub struct ClassOutcome {
     pub errors: u64,
     /// Why the first was.
     pub error: Option<Error>,
+    /// Why a recorded load ended before its end.
+    pub problem: Option<String>,
     /// Requests that were not made since too many were outstanding.
     pub skipped: u64,
     /// The share of the duration that each of these was at, on the time line.
@@ -210,6 +212,8 @@ pub struct Outcome {
     pub seed: u64,
     /// The time that was counted: the duration, or less where the run was stopped.
     pub counted: Duration,
+    /// How long each part of the time lines is.
+    pub bin: Duration,
     /// The run was stopped before its end.
     pub stopped: bool,
     /// Streams in the scenario's order, then loads.

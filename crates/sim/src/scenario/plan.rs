@@ -1,11 +1,11 @@
 //! What a scenario is made of, as plain data.
 
-use crate::workload::Source;
+use crate::workload::{Source, movie};
 use disk::{Model, Profile};
 use node::{Contract, Mode, Placement, Policy, Service};
 use std::fmt;
 use std::sync::Arc;
-use units::{Bytes, Duration, Rate};
+use units::{Bytes, Duration};
 
 /// A mix of streams, load, disks and faults, to be played in simulated time.
 #[derive(Clone, Debug)]
@@ -88,8 +88,8 @@ pub struct StreamPlan {
     pub speed_percent: u64,
     /// It comes up to this late on purpose, every time.
     pub jitter: Duration,
-    /// The first of them opens then.
-    pub starts: Duration,
+    /// The first of them opens then; none: after all those before that name no time.
+    pub starts: Option<Duration>,
     /// Each opens so long after the one before it, or a random part of it.
     pub apart: Duration,
     /// Each closes then; at the end where none is given.
@@ -118,15 +118,7 @@ pub enum Pace {
     /// A block at a time, at the rate.
     Constant,
     /// A frame at a time, each as long as it happens to be.
-    Frames {
-        /// So many a second.
-        per_second: u64,
-        /// The movie's own rate, on average.
-        mean: Rate,
-        /// A frame is up to so many percent longer or shorter than the scene's mean,
-        /// and a scene's mean half as many than the movie's.
-        varies_percent: u64,
-    },
+    Frames(movie::Kind),
 }
 
 /// So many programs alike without a stream.
@@ -148,8 +140,8 @@ pub struct LoadPlan {
     pub reads_percent: u64,
     /// One after the other, not anywhere.
     pub sequential: bool,
-    /// When they begin.
-    pub starts: Duration,
+    /// When they begin; none: after all those before that name no time.
+    pub starts: Option<Duration>,
     /// When they end, if before the end.
     pub stops: Option<Duration>,
 }
@@ -227,6 +219,8 @@ pub enum FaultKind {
     },
     /// All writes and flushes fail.
     WriteErrors,
+    /// Flushes are said to be done and do nothing: the disk lies.
+    LyingFlush,
     /// The power goes, and is back when the fault is over.
     PowerCut,
 }

@@ -10,8 +10,9 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use units::{Bytes, Duration, Instant};
 
-/// A run looks up so many times.
+/// A run looks up so many times at least, and after so much simulated time.
 const SLICES: u64 = 400;
+const SLICE_MAX: Duration = Duration::from_secs(20);
 
 /// How whoever started runs watches and ends them.
 #[derive(Debug, Default)]
@@ -82,7 +83,7 @@ impl Run<'_> {
     fn play(&mut self, control: &Control) -> Outcome {
         let (end, warm) = (self.scenario.whole(), self.scenario.warm_up);
         let mut turns = faults::turns(&self.scenario.faults).into_iter().peekable();
-        let slice = Duration::from_nanos((end.as_nanos() / SLICES).max(1));
+        let slice = Duration::from_nanos((end.as_nanos() / SLICES).max(1)).min(SLICE_MAX);
         let (mut now, mut stopped) = (Duration::ZERO, false);
         while now < end && self.dead.is_none() {
             stopped = control.stop.load(Ordering::Relaxed);

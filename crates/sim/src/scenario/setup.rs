@@ -214,9 +214,13 @@ impl Begin {
         let end = Instant::EPOCH + scenario.whole();
         let until =
             |stops: Option<Duration>| stops.map_or(end, |stops| (Instant::EPOCH + stops).min(end));
+        // Whoever names no time comes after those who stand before him: it is in this
+        // order that a plan tries who fits.
+        let mut turn = Instant::EPOCH;
         for (class, plan) in scenario.streams.iter().enumerate() {
             let names = names(scenario, class, &plan.place)?;
-            let mut opens = Instant::EPOCH + plan.starts;
+            let mut own = Instant::EPOCH + plan.starts.unwrap_or_default();
+            let opens = if plan.starts.is_some() { &mut own } else { &mut turn };
             for number in 0..plan.count {
                 let name = names[number as usize % names.len()].clone();
                 let length = sizes[&name];
@@ -224,9 +228,9 @@ impl Begin {
                 self.ledger.borrow_mut().program(class);
                 let closes = until(plan.stops);
                 let streamer =
-                    Streamer::new(plan, class, name, length, opens, closes, seed, ledger);
+                    Streamer::new(plan, class, name, length, *opens, closes, seed, ledger);
                 self.world.add(streamer);
-                opens += random.span(plan.apart);
+                *opens += random.span(plan.apart);
             }
         }
         for (class, plan) in (scenario.streams.len()..).zip(&scenario.loads) {
@@ -247,7 +251,7 @@ impl Begin {
                     _ => None,
                 };
                 self.ledger.borrow_mut().program(class);
-                let begins = Instant::EPOCH + plan.starts;
+                let begins = plan.starts.map_or(turn, |starts| Instant::EPOCH + starts);
                 let ends = until(plan.stops);
                 let loader = Loader::new(plan, class, grounds, begins, ends, seed, source, ledger);
                 self.world.add(loader);

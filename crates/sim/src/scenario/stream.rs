@@ -7,6 +7,7 @@
 
 use super::ledger::Shared;
 use super::plan::{Pace, StreamPlan};
+use crate::workload::movie::Movie;
 use crate::world::{Context, Program};
 use crate::{Metadata, Random};
 use node::{Error, Mode, Op, Reply, StreamId};
@@ -49,7 +50,7 @@ pub(super) struct Streamer {
     due: Instant,
     asked: Instant,
     waited: bool,
-    scene_percent: u64,
+    movie: Option<Movie>,
     next_jump: Option<Instant>,
     /// As the node counted last.
     throttled: u64,
@@ -104,7 +105,7 @@ impl Streamer {
             due: opens,
             asked: opens,
             waited: false,
-            scene_percent: 100,
+            movie: None,
             next_jump: None,
             throttled: 0,
             underruns: 0,
@@ -208,26 +209,22 @@ impl Streamer {
 
     /// How much the next piece is.
     fn size(&mut self) -> Bytes {
-        let Pace::Frames { per_second, mean, varies_percent } = self.plan.pace else {
-            return self.plan.contract.block;
-        };
-        // A scene lasts about four seconds.
-        if self.random.below(per_second.max(1) * 4) == 0 {
-            let half = varies_percent / 2;
-            self.scene_percent = self.random.between(100 - half, 100 + half);
+        let Pace::Frames(kind) = self.plan.pace else { return self.plan.contract.block };
+        loop {
+            if let Some(frame) = self.movie.as_mut().and_then(Iterator::next) {
+                return frame.size.max(Bytes::new(1));
+            }
+            // The next movie.
+            self.movie = Some(Movie::new(kind, self.random.bits()));
         }
-        let percent = self.random.between(100 - varies_percent, 100 + varies_percent);
-        let frame = mean.get() / per_second.max(1);
-        let size = u128::from(frame) * u128::from(self.scene_percent) * u128::from(percent);
-        Bytes::new(((size / 10_000) as u64).max(1))
     }
 
     /// How long after the begin the next piece is due.
     fn elapsed(&self) -> Duration {
         let time = match self.plan.pace {
             Pace::Constant => self.plan.contract.rate.time_for(self.moved),
-            Pace::Frames { per_second, .. } => {
-                let ns = u128::from(self.frames) * 1_000_000_000 / u128::from(per_second.max(1));
+            Pace::Frames(kind) => {
+                let ns = u128::from(self.frames) * 1_000_000_000 / u128::from(kind.pace.max(1));
                 Duration::from_nanos(ns as u64)
             }
         };

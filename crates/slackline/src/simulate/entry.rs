@@ -7,7 +7,8 @@ use crate::plan::list::{self, Class, ModeArg, from_text, one};
 use client::control::{PlanStream, Priority, Zone};
 use daemon::convert;
 use serde::Deserialize;
-use sim::scenario::{Arrivals, LoadPlan, Pace, Place, StreamPlan};
+use sim::scenario::{Arrivals, Like, LoadPlan, MakeSource, Pace, Place, StreamPlan};
+use sim::workload::movie;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -61,6 +62,7 @@ pub struct Entry {
     mean_rate: Option<Rate>,
     #[serde(default, deserialize_with = "from_text")]
     varies: Option<Percent>,
+    movie: Option<MovieKind>,
     // Loads.
     ask: Option<Ask>,
     outstanding: Option<u64>,
@@ -68,6 +70,8 @@ pub struct Entry {
     gap: Option<Duration>,
     most: Option<u64>,
     trace: Option<PathBuf>,
+    like: Option<LikeKind>,
+    per_second: Option<u64>,
     #[serde(default, deserialize_with = "from_text")]
     reads: Option<Percent>,
     sequential: Option<bool>,
@@ -85,6 +89,27 @@ enum Ask {
     Poisson,
     /// Up to `most` at once, `gap` apart on average.
     Bursts,
+}
+
+/// How a movie's frames differ.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum MovieKind {
+    /// Each by itself.
+    #[default]
+    MotionJpeg,
+    /// In groups of twelve, one of them whole.
+    Mpeg,
+}
+
+/// Whose load it is like.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum LikeKind {
+    FileSystem,
+    VirtualMachine,
+    Scrubbing,
+    Cello,
 }
 
 /// A share or a factor, as `30%`.
@@ -157,6 +182,8 @@ impl Entry {
             ("gap", self.gap.is_some()),
             ("most", self.most.is_some()),
             ("trace", self.trace.is_some()),
+            ("like", self.like.is_some()),
+            ("per_second", self.per_second.is_some()),
             ("reads", self.reads.is_some()),
             ("sequential", self.sequential.is_some()),
             ("priority", self.priority.is_some()),
@@ -177,7 +204,7 @@ impl Entry {
             pace: self.pace(contract.rate_bytes_per_second)?,
             speed_percent: self.speed.map_or(100, |speed| speed.0.max(1)),
             jitter: self.jitter.unwrap_or(Duration::ZERO),
-            starts: self.starts.unwrap_or(Duration::ZERO),
+            starts: self.starts,
             apart: self.apart.unwrap_or(Duration::from_millis(100)),
             stops: self.stops,
             jumps: self.jumps,
@@ -186,18 +213,29 @@ impl Entry {
 
     fn pace(&self, rate: Rate) -> Result<Pace, String> {
         let Some(per_second) = self.frame_rate else {
-            let idle = [("mean_rate", self.mean_rate.is_some()), ("varies", self.varies.is_some())];
+            let idle = [
+                ("mean_rate", self.mean_rate.is_some()),
+                ("varies", self.varies.is_some()),
+                ("movie", self.movie.is_some()),
+            ];
             means_nothing(idle, "without `frame_rate`, the frames in a second")?;
             return Ok(Pace::Constant);
         };
-        let varies_percent = self.varies.map_or(0, |varies| varies.0);
-        if !(1..=1000).contains(&per_second) || varies_percent > 90 {
+        let varies = self.varies.map_or(10, |varies| varies.0);
+        if !(1..=1000).contains(&per_second) || varies > 90 {
             return Err(
                 "a `frame_rate` from 1 to 1000, and `varies` up to 90%, are possible".into()
             );
         }
-        let mean = self.mean_rate.unwrap_or(rate);
-        Ok(Pace::Frames { per_second, mean, varies_percent })
+        let mean = Bytes::new(self.mean_rate.unwrap_or(rate).get() / per_second);
+        let pattern = match self.movie.unwrap_or_default() {
+            MovieKind::MotionJpeg => movie::CLIP.pattern,
+            MovieKind::Mpeg => movie::GROUPS_OF_PICTURES.pattern,
+        };
+        // An hour or so; then another one.
+        let frames = per_second * 4_000;
+        let deviation = mean * varies / 100;
+        Ok(Pace::Frames(movie::Kind { mean, deviation, frames, pace: per_second, pattern }))
     }
 
     /// A load.
@@ -209,6 +247,7 @@ impl Entry {
             ("frame_rate", self.frame_rate.is_some()),
             ("mean_rate", self.mean_rate.is_some()),
             ("varies", self.varies.is_some()),
+            ("movie", self.movie.is_some()),
         ];
         means_nothing(idle, "for a load; say it of a [[stream]]")?;
         if self.class == Some(Class::Rate) {
@@ -242,13 +281,31 @@ impl Entry {
             block,
             reads_percent: reads,
             sequential: self.sequential.unwrap_or(false),
-            starts: self.starts.unwrap_or(Duration::ZERO),
+            starts: self.starts,
             stops: self.stops,
         })
     }
 
+    fn like(&self, kind: LikeKind) -> Result<Like, String> {
+        let rate = || {
+            let given = self.per_second.unwrap_or(20);
+            let good = (1..=10_000).contains(&given);
+            good.then_some(given).ok_or("`per_second` from 1 to 10000 is possible")
+        };
+        if let (LikeKind::Scrubbing | LikeKind::Cello, Some(_)) = (kind, self.per_second) {
+            return Err("per_second means nothing here: play it faster with `speed`".into());
+        }
+        Ok(match kind {
+            LikeKind::FileSystem => Like::FileSystem(rate()?),
+            LikeKind::VirtualMachine => Like::VirtualMachine(rate()?),
+            LikeKind::Scrubbing => Like::Scrubbing,
+            // The busiest but one.
+            LikeKind::Cello => Like::Cello(2),
+        })
+    }
+
     fn arrivals(&self, source: &Source<'_>) -> Result<Arrivals, String> {
-        if let Some(path) = &self.trace {
+        if self.trace.is_some() || self.like.is_some() {
             let idle = [
                 ("ask", self.ask.is_some()),
                 ("outstanding", self.outstanding.is_some()),
@@ -258,11 +315,16 @@ impl Entry {
                 ("block", self.block.is_some()),
                 ("sequential", self.sequential.is_some()),
             ];
-            means_nothing(idle, "beside a `trace`, which says all that itself")?;
-            let trace = Trace::of(&source.beside(path))?;
-            return Ok(Arrivals::From(Arc::new(trace), self.speed.map_or(100, |it| it.0.max(1))));
+            means_nothing(idle, "beside `trace` or `like`, which say all that themselves")?;
+            let make: Arc<dyn MakeSource> = match (&self.trace, self.like) {
+                (Some(path), None) => Arc::new(Trace::of(&source.beside(path))?),
+                (None, Some(like)) => Arc::new(self.like(like)?),
+                _ => return Err("say `trace`, a file, or `like`, whose load, not both".into()),
+            };
+            return Ok(Arrivals::From(make, self.speed.map_or(100, |it| it.0.max(1))));
         }
-        means_nothing([("speed", self.speed.is_some())], "for a load without a `trace`")?;
+        let idle = [("speed", self.speed.is_some()), ("per_second", self.per_second.is_some())];
+        means_nothing(idle, "for a load without a `trace` or `like`")?;
         let otherwise = match self.class {
             Some(Class::Latency) => Ask::Paced,
             _ => Ask::Greedy,

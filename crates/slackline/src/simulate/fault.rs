@@ -35,6 +35,7 @@ enum Kind {
     BadSectors,
     Errors,
     WriteErrors,
+    LyingFlush,
     PowerCut,
 }
 
@@ -46,6 +47,7 @@ impl Kind {
             Self::BadSectors => "bad sectors",
             Self::Errors => "errors",
             Self::WriteErrors => "write errors",
+            Self::LyingFlush => "flushes that do nothing",
             Self::PowerCut => "power cut",
         }
     }
@@ -92,6 +94,7 @@ impl Entry {
                 (FaultKind::Errors { ppm: share.0 * 10_000 }, rest)
             }
             Kind::WriteErrors => (FaultKind::WriteErrors, rest),
+            Kind::LyingFlush => (FaultKind::LyingFlush, rest),
             Kind::PowerCut => (FaultKind::PowerCut, Duration::from_secs(30)),
         };
         let name = self.name.clone().unwrap_or_else(|| self.kind.words().into());

@@ -322,15 +322,19 @@ mod tests {
             mean_rate = '800kB/s'\nvaries = '30%'\njumps = '1min'\nzone = 'outer'\nsize = '1GiB'\n\
             [[load]]\nname = 'db'\nask = 'bursts'\ngap = '50ms'\nmost = 20\nreads = '70%'\n\
             volume = 'movie'\nblock = '8KiB'\n\
+            [[load]]\nname = 'vm'\nlike = 'virtual-machine'\nper_second = 50\nspeed = '200%'\n\
             [[fault]]\nkind = 'slow'\nat = '1min'\nlasts = '10s'\npercent = 300\nto = '1GiB'\n";
         let scenario = read(text).unwrap().scenario;
         assert!(!scenario.admission, "fcfs keeps no contracts");
         assert_eq!(scenario.disks.iter().filter(|disk| disk.bus == Some(0)).count(), 3);
         let movie = &scenario.streams[0];
-        assert!(matches!(movie.pace, Pace::Frames { per_second: 25, varies_percent: 30, .. }));
+        let Pace::Frames(kind) = movie.pace else { panic!("frame by frame") };
+        let expected = (25, Bytes::new(32_000), Bytes::new(9_600));
+        assert_eq!((kind.pace, kind.mean, kind.deviation), expected);
         let load = &scenario.loads[0];
         assert_eq!((load.place.clone(), load.reads_percent), (Place::Of("movie".into()), 70));
         assert!(matches!(load.arrivals, Arrivals::Bursts { most: 20, .. }));
+        assert!(matches!(&scenario.loads[1].arrivals, Arrivals::From(_, 200)));
         let slow = FaultKind::Slow { from: Bytes::ZERO, to: Bytes::GIB, percent: 300 };
         assert_eq!(scenario.faults[0].kind, slow);
     }
@@ -349,6 +353,7 @@ mod tests {
             (&format!("{SMALL}varies = '30%'\n"), "frame_rate", Some(3)),
             (&format!("{SMALL}[[load]]\nask = 'poisson'\n"), "gap", Some(5)),
             (&format!("{SMALL}[[load]]\ntrace = 'no.csv'\n"), "no.csv", Some(5)),
+            (&format!("{SMALL}[[load]]\nlike = 'cello'\nblock = '8k'\n"), "block means", Some(5)),
             (&format!("{SMALL}[[load]]\nreads = 'many'\n"), "%", Some(6)),
             (&format!("{SMALL}[[load]]\nspeed = '%'\n"), "", Some(6)),
             (&format!("{SMALL}[[fault]]\nkind = 'slow'\nat = '1s'\n"), "percent", Some(5)),

@@ -110,6 +110,9 @@ fn who(page: &mut Page, results: &Results) {
         if let Some(error) = &class.error {
             page.text(&format!("{}: the first failure was: {}.", class.name, error.what));
         }
+        if let Some(problem) = &class.problem {
+            page.text(&format!("{}: the recorded load ended early: {problem}.", class.name));
+        }
         if class.gap_bytes > 0 {
             let gaps = Bytes::new(class.gap_bytes);
             page.text(&format!("{}: {gaps} were given up as declared gaps.", class.name));

@@ -52,7 +52,7 @@ fn tail(spread: &Spread) -> Vec<(f64, f64)> {
 
 /// When each part of the first run's time line begins, in seconds.
 fn times(results: &Results, parts: usize) -> impl Iterator<Item = f64> {
-    let part = results.counted_ns as f64 / 1e9 / parts.max(1) as f64;
+    let part = results.bin_ns as f64 / 1e9;
     (0..parts).map(move |at| at as f64 * part)
 }
 
@@ -73,7 +73,7 @@ fn over_time(
 /// Who got how much, over time.
 pub fn throughput(results: &Results) -> Chart {
     over_time(results, "Who got how much", "MB/s", |class| {
-        let part = results.counted_ns as f64 / 1e9 / class.timeline.len().max(1) as f64;
+        let part = results.bin_ns as f64 / 1e9;
         class.timeline.iter().map(|bin| bin.bytes as f64 / 1e6 / part).collect()
     })
 }

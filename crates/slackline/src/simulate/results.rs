@@ -22,6 +22,8 @@ pub struct Results {
     /// What was counted of each run, on average where they were stopped.
     pub counted_ns: u64,
     pub stopped: bool,
+    /// How long each part of the time lines is.
+    pub bin_ns: u64,
     /// Nothing that was promised was late, and nothing was refused.
     pub kept: bool,
     /// Requests and windows that were late or not ready, the programs' own fault aside.
@@ -102,6 +104,8 @@ pub struct Class {
     pub errors: u64,
     pub error: Option<Words>,
     pub skipped: u64,
+    /// Why a recorded load ended before its end.
+    pub problem: Option<String>,
     pub timeline: Vec<Bin>,
 }
 
@@ -196,6 +200,7 @@ pub fn of(scenario: &Scenario, about: Option<String>, outcomes: &[Outcome]) -> R
         seeds: outcomes.iter().map(|outcome| outcome.seed).collect(),
         warm_up_ns: scenario.warm_up.as_nanos(),
         counted_ns: ns.sum::<u64>() / outcomes.len() as u64,
+        bin_ns: first.bin.as_nanos(),
         stopped: outcomes.iter().any(|outcome| outcome.stopped),
         kept: missed == 0 && refused == 0 && dead.is_none(),
         missed,
@@ -259,8 +264,8 @@ fn classes(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Class> {
         };
         let contract = &plan.contract;
         let mut asks = format!("{mode} {} in {}", contract.rate, contract.block);
-        if let Pace::Frames { per_second, mean, .. } = plan.pace {
-            asks.push_str(&format!(", {per_second} frames/s of {mean}"));
+        if let Pace::Frames(kind) = plan.pace {
+            asks.push_str(&format!(", {} frames/s of {}", kind.pace, kind.mean));
         }
         if let Some(jumps) = plan.jumps {
             asks.push_str(&format!(", jumps every {}", span(jumps)));
@@ -363,8 +368,14 @@ fn counted<'a>(outcomes: &'a [Outcome], index: usize) -> Class {
         errors: sum(|class| class.errors),
         error: outcomes.iter().find_map(|outcome| of(outcome).error.as_ref()).map(words),
         skipped: sum(|class| class.skipped),
-        timeline: first.timeline.iter().map(bin).collect(),
+        problem: outcomes.iter().find_map(|outcome| of(outcome).problem.clone()),
+        timeline: first.timeline.iter().take(bins(&outcomes[0])).map(bin).collect(),
     }
+}
+
+/// The parts of a time line that a run got to.
+fn bins(outcome: &Outcome) -> usize {
+    outcome.counted.as_nanos().div_ceil(outcome.bin.as_nanos().max(1)) as usize
 }
 
 fn class_of(outcome: &Outcome, index: usize) -> &ClassOutcome {
@@ -379,15 +390,14 @@ fn disks(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Disk> {
     use sim::scenario::DriveKind;
     let one = |(index, plan): (usize, &sim::scenario::DiskPlan)| {
         let first = &outcomes[0];
-        let bins = first.disks[index].timeline.len() as f64;
-        let bin = first.counted.as_secs_f64().max(1e-9) / bins.max(1.0);
+        let bin = first.bin.as_secs_f64().max(1e-9);
         let total = |value: fn(&sim::scenario::DiskOutcome) -> u64| {
             outcomes.iter().map(move |outcome| value(&outcome.disks[index]))
         };
         let busy = |outcome: &Outcome| {
             outcome.disks[index].busy.as_secs_f64() / outcome.counted.as_secs_f64().max(1e-9)
         };
-        let timeline = first.disks[index].timeline.iter();
+        let timeline = first.disks[index].timeline.iter().take(bins(first));
         Disk {
             model: match &plan.what {
                 DriveKind::Model(model) => model.name().into(),

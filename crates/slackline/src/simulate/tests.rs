@@ -116,6 +116,6 @@ fn the_report_is_whole() {
     }
     let json = crate::output::json(&results);
     let read: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(read["classes"].as_array().map(Vec::len), Some(5));
+    assert_eq!(read["classes"].as_array().map(Vec::len), Some(6));
     assert!(read["classes"][0]["requests"]["p99_ns"]["mean"].is_f64());
 }

@@ -222,6 +222,9 @@ fn trouble(results: &Results) -> String {
             let errors = counted(class.errors, "failure");
             text.push_str(&format!("{}: {errors}, the first: {}\n", class.name, error.what));
         }
+        if let Some(problem) = &class.problem {
+            text.push_str(&format!("{}: the recorded load ended early: {problem}\n", class.name));
+        }
         if class.gap_bytes > 0 {
             let gaps = Bytes::new(class.gap_bytes);
             text.push_str(&format!("{}: {gaps} given up as declared gaps\n", class.name));
