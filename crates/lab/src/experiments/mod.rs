@@ -11,6 +11,7 @@ pub fn catalogue() -> Vec<Experiment> {
     [
         clockwise::chapter_4::EXPERIMENTS,
         clockwise::EXPERIMENTS,
+        clockwise::chapter_6::EXPERIMENTS,
         clockwise::chapter_7::EXPERIMENTS,
         semi_preemptible::EXPERIMENTS,
         peers::EXPERIMENTS,

@@ -63,6 +63,8 @@ pub enum Pace {
     Variable(u64),
     /// Keeps so many requests outstanding, though its contract allows one a period.
     Eager(u64),
+    /// So many percent as often as its contract allows, answered or not.
+    Hasty(u64),
 }
 
 /// Requests without a contract.

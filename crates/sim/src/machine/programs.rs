@@ -90,6 +90,7 @@ impl Stream {
                 self.due += least + random.span(self.period / 100 * (3 * percent));
             }
             Pace::Eager(most) => return (self.outstanding < most).then_some(now),
+            Pace::Hasty(percent) => self.due += self.period * 100 / percent,
         }
         Some(self.due)
     }

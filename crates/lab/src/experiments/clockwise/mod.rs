@@ -1,6 +1,7 @@
 //! P. Bosch, Mixed-Media File Systems, thesis, University of Twente, 1999.
 
 pub(super) mod chapter_4;
+pub(super) mod chapter_6;
 pub(super) mod chapter_7;
 mod cheetahs;
 mod raw;
