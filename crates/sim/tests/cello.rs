@@ -3,95 +3,20 @@
 //! and must be so exactly; the second comes out of the model and must be near.
 #![allow(clippy::print_stdout)] // ours beside theirs is the result
 
-use sim::Random;
 use sim::workload::Source;
 use sim::workload::cello::{Cello, figures};
+use sim::workload::statistics::{Drive1992, Queues, Statistics};
 use units::{Bytes, Direction, Duration};
 
 const CAPACITY: Bytes = Bytes::new(1_300_000_000); // the thesis: 10.4 GB in eight disks
 
-/// What is counted of a load on one disk after the other.
-#[derive(Default)]
-struct Statistics {
-    requests: u64,
-    reads: u64,
-    /// Read and write requests that begin where the disk's last one ended.
-    sequential: [u64; 2],
-    /// Times between requests of one disk, in bins of 2 ms.
-    apart: Vec<u64>,
-    under_1_ms: u64,
-    gap_max: Duration,
-    small: u64,
-    queue: Vec<u64>,
-    /// In us, by direction.
-    latency: [u64; 2],
-}
-
-/// A drive of 1992, in the order of arrival.
-struct Drive {
-    random: Random,
-    free: Duration,
-    /// Ends of what is not done.
-    ends: std::collections::VecDeque<Duration>,
-}
-
-impl Drive {
-    fn serve(&mut self, at: Duration) -> (u64, Duration) {
-        while self.ends.front().is_some_and(|&end| end <= at) {
-            self.ends.pop_front();
-        }
-        let queued = !self.ends.is_empty();
-        let ms = Duration::from_millis;
-        // Sorted, queued requests need shorter seeks.
-        let seek = if queued { self.random.span(ms(16)) } else { ms(7) + self.random.span(ms(19)) };
-        let service = ms(3) + self.random.span(ms(15)) + seek;
-        self.free = self.free.max(at) + service;
-        self.ends.push_back(self.free);
-        (self.ends.len() as u64, self.free - at)
-    }
-}
-
-impl Statistics {
-    fn of(&mut self, source: impl Source, seed: u64) {
-        let mut drive = Drive {
-            random: Random::new(seed),
-            free: Duration::ZERO,
-            ends: std::collections::VecDeque::new(),
-        };
-        let mut last: Option<sim::workload::Demand> = None;
-        self.apart.resize(2_000, 0);
-        self.queue.resize(20_000, 0);
-        for demand in source {
-            let write = usize::from(demand.access.direction == Direction::Write);
-            self.requests += 1;
-            self.reads += 1 - write as u64;
-            self.small += u64::from(demand.access.len == Bytes::kib(8));
-            if let Some(last) = last {
-                let apart = demand.at - last.at;
-                self.apart[(apart.as_millis() as usize / 2).min(1_999)] += 1;
-                self.under_1_ms += u64::from(apart < Duration::from_millis(1));
-                self.gap_max = self.gap_max.max(apart);
-                self.sequential[write] += u64::from(last.access.end() == demand.access.lba);
-            }
-            last = Some(demand);
-            let (queue, latency) = drive.serve(demand.at);
-            self.queue[(queue as usize).min(19_999)] += 1;
-            self.latency[write] += latency.as_micros();
-        }
-    }
-
-    fn percent(&self, count: u64) -> f64 {
-        100.0 * count as f64 / self.requests as f64
-    }
-
-    fn queue(&self) -> (f64, f64, usize) {
-        let sum = |power: i32| -> f64 {
-            let each = self.queue.iter().enumerate();
-            each.map(|(length, &count)| (length as f64).powi(power) * count as f64).sum()
-        };
-        let mean = sum(1) / self.requests as f64;
-        let max = self.queue.iter().rposition(|&count| count > 0).unwrap_or(0);
-        (mean, (sum(2) / self.requests as f64 - mean * mean).sqrt(), max)
+/// Counts the load of one disk.
+fn count(source: impl Source, seed: u64, statistics: &mut Statistics, queues: &mut Queues) {
+    let mut drive = Drive1992::new(seed);
+    for demand in source {
+        statistics.add(&demand);
+        let (queue, latency) = drive.serve(demand.at);
+        queues.add(demand.access.direction, queue, latency);
     }
 }
 
@@ -118,48 +43,38 @@ fn compare(rows: &[Row]) -> Vec<&'static str> {
     rows.iter().filter(far).map(|row| row.what).collect()
 }
 
-fn busiest_day(seed: u64) -> Statistics {
+fn busiest_day(seed: u64) -> (Statistics, Queues) {
     let load = Cello::new(seed, CAPACITY);
-    let mut all = Statistics::default();
+    let (mut statistics, mut queues) = (Statistics::default(), Queues::default());
     for disk in 0..figures::DISKS {
-        all.of(load.disk(disk, figures::BUSIEST), u64::from(disk));
+        let source = load.disk(disk, figures::BUSIEST);
+        count(source, u64::from(disk), &mut statistics, &mut queues);
     }
-    all
+    (statistics, queues)
 }
 
 /// What comes out of the model. The printed figures are of 63 days, ours of the day
-/// that the thesis plays; the times at the disk are those of a drive that needs 18.5 ms
-/// for a request that waited (printed: 8.9 in the queue and 164 ms in all) and 27 ms for
-/// one that did not (printed: reads take 27.4 ms and so seldom wait).
+/// that the thesis plays.
 #[test]
 fn the_mix_the_bursts_and_the_queues_are_near_those_that_are_printed() {
     for seed in [1, 2, 3] {
-        let all = busiest_day(seed);
-        let writes = all.requests - all.reads;
+        let (all, queues) = busiest_day(seed);
         let of = |part: u64, whole: u64| 100.0 * part as f64 / whole as f64;
-        let milliseconds = |us: u64, count: u64| us as f64 / count as f64 / 1e3;
-        let (mean, deviation, _) = all.queue();
-        let percent_under_40_ms = all.percent(all.apart[..20].iter().sum());
         let rows = [
             row("reads, %", 44.0, all.percent(all.reads), 0.03),
-            row("sequential reads, %", 7.7, of(all.sequential[0], all.reads), 0.1),
-            row("sequential writes, %", 6.3, of(all.sequential[1], writes), 0.1),
-            row("less than 40 ms apart, %", 80.0, percent_under_40_ms, 0.04),
-            row(
-                "less than 1 ms apart, % (printed: 10 to 20)",
-                15.0,
-                all.percent(all.under_1_ms),
-                0.33,
-            ),
-            row("queue, mean", 8.9, mean, 0.15),
-            row("queue, standard deviation", 36.0, deviation, 0.25),
-            row("latency of reads, ms", 27.4, milliseconds(all.latency[0], all.reads), 0.1),
-            row("latency of writes, ms", 272.0, milliseconds(all.latency[1], writes), 0.2),
-            row("latency, ms", 164.0, milliseconds(all.latency.iter().sum(), all.requests), 0.2),
+            row("sequential reads, %", 7.7, of(all.sequential_reads, all.reads), 0.1),
+            row("sequential writes, %", 6.3, of(all.sequential_writes, all.writes()), 0.1),
+            row("less than 40 ms apart, %", 80.0, all.percent_within(40), 0.04),
+            row("less than 1 ms, % (10 to 20)", 15.0, all.percent(all.under_1_ms), 0.33),
+            row("queue, mean", 8.9, queues.mean(), 0.15),
+            row("queue, standard deviation", 36.0, queues.deviation(), 0.25),
+            row("latency of reads, ms", 27.4, queues.latency_ms(Some(Direction::Read)), 0.1),
+            row("latency of writes, ms", 272.0, queues.latency_ms(Some(Direction::Write)), 0.2),
+            row("latency, ms", 164.0, queues.latency_ms(None), 0.2),
         ];
         println!("seed {seed}");
         assert_eq!(compare(&rows), [""; 0], "too far from print");
-        assert!(all.percent(all.small) > 75.0, "most requests are for 8 KB");
+        assert!(all.percent(all.of_8_kib) > 75.0, "most requests are for 8 KB");
         shape_of_the_times_between(&all);
     }
 }
@@ -167,15 +82,15 @@ fn the_mix_the_bursts_and_the_queues_are_near_those_that_are_printed() {
 /// Peaks at 0 and at about 20 ms, and a long tail (section 3.2.2, after Ruemmler and
 /// Wilkes).
 fn shape_of_the_times_between(all: &Statistics) {
-    let percent: Vec<f64> = all.apart[..25].iter().map(|&count| all.percent(count)).collect();
+    let percent: Vec<f64> = all.times_between().take(25).collect();
     println!("% in each 2 ms: {percent:.1?}");
-    let peak = (3..25).max_by_key(|&bin| all.apart[bin]).unwrap();
+    let peak = (3..25).max_by(|&a, &b| percent[a].total_cmp(&percent[b])).unwrap();
     assert!((8..=11).contains(&peak), "the second peak is at about 20 ms, not at {} ms", peak * 2);
-    let between = all.apart[3..8].iter().min().unwrap();
-    assert!(all.apart[0] > 4 * between && all.apart[peak] > 4 * between, "two peaks");
-    let over_a_second = all.percent(all.apart[500..].iter().sum());
-    println!("over a second: {over_a_second:.1} %, longest {}", all.gap_max);
-    assert!(over_a_second > 1.0 && all.gap_max > Duration::from_secs(600), "a long tail");
+    let between = percent[3..8].iter().copied().fold(f64::MAX, f64::min);
+    assert!(percent[0] > 4.0 * between && percent[peak] > 4.0 * between, "two peaks");
+    let over_a_second = 100.0 - all.percent_within(1_000);
+    println!("over a second: {over_a_second:.1} %, longest {}", all.apart_max);
+    assert!(over_a_second > 1.0 && all.apart_max > Duration::from_secs(600), "a long tail");
 }
 
 /// Requests of each part of so many seconds.
@@ -251,10 +166,11 @@ fn queues_grow_over_a_thousand() {
     let minute = figures::HIGHEST_MINUTES[0];
     let start = DAY * u64::from(minute.day)
         + Duration::from_secs(u64::from(minute.hour) * 3600 + u64::from(minute.minute) * 60);
-    let mut around = Statistics::default();
     let part = start - Duration::from_secs(600)..start + Duration::from_secs(600);
-    around.of(Cello::new(1, CAPACITY).disk(0, part), 1);
-    assert!(around.queue().2 > 1_000, "{}", around.queue().2);
+    let mut queues = Queues::default();
+    let source = Cello::new(1, CAPACITY).disk(0, part);
+    count(source, 1, &mut Statistics::default(), &mut queues);
+    assert!(queues.max() > 1_000, "{}", queues.max());
 }
 
 #[test]

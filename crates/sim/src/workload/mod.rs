@@ -14,6 +14,7 @@ mod combine;
 mod fit;
 pub mod movie;
 pub mod people;
+pub mod statistics;
 
 pub use combine::{First, Merge, first_demands, merge};
 pub use fit::{Fit, fit};

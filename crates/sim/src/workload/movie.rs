@@ -3,7 +3,8 @@
 //! The movies are synthetic: a movie is a sequence of scenes, each with a level of its
 //! own, in which frames wander slowly and vary a little; all three together have the
 //! mean and the standard deviation that is asked for. Those of the Clockwise thesis
-//! (section 3.1.1, figure 3.1) are here by name. Frames come at the movie's pace to the
+//! (section 3.1.1, figure 3.1) are here by name; how long scenes are and how much they
+//! differ is chosen so that large blocks come as evenly as section 3.1.2 says. Frames come at the movie's pace to the
 //! nanosecond; a frame is never split in time, as it is not in a frame grabber.
 
 use super::{Demand, Source};
@@ -59,17 +60,17 @@ pub const GROUPS_OF_PICTURES: Kind = Kind {
 };
 
 /// Scenes have so many frames on average, and at least [`SCENE_MIN`].
-const SCENE: u64 = 125;
+const SCENE: u64 = 75;
 const SCENE_MIN: u64 = 12;
 /// How much of the deviation is between scenes, within them and from frame to frame:
 /// in thousandths; their squares add up to a million.
-const OF_SCENES: i64 = 837;
-const OF_WANDER: i64 = 447;
+const OF_SCENES: i64 = 671;
+const OF_WANDER: i64 = 671;
 const OF_FRAMES: i64 = 316;
 /// A frame keeps so much of what the wander was at the frame before, in thousandths,
-/// and adds as much as keeps its deviation (0.98 and 0.199).
-const WANDER_KEEPS: i64 = 980;
-const WANDER_ADDS: i64 = 199;
+/// and adds as much as keeps its deviation (0.95 and 0.312).
+const WANDER_KEEPS: i64 = 950;
+const WANDER_ADDS: i64 = 312;
 
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
