@@ -2,6 +2,7 @@
 
 mod clockwise;
 mod peers;
+mod qos;
 mod semi_preemptible;
 
 use crate::Experiment;
@@ -9,11 +10,13 @@ use crate::Experiment;
 /// Every experiment, in the order of its paper.
 pub fn catalogue() -> Vec<Experiment> {
     [
+        clockwise::chapter_3::EXPERIMENTS,
         clockwise::chapter_4::EXPERIMENTS,
         clockwise::EXPERIMENTS,
         clockwise::chapter_6::EXPERIMENTS,
         clockwise::chapter_7::EXPERIMENTS,
         semi_preemptible::EXPERIMENTS,
+        qos::EXPERIMENTS,
         peers::EXPERIMENTS,
     ]
     .concat()

@@ -1,5 +1,6 @@
 //! P. Bosch, Mixed-Media File Systems, thesis, University of Twente, 1999.
 
+pub(super) mod chapter_3;
 pub(super) mod chapter_4;
 pub(super) mod chapter_6;
 pub(super) mod chapter_7;
