@@ -6,7 +6,7 @@ mod movies;
 use crate::Experiment;
 
 /// In the order of the thesis.
-pub(crate) const EXPERIMENTS: &[Experiment] = &[
+pub(in crate::experiments) const EXPERIMENTS: &[Experiment] = &[
     movies::FRAMES,
     movies::DELAYS,
     movies::SPREAD,
