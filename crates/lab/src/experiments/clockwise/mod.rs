@@ -6,9 +6,10 @@ pub(super) mod chapter_6;
 pub(super) mod chapter_7;
 mod cheetahs;
 mod raw;
+mod section_7_1;
 mod table_6_2;
 
 use crate::Experiment;
 
 /// In the order of the thesis.
-pub(super) const EXPERIMENTS: &[Experiment] = &[table_6_2::EXPERIMENT];
+pub(super) const EXPERIMENTS: &[Experiment] = &[table_6_2::EXPERIMENT, section_7_1::EXPERIMENT];

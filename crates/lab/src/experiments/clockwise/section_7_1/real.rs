@@ -1,0 +1,158 @@
+//! The load on the engine, in real time.
+
+use super::Found;
+use super::load::{self, CAPACITY, Load, READ, film_name};
+use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
+use node::{Error, Mode, Op, Placement, Policy, StreamId};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+use units::Bytes;
+
+/// A pool on an emulated disk whose volumes are full.
+pub struct Filled {
+    specs: Vec<DeviceSpec>,
+    backing: PathBuf,
+    host_late: units::Duration,
+}
+
+impl Drop for Filled {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.backing); // it is in a folder for such files
+    }
+}
+
+impl Filled {
+    /// Makes it; takes the time that the emulated disk takes.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    pub fn new(load: &Load) -> Result<Self, String> {
+        let name = format!("slackline-lab-{}.img", std::process::id());
+        let backing = std::env::temp_dir().join(name);
+        let model = load.model.name().to_owned();
+        let specs = vec![DeviceSpec::Emulated { model, path: backing.clone() }];
+        let create =
+            CreateOptions { size: Some(CAPACITY), force: true, ..CreateOptions::default() };
+        Pool::create("section-7.1", &specs, &create).map_err(|error| error.to_string())?;
+        let filled = Self { specs, backing, host_late: units::Duration::ZERO };
+        let pool = filled.open(Policy::Slack)?;
+        for (name, size) in load.volumes() {
+            make(&pool, &name, size).map_err(|error| error.to_string())?;
+        }
+        pool.shutdown().map_err(|error| error.to_string())?;
+        Ok(filled)
+    }
+
+    fn open(&self, policy: Policy) -> Result<Pool, String> {
+        let options = Options { config: load::config(policy), ..Options::default() };
+        Pool::open(&self.specs, options).map_err(|error| error.to_string())
+    }
+
+    /// How late the host was at the worst so far.
+    pub fn host_late(&self) -> Duration {
+        Duration::from_nanos(self.host_late.as_nanos())
+    }
+
+    /// Runs the load with so many films.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    pub fn run(&mut self, load: &Load, policy: Policy, films: usize) -> Result<Found, String> {
+        let pool = Arc::new(self.open(policy)?);
+        let over = AtomicBool::new(false);
+        let mean = thread::scope(|scope| {
+            for film in 0..films {
+                let stream = open_film(&pool, film).map_err(|error| error.to_string())?;
+                let (pool, over) = (&pool, &over);
+                scope.spawn(move || play(pool, stream, over));
+            }
+            // Films are at their pace by then.
+            thread::sleep(Duration::from_secs(2));
+            let mean = thread::scope(|timed| timed.spawn(|| reads(&pool, load)).join());
+            over.store(true, Ordering::Relaxed);
+            Ok::<f64, String>(mean.expect("reads of what was written"))
+        });
+        over.store(true, Ordering::Relaxed);
+        let late = pool.status().disks[0].late_requests;
+        self.host_late = self.host_late.max(pool.host_lateness().max());
+        let pool = Arc::into_inner(pool).expect("all programs have ended");
+        pool.shutdown().map_err(|error| error.to_string())?;
+        Ok(Found { mean: mean?, late })
+    }
+}
+
+fn make(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
+    let placement = Placement::default();
+    pool.call(Op::VolumeCreate { name: name.into(), size, placement })?;
+    if name.starts_with("rest") {
+        return Ok(());
+    }
+    for at in 0..size / Bytes::MIB {
+        let Reply::Room { mut room } = pool.call(Op::Room { len: Bytes::MIB })? else {
+            unreachable!("room is what was asked for")
+        };
+        room.fill(at as u8);
+        pool.call_write(name, Bytes::MIB * at, room)?;
+    }
+    pool.call(Op::Sync).map(|_| ())
+}
+
+fn open_film(pool: &Pool, film: usize) -> Result<StreamId, Error> {
+    let (volume, contract) = (film_name(film), load::contract());
+    let op = Op::StreamOpen { volume, mode: Mode::Read, contract, start: Bytes::ZERO };
+    let Reply::Stream { stream, .. } = pool.call(op)? else {
+        unreachable!("a stream is what was asked for")
+    };
+    Ok(stream)
+}
+
+/// Reads a film at its rate until it is over.
+fn play(pool: &Pool, stream: StreamId, over: &AtomicBool) {
+    let _ = engine::keep_time(); // its lateness is the host's, and told
+    let contract = load::contract();
+    let mut began = None;
+    for block in 1.. {
+        let read = pool.call(Op::StreamRead { stream, len_max: contract.block });
+        let len = match read.expect("an admitted film") {
+            Reply::Data { chunk, .. } => Bytes::new(chunk.len() as u64),
+            _ => break,
+        };
+        let began = *began.get_or_insert_with(Instant::now);
+        pool.call(Op::StreamAdvance { stream, len }).expect("it was given these");
+        let played = contract.rate.time_for(contract.block * block);
+        let due = began + Duration::from_nanos(played.as_nanos());
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    pool.call(Op::StreamClose { stream }).expect("an open film");
+}
+
+/// Asks for every read at its instant; the mean latency in milliseconds.
+fn reads(pool: &Pool, load: &Load) -> f64 {
+    let _ = engine::keep_time();
+    let (ended, all) = mpsc::channel();
+    let failed = Arc::new(Mutex::new(None));
+    let begin = Instant::now();
+    for read in &load.reads {
+        let due = begin + read.at;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let (ended, failed) = (ended.clone(), Arc::clone(&failed));
+        let op = Op::Read { volume: "files".into(), offset: read.offset, len: READ };
+        pool.submit(op, move |result| {
+            if let Err(error) = result {
+                *failed.lock().expect("no panic") = Some(error);
+            }
+            let _ = ended.send(due.elapsed()); // nobody listens once something failed
+        });
+    }
+    drop(ended);
+    let total: Duration = all.iter().sum();
+    assert!(failed.lock().expect("no panic").is_none(), "a read of what was written failed");
+    total.as_secs_f64() * 1e3 / load.reads.len() as f64
+}
