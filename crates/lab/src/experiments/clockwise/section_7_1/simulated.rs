@@ -1,7 +1,7 @@
 //! The load in the simulator.
 
 use super::Found;
-use super::load::{self, CAPACITY, Load, READ, film_name};
+use super::load::{self, Load, READ, film_name};
 use disk::HardDisk;
 use node::{DiskSetup, Error, Mode, Node, Op, Placement, Policy, Reply, StreamId};
 use sim::{Context, Metadata, Program, SimDisk, Timing, World};
@@ -36,7 +36,7 @@ pub fn run(load: &Load, policy: Policy, films: usize) -> Result<Found, String> {
 
 fn world(load: &Load, policy: Policy) -> Result<World<Metadata>, Error> {
     let timing = Timing::Drive(Box::new(HardDisk::new(&load.model)));
-    let mut disks = vec![SimDisk::metadata_only(CAPACITY, timing)];
+    let mut disks = vec![SimDisk::metadata_only(load.profile.capacity, timing)];
     sim::format(&mut disks, "section-7.1", &load.profile, 1).expect("an empty disk");
     let store = sim::open(&mut disks).expect("just made");
     let config = load::config(policy);
