@@ -1,5 +1,6 @@
 //! All experiments, paper by paper.
 
+mod abiss;
 mod clockwise;
 mod peers;
 mod qos;
@@ -17,6 +18,7 @@ pub fn catalogue() -> Vec<Experiment> {
         clockwise::chapter_7::EXPERIMENTS,
         semi_preemptible::EXPERIMENTS,
         qos::EXPERIMENTS,
+        abiss::EXPERIMENTS,
         peers::EXPERIMENTS,
     ]
     .concat()

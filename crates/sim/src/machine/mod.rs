@@ -460,7 +460,9 @@ impl Machine {
             Asker::Load(index) => {
                 let load = &mut self.loads[index.0 as usize];
                 load.outstanding -= 1;
-                if load.is_closed() {
+                if !load.think().is_zero() {
+                    self.agenda.push(Reverse((self.now + load.think(), asker)));
+                } else if load.is_closed() {
                     self.ask(asker);
                 }
             }

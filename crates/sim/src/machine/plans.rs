@@ -98,6 +98,9 @@ pub enum Arrivals {
     },
     /// So many are always outstanding.
     Greedy(u64),
+    /// One at a time, each so long after the answer to the one before it: a program that
+    /// does something with what it reads.
+    After(Duration),
     /// So many are always outstanding, each as long as the schedule's reserve covers
     /// and at the end of the range that the head is further from. Takes the place of
     /// `size` and of what `places` says beside the range.

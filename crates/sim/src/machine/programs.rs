@@ -121,6 +121,17 @@ impl Load {
         matches!(&self.asks, Asks::Planned(planned) if planned.is_closed())
     }
 
+    /// How long after an answer it asks again; zero where it does so at once.
+    pub(super) fn think(&self) -> Duration {
+        match &self.asks {
+            Asks::Planned(Planned { plan, .. }) => match plan.arrivals {
+                Arrivals::After(think) => think,
+                _ => Duration::ZERO,
+            },
+            Asks::Played(_) => Duration::ZERO,
+        }
+    }
+
     /// How many requests it makes now at the most.
     pub(super) fn burst(&self, random: &mut Random) -> u64 {
         match &self.asks {
@@ -180,7 +191,8 @@ impl Planned {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(self.plan.arrivals, Arrivals::Greedy(_) | Arrivals::Adversary(_))
+        let arrivals = self.plan.arrivals;
+        matches!(arrivals, Arrivals::Greedy(_) | Arrivals::After(_) | Arrivals::Adversary(_))
     }
 
     fn burst(&self, outstanding: u64, random: &mut Random) -> u64 {
@@ -188,6 +200,7 @@ impl Planned {
             Arrivals::Poisson(_) => 1,
             Arrivals::Bursts { most, .. } => random.between(1, most),
             Arrivals::Greedy(most) | Arrivals::Adversary(most) => most.saturating_sub(outstanding),
+            Arrivals::After(_) => 1u64.saturating_sub(outstanding),
         }
     }
 
@@ -196,7 +209,7 @@ impl Planned {
             Arrivals::Poisson(apart) | Arrivals::Bursts { apart, .. } => {
                 Some(now + random.exponential(apart).max(Duration::from_nanos(1)))
             }
-            Arrivals::Greedy(_) | Arrivals::Adversary(_) => None,
+            Arrivals::Greedy(_) | Arrivals::After(_) | Arrivals::Adversary(_) => None,
         }
     }
 

@@ -22,18 +22,18 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const PRINTED: [(u64, f64); 3] = [(50, 0.168), (500, 0.056), (2_000, 0.017)];
-/// Where figures 13 begin and end, in ms, and the width of a column.
-const BINS: (f64, f64) = (0.5, 30.0);
+/// The width of a column and the end of the last, in ms.
+const BINS: (f64, f64) = (0.5, 120.0);
 
 fn run(run: &Run<'_>) -> Findings {
     let mut findings = Findings::default();
     let model = barracuda();
     let ahead = Manner { ahead: Bytes::mib(1), ..as_printed(&model) };
     let mut charts = [
-        ("Durations of whole requests", Axis::linear("part of them")),
-        ("Durations of commands", Axis::logarithmic("part of them").from(1e-4)),
+        ("Durations of whole requests", Axis::linear("part of them, %")),
+        ("Durations of commands", Axis::logarithmic("part of them, %").from(0.01)),
     ]
-    .map(|(title, y)| Chart::new(title, Axis::linear("duration, ms").to(BINS.1 * 2.0), y));
+    .map(|(title, y)| Chart::new(title, Axis::linear("duration, ms"), y));
     for (at, (size, printed)) in PRINTED.into_iter().enumerate() {
         run.progress(at, PRINTED.len());
         let [whole, commands] = [both(&model)[0], ahead]
@@ -90,9 +90,10 @@ fn part(times: &[Duration], from: f64, to: f64) -> f64 {
     times.iter().filter(within).count() as f64 / times.len().max(1) as f64
 }
 
-/// Parts by half milliseconds.
+/// Parts of a hundred by half milliseconds; what is less than one in ten thousand is not
+/// drawn.
 fn density(times: &[Duration]) -> Vec<(f64, f64)> {
-    let mut counts = vec![0u64; (2.0 * BINS.1 / BINS.0) as usize];
+    let mut counts = vec![0u64; (BINS.1 / BINS.0) as usize];
     for time in times {
         let at = (time.as_millis_f64() / BINS.0) as usize;
         if let Some(count) = counts.get_mut(at) {
@@ -101,6 +102,7 @@ fn density(times: &[Duration]) -> Vec<(f64, f64)> {
     }
     let all = times.len().max(1) as f64;
     let last = counts.iter().rposition(|&count| count > 0).map_or(0, |at| at + 2);
-    let place = |(at, &count): (usize, &u64)| (at as f64 * BINS.0, count as f64 / all);
+    let part = |&count: &u64| (100.0 * count as f64 / all).max(0.01);
+    let place = |(at, count): (usize, &u64)| (at as f64 * BINS.0, part(count));
     counts.iter().enumerate().take(last).map(place).collect()
 }

@@ -178,6 +178,7 @@ pub(super) fn charts(rows: &[Beside], what: &str) -> [Chart; 2] {
     let chart = |title: &str, y: &str, which: usize| {
         let x = Axis::logarithmic("urgent requests a second");
         let mut chart = Chart::new(format!("{title} beside {what}"), x, Axis::linear(y));
+        let mut named = false;
         for size in [50, 500] {
             for (at, manner) in ["whole", "in commands"].into_iter().enumerate() {
                 let of = rows.iter().filter(|row| row.printed.0 == size);
@@ -186,7 +187,8 @@ pub(super) fn charts(rows: &[Beside], what: &str) -> [Chart; 2] {
                 let theirs = of.map(|row| (row.printed.1, row.theirs()[at]));
                 chart = chart
                     .with(Series::new(format!("{size} kB {manner}"), Style::Line, ours))
-                    .with(Series::new("", Style::Printed, theirs));
+                    .with(Series::new(if named { "" } else { "printed" }, Style::Printed, theirs));
+                named = true;
             }
         }
         chart

@@ -1,0 +1,380 @@
+//! The programs of figure 14: `rwrt`, an isochronous reader or writer that measures its
+//! jitter, with a contract or without, and greedy programs beside it.
+//!
+//! A program without a contract has what Linux gave it: a reader is read ahead for, one
+//! piece of 128 KiB before the one that it is in; a writer's bytes gather in memory in
+//! such pieces and go to the disk behind it, until memory is full.
+
+use node::{Contract, Error, Mode, Op, Reply, StreamId};
+use sim::{Context, Metadata, Program, Random};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use units::{Bytes, Duration, Instant, Rate};
+
+/// What `rwrt` moves at a time, and the rate at which it does.
+pub(super) const PIECE: Bytes = Bytes::new(10_000);
+pub(super) const RATE: Rate = Rate::per_second(1_000_000);
+/// What Linux read ahead and wrote behind at a time.
+const CHUNK: Bytes = Bytes::kib(128);
+/// A host wakes a program at a tick of its clock: up to so much late.
+const TICK: Duration = Duration::from_millis(1);
+
+/// What a program saw.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Of each operation: from when it was due (`rwrt`), or from when it was asked for
+    /// (greedy programs), to its end.
+    pub times: Vec<Duration>,
+    /// The longest from the ask to the answer.
+    pub wait_max: Duration,
+    pub bytes: Bytes,
+    pub began: Option<Instant>,
+    /// The end of its last operation.
+    pub last: Option<Instant>,
+    pub ended: Option<Instant>,
+    pub error: Option<Error>,
+}
+
+pub(super) type Shared = Rc<RefCell<Seen>>;
+
+/// When what was beyond the end of a file is tried again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+const OPEN: u64 = 0;
+const MOVE: u64 = 1;
+const GIVE: u64 = 2;
+const CLOSE: u64 = 3;
+const ROOM: u64 = 4;
+const FREE: u64 = 5;
+/// Reads and writes of pieces have tags from here on.
+const PIECES: u64 = 16;
+
+/// How `rwrt` gets at its bytes.
+enum Way {
+    Stream {
+        contract: Contract,
+        mode: Mode,
+        stream: Option<StreamId>,
+    },
+    /// Pieces asked for, and those that have come and are not used up.
+    Ahead {
+        asked: u64,
+        come: BTreeSet<u64>,
+    },
+    /// The piece that is being filled.
+    Behind {
+        room: Option<node::Span>,
+    },
+}
+
+/// `rwrt` (ABISS 2005, figure 13).
+pub(super) struct Rwrt {
+    volume: String,
+    way: Way,
+    length: Bytes,
+    begins: Instant,
+    random: Random,
+    /// When the present operation was due, and when it was asked for.
+    due: Instant,
+    asked: Instant,
+    /// What is left of it.
+    left: Bytes,
+    at: Bytes,
+    seen: Shared,
+}
+
+impl Rwrt {
+    fn new(volume: &str, way: Way, length: Bytes, begins: Instant) -> Self {
+        let seed = volume.bytes().fold(17, |seed, byte| seed * 31 + u64::from(byte));
+        Self {
+            volume: volume.into(),
+            way,
+            length,
+            begins,
+            random: Random::new(seed),
+            due: begins,
+            asked: begins,
+            left: Bytes::ZERO,
+            at: Bytes::ZERO,
+            seen: Shared::default(),
+        }
+    }
+
+    /// With a contract for 1 MB/s in such blocks.
+    pub fn under_contract(
+        volume: &str,
+        mode: Mode,
+        block: Bytes,
+        length: Bytes,
+        begins: Instant,
+    ) -> Self {
+        let contract = Contract { rate: RATE, block, burst: Bytes::ZERO };
+        Self::new(volume, Way::Stream { contract, mode, stream: None }, length, begins)
+    }
+
+    /// As everybody.
+    pub fn best_effort(volume: &str, mode: Mode, length: Bytes, begins: Instant) -> Self {
+        let way = match mode {
+            Mode::Read => Way::Ahead { asked: 0, come: BTreeSet::new() },
+            Mode::Write => Way::Behind { room: None },
+        };
+        Self::new(volume, way, length, begins)
+    }
+
+    /// What it sees.
+    pub fn seen(&self) -> Shared {
+        self.seen.clone()
+    }
+
+    /// The next operation is due.
+    fn sleep(&mut self, context: &mut Context<'_, Metadata>) {
+        if self.at >= self.length {
+            self.seen.borrow_mut().ended = Some(context.now);
+            if let Way::Stream { stream: Some(stream), .. } = self.way {
+                context.ask(CLOSE, Op::StreamClose { stream });
+            }
+            return;
+        }
+        context.alarm_at(self.due + self.random.span(TICK));
+    }
+
+    /// Goes on with the operation as far as that is possible without an answer.
+    fn go_on(&mut self, context: &mut Context<'_, Metadata>) {
+        while !self.left.is_zero() {
+            let at = self.at + (PIECE - self.left);
+            let piece = at / CHUNK;
+            let rest = (CHUNK * (piece + 1) - at).min(self.left);
+            match &mut self.way {
+                Way::Stream { mode, stream, .. } => {
+                    let (stream, len_max) = (stream.expect("open"), self.left);
+                    let op = match mode {
+                        Mode::Read => Op::StreamRead { stream, len_max },
+                        Mode::Write => Op::StreamRoom { stream, len_max },
+                    };
+                    return context.ask(MOVE, op);
+                }
+                Way::Ahead { asked, come } => {
+                    while *asked <= piece + 1 {
+                        let offset = CHUNK * *asked;
+                        let op = Op::Read { volume: self.volume.clone(), offset, len: CHUNK };
+                        context.ask(PIECES + *asked, op);
+                        *asked += 1;
+                    }
+                    if !come.contains(&piece) {
+                        return;
+                    }
+                    come.retain(|&one| one >= piece);
+                }
+                Way::Behind { room } => {
+                    let Some(span) = *room else {
+                        return context.ask(ROOM, Op::Room { len: CHUNK });
+                    };
+                    if at + rest == CHUNK * (piece + 1) {
+                        *room = None;
+                        let (volume, offset) = (self.volume.clone(), CHUNK * piece);
+                        context.ask(PIECES + piece, Op::Write { volume, offset, span });
+                    }
+                }
+            }
+            self.left -= rest;
+        }
+        self.done(context);
+    }
+
+    /// An operation has ended.
+    fn done(&mut self, context: &mut Context<'_, Metadata>) {
+        let now = context.now;
+        self.at += PIECE;
+        let mut seen = self.seen.borrow_mut();
+        match seen.began {
+            // The first one waits for the window to be filled, or for the first piece.
+            None => {
+                seen.began = Some(now);
+                self.due = now;
+            }
+            Some(_) => {
+                seen.times.push(now.saturating_since(self.due));
+                seen.wait_max = seen.wait_max.max(now - self.asked);
+                seen.bytes += PIECE;
+                seen.last = Some(now);
+            }
+        }
+        drop(seen);
+        // Missed deadlines are forgiven.
+        self.due = (self.due + RATE.time_for(PIECE)).max(now);
+        self.sleep(context);
+    }
+
+    fn moved(&mut self, context: &mut Context<'_, Metadata>, len: Bytes) {
+        let Way::Stream { mode, stream: Some(stream), .. } = self.way else {
+            unreachable!("only streams move")
+        };
+        self.left -= len;
+        context.ask(
+            GIVE,
+            match mode {
+                Mode::Read => Op::StreamAdvance { stream, len },
+                Mode::Write => Op::StreamWrite { stream, len },
+            },
+        );
+    }
+}
+
+impl Program<Metadata> for Rwrt {
+    /// A contract is asked for at once, whenever its work begins.
+    fn start(&mut self, context: &mut Context<'_, Metadata>) {
+        if let Way::Stream { contract, mode, .. } = self.way {
+            let (volume, start) = (self.volume.clone(), Bytes::ZERO);
+            return context.ask(OPEN, Op::StreamOpen { volume, mode, contract, start });
+        }
+        context.alarm_at(self.begins);
+    }
+
+    fn alarm(&mut self, context: &mut Context<'_, Metadata>) {
+        // Else it tries again what was beyond the end of a file that grows.
+        if self.left.is_zero() {
+            self.asked = context.now;
+            self.left = PIECE;
+        }
+        self.go_on(context);
+    }
+
+    fn answer(
+        &mut self,
+        context: &mut Context<'_, Metadata>,
+        tag: u64,
+        result: Result<Reply, Error>,
+    ) {
+        match (tag, result) {
+            (OPEN, Ok(Reply::Stream { stream: id, .. })) => {
+                let Way::Stream { stream, .. } = &mut self.way else { unreachable!("opened") };
+                *stream = Some(id);
+                context.alarm_at(self.begins);
+            }
+            (MOVE, Ok(Reply::Data { span, .. } | Reply::Room { span })) => {
+                self.moved(context, span.len);
+            }
+            (GIVE, Ok(_)) => self.go_on(context),
+            (ROOM, Ok(Reply::Room { span })) => {
+                let Way::Behind { room } = &mut self.way else { unreachable!("asked for") };
+                *room = Some(span);
+                self.go_on(context);
+            }
+            (tag, Ok(Reply::Data { span, .. })) if tag >= PIECES => {
+                let Way::Ahead { come, .. } = &mut self.way else { unreachable!("asked for") };
+                come.insert(tag - PIECES);
+                context.ask(FREE, Op::Release { span });
+                if !self.left.is_zero() {
+                    self.go_on(context);
+                }
+            }
+            (FREE | CLOSE, Ok(_)) => {}
+            (tag, Ok(Reply::Done)) if tag >= PIECES => {}
+            (tag, Err(Error::BeyondEnd { .. })) if tag >= PIECES => {
+                let Way::Ahead { asked, .. } = &mut self.way else { unreachable!("asked for") };
+                *asked = (*asked).min(tag - PIECES);
+                let wanted = (self.at + (PIECE - self.left)) / CHUNK;
+                if !self.left.is_zero() && wanted == tag - PIECES {
+                    context.alarm_at(context.now + AGAIN);
+                }
+            }
+            (_, Err(error)) => self.seen.borrow_mut().error = Some(error),
+            (tag, Ok(other)) => unreachable!("{tag} was answered with {other:?}"),
+        }
+    }
+}
+
+/// Reads or overwrites a file over and over as fast as it is let.
+pub(super) struct Greedy {
+    volume: String,
+    size: Bytes,
+    mode: Mode,
+    /// Pieces under way at once.
+    most: u64,
+    begins: Instant,
+    next: u64,
+    asked: Vec<Instant>,
+    seen: Shared,
+}
+
+impl Greedy {
+    pub fn new(volume: &str, size: Bytes, mode: Mode, begins: Instant) -> Self {
+        // A reader has what it reads and what is read ahead; a writer all that fits.
+        let most = if mode == Mode::Read { 2 } else { 96 };
+        let asked = vec![Instant::EPOCH; most as usize];
+        let (volume, seen) = (volume.into(), Shared::default());
+        Self { volume, size, mode, most, begins, next: 0, asked, seen }
+    }
+
+    pub fn seen(&self) -> Shared {
+        self.seen.clone()
+    }
+
+    /// Asks for the next piece in `slot`; a writer for memory first.
+    fn ask(&mut self, context: &mut Context<'_, Metadata>, slot: u64) {
+        self.asked[slot as usize] = context.now;
+        match self.mode {
+            Mode::Read => {
+                let op = Op::Read { volume: self.volume.clone(), offset: self.place(), len: CHUNK };
+                context.ask(slot, op);
+            }
+            Mode::Write => context.ask(slot, Op::Room { len: CHUNK }),
+        }
+    }
+
+    fn place(&mut self) -> Bytes {
+        let piece = self.next % (self.size / CHUNK);
+        self.next += 1;
+        CHUNK * piece
+    }
+
+    fn took(&mut self, now: Instant, slot: u64) {
+        let took = now - self.asked[slot as usize];
+        let mut seen = self.seen.borrow_mut();
+        seen.times.push(took);
+        seen.wait_max = seen.wait_max.max(took);
+    }
+}
+
+impl Program<Metadata> for Greedy {
+    fn start(&mut self, context: &mut Context<'_, Metadata>) {
+        context.alarm_at(self.begins);
+    }
+
+    fn alarm(&mut self, context: &mut Context<'_, Metadata>) {
+        self.seen.borrow_mut().began = Some(context.now);
+        for slot in 0..self.most {
+            self.ask(context, slot);
+        }
+    }
+
+    fn answer(
+        &mut self,
+        context: &mut Context<'_, Metadata>,
+        tag: u64,
+        result: Result<Reply, Error>,
+    ) {
+        let slot = tag % self.most;
+        match result {
+            Ok(Reply::Data { span, .. }) => {
+                self.took(context.now, slot);
+                self.seen.borrow_mut().bytes += CHUNK;
+                context.ask(self.most + slot, Op::Release { span });
+                self.ask(context, slot);
+            }
+            Ok(Reply::Room { span }) => {
+                self.took(context.now, slot);
+                let (volume, offset) = (self.volume.clone(), self.place());
+                context.ask(2 * self.most + slot, Op::Write { volume, offset, span });
+            }
+            // Written: the next one. Memory given back: nothing.
+            Ok(_) if tag >= 2 * self.most => {
+                self.seen.borrow_mut().bytes += CHUNK;
+                self.ask(context, slot);
+            }
+            Ok(_) => {}
+            Err(error) => self.seen.borrow_mut().error = Some(error),
+        }
+    }
+}
