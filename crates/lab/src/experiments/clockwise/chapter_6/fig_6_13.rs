@@ -130,7 +130,7 @@ fn run(run: &Run<'_>) -> Findings {
         let mut late = 0;
         let mut charts = ["mean", "longest"].map(|what| {
             Chart::new(
-                format!("Disk 5 under {policy}, {what} by span of 10 s (figure 6.13)"),
+                format!("Disk 5, {policy}: {what} of 10 s (figure 6.13)"),
                 Axis::linear("time, s"),
                 Axis::logarithmic("latency, ms"),
             )
