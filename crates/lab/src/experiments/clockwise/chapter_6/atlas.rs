@@ -54,10 +54,10 @@ pub(super) fn sequential_read(number: usize, block: Bytes, count: u64, seed: u64
     for at in 0..count.min(blocks) {
         let lba = Lba::new(range.start.get() + (first + at) * sectors);
         let access = Access { lba, len: block, direction: Direction::Read };
-        now = now + random.span(Duration::from_millis(100));
+        now += random.span(Duration::from_millis(100));
         let time = drive.serve(now, &Command::Forced(access));
         times.add(time, block);
-        now = now + time;
+        now += time;
     }
     times
 }
