@@ -226,7 +226,7 @@ fn run(run: &Run<'_>) -> Findings {
         .claim(Claim::at_least("let in by such bounds in sweeps", 21.0, most(&all[4..]), "MB/s"))
         .table(format!("Three disks, {} of simulated time each", span), table)
         .chart(
-            Chart::new("Real-time load let in", Axis::linear("way of letting in").named((0..all.len()).map(|at| (at as f64, (at + 1).to_string()))), Axis::linear("MB/s"))
+            Chart::new("Real-time load let in", Axis::linear("way of letting in").from(-0.6).to(all.len() as f64 - 0.4).named((0..all.len()).map(|at| (at as f64, (at + 1).to_string()))), Axis::linear("MB/s"))
                 .with(Series::new("ours", Style::Bars, all.iter().enumerate().map(|(at, it)| (at as f64, it.load))))
                 .reference("the thesis", 21.0)
                 .reference("what three disks deliver (thesis)", 25.3)
