@@ -49,6 +49,7 @@ pub fn of(error: &Error) -> Problem {
             "the stream was opened in the other direction",
             "open a stream of its own for each direction",
         ),
+        Error::Invalid { what: "profile", rule } => of_profile(rule),
         Error::Invalid { what, rule } => Problem::new(
             Code::Invalid,
             format!("{what}: {rule}"),
@@ -70,7 +71,7 @@ pub fn of(error: &Error) -> Problem {
 }
 
 /// A profile that is none.
-pub fn of_profile(error: &disk::Error) -> Problem {
+pub fn of_profile(error: impl std::fmt::Display) -> Problem {
     let next = "give what `slackline disk profile` wrote, or correct it";
     Problem::new(Code::Invalid, format!("the profile: {error}"), next)
 }

@@ -201,10 +201,11 @@ fn the_bound_holds_under_every_load_and_what_it_costs_is_in_the_document() {
                 share(outcome.above_thesis),
             )
             .expect("text grows");
-            // The aim, or the proof that it is out of reach or nearly so.
-            let met = ratio(outcome.bounded, outcome.thesis) <= 0.75;
+            // The aim, or the proof that little of the bound could be saved.
+            let ours = ratio(outcome.bounded, outcome.thesis);
             let least = ratio(outcome.least, outcome.least_thesis);
-            assert!(met || least >= 0.72, "{name}, {load:?}: a better bound is possible: {least}");
+            let (met, near) = (ours <= 0.75, ours <= 1.3 * least);
+            assert!(met || near, "{name}, {load:?}: {ours} of the rule, {least} is possible");
             assert_eq!(outcome.above, 0, "{name}, {load:?}: a bound does not hold");
             assert_eq!(with_cache.above, 0, "{name}, {load:?}: nor with its cache");
         }

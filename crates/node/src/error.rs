@@ -5,22 +5,33 @@ use crate::api::{DeviceError, Error, Measured, Outcome, Refusal, Unmoved};
 use core::fmt;
 use store::StoreError;
 
-impl fmt::Display for Refusal {
+/// What is short, without what else might be asked for.
+struct Shortage<'a>(&'a Refusal);
+
+impl fmt::Display for Shortage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = self.utilisation_ppm.div_ceil(100);
+        let refusal = self.0;
+        let percent = refusal.utilisation_ppm.div_ceil(100);
         write!(
             f,
             "disk {} would be {}.{:02} % utilised",
-            self.disk.0,
+            refusal.disk.0,
             percent / 100,
             percent % 100
         )?;
-        if let Some((deadline, excess)) = self.deadline {
+        if let Some((deadline, excess)) = refusal.deadline {
             write!(
                 f,
                 "; at the deadline {deadline} after a common start, demand exceeds supply by {excess}"
             )?;
         }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Shortage(self))?;
         if self.rate_max.is_zero() {
             write!(
                 f,
@@ -43,9 +54,14 @@ impl fmt::Display for Error {
             Error::Refused(refusal) => write!(f, "contract refused: {refusal}"),
             Error::ProfileRefused { streams, volumes, refusal } => write!(
                 f,
-                "with that profile {} would not fit any more: {refusal}; nothing was changed: \
-                 close these, or give them less, and set it again",
-                crate::profiles::listed(streams, volumes)
+                "with that profile {} would not fit any more: {}; nothing was changed: {}, and \
+                 set it again",
+                crate::profiles::listed(streams, volumes),
+                Shortage(refusal),
+                match streams.is_empty() && volumes.is_empty() {
+                    true => "close streams until it does (`slackline stream list` shows them)",
+                    false => "close these, or give them less",
+                }
             ),
             Error::NoSuchVolume { name } => {
                 write!(f, "no volume is named '{name}'; `slackline volume list` shows them")

@@ -35,7 +35,7 @@ impl Node {
         let state = state.ok_or(Error::NoSuchDisk { disk, disks })?;
         let device = state.status.capacity;
         if profile.capacity() < device || profile.capacity() / EXTENT != device / EXTENT {
-            let rule = "of a disk as large as this one; measure this one";
+            let rule = "it is of a disk of another size; give one that was measured on this disk";
             return Err(Error::Invalid { what: "profile", rule });
         }
         let text = profile.to_toml().into_bytes();

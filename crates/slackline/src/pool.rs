@@ -275,9 +275,11 @@ fn profile_notes(disk: u16, profile: &ProfileState) -> String {
     let mut text = String::new();
     if profile.verdict != Verdict::Fresh {
         text.push_str(&format!(
-            "disk {disk}   its profile is {}; promises on it are in doubt until it has been \
-             measured again: with reads beside its load by the daemon itself, or whole with \
-             `slackline disk profile` while it is not in use\n",
+            "disk {disk}   its profile is {}; contracts on it may be late\n\
+             disk {disk}   next: the daemon measures its reads again whenever nothing else wants the \
+             disk (at once: `slackline pool reprofile --disk {disk}`); for a whole profile stop the \
+             daemon, run `slackline disk profile DEVICE -o FILE`, start it, and give it with \
+             `slackline pool profile --set FILE --disk {disk}`\n",
             profile.detail
         ));
     }

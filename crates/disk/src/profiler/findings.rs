@@ -313,7 +313,12 @@ impl Findings {
         if self.rotates && (self.zones.is_empty() || self.mechanics.is_none()) {
             say.push("it rotates, but could not be measured: not fit for contracts".to_owned());
         } else {
-            say.push("fit for contracts, as far as reads were measured".to_owned());
+            say.push(match self.write_buffer {
+                Some(_) => "fit for contracts".to_owned(),
+                None => "fit for contracts that read; measure it with --write, too, before \
+                         others are given"
+                    .to_owned(),
+            });
         }
     }
 }

@@ -22,7 +22,7 @@ mod video;
 mod volumes;
 
 use crate::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, REFUSED};
 use child::Daemon;
 use film::{Back, Film};
 use folder::Folder;
@@ -128,15 +128,46 @@ fn both_runs(args: &Args, progress: &mut Progress) -> Result<Vec<Outcome>, Failu
     let device = make_pool(args, folder.path(), size, progress)?;
 
     let daemon = Daemon::start(folder.path(), SLACK.name, &device, &[])?;
-    film.record(daemon.client(), progress)?;
-    progress.step("filling the volumes of readers and greedy readers");
-    load.prepare(daemon.client(), progress)?;
-    let slack = one_run(daemon, &film, load, SLACK, progress)?;
+    let slack = under_slack(daemon, &film, load, progress);
+    let slack = slack.map_err(|failure| beyond_the_device(args, failure))?;
 
     let arguments = ["--policy", FCFS.name, "--no-admission"];
     let daemon = Daemon::start(folder.path(), FCFS.name, &device, &arguments)?;
     let fcfs = one_run(daemon, &film, load, FCFS, progress)?;
     Ok(vec![slack, fcfs])
+}
+
+fn under_slack(
+    daemon: Daemon,
+    film: &Film,
+    load: Load,
+    progress: &mut Progress,
+) -> Result<Outcome, Failure> {
+    film.record(daemon.client(), progress)?;
+    progress.step("filling the volumes of readers and greedy readers");
+    load.prepare(daemon.client(), progress)?;
+    one_run(daemon, film, load, SLACK, progress)
+}
+
+/// What to do where a device is too slow for the load, by what its profile says: the
+/// demo's rates are its own, so that no other can be asked for.
+fn beyond_the_device(args: &Args, mut failure: Failure) -> Failure {
+    let Some(device) = args.device.as_ref().filter(|_| failure.exit_code == REFUSED) else {
+        return failure;
+    };
+    failure.next_step = match &args.profile {
+        Some(profile) => format!(
+            "where {} was measured without writes it assumes much for them: measure \
+             with `slackline disk profile {device} --write` (destroys what it holds), or leave \
+             --profile away, or give a faster device",
+            profile.display()
+        ),
+        None => format!(
+            "measure it more thoroughly with `slackline disk profile {device} --write -o FILE` and \
+             give --profile FILE, or give a faster device"
+        ),
+    };
+    failure
 }
 
 /// Makes the pool and tells its device: the emulated disk, or the one that was named,

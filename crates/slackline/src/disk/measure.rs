@@ -4,7 +4,6 @@
 //! when the results have been written, or the disk fails too often to have any.
 
 use crate::failure::Failure;
-use crate::output::Table;
 use crate::{Common, confirm};
 use ::disk::profiler::{Effort, Findings, Progress, Sharing, Together, ZoneFound};
 use engine::{DeviceSpec, ProfileError, ProfileOptions, Profiled};
@@ -76,7 +75,15 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
             let other: DeviceSpec = other.parse()?;
             let sharing = engine::beside([&spec, &other], &stop, &mut warn)?;
             if sharing.is_none() && !stop.load(Ordering::Relaxed) {
-                warn("one of the two answers with errors: nothing is known of a common bus");
+                warn(
+                    "nothing is known of a common bus: one of the two answers with errors, or \
+                     this machine was too busy to read both at once",
+                );
+            }
+            if let Some((seen, other)) = sharing.as_ref().zip(args.beside.as_ref()) {
+                // At once: what follows may take minutes, and may be stopped.
+                eprint!("{seen}");
+                eprintln!("{} {}", args.target, seen.verdict(other));
             }
             sharing
         }
@@ -202,58 +209,7 @@ fn zone(zone: &ZoneFound) -> Value {
 }
 
 fn text(args: &Args, findings: &Findings) -> String {
-    let mut table = Table::new(&["what", "found", "how well it is known"]);
-    let mut row = |what: &str, found: String, known: &str| {
-        table.row(vec![what.to_owned(), found, known.to_owned()]);
-    };
-    row("capacity", findings.capacity.to_string(), "as the target says");
-    match &findings.rotation {
-        Some(turn) => row("turn", turn.value.to_string(), &turn.confidence),
-        None => row("turn", "none".into(), "no period in 48 readings of one sector"),
-    }
-    if !findings.zones.is_empty() {
-        let exact = if findings.zones_exact { "to the track" } else { "ends about right" };
-        row("zones", findings.zones.len().to_string(), exact);
-    }
-    if let Some(heads) = findings.heads {
-        row("heads", heads.to_string(), "by the rhythm of the skews");
-    }
-    if let Some((mean, full)) = findings.seek_mean_and_full() {
-        row("seek", format!("{mean} mean, {full} full"), "from reads made and missed");
-    }
-    if let Some(curve) = findings.two_phase() {
-        let known = format!("off by {} at most", curve.off_most);
-        row("seek over d cylinders", curve.to_string(), &known);
-    }
-    if let Some(mechanics) = &findings.mechanics {
-        if let Some(switch) = &mechanics.head_switch {
-            row("head switch", switch.value.to_string(), &switch.confidence);
-        }
-        if let Some(overhead) = &mechanics.overhead {
-            row("overhead", overhead.value.to_string(), &overhead.confidence);
-        }
-    }
-    if let Some(cache) = &findings.cache {
-        let found = format!("{} segments of {}", cache.segments.value, cache.segment.value);
-        row("cache", found, &cache.segments.confidence);
-        row("reads ahead", cache.read_ahead.to_string(), "when left alone");
-    }
-    if let Some(flat) = &findings.flat {
-        row("commands in flight", flat.depth.to_string(), "for 95 % of the best rate");
-        let alone = flat.read.sizes.first().map_or_else(String::new, |size| size.2.to_string());
-        row("small read alone", alone, "median");
-        if let Some(mixed) = flat.mixed {
-            row("reads and writes mixed", mixed.to_string(), "16 KiB each, at that depth");
-        }
-        if let Some(steady) = flat.steady {
-            let found = format!("{} at first, then {}", steady.first, steady.slowest);
-            row("writes without a break", found, &format!("over {}", steady.written));
-        }
-    }
-    if let Some((low, high)) = findings.chunk_range {
-        row("streams in chunks", format!("{low} to {high}"), "93 % of the best rate");
-    }
-    let mut text = table.text("");
+    let mut text = super::facts::table(findings).text("");
     for line in findings.notes.iter().chain(&findings.verdict) {
         text.push_str(&format!("* {line}\n"));
     }

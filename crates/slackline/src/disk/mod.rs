@@ -4,6 +4,7 @@
 //! a flag has said so.
 
 mod emulate;
+mod facts;
 mod measure;
 mod report;
 mod show;

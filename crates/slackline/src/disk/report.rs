@@ -40,10 +40,10 @@ impl Plot {
         let x = |value: f64| LEFT + (position(value) - left) / (right - left) * WIDE;
         let y = |value: f64| HIGH - value / top * HIGH + 10.0;
         let mut svg = format!(
-            "<figure><figcaption>{}</figcaption><svg viewBox='0 0 {} {}' role='img'>",
+            "<figure><figcaption>{}</figcaption><svg viewBox='0 -10 {} {}' role='img'>",
             self.title,
             LEFT + WIDE + 20.0,
-            HIGH + BELOW + 10.0
+            HIGH + BELOW + 20.0
         );
         for step in 0..=4 {
             let value = top * f64::from(step) / 4.0;
@@ -72,7 +72,7 @@ impl Plot {
             svg += &format!("<polyline points='{}' class='{}'/>", points.join(" "), curve.style);
         }
         svg += &format!(
-            "<text x='{:.1}' y='{:.1}' class='name'>{}</text><text x='{LEFT}' y='8' \
+            "<text x='{:.1}' y='{:.1}' class='name'>{}</text><text x='{LEFT}' y='1' \
              class='first'>{}</text></svg></figure>",
             LEFT + WIDE / 2.0,
             HIGH + 42.0,
@@ -174,6 +174,8 @@ fn escaped(text: &str) -> String {
 }
 
 const STYLE: &str = "body{font:15px/1.4 sans-serif;max-width:1300px;margin:2em auto;padding:0 1em}\
+.wide{overflow-x:auto}table{border-collapse:collapse}\
+th,td{text-align:left;vertical-align:top;padding:.2em 1.5em .2em 0;border-bottom:1px solid #ddd}\
 main{display:flex;flex-wrap:wrap;gap:1em}figure{margin:0;width:620px;max-width:100%}\
 svg{width:100%}text{font-size:11px;fill:#555}.up,.last{text-anchor:end}.name{text-anchor:middle}\
 .grid{stroke:#ddd;fill:none}polyline{fill:none;stroke-width:1.5}.main{stroke:#06c}\
@@ -189,10 +191,11 @@ pub fn page(target: &str, findings: &Findings) -> String {
         .chain(&findings.verdict)
         .map(|line| format!("<li>{}</li>", escaped(line)))
         .collect();
+    let found = super::facts::table(findings).html();
     let toml = findings.to_toml().unwrap_or_else(|error| error.to_string());
     format!(
         "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'><title>{target}</title>\
-         <style>{STYLE}</style></head>\n<body><h1>{target}</h1><ul>{say}</ul>\n<main>{drawn}</main>\n\
+         <style>{STYLE}</style></head>\n<body><h1>{target}</h1>{found}\n<ul>{say}</ul>\n<main>{drawn}</main>\n\
          <h2>Profile</h2><pre>{}</pre></body></html>\n",
         escaped(&toml)
     )
