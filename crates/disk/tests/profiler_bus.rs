@@ -8,7 +8,7 @@ use common::Random;
 use common::bench::Host;
 use disk::profiler::{Beside, Sharing, Timing, Together};
 use disk::{Bus, HardDisk, Model};
-use units::{Bytes, Command, Instant};
+use units::{Bytes, Command, Duration, Instant};
 
 /// Two disks on one bus, or each on its own.
 struct Pair {
@@ -16,19 +16,25 @@ struct Pair {
     buses: Vec<Bus>,
     random: Random,
     now: Instant,
+    /// Of four times that both are asked, so often the second begins when the first has ended.
+    apart: u64,
 }
 
 impl Pair {
     fn new(model: &Model, shared: bool, seed: u64) -> Self {
         let disks = [HardDisk::new(model), HardDisk::new(model)];
         let buses = vec![Bus::new(); if shared { 1 } else { 2 }];
-        Self { disks, buses, random: Random(seed), now: Instant::from_nanos(1) }
+        Self { disks, buses, random: Random(seed), now: Instant::from_nanos(1), apart: 0 }
     }
 
     /// Both work off their commands; whoever begins next goes first.
     fn answer(&mut self, commands: &[Vec<Command>; 2]) -> [Vec<Timing>; 2] {
         let mut answers = [Vec::new(), Vec::new()];
         let mut next = [self.now; 2];
+        let both = commands.iter().all(|commands| !commands.is_empty());
+        if both && self.random.below(4) < self.apart {
+            next[1] += Duration::from_secs(10);
+        }
         while let Some(one) = (0..2)
             .filter(|&one| answers[one].len() < commands[one].len())
             .min_by_key(|&one| next[one])
@@ -79,4 +85,13 @@ fn a_bus_that_two_disks_share_is_found_and_one_of_their_own_is_not_taken_for_it(
         }
     }
     assert!(bad.is_empty(), "{bad:?}");
+}
+
+#[test]
+fn rounds_in_which_both_did_not_read_at_once_are_asked_again() {
+    let model = Model::named("quantum-atlas-ii").unwrap();
+    for (shared, right) in [(true, Together::Shared), (false, Together::Apart)] {
+        let pair = Pair { apart: 3, ..Pair::new(&model, shared, 5) };
+        assert_eq!(pair.measure().together(), right);
+    }
 }
