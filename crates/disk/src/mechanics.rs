@@ -24,6 +24,11 @@ impl Mechanics {
         Some(Self { geometry: Geometry::new(&disk), disk })
     }
 
+    /// Where the disk ends: no sector from there on.
+    pub fn end(&self) -> Lba {
+        Lba::new(self.geometry.sectors)
+    }
+
     /// The cylinder of a sector, counted from the outside.
     pub fn cylinder(&self, lba: Lba) -> u64 {
         self.geometry.piece(self.inside(lba), 1).cylinder

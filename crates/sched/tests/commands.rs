@@ -22,9 +22,10 @@ const fn at(us: u64) -> Instant {
 
 struct Example {
     overhead: Duration,
+    end: u64,
 }
 
-const FREE: Example = Example { overhead: Duration::ZERO };
+const FREE: Example = Example { overhead: Duration::ZERO, end: u64::MAX };
 
 impl Mechanics for Example {
     fn resume(&self, from: Lba, to: Lba) -> Duration {
@@ -38,6 +39,9 @@ impl Mechanics for Example {
 impl Motion for Example {
     fn overhead(&self, _: &Command) -> Duration {
         self.overhead
+    }
+    fn end(&self) -> Lba {
+        Lba::new(self.end)
     }
     fn distance(&self, from: Lba, to: Lba) -> u64 {
         (from.get() / CYLINDER).abs_diff(to.get() / CYLINDER)
@@ -148,6 +152,9 @@ fn heads_that_were_positioned_are_not_positioned_again() {
     impl Motion for Slow {
         fn overhead(&self, command: &Command) -> Duration {
             FREE.overhead(command)
+        }
+        fn end(&self) -> Lba {
+            FREE.end()
         }
         fn distance(&self, from: Lba, to: Lba) -> u64 {
             FREE.distance(from, to)
@@ -316,6 +323,20 @@ fn what_follows_a_read_is_read_in_the_wait_and_handed_over() {
     let left = started(next(&mut planner, 3_000));
     assert_eq!((left.key, left.part), (2, Part::Seek), "not a moment later");
     assert_eq!(planner.account().ahead, SECTOR * 40);
+}
+
+#[test]
+fn nothing_is_read_behind_the_end_of_the_disk() {
+    let disk = Example { end: 60, ..FREE };
+    let mut planner = Planner::at(Lba::new(0));
+    planner.submit(1, at(1), read(0, 40), Manner { ahead: SECTOR * 200, ..manner(0) });
+    planner.submit(2, at(2), read(FAR, 40), manner(0));
+    let next = |planner: &mut Planner, us| planner.next(at(us), &disk, Duration::MAX);
+    assert_eq!(started(next(&mut planner, 1_000)).key, 1);
+    planner.finished();
+    assert_eq!(started(next(&mut planner, 2_000)).part, Part::Ahead);
+    assert_eq!(planner.finished(), Ended::Ahead { key: 1, access: read(40, 20) });
+    assert!(matches!(next(&mut planner, 2_200), Step::Wait { .. }), "all of it is read");
 }
 
 #[test]

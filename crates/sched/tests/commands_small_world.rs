@@ -102,6 +102,9 @@ impl Motion for Disk<'_> {
     fn overhead(&self, _: &Command) -> Duration {
         Duration::ZERO
     }
+    fn end(&self) -> Lba {
+        Lba::new(self.0.len() as u64 * APART)
+    }
     fn distance(&self, from: Lba, to: Lba) -> u64 {
         u64::from(from != to)
     }

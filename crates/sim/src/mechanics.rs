@@ -33,6 +33,10 @@ impl Motion for Known {
         self.0.overhead(command)
     }
 
+    fn end(&self) -> Lba {
+        self.0.end()
+    }
+
     fn distance(&self, from: Lba, to: Lba) -> u64 {
         self.0.cylinder(from).abs_diff(self.0.cylinder(to))
     }

@@ -21,6 +21,9 @@ pub trait Motion {
     /// From the start of a command until the heads could begin with it.
     fn overhead(&self, command: &Command) -> Duration;
 
+    /// Where the disk ends: no sector from there on.
+    fn end(&self) -> Lba;
+
     /// How many cylinders lie between the tracks of two sectors.
     fn distance(&self, from: Lba, to: Lba) -> u64;
 

@@ -382,6 +382,7 @@ impl Planner {
             self.account.filled += 1;
             return self.start(place, self.jobs[&place].command(), Part::First);
         }
+        self.tail = self.tail.and_then(|tail| tail.before(motion.end()));
         let tail = self.tail.filter(|tail| fits(&tail.command(), Part::Streamed));
         if let Some(tail) = tail {
             return self.start_ahead(tail);
@@ -429,6 +430,13 @@ impl Job {
 }
 
 impl Tail {
+    /// As much of it as lies before this place; nothing where nothing does.
+    fn before(self, end: Lba) -> Option<Self> {
+        let sectors = if self.next < end { self.next.distance(end) } else { 0 };
+        let left = self.left.min(SECTOR * sectors.min(self.left.div_ceil(SECTOR)));
+        (!left.is_zero()).then_some(Self { left, ..self })
+    }
+
     fn access(&self) -> Access {
         Access { lba: self.next, len: self.chunk.min(self.left), direction: Direction::Read }
     }
