@@ -28,7 +28,7 @@ impl Rows {
         }
         if let Some(curve) = findings.two_phase() {
             let known = format!("off by {} at most", curve.off_most);
-            self.row("seek over d cylinders", &curve, &known);
+            self.row("seek over d cylinders", curve, &known);
         }
     }
 
