@@ -80,10 +80,9 @@ impl Raw {
         let zone = &self.zones[zone];
         let mut lba = zone.range.start.get() + 17;
         let end = zone.range.end.get();
+        // Once through the zone: to begin anew would be a seek that no sequence has.
+        let count = count.min(((end - lba) / sectors) as usize - 1);
         let mut one = |_| {
-            if lba + sectors > end {
-                lba = end - sectors;
-            }
             let first = Lba::new(lba);
             lba += sectors;
             let len = SECTOR * sectors;

@@ -32,8 +32,18 @@ const RATES: [u64; 3] = [817, 245, 172];
 /// Table 6.4: 1 MB in zone 0.
 const PRINTED_COST: Duration = Duration::from_millis(134);
 
+/// What a block is planned to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Planned {
+    /// As the thesis plans it.
+    Printed,
+    /// What none exceeds.
+    Bound,
+}
+
 struct Found {
     name: String,
+    planned: Planned,
     streams: usize,
     /// MB/s.
     load: f64,
@@ -104,7 +114,8 @@ fn by_deadlines(name: &str, cost: Option<Duration>, rotate: bool, span: Duration
     }
     machine.run_for(span);
     let (name, load) = (name.to_owned(), kib as f64 / 1024.0);
-    Found { name, streams, load, memory, results: machine.results() }
+    let planned = if cost.is_some() { Planned::Printed } else { Planned::Bound };
+    Found { name, planned, streams, load, memory, results: machine.results() }
 }
 
 /// More than three disks can deliver, let in by nobody: the canary.
@@ -120,6 +131,7 @@ fn too_many(span: Duration) -> Found {
     machine.run_for(span);
     Found {
         name: "nothing: more than the disks deliver".to_owned(),
+        planned: Planned::Bound,
         streams: streams as usize,
         load: (streams * RATES[0]) as f64 / 1024.0,
         memory: BLOCK * (streams * u64::from(DISKS + 1)),
@@ -153,6 +165,7 @@ fn by_sweeps(kib: u64, span: Duration) -> Found {
     machine.run_for(span);
     let streams = (most * u64::from(DISKS)) as usize;
     Found {
+        planned: Planned::Bound,
         name: format!("sweeps of {} a cycle of {}", most * plan.blocks, plan.cycle),
         streams,
         load: streams as f64 * kib as f64 / 1024.0,
@@ -204,7 +217,15 @@ fn run(run: &Run<'_>) -> Findings {
     for found in &all {
         let (requests, late) = (found.results.real_time.count(), found.results.late);
         let text = format!("{}: late of {requests} requests", found.name);
-        findings.claim(Claim::at_most(text, 0.0, late as f64, ""));
+        // Where bounds are kept, nothing explains a late request.
+        let claim = Claim::at_most(text, 0.0, late as f64, "");
+        findings.claim(match found.planned {
+            Planned::Printed => claim.explained(
+                "134 ms are a percentile and a seek, no bound: a block may take longer, and where \
+                 streams are let in up to the last millisecond nothing is left to pay for it",
+            ),
+            Planned::Bound => claim,
+        });
     }
     findings.claim(Claim::holds(
         "the check sees lateness: with more streams than the disks can serve",

@@ -19,8 +19,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const KIB: [u64; 6] = [1, 16, 64, 256, 512, 1024];
-/// The longest step to the next track, in ms (thesis: one cylinder takes 1.9 on average).
-const STEP: f64 = 2.0;
+/// The longest step to the next track, in ms (thesis, figure 4.5: one cylinder takes 1.4 to
+/// 3.2).
+const STEP: f64 = 3.2;
 
 fn run(run: &Run<'_>) -> Findings {
     let mut findings = Findings::default();
