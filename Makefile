@@ -3,12 +3,13 @@
 #   make demo    the main job on an emulated disk in real time, under 3 minutes
 #   make test    formatting, lints, all tests, the rules of the house, docs
 #   make bench   decisions, simulated requests, and transfers beside fio
+#   make lab     the experiments of the papers: out/lab/index.html, half an hour
 #   make soak    the searches and the crash tests, many times larger
 #   make fmt     format the sources
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test bench soak fmt clean
+.PHONY: demo test bench lab soak fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
 # what they can. DEMO_ARGS, for example: make demo DEMO_ARGS="--json"
@@ -35,6 +36,13 @@ bench:
 	cargo bench -p slackline-sched --bench policies
 	cargo bench -p slackline-sim --bench requests
 	cargo bench -p slackline-engine --bench beside_fio
+
+# Root, FUSE and loop devices are needed for the part that runs beside the kernel's
+# schedulers; without them the report says that it was not run.
+lab:
+	@scripts/setup lab
+	cargo build --release --bin slackline
+	target/release/slackline lab run all --report out/lab
 
 # SETS: task sets searched exhaustively. HISTORIES: random histories whose power
 # is cut at every write. KILLS: recordings ended by kill -9. REQUESTS: how many each

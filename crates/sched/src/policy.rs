@@ -95,6 +95,11 @@ impl View<'_> {
     pub fn options(&self) -> &Options {
         &self.core.options
     }
+    /// How long a run of requests under contract goes on: until so much slack is there.
+    /// Zero where best effort goes whenever the slack covers it.
+    pub fn burst(&self) -> Duration {
+        self.core.burst()
+    }
     /// What the disk holds: each request and the bound on its device time.
     pub fn in_flight(&self) -> impl ExactSizeIterator<Item = (&Waiting, Duration)> {
         self.core.in_flight.iter().map(|flight| (&flight.request, flight.predicted))

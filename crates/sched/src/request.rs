@@ -152,6 +152,10 @@ pub struct Options {
     /// drained until this much slack is there: each change between the two
     /// costs long seeks. Zero: best effort goes whenever the slack covers it.
     pub burst: Duration,
+    /// That much at least is as long as so many of the longest requests under contract:
+    /// after a shorter run the heads would be back before they have served one of each.
+    /// Without effect where `burst` is zero.
+    pub burst_requests: u64,
     /// Commands that the disk may hold at once, at least 1.
     pub depth: u32,
 }
@@ -162,6 +166,7 @@ impl Default for Options {
             admission: true,
             reserve: Duration::from_millis(50),
             burst: Duration::from_millis(100),
+            burst_requests: 1,
             depth: 1,
         }
     }

@@ -59,7 +59,8 @@ impl World {
         let mut random = Random::new(seed);
         let burst = *random.pick(&[ms(0), ms(30), ms(100)]);
         let reserve = if safe { *random.pick(&[ms(0), ms(12), ms(50)]) } else { ms(0) };
-        let schedule = Schedule::new(policy, Options { admission: true, reserve, burst, depth });
+        let schedule =
+            Schedule::new(policy, Options { reserve, burst, depth, ..Options::default() });
         let best_effort_every = *random.pick(&[3, 10, 40, 200]);
         Self {
             random,

@@ -56,7 +56,7 @@ impl Slack {
     /// Released requests under contract wait.
     fn busy(&mut self, view: &mut View<'_>, ready: Waiting) -> Choice {
         if view.queues().has_best_effort() {
-            let burst = view.options().burst;
+            let burst = view.burst();
             if (!self.draining || view.slack_recovered(burst))
                 && let Some(pick) = self.elevator.pick(view)
                 && view.slack_covers(view.predicted(&pick.request))

@@ -3,7 +3,7 @@
 use super::{Core, Flight};
 use crate::limits::{DELAYS_MAX, SLACK_BURSTS};
 use crate::queues::Waiting;
-use crate::request::{Class, Contract, Outcome, Predict, Request, Times, Totals};
+use crate::request::{Class, Contract, Options, Outcome, Predict, Request, Times, Totals};
 use crate::slack::{Answer, Critical, Due, Exact, Live};
 use crate::task::{Task, TaskId};
 use alloc::vec::Vec;
@@ -28,6 +28,14 @@ impl Core {
             }
         }
         self.compute(now, cost)
+    }
+
+    /// The slack that ends a run of requests under contract; zero where best effort goes
+    /// whenever the slack covers it.
+    pub(crate) fn burst(&self) -> Duration {
+        let Options { burst, burst_requests, .. } = self.options;
+        let longest = self.tasks.blocking(Duration::ZERO);
+        if burst.is_zero() { burst } else { burst.max(longest * burst_requests) }
     }
 
     /// True where the slack has grown to about `threshold`: to three quarters of it

@@ -355,7 +355,7 @@ impl Schedule {
         let (now, meter) = (now.as_nanos(), &self.core.meter);
         state.push(meter.least(now).max(0) as u64);
         if let Some(critical) = meter.critical.filter(|it| it.deadline > now) {
-            let age = (now - critical.now).min(self.core.options.burst.as_nanos());
+            let age = (now - critical.now).min(self.core.burst().as_nanos());
             state.extend([critical.deadline - now, age]);
             state.push(critical.difference_at(now) as u64);
         }

@@ -219,8 +219,10 @@ pub fn schedule_of_mix(
     burst: u64,
     admission: bool,
 ) -> (Schedule, Vec<TaskId>) {
-    let burst = Duration::from_nanos(burst);
-    let options = Options { admission, reserve: Duration::ZERO, burst, depth: 1 };
+    // Some bursts count in ticks alone, some in requests, too.
+    let (burst_requests, burst) = (burst % 2, Duration::from_nanos(burst));
+    let reserve = Duration::ZERO;
+    let options = Options { admission, reserve, burst, burst_requests, depth: 1 };
     let mut schedule = Schedule::with_policy(policy.clone_box(), options);
     let join =
         |deal: &Deal| schedule.join(Instant::EPOCH, deal.contract()).expect("an admitted set");

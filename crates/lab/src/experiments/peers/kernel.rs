@@ -17,7 +17,7 @@ pub struct Setting {
     /// Whether somebody who knows all programs gave each a class: the database the
     /// real-time one, films best effort, and the greedy ones what is idle. Otherwise all
     /// that have a deadline are in the real-time class.
-    by_hand: bool,
+    pub by_hand: bool,
 }
 
 /// One request after the other instead of 16 of a batch, and nobody is promoted past the

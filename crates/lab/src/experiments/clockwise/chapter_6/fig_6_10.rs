@@ -142,6 +142,6 @@ fn ours(findings: &mut Findings, swept: &Swept, name: &str) {
     findings.claim(Claim::at_most(text, 1.02, most, "").explained(
         "at the last load a backlog uses up all slack. From then on delta-l serves streams until \
          none waits and best effort in one long run; slack goes back to best effort as soon as \
-         100 ms of slack are there, less than one block of 2 MB takes, and pays for more changes",
+         there is slack for one block, and pays for more changes",
     ));
 }
