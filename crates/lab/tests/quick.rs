@@ -31,6 +31,10 @@ fn every_simulated_experiment_is_sound() {
         assert!(claim.because.as_ref().is_some_and(|why| !why.is_empty()), "{}", claim.text);
     }
     documents::hold(&ended);
+    let charts = ended.iter().filter_map(|e| e.findings.as_ref().ok()).flat_map(|f| &f.charts);
+    for title in charts.map(|chart| chart.title()) {
+        assert!(title.chars().count() <= 54, "cut off on its chart: {title}");
+    }
     let files = pages(&ended, &[]);
     let page = &files[0].1;
     for ended in &ended {

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 const WIDE: f64 = 520.0;
 const LEFT: f64 = 62.0;
-const RIGHT: f64 = WIDE - 14.0;
+const RIGHT: f64 = WIDE - 24.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 296.0;
 
@@ -81,7 +81,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// A chart of nothing yet.
+    /// A chart of nothing yet. A title of more than some fifty characters does not fit.
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
         Self { title: title.into(), x, y, series: Vec::new(), references: Vec::new() }
     }

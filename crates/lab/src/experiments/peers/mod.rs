@@ -308,12 +308,12 @@ fn each_is_late<'a>(text: String, lines: impl Iterator<Item = &'a Line>, films: 
 
 fn charts(findings: &mut Findings, mix: Mix, lines: &[Line]) {
     let mut greedy = Chart::new(
-        format!("{}: best effort by films, up to the last without a late request", mix.name),
+        format!("{}: best effort while nothing is late", mix.name),
         Axis::linear("films at 1 MB/s"),
         Axis::linear("greedy readers, MB/s"),
     );
     let mut waits = Chart::new(
-        format!("{}: what 99 % of requests waited at most", mix.name),
+        format!("{}: 99 % waited at most", mix.name),
         Axis::linear("films at 1 MB/s"),
         Axis::logarithmic("99 % of waits are below, ms"),
     );

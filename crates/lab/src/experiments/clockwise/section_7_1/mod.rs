@@ -63,7 +63,7 @@ fn measure(run: &Run<'_>, findings: &mut Findings) -> Result<(), String> {
     let mut table =
         Table::new(&["policy", ">films", ">simulated, ms", ">engine, ms", ">ratio", ">late, both"]);
     let mut chart = Chart::new(
-        "Mean latency of 8 KiB reads: engine (dots) beside simulator (lines)",
+        "8 KiB reads: engine (dots), simulator (lines)",
         Axis::linear("films at 1 MB/s"),
         Axis::linear("mean latency, ms"),
     );
