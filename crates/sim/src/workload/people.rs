@@ -75,7 +75,7 @@ impl Ground {
     }
 }
 
-/// Somebody who looks for a place in a movie: drags for up to [`DRAG`], which shows a
+/// Somebody who looks for a place in a movie: drags for up to five seconds, which shows a
 /// picture from another place eight times a second (two requests each: where the
 /// picture is, and the picture), then watches for half a minute or so. Watching is a
 /// stream's work and asks for nothing here.
