@@ -34,10 +34,15 @@ fn table_2(run: &Run<'_>) -> Findings {
     let mut findings = Findings::default();
     let rows = rows(run, &barracuda(), Direction::Read, &tables::TABLE_2);
     for row in &rows {
-        findings.claim(row.claim("reads").explained(
-            "at 0.5 a second few were measured: the printed row of 50 kB stands apart from the five \
-             below it (20.8 to 21.8 ms whole, 16.0 to 18.4 in commands), and ours among them",
-        ));
+        let claim = row.claim("reads");
+        findings.claim(if row.printed.0 == 50 && row.printed.1 < 1.0 {
+            claim.explained(
+                "at 0.5 a second few were measured: this printed row stands apart from the five \
+                 below it (20.8 to 21.8 ms whole, 16.0 to 18.4 in commands), and ours among them",
+            )
+        } else {
+            claim
+        });
     }
     findings.table("Printed / ours, by size and urgent requests a second", table(&rows));
     let [response, throughput] = charts(&rows, "reads");
