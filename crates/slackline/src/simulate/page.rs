@@ -2,7 +2,6 @@
 
 use super::results::{Class, Results, Spread, span};
 use super::{pictures, words};
-use crate::output::percent;
 use report::{Mood, Page, Table};
 use std::path::Path;
 use units::{Bytes, Duration};
@@ -214,35 +213,7 @@ fn misses(page: &mut Page, results: &Results) {
 
 fn disks(page: &mut Page, results: &Results) {
     page.heading("disks", "Disks and memory");
-    let headings = [
-        ">disk",
-        "model",
-        ">promised",
-        ">busy",
-        ">under contract",
-        ">best effort",
-        ">over its bound",
-    ];
-    let mut table = Table::new(&headings);
-    for (number, disk) in results.disks.iter().enumerate() {
-        let over = match disk.overruns {
-            0 => ("never".into(), Mood::Good),
-            count => {
-                let most = Duration::from_nanos(disk.overrun_max_ns);
-                (format!("{} times, by up to {most}", report::number(count as f64)), Mood::Bad)
-            }
-        };
-        table.moody(vec![
-            plain(number.to_string()),
-            plain(&*disk.model),
-            plain(percent(disk.promised_ppm)),
-            plain(format!("{:.1} %", disk.busy.mean * 100.0)),
-            plain(words::rate(disk.promised_bytes_per_second)),
-            plain(words::rate(disk.best_effort_bytes_per_second)),
-            over,
-        ]);
-    }
-    page.table(&table);
+    page.table(&words::disks(results));
     page.text(&format!(
         "Windows took at most {} of the {} of memory, best effort {}.",
         Bytes::new(results.memory.windows_max_bytes),

@@ -1,7 +1,8 @@
 //! Results in words and tables, for a terminal.
 
 use super::results::{Class, Figure, Miss, Results, Spread, span};
-use crate::output::{Table, counted, percent};
+use crate::output::{counted, percent};
+use report::{Mood, Table};
 use units::{Bytes, Duration, Rate};
 
 /// Everything.
@@ -11,7 +12,7 @@ pub fn all(results: &Results) -> String {
     text.push_str(&rest(results));
     text.push_str(&refusals(results));
     text.push_str(&trouble(results));
-    text.push_str(&disks(results));
+    text.push_str(&disks(results).text("  "));
     text.push_str(&format!(
         "memory: at most {} of windows and {} of best effort, of {}\n",
         Bytes::new(results.memory.windows_max_bytes),
@@ -255,9 +256,10 @@ pub fn told(miss: &Miss) -> String {
     )
 }
 
-fn disks(results: &Results) -> String {
+/// What was promised of each disk, and what it did.
+pub fn disks(results: &Results) -> Table {
     let headings = [
-        "disk",
+        ">disk",
         "model",
         ">promised",
         ">busy",
@@ -266,20 +268,24 @@ fn disks(results: &Results) -> String {
         ">over its bound",
     ];
     let mut table = Table::new(&headings);
-    for (index, disk) in results.disks.iter().enumerate() {
-        let most = match disk.overruns {
-            0 => "never".into(),
-            count => format!("{count}, by {}", Duration::from_nanos(disk.overrun_max_ns)),
+    for (number, disk) in results.disks.iter().enumerate() {
+        let over = match disk.overruns {
+            0 => ("never".into(), Mood::Good),
+            count => {
+                let most = Duration::from_nanos(disk.overrun_max_ns);
+                (format!("{} times, by up to {most}", report::number(count as f64)), Mood::Bad)
+            }
         };
-        table.row(vec![
-            index.to_string(),
+        let cells = [
+            number.to_string(),
             disk.model.clone(),
             percent(disk.promised_ppm),
             format!("{:.1} %", disk.busy.mean * 100.0),
             rate(disk.promised_bytes_per_second),
             rate(disk.best_effort_bytes_per_second),
-            most,
-        ]);
+        ];
+        let cells = cells.into_iter().map(|words| (words, Mood::Plain));
+        table.moody(cells.chain([over]).collect());
     }
-    table.text("  ")
+    table
 }
