@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use units::Bytes;
+use wire::control::Priority;
 use wire::frame::{Head, OUTSTANDING_MAX, VERSION};
 use wire::{Code, Problem};
 
@@ -86,13 +87,13 @@ impl Shared {
 }
 
 impl BestEffort {
-    pub(crate) fn attach(socket: &Path, volume: &str) -> Result<Self> {
+    pub(crate) fn attach(socket: &Path, volume: &str, priority: Option<Priority>) -> Result<Self> {
         if volume.len() > wire::frame::NAME_MAX {
             let detail = "the volume's name is longer than 255 bytes";
             let problem = Problem::new(Code::Invalid, detail, "use the name that the list shows");
             return Err(Error::Problem(Box::new(problem)));
         }
-        let hello = Head::HelloVolume { version: VERSION };
+        let hello = Head::HelloVolume { version: VERSION, priority };
         let (connection, welcome) = connection::attach(socket, hello, volume.as_bytes())?;
         let Head::Welcome { len, .. } = welcome else { unreachable!("attach gives a welcome") };
         let shared = Arc::new(Shared::default());

@@ -50,8 +50,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::Bytes;
 use wire::control::{
-    Contract, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Service, Status, Stream,
-    StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, Volume, VolumeCreate,
+    Contract, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Priority, Service, Status,
+    Stream, StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, Volume, VolumeCreate,
     VolumeResize, Volumes,
 };
 
@@ -182,7 +182,13 @@ impl Client {
 
     /// Reads and writes a volume as best effort: in the slack of the contracts.
     pub fn best_effort(&self, volume: &str) -> Result<BestEffort> {
-        BestEffort::attach(&wire::socket::data_path(&self.socket), volume)
+        BestEffort::attach(&wire::socket::data_path(&self.socket), volume, None)
+    }
+
+    /// As [`Client::best_effort`], with a priority of this handle's own: before or behind
+    /// other best effort, as far as the volume's service and the user's quota let it.
+    pub fn best_effort_as(&self, volume: &str, priority: Priority) -> Result<BestEffort> {
+        BestEffort::attach(&wire::socket::data_path(&self.socket), volume, Some(priority))
     }
 
     fn open(

@@ -35,14 +35,19 @@ pub fn mode(mode: api::Mode) -> node::Mode {
     }
 }
 
+/// A priority as the node takes it.
+pub fn priority(priority: api::Priority) -> node::Priority {
+    match priority {
+        api::Priority::Interactive => node::Priority::Interactive,
+        api::Priority::Normal => node::Priority::Normal,
+        api::Priority::Background => node::Priority::Background,
+    }
+}
+
 /// A service as the node takes it.
 pub fn service(service: &api::Service) -> node::Service {
     match *service {
-        api::Service::BestEffort { priority } => node::Service::BestEffort(match priority {
-            api::Priority::Interactive => node::Priority::Interactive,
-            api::Priority::Normal => node::Priority::Normal,
-            api::Priority::Background => node::Priority::Background,
-        }),
+        api::Service::BestEffort { priority: asked } => node::Service::BestEffort(priority(asked)),
         api::Service::Rate {
             rate_bytes_per_second: rate,
             block_bytes: block,

@@ -32,7 +32,7 @@ pub async fn serve(connection: UnixStream, ask: Ask, sessions: Arc<Sessions>) {
     let Ok(Ok((hello, body))) = tokio::time::timeout(HELLO_WITHIN, input.head()).await else {
         return; // said nothing, or nothing that can be understood
     };
-    let (Head::HelloStream { version, .. } | Head::HelloVolume { version }) = hello else {
+    let (Head::HelloStream { version, .. } | Head::HelloVolume { version, .. }) = hello else {
         let what = "the first frame must be HelloStream or HelloVolume";
         return output.fail_last(&protocol(what)).await;
     };
@@ -46,14 +46,16 @@ pub async fn serve(connection: UnixStream, ask: Ask, sessions: Arc<Sessions>) {
         Head::HelloStream { stream, .. } => {
             serve_stream(StreamId(stream), input, output, ask, sessions).await;
         }
-        _ => {
+        Head::HelloVolume { priority, .. } => {
             let Ok(name) = input.body(body).await else { return };
             let Ok(volume) = String::from_utf8(name) else {
                 return output.fail_last(&protocol("the volume's name is not UTF-8")).await;
             };
             let stop = sessions.stop_signal();
-            best_effort::serve(volume, input, output, ask, stop).await;
+            let priority = priority.map(crate::convert::priority);
+            best_effort::serve(volume, priority, input, output, ask, stop).await;
         }
+        _ => unreachable!("looked at above"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
 use engine::{ChunkMut, Reply};
-use node::{Error, Op, Status};
+use node::{Error, Op, Priority, Status};
 use std::any::Any;
 use units::Bytes;
 use wire::control::Lateness;
@@ -40,9 +40,17 @@ impl Pool for engine::Pool {
         self.submit(op, move |result: Result<Reply, Error>| callback(result.map(answer)));
     }
 
-    fn write(&self, volume: String, offset: Bytes, room: Box<dyn Room>, callback: Callback) {
+    fn write(
+        &self,
+        volume: String,
+        priority: Option<Priority>,
+        offset: Bytes,
+        room: Box<dyn Room>,
+        callback: Callback,
+    ) {
         let room = room.into_any().downcast::<ChunkMut>().expect("the room came from this pool");
-        self.write(&volume, offset, *room, move |result| callback(result.map(answer)));
+        let done = move |result: Result<Reply, Error>| callback(result.map(answer));
+        self.write_as(priority, &volume, offset, *room, done);
     }
 
     fn status(&self) -> Status {

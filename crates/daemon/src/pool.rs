@@ -6,7 +6,7 @@
 //! Invariant: memory that a pool hands out ([`Chunk`], [`Room`]) goes back when
 //! its handle is dropped, so that a connection may end at any point.
 
-use node::{Error, Op, Planner, Status, StreamId};
+use node::{Error, Op, Planner, Priority, Status, StreamId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use units::Bytes;
@@ -77,7 +77,14 @@ pub trait Pool: Send + Sync + 'static {
     /// see [`Pool::write`] and the drop of the handles.
     fn submit(&self, op: Op, callback: Callback);
     /// Begins a best-effort write of `room` to a volume.
-    fn write(&self, volume: String, offset: Bytes, room: Box<dyn Room>, callback: Callback);
+    fn write(
+        &self,
+        volume: String,
+        priority: Option<Priority>,
+        offset: Bytes,
+        room: Box<dyn Room>,
+        callback: Callback,
+    );
     /// Everything that can be seen, now.
     fn status(&self) -> Status;
     /// What never changes.
@@ -113,11 +120,13 @@ impl Ask {
     pub async fn write(
         &self,
         volume: String,
+        priority: Option<Priority>,
         offset: Bytes,
         room: Box<dyn Room>,
     ) -> Result<(), Error> {
         let (answer, coming) = oneshot::channel();
-        self.0.write(volume, offset, room, Box::new(move |result| drop(answer.send(result))));
+        let callback = Box::new(move |result| drop(answer.send(result)));
+        self.0.write(volume, priority, offset, room, callback);
         coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
     }
 

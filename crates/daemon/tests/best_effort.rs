@@ -2,6 +2,7 @@
 
 mod support;
 
+use client::control::Priority;
 use client::units::Bytes;
 use client::{Code, Error};
 use std::collections::BTreeMap;
@@ -35,6 +36,24 @@ fn many_writes_and_reads_at_once_each_get_their_own_answer() {
     let mut back = vec![0; 8192];
     volume.read_at(Bytes::kib(4), &mut back).unwrap();
     assert!(back == bytes[4096..][..8192]);
+}
+
+/// What a handle states in its hello goes with each of its operations to the pool, and
+/// with those of no other handle.
+#[test]
+fn a_priority_that_a_handle_states_goes_with_its_operations_alone() {
+    let daemon = Running::start();
+    let mut block = vec![0; 4096];
+    let mut plain = daemon.client.best_effort("v").unwrap();
+    let mut first = daemon.client.best_effort_as("v", Priority::Interactive).unwrap();
+    let mut last = daemon.client.best_effort_as("v", Priority::Background).unwrap();
+    first.write_at(Bytes::ZERO, &block).unwrap();
+    last.write_at(Bytes::ZERO, &block).unwrap();
+    plain.read_at(Bytes::ZERO, &mut block).unwrap();
+    first.read_at(Bytes::ZERO, &mut block).unwrap();
+    let stated = daemon.pool.state().stated.clone();
+    let (one, other) = (node::Priority::Interactive, node::Priority::Background);
+    assert_eq!(stated, [Some(one), Some(other), None, Some(one)]);
 }
 
 #[test]
@@ -79,7 +98,7 @@ fn the_client_does_not_begin_more_than_the_protocol_allows() {
 
 fn by_hand(daemon: &Running) -> UnixStream {
     let mut socket = UnixStream::connect(daemon.data_socket()).unwrap();
-    socket.write_all(&Head::HelloVolume { version: VERSION }.encode(1)).unwrap();
+    socket.write_all(&Head::HelloVolume { version: VERSION, priority: None }.encode(1)).unwrap();
     socket.write_all(b"v").unwrap();
     assert!(matches!(answer(&mut socket), (Head::Welcome { .. }, _)));
     socket

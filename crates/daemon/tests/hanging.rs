@@ -18,7 +18,10 @@ use wire::frame::{Head, VERSION};
 /// A read under way that never ends, on a connection that reads nothing.
 async fn hang(socket: std::path::PathBuf, pool: &Fake) -> UnixStream {
     let mut connection = UnixStream::connect(socket).await.unwrap();
-    connection.write_all(&Head::HelloVolume { version: VERSION }.encode(1)).await.unwrap();
+    connection
+        .write_all(&Head::HelloVolume { version: VERSION, priority: None }.encode(1))
+        .await
+        .unwrap();
     connection.write_all(b"v").await.unwrap();
     let read = Head::ReadAt { tag: 1, offset: Bytes::ZERO, len: Bytes::kib(4) };
     connection.write_all(&read.encode(0)).await.unwrap();

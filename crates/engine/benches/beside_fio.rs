@@ -127,7 +127,8 @@ impl Loop {
                 this.pool.write("area", this.offset(), room, move |done| next.done(done));
             });
         } else {
-            let read = Op::Read { volume: "area".into(), offset: self.offset(), len };
+            let read =
+                Op::Read { volume: "area".into(), offset: self.offset(), len, priority: None };
             self.pool.submit(read, move |done| this.done(done));
         }
     }

@@ -125,6 +125,7 @@ impl Core {
         self: &Arc<Self>,
         volume: String,
         offset: units::Bytes,
+        priority: Option<node::Priority>,
         room: ChunkMut,
         callback: Callback,
     ) {
@@ -133,7 +134,7 @@ impl Core {
         assert_eq!(owner, Owner::BestEffort, "a stream's memory is written with StreamWrite");
         self.section(|inner, news| {
             inner.loans.take_back(span);
-            inner.begin(Op::Write { volume, offset, span }, callback, news);
+            inner.begin(Op::Write { volume, offset, span, priority }, callback, news);
         });
     }
 

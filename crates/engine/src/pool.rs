@@ -218,7 +218,22 @@ impl Pool {
         room: ChunkMut,
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) {
-        self.core.write(volume.to_owned(), offset, room, Box::new(done));
+        self.write_as(None, volume, offset, room, done);
+    }
+
+    /// As [`Pool::write`], of a handle that states a priority.
+    ///
+    /// # Panics
+    /// When `room` is a stream's memory or another pool's.
+    pub fn write_as(
+        &self,
+        priority: Option<node::Priority>,
+        volume: &str,
+        offset: Bytes,
+        room: ChunkMut,
+        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+    ) {
+        self.core.write(volume.to_owned(), offset, priority, room, Box::new(done));
     }
 
     /// Does an operation and waits for its end.
@@ -240,7 +255,7 @@ impl Pool {
     /// # Panics
     /// As [`Pool::write`] and [`Pool::call`] do.
     pub fn call_write(&self, volume: &str, offset: Bytes, room: ChunkMut) -> Result<Reply, Error> {
-        self.wait_for(|done| self.core.write(volume.to_owned(), offset, room, done))
+        self.wait_for(|done| self.core.write(volume.to_owned(), offset, None, room, done))
     }
 
     fn wait_for(&self, begin: impl FnOnce(crate::callers::Callback)) -> Result<Reply, Error> {

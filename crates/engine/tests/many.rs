@@ -98,7 +98,7 @@ fn a_loop_of_callbacks_needs_no_other_thread() {
         }
         let (again, left) = (Arc::clone(pool), Arc::clone(left));
         let offset = Bytes::kib(4) * (step % 1024);
-        let read = Op::Read { volume: "area".into(), offset, len: Bytes::kib(4) };
+        let read = Op::Read { volume: "area".into(), offset, len: Bytes::kib(4), priority: None };
         pool.submit(read, move |end| {
             assert!(matches!(end, Ok(Reply::Data { .. })));
             next(&again, &left, sender);

@@ -96,14 +96,16 @@ pub enum Op {
     /// [`Reply::Done`] for readers.
     StreamClose { stream: StreamId },
     /// Read as best effort, 4 KiB aligned, at most 1 MiB. [`Reply::Data`]; the
-    /// span is the caller's until [`Op::Release`].
-    Read { volume: String, offset: Bytes, len: Bytes },
+    /// span is the caller's until [`Op::Release`]. A priority of its own counts as far as
+    /// the volume's service lets it ([`Service::granted`]).
+    Read { volume: String, offset: Bytes, len: Bytes, priority: Option<Priority> },
     /// Memory for a best-effort write. [`Reply::Room`]; the caller's until it is
     /// given to [`Op::Write`] or [`Op::Release`].
     Room { len: Bytes },
     /// Write `span` (from [`Op::Room`]) as best effort, 4 KiB aligned.
-    /// [`Reply::Done`] when it is on the disk; durable after [`Op::Sync`].
-    Write { volume: String, offset: Bytes, span: Span },
+    /// [`Reply::Done`] when it is on the disk; durable after [`Op::Sync`]. Its priority is
+    /// as a read's.
+    Write { volume: String, offset: Bytes, span: Span, priority: Option<Priority> },
     /// Give memory back. [`Reply::Done`].
     Release { span: Span },
     /// Make all completed best-effort writes durable. [`Reply::Done`].
@@ -499,6 +501,9 @@ pub struct VolumeStatus {
     /// How reads and writes without a stream are served.
     pub service: Service,
     pub account: ServiceAccount,
+    /// What the service has of each disk's time, in parts per million; empty where it is
+    /// no contract.
+    pub shares: Vec<(DiskIndex, u64)>,
 }
 
 /// Requests of a volume under its service's contract, since it got one.
@@ -540,6 +545,8 @@ pub struct StreamStatus {
     /// From release to completion of each request.
     pub latency_max: Duration,
     pub open_since: Instant,
+    /// What its contract has of each disk's time, in parts per million.
+    pub shares: Vec<(DiskIndex, u64)>,
 }
 
 /// The arena's use at one instant.

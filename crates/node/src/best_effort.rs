@@ -40,6 +40,8 @@ struct Operation {
     offset: Bytes,
     span: Option<Span>,
     write: bool,
+    /// What the handle states.
+    priority: Option<Priority>,
     pieces: u64,
     error: Option<Error>,
     /// What to answer when it went well, where that is not plain.
@@ -58,6 +60,11 @@ impl BestEffort {
     /// Whether this operation is on that volume.
     pub(crate) fn is_of(&self, operation: u64, volume: VolumeId) -> bool {
         self.operations.get(&operation).is_some_and(|operation| operation.volume == volume)
+    }
+
+    /// The priority that the handle of this operation states.
+    pub(crate) fn stated(&self, operation: u64) -> Option<Priority> {
+        self.operations.get(&operation).and_then(|operation| operation.priority)
     }
 
     /// Who asked for this operation.
@@ -95,8 +102,9 @@ impl BestEffort {
                 core.answer(ticket, Ok(Reply::Done));
                 self.serve_waiting(core, now);
             }
-            Op::Write { volume, offset, span } => {
-                if let Err(error) = self.write(core, now, ticket, &volume, offset, span) {
+            Op::Write { volume, offset, span, priority } => {
+                let written = self.write(core, now, ticket, &volume, offset, span, priority);
+                if let Err(error) = written {
                     core.arena.give(span, Use::BestEffort);
                     core.answer(ticket, Err(error));
                     self.serve_waiting(core, now);
@@ -122,7 +130,7 @@ impl BestEffort {
             _ => unreachable!("only operations that need memory"),
         };
         let checked = match &op {
-            Op::Read { volume, offset, len } => find(core, volume, *offset, *len).map(Some),
+            Op::Read { volume, offset, len, .. } => find(core, volume, *offset, *len).map(Some),
             _ => check_len(len).map(|()| None),
         };
         let volume = match checked {
@@ -133,9 +141,9 @@ impl BestEffort {
             return self.wait(core, ticket, op);
         };
         match op {
-            Op::Read { offset, .. } => {
+            Op::Read { offset, priority, .. } => {
                 let volume = volume.expect("a read has a volume");
-                self.read(core, now, ticket, volume, offset, span);
+                self.read(core, now, ticket, volume, offset, span, priority);
             }
             _ => core.answer(ticket, Ok(Reply::Room { span })),
         }
@@ -154,6 +162,7 @@ impl BestEffort {
         }
     }
 
+    #[allow(clippy::too_many_arguments)] // what is asked
     fn read(
         &mut self,
         core: &mut Core,
@@ -162,6 +171,7 @@ impl BestEffort {
         volume: VolumeId,
         offset: Bytes,
         span: Span,
+        priority: Option<Priority>,
     ) {
         let id = self.open(Operation {
             ticket: Some(ticket),
@@ -169,6 +179,7 @@ impl BestEffort {
             offset,
             span: Some(span),
             write: false,
+            priority,
             pieces: 0,
             error: None,
             then: None,
@@ -181,7 +192,7 @@ impl BestEffort {
             let piece = core.disk(location.disk).piece.min(core.services.piece(volume));
             let len = (end - at).min(EXTENT - within).min(piece);
             let place = Lba::containing(location.offset + within);
-            let class = core.class_of(volume, location.disk, place, len, Direction::Read);
+            let class = core.class_of(volume, location.disk, place, len, Direction::Read, priority);
             let action = DiskAction::Read {
                 offset: location.offset + within,
                 span: Span { offset: span.offset + (at - offset), len },
@@ -194,6 +205,7 @@ impl BestEffort {
         }
     }
 
+    #[allow(clippy::too_many_arguments)] // what is asked
     fn write(
         &mut self,
         core: &mut Core,
@@ -202,6 +214,7 @@ impl BestEffort {
         volume: &str,
         offset: Bytes,
         span: Span,
+        priority: Option<Priority>,
     ) -> Result<(), Error> {
         let volume = find(core, volume, offset, span.len)?;
         if let Some(error) = core.read_only() {
@@ -213,6 +226,7 @@ impl BestEffort {
             offset,
             span: Some(span),
             write: true,
+            priority,
             pieces: 0,
             error: None,
             then: None,
@@ -252,6 +266,7 @@ impl BestEffort {
             offset: EXTENT * extent,
             span: None,
             write: true,
+            priority: None,
             pieces: 0,
             error: None,
             then: Some(then),
@@ -303,7 +318,8 @@ impl BestEffort {
             true => in_order(volume, extent),
             false => {
                 let place = Lba::containing(offset);
-                core.class_of(volume, location.disk, place, span.len, Direction::Write)
+                let stated = self.operation(id).priority;
+                core.class_of(volume, location.disk, place, span.len, Direction::Write, stated)
             }
         };
         let write = Some(Written { volume, extent, from: range.start, to: range.end });

@@ -52,6 +52,11 @@ pub(crate) struct Joined {
     pub task: Task,
 }
 
+/// What these tasks have of each disk's time, in parts per million.
+pub(crate) fn used(tasks: &[Joined]) -> Vec<(DiskIndex, u64)> {
+    tasks.iter().map(|one| (one.disk, ppm(one.task.cost, one.task.period))).collect()
+}
+
 pub(crate) fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
     Refusal {
         disk,

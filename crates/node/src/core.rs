@@ -216,11 +216,16 @@ impl Core {
         self.commands.get_mut(&id).expect("it waits").class = class;
     }
 
-    /// What waits and satisfies `is_wanted`, in the order in which it came.
-    pub(crate) fn waiting(&self, is_wanted: impl Fn(&Owner) -> bool) -> Vec<Piece> {
+    /// What waits and is wanted, with the priority that is given for it, in the order in
+    /// which it came.
+    pub(crate) fn waiting(
+        &self,
+        wanted: impl Fn(&Owner) -> Option<Option<Priority>>,
+    ) -> Vec<Piece> {
         let piece = |(&id, pending): (&CommandId, &Pending)| {
             let state = &self.disks[pending.disk.as_usize()];
-            let waits = is_wanted(&pending.owner) && state.schedule.queues().get(id.0).is_some();
+            let stated = wanted(&pending.owner)?;
+            let waits = state.schedule.queues().get(id.0).is_some();
             let access =
                 pending.command.access().filter(|_| waits && !is_ordered(pending.class))?;
             Some(Piece {
@@ -229,6 +234,7 @@ impl Core {
                 at: access.lba,
                 len: access.len,
                 direction: access.direction,
+                stated,
             })
         };
         self.commands.iter().filter_map(piece).collect()

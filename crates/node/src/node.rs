@@ -129,6 +129,7 @@ impl Node {
             streams: self.streams_of(volume.id()).count() as u64,
             service: core.services.of(volume.id()).0,
             account: core.services.of(volume.id()).1,
+            shares: core.services.shares(volume.id()),
         });
         Status {
             now,

@@ -46,6 +46,18 @@ impl Default for Service {
 }
 
 impl Service {
+    /// What an operation is served with whose handle states a priority of its own, where
+    /// this service was given to its volume; none where the service itself decides. What
+    /// was given to the volume is the most that a handle gets; and one that states
+    /// background leaves a contract to the others.
+    pub fn granted(&self, stated: Priority) -> Option<Priority> {
+        match (self, stated) {
+            (Self::BestEffort(most), stated) => Some(stated.max(*most)), // the later, the lower
+            (_, Priority::Background) => Some(Priority::Background),
+            _ => None,
+        }
+    }
+
     /// Checks what does not depend on the disks.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let invalid = |what, rule| Err(Error::Invalid { what, rule });

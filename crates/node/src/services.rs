@@ -28,6 +28,11 @@ struct Served {
 pub(crate) struct Services(BTreeMap<VolumeId, Served>);
 
 impl Services {
+    /// What a volume's contract has of each disk's time, in parts per million.
+    pub(crate) fn shares(&self, volume: VolumeId) -> Vec<(DiskIndex, u64)> {
+        self.0.get(&volume).map(|served| contract::used(&served.tasks)).unwrap_or_default()
+    }
+
     pub(crate) fn of(&self, volume: VolumeId) -> (Service, ServiceAccount) {
         let served = self.0.get(&volume);
         served.map_or_else(Default::default, |served| (served.service, served.account))
@@ -67,7 +72,7 @@ fn in_slack(priority: Priority, volume: VolumeId) -> Class {
 
 impl Core {
     /// The class of a request of `volume` that no stream carries and that needs no
-    /// order: a transfer of `len` on `disk`.
+    /// order: a transfer of `len` on `disk`, whose handle may state a priority.
     pub(crate) fn class_of(
         &self,
         volume: VolumeId,
@@ -75,10 +80,14 @@ impl Core {
         at: Lba,
         len: Bytes,
         direction: Direction,
+        stated: Option<Priority>,
     ) -> Class {
         let Some(served) = self.services.0.get(&volume) else {
-            return in_slack(Priority::default(), volume);
+            return in_slack(stated.unwrap_or_default(), volume);
         };
+        if let Some(priority) = stated.and_then(|stated| served.service.granted(stated)) {
+            return in_slack(priority, volume);
+        }
         let task = served.tasks.iter().find(|joined| joined.disk == disk);
         match (&served.service, task) {
             (Service::BestEffort(priority), _) => in_slack(*priority, volume),
@@ -107,8 +116,10 @@ impl Core {
     ) -> Result<(), Error> {
         service.check()?;
         let waiting = self.waiting(|owner| match owner {
-            Owner::Piece { operation, .. } => best_effort.is_of(*operation, volume),
-            _ => false,
+            Owner::Piece { operation, .. } => {
+                best_effort.is_of(*operation, volume).then(|| best_effort.stated(*operation))
+            }
+            _ => None,
         });
         let before = self.services.0.get(&volume).cloned().unwrap_or_default();
         let schedules: Vec<Schedule> =
@@ -185,7 +196,8 @@ impl Core {
 
     /// Gives a waiting request the class that it would have if it came now.
     fn put_in_class(&mut self, now: Instant, volume: VolumeId, piece: &Piece) {
-        let class = self.class_of(volume, piece.disk, piece.at, piece.len, piece.direction);
+        let Piece { disk, at, len, direction, stated, .. } = *piece;
+        let class = self.class_of(volume, disk, at, len, direction, stated);
         let id = piece.id;
         let schedule = &mut self.disk(piece.disk).schedule;
         let stays = schedule.queues().get(id.0).is_some_and(|waiting| waiting.class == class);
@@ -214,4 +226,6 @@ pub(crate) struct Piece {
     pub at: Lba,
     pub len: Bytes,
     pub direction: Direction,
+    /// The priority that its handle states.
+    pub stated: Option<Priority>,
 }

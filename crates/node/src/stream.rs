@@ -476,6 +476,7 @@ impl Stream {
             gaps: self.gaps,
             latency_max: self.latency_max,
             open_since: self.open_since,
+            shares: contract::used(&self.tasks),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::Random;
 use crate::world::{Context, Program};
-use node::{Contract, Error, Mode, Op, Reply, Span, StreamId};
+use node::{Contract, Error, Mode, Op, Priority, Reply, Span, StreamId};
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{Bytes, Duration, Instant};
@@ -344,6 +344,7 @@ pub struct Greedy {
     outstanding: u64,
     random: Random,
     asked: Vec<Instant>,
+    priority: Option<Priority>,
     tally: Shared,
 }
 
@@ -357,8 +358,14 @@ impl Greedy {
             outstanding,
             random: Random::new(seed),
             asked: vec![Instant::EPOCH; outstanding as usize],
+            priority: None,
             tally: Rc::default(),
         }
+    }
+    /// As one whose handle states this priority.
+    #[must_use]
+    pub fn stating(self, priority: Priority) -> Self {
+        Self { priority: Some(priority), ..self }
     }
     /// What it sees.
     pub fn tally(&self) -> Shared {
@@ -367,7 +374,8 @@ impl Greedy {
     fn read(&mut self, context: &mut Context<'_>, slot: u64) {
         self.asked[slot as usize] = context.now;
         let offset = self.piece * self.random.below(self.size / self.piece);
-        context.ask(slot, Op::Read { volume: self.volume.clone(), offset, len: self.piece });
+        let (volume, len, priority) = (self.volume.clone(), self.piece, self.priority);
+        context.ask(slot, Op::Read { volume, offset, len, priority });
     }
 }
 

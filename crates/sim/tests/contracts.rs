@@ -41,7 +41,10 @@ impl Program for Prober {
         self.left -= 1;
         self.asked = context.now;
         let offset = self.len * self.random.below(self.size / self.len);
-        context.ask(0, Op::Read { volume: self.volume.clone(), offset, len: self.len });
+        context.ask(
+            0,
+            Op::Read { volume: self.volume.clone(), offset, len: self.len, priority: None },
+        );
     }
     fn answer(&mut self, context: &mut Context<'_>, _: u64, result: Result<Reply, Error>) {
         match result {

@@ -38,7 +38,7 @@ fn bad(at: Bytes) -> Fault {
 
 /// Reads a piece as best effort; what came back, or the error.
 fn read(world: &mut World, name: &str, offset: Bytes) -> Result<Vec<u8>, Error> {
-    let op = Op::Read { volume: name.into(), offset, len: PIECE };
+    let op = Op::Read { volume: name.into(), offset, len: PIECE, priority: None };
     let Reply::Data { span, .. } = world.call(op)? else { panic!("a read gives data") };
     let bytes = world.bytes(span).to_vec();
     assert_eq!(world.call(Op::Release { span }), Ok(Reply::Done));
@@ -177,7 +177,7 @@ fn writes_to_an_extent_on_its_way_are_never_lost() {
             let (offset, seed) = (PIECE * piece, 100 + seed);
             let Ok(Reply::Room { span }) = world.call(Op::Room { len: PIECE }) else { panic!() };
             pattern(seed, offset, world.bytes_mut(span));
-            let op = Op::Write { volume: "v".into(), offset, span };
+            let op = Op::Write { volume: "v".into(), offset, span, priority: None };
             assert_eq!(world.call(op), Ok(Reply::Done));
             seeds[piece as usize] = seed;
             world.run_for(random.span(Duration::from_millis(150)));

@@ -216,7 +216,8 @@ fn spoil(world: &mut sim::World, random: &mut Random, names: &[String]) {
     for disk in &mut world.disks {
         disk.faults.push(sim::Fault::ReadError { from: Bytes::ZERO, to: disk.capacity() });
     }
-    let _ = world.call(Op::Read { volume: name.clone(), offset, len: Bytes::kib(64) });
+    let _ =
+        world.call(Op::Read { volume: name.clone(), offset, len: Bytes::kib(64), priority: None });
     for disk in &mut world.disks {
         disk.faults.pop();
     }
@@ -237,7 +238,7 @@ fn write_some(world: &mut sim::World, ledger: &Ledger, random: &mut Random, name
                 other => panic!("{other:?}"),
             };
             pattern(seed, at, world.bytes_mut(span));
-            match world.call(Op::Write { volume: name.clone(), offset: at, span }) {
+            match world.call(Op::Write { volume: name.clone(), offset: at, span, priority: None }) {
                 Ok(_) => {}
                 Err(Error::BeyondEnd { .. }) => return,
                 Err(error) => panic!("{error}"),

@@ -368,7 +368,7 @@ fn a_volume_that_is_being_recorded_takes_no_other_writes() {
         let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::kib(64) }) else {
             panic!("no room")
         };
-        world.call(Op::Write { volume: "v".into(), offset: Bytes::kib(512), span })
+        world.call(Op::Write { volume: "v".into(), offset: Bytes::kib(512), span, priority: None })
     };
     let free = world.node.status(world.now()).memory.free;
     assert!(matches!(write(&mut world), Err(Error::VolumeBusy { .. })));

@@ -89,6 +89,12 @@ codes! {
     MethodNotAllowed = 22, "method_not_allowed", 405, "Not with this method";
     /// The request is larger than allowed.
     TooLarge = 23, "too_large", 413, "The request is too large";
+    /// The asker's user or group holds as much as it may.
+    Quota = 25, "quota", 409, "The quota does not allow it";
+    /// It belongs to another user.
+    Forbidden = 26, "forbidden", 403, "Not permitted";
+    /// A contract cannot be given on this file.
+    BadFile = 27, "bad_file", 422, "No contract on this file";
     /// A fault in Slackline itself.
     Internal = 24, "internal", 500, "A fault in Slackline";
 }

@@ -4,9 +4,11 @@
 //! request with a field that is not known is refused, so that a misspelt field
 //! is not silently ignored; every bad answer is a [`Problem`].
 
+mod files;
 mod plan;
 mod service;
 
+pub use files::*;
 pub use plan::*;
 pub use service::*;
 

@@ -21,6 +21,7 @@
 //! encodes to the same bytes.
 
 use crate::Code;
+use crate::control::Priority;
 use std::fmt;
 use units::Bytes;
 
@@ -32,6 +33,8 @@ pub const HEAD_LEN: usize = 32;
 pub const BODY_MAX: usize = 1 << 20;
 /// Longest name of a volume.
 pub const NAME_MAX: usize = 255;
+/// Longest JSON body.
+pub const JSON_MAX: usize = 16 << 10;
 /// Longest text of an error.
 pub const TEXT_MAX: usize = 1024;
 /// Requests that one best-effort connection may have unanswered.
@@ -39,7 +42,7 @@ pub const OUTSTANDING_MAX: usize = 64;
 /// `Write` frames that a writer may have unanswered.
 pub const WRITES_MAX: usize = 4;
 
-const _: () = assert!(NAME_MAX <= BODY_MAX && TEXT_MAX <= BODY_MAX);
+const _: () = assert!(NAME_MAX <= BODY_MAX && JSON_MAX <= BODY_MAX && TEXT_MAX <= BODY_MAX);
 const _: () = assert!(BODY_MAX <= u32::MAX as usize);
 
 /// What a frame says, apart from its body.
@@ -54,6 +57,16 @@ pub enum Head {
     },
     /// Client, first: best effort on the volume that the body names.
     HelloVolume {
+        /// The client's [`VERSION`].
+        version: u16,
+        /// What the handle states; none: as the volume's service says.
+        priority: Option<Priority>,
+    },
+    /// Client, first, with the descriptor of a file that it has opened for reading: a
+    /// contract on that file. The body is a [`FileOpen`](crate::control::FileOpen) in
+    /// JSON. Answer: [`Head::FileOpened`] or [`Head::Refused`], and the connection ends;
+    /// the stream's bytes then travel as every stream's.
+    HelloFile {
         /// The client's [`VERSION`].
         version: u16,
     },
@@ -103,6 +116,18 @@ pub enum Head {
         offset: Bytes,
         /// The size of the volume.
         len: Bytes,
+    },
+    /// The contract on a file is taken. The body is a
+    /// [`FileOpened`](crate::control::FileOpened) in JSON.
+    FileOpened {
+        /// The number of the stream.
+        stream: u64,
+    },
+    /// The contract on a file is not taken. The body is a [`Problem`](crate::Problem) in
+    /// JSON.
+    Refused {
+        /// What went wrong.
+        code: Code,
     },
     /// The body is at `offset`; the playout point is behind it.
     Data {
@@ -232,6 +257,7 @@ pub const KINDS: &[Kind] = &[
     kind(7, "ReadAt", 0),
     kind(8, "WriteAt", BODY_MAX),
     kind(9, "SyncAll", 0),
+    kind(32, "HelloFile", JSON_MAX),
     kind(65, "Welcome", 0),
     kind(66, "Data", BODY_MAX),
     kind(67, "End", 0),
@@ -244,7 +270,30 @@ pub const KINDS: &[Kind] = &[
     kind(74, "WriteDone", 0),
     kind(75, "SyncDone", 0),
     kind(76, "Failed", TEXT_MAX),
+    kind(96, "FileOpened", JSON_MAX),
+    kind(97, "Refused", JSON_MAX),
 ];
+
+/// A stated priority as a number; zero where none is.
+const fn number_of(priority: Option<Priority>) -> u64 {
+    match priority {
+        None => 0,
+        Some(Priority::Interactive) => 1,
+        Some(Priority::Normal) => 2,
+        Some(Priority::Background) => 3,
+    }
+}
+
+/// The other way round; none where the number is unknown.
+const fn priority_of(number: u64) -> Option<Option<Priority>> {
+    match number {
+        0 => Some(None),
+        1 => Some(Some(Priority::Interactive)),
+        2 => Some(Some(Priority::Normal)),
+        3 => Some(Some(Priority::Background)),
+        _ => None,
+    }
+}
 
 impl Head {
     fn raw(self) -> Raw {
@@ -253,7 +302,12 @@ impl Head {
             Self::HelloStream { version, stream } => {
                 Raw { kind: 1, code: version, tag: stream, ..raw }
             }
-            Self::HelloVolume { version } => Raw { kind: 2, code: version, ..raw },
+            Self::HelloVolume { version, priority } => {
+                Raw { kind: 2, code: version, tag: number_of(priority), ..raw }
+            }
+            Self::HelloFile { version } => Raw { kind: 32, code: version, ..raw },
+            Self::FileOpened { stream } => Raw { kind: 96, tag: stream, ..raw },
+            Self::Refused { code } => Raw { kind: 97, code: code as u16, ..raw },
             Self::Next { len } => Raw { kind: 3, len: len.get(), ..raw },
             Self::Write => Raw { kind: 4, ..raw },
             Self::Sync => Raw { kind: 5, ..raw },
@@ -287,7 +341,13 @@ impl Head {
         let (offset, len) = (Bytes::new(raw.offset), Bytes::new(raw.len));
         let head = match kind {
             1 => Self::HelloStream { version: code, stream: tag },
-            2 => Self::HelloVolume { version: code },
+            2 => {
+                let priority = priority_of(tag).ok_or(FrameError::Field(kind))?;
+                Self::HelloVolume { version: code, priority }
+            }
+            32 => Self::HelloFile { version: code },
+            96 => Self::FileOpened { stream: tag },
+            97 => Self::Refused { code: Code::from_number(code).ok_or(FrameError::Field(kind))? },
             3 => Self::Next { len },
             4 => Self::Write,
             5 => Self::Sync,

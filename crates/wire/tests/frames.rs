@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use units::Bytes;
 use wire::Code;
+use wire::control::Priority;
 use wire::frame::{BODY_MAX, Decoder, FrameError, HEAD_LEN, Head, KINDS, TEXT_MAX, text_body};
 
 /// Numbers without a pattern, the same in every run (SplitMix64; Steele et al. 2014).
@@ -28,7 +29,13 @@ fn every_head() -> Vec<Head> {
     let (offset, len, upto) = (Bytes::mib(3), Bytes::kib(64), Bytes::new(12_345));
     vec![
         Head::HelloStream { version: 1, stream: 7 },
-        Head::HelloVolume { version: 1 },
+        Head::HelloVolume { version: 1, priority: None },
+        Head::HelloVolume { version: 1, priority: Some(Priority::Interactive) },
+        Head::HelloVolume { version: 1, priority: Some(Priority::Normal) },
+        Head::HelloVolume { version: 1, priority: Some(Priority::Background) },
+        Head::HelloFile { version: 1 },
+        Head::FileOpened { stream: 8 },
+        Head::Refused { code: Code::Refused },
         Head::Next { len },
         Head::Write,
         Head::Sync,

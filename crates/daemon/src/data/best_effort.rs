@@ -8,7 +8,7 @@ use super::frames::{Incoming, Outgoing, Over, misplaced};
 use crate::limits::{ANSWER_TAKEN_WITHIN, BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT, GOODBYE_WITHIN};
 use crate::pool::{Answer, Ask, Room};
 use crate::sessions::Stop;
-use node::{Error, Op};
+use node::{Error, Op, Priority};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use units::Bytes;
@@ -17,6 +17,8 @@ use wire::frame::{BODY_MAX, Head, OUTSTANDING_MAX, VERSION};
 /// What the requests of one connection share.
 struct Shared {
     volume: String,
+    /// What the program stated in its hello.
+    priority: Option<Priority>,
     ask: Ask,
     output: Outgoing,
     /// Set when the program does not take its answers.
@@ -66,6 +68,7 @@ impl Account {
 /// Serves best effort on `volume` until the program or the daemon ends it.
 pub async fn serve(
     volume: String,
+    priority: Option<Priority>,
     mut input: Incoming,
     output: Outgoing,
     ask: Ask,
@@ -81,7 +84,7 @@ pub async fn serve(
         return;
     }
     let (gone, mut is_gone) = watch::channel(false);
-    let shared = Arc::new(Shared { volume, ask, output, gone });
+    let shared = Arc::new(Shared { volume, priority, ask, output, gone });
     let account = Account::new();
     let over = tokio::select! {
         over = take_requests(&mut input, &shared, &account) => over,
@@ -165,7 +168,8 @@ impl Shared {
     }
 
     async fn read(&self, tag: u64, offset: Bytes, len: Bytes) -> Result<(), Over> {
-        match self.ask.op(Op::Read { volume: self.volume.clone(), offset, len }).await {
+        let (volume, priority) = (self.volume.clone(), self.priority);
+        match self.ask.op(Op::Read { volume, offset, len, priority }).await {
             Ok(Answer::Data { chunk, .. }) => {
                 self.send(Head::ReadDone { tag }, chunk.bytes()).await
             }
@@ -175,7 +179,7 @@ impl Shared {
     }
 
     async fn write(&self, tag: u64, offset: Bytes, room: Box<dyn Room>) -> Result<(), Over> {
-        match self.ask.write(self.volume.clone(), offset, room).await {
+        match self.ask.write(self.volume.clone(), self.priority, offset, room).await {
             Ok(()) => self.send(Head::WriteDone { tag }, &[]).await,
             Err(error) => self.fail(tag, &error).await,
         }

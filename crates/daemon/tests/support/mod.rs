@@ -43,6 +43,8 @@ pub struct State {
     /// Commits go nowhere while set; those who wait for durability wait on.
     pub hold_commits: bool,
     pub shut_down: bool,
+    /// The priority that each best-effort operation stated, in order.
+    pub stated: Vec<Option<Priority>>,
     rooms: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
 }
 
@@ -246,7 +248,8 @@ impl State {
 
     fn best_effort(&mut self, op: Op) -> Result<Answer> {
         match op {
-            Op::Read { volume, offset, len } => {
+            Op::Read { volume, offset, len, priority } => {
+                self.stated.push(priority);
                 let size = Bytes::new(self.volume(&volume)?.size);
                 if offset + len > size {
                     return Err(Error::BeyondEnd { size });
@@ -368,8 +371,16 @@ impl Pool for Fake {
         }
     }
 
-    fn write(&self, volume: String, offset: Bytes, mut room: Box<dyn Room>, callback: Callback) {
+    fn write(
+        &self,
+        volume: String,
+        priority: Option<Priority>,
+        offset: Bytes,
+        mut room: Box<dyn Room>,
+        callback: Callback,
+    ) {
         let mut state = self.state();
+        state.stated.push(priority);
         let result = state.volume(&volume).and_then(|volume| {
             let (at, bytes) = (offset.as_usize(), room.bytes_mut());
             if at + bytes.len() > volume.size as usize {
@@ -394,6 +405,7 @@ impl Pool for Fake {
             streams: state.streams.values().filter(|stream| &stream.volume == name).count() as u64,
             service: volume.service,
             account: ServiceAccount::default(),
+            shares: Vec::new(),
         });
         let streams = state.streams.iter().map(|(&id, stream)| StreamStatus {
             stream: StreamId(id),
@@ -412,6 +424,7 @@ impl Pool for Fake {
             gaps: Bytes::ZERO,
             latency_max: Duration::from_millis(3),
             open_since: Instant::from_nanos(id),
+            shares: vec![(DiskIndex(0), share(stream.contract.rate))],
         });
         Status {
             now: Instant::from_nanos(1_000_000),
@@ -442,6 +455,11 @@ impl Pool for Fake {
     fn warnings(&self) -> Vec<String> {
         vec!["memory could not be locked".into()]
     }
+}
+
+/// What the fake says that a rate takes of its disk.
+fn share(rate: Rate) -> u64 {
+    rate.get() * 1_000_000 / RATE_MAX.get()
 }
 
 fn disk_status() -> DiskStatus {

@@ -134,7 +134,7 @@ pub fn check(bytes: &[u8], from: u64) {
 }
 
 pub fn read(pool: &Pool, volume: &str, offset: Bytes, len: Bytes) -> Result<Chunk, node::Error> {
-    match pool.call(Op::Read { volume: volume.into(), offset, len })? {
+    match pool.call(Op::Read { volume: volume.into(), offset, len, priority: None })? {
         Reply::Data { chunk, .. } => Ok(chunk),
         other => panic!("{other:?}"),
     }

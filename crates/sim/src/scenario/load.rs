@@ -200,7 +200,10 @@ impl Loader {
         match direction {
             Direction::Read => {
                 let volume = self.grounds[ground].volume.clone();
-                context.ask(tag + MOVE, Op::Read { volume, offset: lba.offset(), len });
+                context.ask(
+                    tag + MOVE,
+                    Op::Read { volume, offset: lba.offset(), len, priority: None },
+                );
             }
             Direction::Write => context.ask(tag + ROOM, Op::Room { len }),
         }
@@ -321,7 +324,7 @@ impl Program<Metadata> for Loader {
                 let volume = self.grounds[ground].volume.clone();
                 context.ask(
                     tag - ROOM + MOVE,
-                    Op::Write { volume, offset: access.lba.offset(), span },
+                    Op::Write { volume, offset: access.lba.offset(), span, priority: None },
                 );
             }
             (MOVE, Ok(Reply::Data { span, .. })) => {

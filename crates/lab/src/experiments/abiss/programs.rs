@@ -157,7 +157,12 @@ impl Rwrt {
                 Way::Ahead { asked, come } => {
                     while *asked <= piece + 1 {
                         let offset = CHUNK * *asked;
-                        let op = Op::Read { volume: self.volume.clone(), offset, len: CHUNK };
+                        let op = Op::Read {
+                            volume: self.volume.clone(),
+                            offset,
+                            len: CHUNK,
+                            priority: None,
+                        };
                         context.ask(PIECES + *asked, op);
                         *asked += 1;
                     }
@@ -173,7 +178,10 @@ impl Rwrt {
                     if at + rest == CHUNK * (piece + 1) {
                         *room = None;
                         let (volume, offset) = (self.volume.clone(), CHUNK * piece);
-                        context.ask(PIECES + piece, Op::Write { volume, offset, span });
+                        context.ask(
+                            PIECES + piece,
+                            Op::Write { volume, offset, span, priority: None },
+                        );
                     }
                 }
             }
@@ -316,7 +324,12 @@ impl Greedy {
         self.asked[slot as usize] = context.now;
         match self.mode {
             Mode::Read => {
-                let op = Op::Read { volume: self.volume.clone(), offset: self.place(), len: CHUNK };
+                let op = Op::Read {
+                    volume: self.volume.clone(),
+                    offset: self.place(),
+                    len: CHUNK,
+                    priority: None,
+                };
                 context.ask(slot, op);
             }
             Mode::Write => context.ask(slot, Op::Room { len: CHUNK }),
@@ -366,7 +379,8 @@ impl Program<Metadata> for Greedy {
             Ok(Reply::Room { span }) => {
                 self.took(context.now, slot);
                 let (volume, offset) = (self.volume.clone(), self.place());
-                context.ask(2 * self.most + slot, Op::Write { volume, offset, span });
+                context
+                    .ask(2 * self.most + slot, Op::Write { volume, offset, span, priority: None });
             }
             // Written: the next one. Memory given back: nothing.
             Ok(_) if tag >= 2 * self.most => {

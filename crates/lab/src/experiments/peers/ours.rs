@@ -194,7 +194,7 @@ fn accept(pool: &Pool, number: usize, program: Program) -> Result<Option<StreamI
 
 /// A best-effort read, or one of a volume with a contract.
 fn point(pool: &Pool, volume: &str, offset: Bytes, len: Bytes) {
-    let read = pool.call(Op::Read { volume: volume.into(), offset, len });
+    let read = pool.call(Op::Read { volume: volume.into(), offset, len, priority: None });
     let Ok(Reply::Data { .. }) = read else { panic!("a read of written bytes: {read:?}") };
 }
 

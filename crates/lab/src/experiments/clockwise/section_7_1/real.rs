@@ -143,7 +143,8 @@ fn reads(pool: &Pool, load: &Load) -> f64 {
         let due = begin + read.at;
         thread::sleep(due.saturating_duration_since(Instant::now()));
         let (ended, failed) = (ended.clone(), Arc::clone(&failed));
-        let op = Op::Read { volume: "files".into(), offset: read.offset, len: READ };
+        let op =
+            Op::Read { volume: "files".into(), offset: read.offset, len: READ, priority: None };
         pool.submit(op, move |result| {
             if let Err(error) = result {
                 *failed.lock().expect("no panic") = Some(error);

@@ -59,7 +59,7 @@ fn fill(world: &mut World<Metadata>, name: &str, size: Bytes) -> Result<(), Erro
             unreachable!("room is what was asked for")
         };
         let offset = Bytes::MIB * at;
-        world.call(Op::Write { volume: name.into(), offset, span })?;
+        world.call(Op::Write { volume: name.into(), offset, span, priority: None })?;
     }
     world.call(Op::Sync).map(|_| ())
 }
@@ -164,7 +164,7 @@ impl Program<Metadata> for Reads {
             if at > context.now {
                 return context.alarm_at(at);
             }
-            let op = Op::Read { volume: "files".into(), offset, len: READ };
+            let op = Op::Read { volume: "files".into(), offset, len: READ, priority: None };
             context.ask(ASKED + self.next as u64, op);
             self.next += 1;
         }
