@@ -50,9 +50,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::Bytes;
 use wire::control::{
-    Contract, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Priority, Service, Status,
-    Stream, StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, Volume, VolumeCreate,
-    VolumeResize, Volumes,
+    Contract, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Priority, Quotas, Service,
+    Status, Stream, StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, Volume,
+    VolumeCreate, VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -161,6 +161,11 @@ impl Client {
     /// Closes any stream, also another program's; a writer is synced first.
     pub fn stream_close(&self, id: u64) -> Result<StreamClosed> {
         http::call(&self.socket, "DELETE", &format!("/v1/streams/{id}"), None::<&()>)
+    }
+
+    /// Who may hold how much, and holds.
+    pub fn quotas(&self) -> Result<Quotas> {
+        http::call(&self.socket, "GET", "/v1/quota", None::<&()>)
     }
 
     /// Whether a list of streams would fit, and what would.

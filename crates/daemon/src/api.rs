@@ -11,9 +11,10 @@ use crate::limits::{ATTACH_WITHIN, CONTROL_BODY_MAX};
 use crate::planning;
 use crate::pool::{Answer, Ask};
 use crate::problem;
+use crate::quotas::{Peer, Quotas};
 use crate::sessions::{Opened, Sessions, Stop};
 use axum::Json;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use extract::{Body, Failure, Number, Text};
@@ -34,6 +35,8 @@ pub struct Control {
     pub ask: Ask,
     /// The streams opened here.
     pub sessions: Arc<Sessions>,
+    /// Who may hold how much, and whose a stream is.
+    pub quotas: Arc<Quotas>,
     /// The path of the data socket, for those who open streams.
     pub data_socket: PathBuf,
     /// When the pool was opened, on the pool's clock.
@@ -72,6 +75,7 @@ fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(disk_profile))
         .routes(routes!(disk_reprofile))
         .routes(routes!(plan))
+        .routes(routes!(quota_list))
         .routes(routes!(document))
 }
 
@@ -120,7 +124,7 @@ async fn health(State(control): State<Control>) -> Json<api::Health> {
     (status = 200, description = "Everything at one instant", body = api::Status),
 ))]
 async fn status(State(control): State<Control>) -> Json<api::Status> {
-    Json(convert::status(&*control.ask.0, &control.sessions, control.since))
+    Json(convert::status(&*control.ask.0, &control.sessions, &control.quotas, control.since))
 }
 
 /// Use another profile for a disk from now on, and store it. Refused, and nothing
@@ -140,9 +144,11 @@ async fn status(State(control): State<Control>) -> Json<api::Status> {
     ))]
 async fn disk_profile(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Number(disk): Number,
     Body(request): Body<api::DiskProfile>,
 ) -> Answered<Json<api::Disk>> {
+    control.quotas.only_administrator(&peer, "the profile of a disk")?;
     let profile = disk::Profile::parse(&request.profile);
     let profile = Box::new(profile.map_err(|error| Failure::from(problem::of_profile(&error)))?);
     let at = disk_index(disk);
@@ -162,8 +168,10 @@ async fn disk_profile(
     ))]
 async fn disk_reprofile(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Number(disk): Number,
 ) -> Answered<Json<api::Disk>> {
+    control.quotas.only_administrator(&peer, "measuring a disk again")?;
     let at = disk_index(disk);
     control.ask.done(Op::Reprofile { disk: at }).await?;
     find_disk(&control, at)
@@ -266,13 +274,39 @@ async fn volume_resize(
     ))]
 async fn volume_service(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
     Body(request): Body<api::Service>,
 ) -> Answered<Json<api::Volume>> {
-    let service = convert::service(&request);
-    let served = control.ask.done(Op::VolumeService { name: name.clone(), service }).await;
-    served.map_err(|error| Failure::from(problem::of_service(&error, &request)))?;
+    // A task of its own: the program may go at any moment, and a quota is still held to.
+    let served = tokio::spawn(serve_volume(control.clone(), peer, name.clone(), request)).await;
+    served.map_err(|_| fault())??;
     Ok(Json(find_volume(&control, &name)?))
+}
+
+async fn serve_volume(
+    control: Control,
+    peer: Peer,
+    name: String,
+    request: api::Service,
+) -> Result<(), Box<Problem>> {
+    let Control { ask, sessions, quotas, .. } = &control;
+    let _turn = quotas.turn().await;
+    quotas.owns_service(&peer, &name)?;
+    let volumes = ask.0.status().volumes;
+    let before = volumes.into_iter().find(|volume| volume.name == name);
+    let service = convert::service(&request);
+    let served = ask.done(Op::VolumeService { name: name.clone(), service }).await;
+    served.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
+    let is_contract = !matches!(service, node::Service::BestEffort(_));
+    quotas.note_service(&name, is_contract.then_some(&peer));
+    let Some(problem) = quotas.exceeded(&peer, &*ask.0, sessions) else { return Ok(()) };
+    let before = before.map(|volume| volume.service).unwrap_or_default();
+    let back = ask.done(Op::VolumeService { name: name.clone(), service: before }).await;
+    back.map_err(|error| Box::new(problem::of(&error)))?;
+    let was_contract = !matches!(before, node::Service::BestEffort(_));
+    quotas.note_service(&name, was_contract.then_some(&peer));
+    Err(problem)
 }
 
 /// Remove a volume and its data.
@@ -287,8 +321,14 @@ async fn volume_service(
         (status = "default", description = "Any other bad answer", body = Problem,
             content_type = "application/problem+json"),
     ))]
-async fn volume_delete(State(control): State<Control>, Text(name): Text) -> Answered<StatusCode> {
-    control.ask.done(Op::VolumeDelete { name }).await?;
+async fn volume_delete(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+) -> Answered<StatusCode> {
+    control.quotas.owns_service(&peer, &name)?;
+    control.ask.done(Op::VolumeDelete { name: name.clone() }).await?;
+    control.quotas.note_service(&name, None);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -298,7 +338,7 @@ async fn volume_delete(State(control): State<Control>, Text(name): Text) -> Answ
 ))]
 async fn stream_list(State(control): State<Control>) -> Json<api::Streams> {
     let status = control.ask.0.status();
-    let streams = convert::streams(status.streams, status.now, &control.sessions);
+    let streams = convert::streams(status.streams, status.now, &control.sessions, &control.quotas);
     Json(api::Streams { streams })
 }
 
@@ -317,19 +357,22 @@ async fn stream_list(State(control): State<Control>) -> Json<api::Streams> {
     ))]
 async fn stream_open(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Body(request): Body<api::StreamOpen>,
 ) -> Answered<Response> {
     // A task of its own: the program may go at any moment, and then this future
     // is dropped, but a stream that was opened must be known to the sessions.
-    let opened = tokio::spawn(open_stream(control.clone(), request)).await;
+    let opened = tokio::spawn(open_stream(control.clone(), peer, request)).await;
     let opened = opened.map_err(|_| fault())??;
     Ok((StatusCode::CREATED, Json(opened)).into_response())
 }
 
 async fn open_stream(
     control: Control,
+    owner: Peer,
     request: api::StreamOpen,
-) -> Result<api::StreamOpened, node::Error> {
+) -> Result<api::StreamOpened, Box<Problem>> {
+    let _turn = control.quotas.turn().await;
     let (mode, start) = (convert::mode(request.mode), request.start_bytes);
     let op = Op::StreamOpen {
         volume: request.volume.clone(),
@@ -337,16 +380,40 @@ async fn open_stream(
         contract: convert::contract(&request.contract),
         start,
     };
-    let Answer::Stream { stream, window } = control.ask.op(op).await? else {
+    let opened = control.ask.op(op).await.map_err(|error| refused(&control, &error))?;
+    let Answer::Stream { stream, window } = opened else {
         unreachable!("the pool answers Stream to what opens one");
     };
-    control.sessions.add(Opened { stream, mode, volume: request.volume, start });
+    control.sessions.add(Opened {
+        stream,
+        mode,
+        volume: request.volume,
+        start,
+        owner: owner.clone(),
+    });
+    if let Some(problem) = control.quotas.exceeded(&owner, &*control.ask.0, &control.sessions) {
+        // What goes wrong then has been told to whom it concerns, which is nobody yet.
+        let _ = control.sessions.close(stream, Stop::Closed).await;
+        return Err(problem);
+    }
     Ok(api::StreamOpened {
         id: stream.0,
         window_bytes: window,
         data_socket: control.data_socket.display().to_string(),
         attach_within_ms: ATTACH_WITHIN.as_millis() as u64,
     })
+}
+
+/// A refusal, with whose the disk is.
+fn refused(control: &Control, error: &node::Error) -> Box<Problem> {
+    let mut problem = Box::new(problem::of(error));
+    if let node::Error::Refused(refusal) = error {
+        let who = control.quotas.who_has(refusal.disk, &*control.ask.0, &control.sessions);
+        if !who.is_empty() {
+            problem.detail = format!("{}; of its time, contracts have: {who}", problem.detail);
+        }
+    }
+    problem
 }
 
 /// Show one stream.
@@ -382,12 +449,38 @@ async fn stream_show(
     ))]
 async fn stream_change(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Number(id): Number,
     Body(request): Body<api::StreamChange>,
 ) -> Answered<Json<api::Stream>> {
     let contract = convert::contract(&request.contract);
-    control.ask.op(Op::StreamChange { stream: StreamId(id), contract }).await?;
+    let change = change_stream(control.clone(), peer, StreamId(id), contract);
+    tokio::spawn(change).await.map_err(|_| fault())??;
     find_stream(&control, id)
+}
+
+async fn change_stream(
+    control: Control,
+    peer: Peer,
+    stream: StreamId,
+    contract: node::Contract,
+) -> Result<(), Box<Problem>> {
+    let Control { ask, sessions, quotas, .. } = &control;
+    let _turn = quotas.turn().await;
+    quotas.owns_stream(&peer, sessions, stream)?;
+    let streams = ask.0.status().streams;
+    let before = streams.into_iter().find(|one| one.stream == stream).map(|one| one.contract);
+    let changed = ask.op(Op::StreamChange { stream, contract }).await;
+    changed.map_err(|error| refused(&control, &error))?;
+    let owner = sessions.owner(stream).unwrap_or(peer);
+    match (quotas.exceeded(&owner, &*ask.0, sessions), before) {
+        (Some(problem), Some(contract)) => {
+            // What it had before fits again, unless the stream has ended meanwhile.
+            let _ = ask.op(Op::StreamChange { stream, contract }).await;
+            Err(problem)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Close a stream; a writer is synced first.
@@ -402,10 +495,21 @@ async fn stream_change(
     ))]
 async fn stream_close(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Number(id): Number,
 ) -> Answered<Json<api::StreamClosed>> {
+    control.quotas.owns_stream(&peer, &control.sessions, StreamId(id))?;
     let durable_bytes = control.sessions.close(StreamId(id), Stop::Closed).await?;
     Ok(Json(api::StreamClosed { id, durable_bytes }))
+}
+
+/// Show who may hold how much, and holds.
+#[utoipa::path(get, path = "/v1/quota", tag = "daemon", responses(
+    (status = 200, description = "Everybody who has something or a quota of their own",
+        body = api::Quotas),
+))]
+async fn quota_list(State(control): State<Control>) -> Json<api::Quotas> {
+    Json(control.quotas.told(&*control.ask.0, &control.sessions))
 }
 
 /// Tell whether a list of streams would fit, and what would. Changes nothing.
@@ -441,7 +545,7 @@ fn find_stream(control: &Control, id: u64) -> Answered<Json<api::Stream>> {
     let stream = StreamId(id);
     let found = status.streams.into_iter().find(|one| one.stream == stream);
     let found = found.ok_or(node::Error::NoSuchStream { stream })?;
-    Ok(Json(convert::stream(found, status.now, &control.sessions)))
+    Ok(Json(convert::stream(found, status.now, &control.sessions, &control.quotas)))
 }
 
 fn find_volume(control: &Control, name: &str) -> Result<api::Volume, node::Error> {

@@ -4,6 +4,7 @@
 //! Invariant: a setting is read from the first of the three that has it; a list
 //! of disks is taken whole, never joined.
 
+use crate::quotas::Rules;
 use node::Policy;
 use node::limits::MEMORY_MIN;
 use serde::{Deserialize, Deserializer};
@@ -38,6 +39,8 @@ pub struct Options {
     /// Time between commits of the metadata log, for example `"1s"`.
     #[serde(deserialize_with = "from_text")]
     pub commit_interval: Option<Duration>,
+    /// Who may hold how much.
+    pub quota: Option<Rules>,
 }
 
 /// All settings.
@@ -51,6 +54,8 @@ pub struct Settings {
     pub socket_mode: SocketMode,
     /// How the pool is set up.
     pub node: node::Config,
+    /// Who may hold how much.
+    pub quota: Rules,
 }
 
 /// How a pool is set up where nobody says otherwise: as the engine does it.
@@ -117,6 +122,7 @@ impl Options {
             admission: self.admission.or(other.admission),
             host_latency: self.host_latency.or(other.host_latency),
             commit_interval: self.commit_interval.or(other.commit_interval),
+            quota: self.quota.or(other.quota),
         }
     }
 
@@ -138,7 +144,13 @@ impl Options {
                 next_step: format!("give at least {MEMORY_MIN} with --memory"),
             });
         }
+        let quota = self.quota.unwrap_or_default().settled();
+        if let Some(what) = quota.wrong() {
+            let next_step = "correct the configuration file; docs/daemon.md lists its settings";
+            return Err(ConfigError { what, next_step: next_step.into() });
+        }
         Ok(Settings {
+            quota,
             disks: self.disks,
             socket: self.socket.unwrap_or_else(socket),
             socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),

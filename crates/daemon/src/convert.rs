@@ -1,6 +1,7 @@
 //! Between the words of the control interface and those of the node.
 
 use crate::pool::{Description, Pool};
+use crate::quotas::Quotas;
 use crate::sessions::Sessions;
 use node::{DiskIndex, DiskStatus, StreamStatus, VolumeStatus};
 use units::{Bytes, Instant};
@@ -112,9 +113,15 @@ pub fn volume(volume: VolumeStatus) -> api::Volume {
 }
 
 /// A stream as it is told.
-pub fn stream(stream: StreamStatus, now: Instant, sessions: &Sessions) -> api::Stream {
+pub fn stream(
+    stream: StreamStatus,
+    now: Instant,
+    sessions: &Sessions,
+    quotas: &Quotas,
+) -> api::Stream {
     api::Stream {
         id: stream.stream.0,
+        user: sessions.owner(stream.stream).map(|owner| quotas.name(&owner)).unwrap_or_default(),
         attached: sessions.is_attached(stream.stream),
         volume: stream.volume,
         mode: match stream.mode {
@@ -245,13 +252,19 @@ pub fn streams(
     mut streams: Vec<StreamStatus>,
     now: Instant,
     sessions: &Sessions,
+    quotas: &Quotas,
 ) -> Vec<api::Stream> {
     streams.sort_by_key(|stream| (stream.open_since, stream.stream));
-    streams.into_iter().map(|one| stream(one, now, sessions)).collect()
+    streams.into_iter().map(|one| stream(one, now, sessions, quotas)).collect()
 }
 
 /// Everything at one instant; `since` is when the pool was opened.
-pub fn status(pool: &dyn Pool, sessions: &Sessions, since: Instant) -> api::Status {
+pub fn status(
+    pool: &dyn Pool,
+    sessions: &Sessions,
+    quotas: &Quotas,
+    since: Instant,
+) -> api::Status {
     let (status, description) = (pool.status(), pool.description());
     let lateness = pool.host_lateness();
     api::Status {
@@ -261,7 +274,7 @@ pub fn status(pool: &dyn Pool, sessions: &Sessions, since: Instant) -> api::Stat
         read_only: status.read_only,
         disks: status.disks.into_iter().map(|one| disk(one, &description)).collect(),
         volumes: volumes(status.volumes),
-        streams: streams(status.streams, status.now, sessions),
+        streams: streams(status.streams, status.now, sessions, quotas),
         memory: api::Memory {
             total_bytes: status.memory.total,
             window_bytes: status.memory.windows,

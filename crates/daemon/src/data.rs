@@ -15,6 +15,7 @@ mod writer;
 
 use crate::limits::HELLO_WITHIN;
 use crate::pool::Ask;
+use crate::quotas::{Peer, Quotas};
 use crate::sessions::{AttachError, Sessions, Stop};
 use frames::{Incoming, Outgoing, Over};
 use node::{Mode, StreamId};
@@ -25,8 +26,21 @@ use units::Bytes;
 use wire::frame::{Head, VERSION};
 use wire::{Code, Problem};
 
+/// What data connections share.
+#[derive(Clone)]
+pub struct House {
+    /// The pool.
+    pub ask: Ask,
+    /// The streams that are open.
+    pub sessions: Arc<Sessions>,
+    /// Who may hold how much.
+    pub quotas: Arc<Quotas>,
+}
+
 /// Serves one data connection to its end.
-pub async fn serve(connection: UnixStream, ask: Ask, sessions: Arc<Sessions>) {
+pub async fn serve(connection: UnixStream, house: House) {
+    let peer = Peer::of(&connection);
+    let House { ask, sessions, quotas } = house;
     let (input, output) = connection.into_split();
     let (mut input, output) = (Incoming::new(input), Outgoing::new(output));
     let Ok(Ok((hello, body))) = tokio::time::timeout(HELLO_WITHIN, input.head()).await else {
@@ -44,16 +58,24 @@ pub async fn serve(connection: UnixStream, ask: Ask, sessions: Arc<Sessions>) {
     }
     match hello {
         Head::HelloStream { stream, .. } => {
-            serve_stream(StreamId(stream), input, output, ask, sessions).await;
+            let stream = StreamId(stream);
+            if let Err(problem) = quotas.owns_stream(&peer, &sessions, stream) {
+                return output.fail_last(&problem).await;
+            }
+            serve_stream(stream, input, output, ask, sessions).await;
         }
         Head::HelloVolume { priority, .. } => {
             let Ok(name) = input.body(body).await else { return };
             let Ok(volume) = String::from_utf8(name) else {
                 return output.fail_last(&protocol("the volume's name is not UTF-8")).await;
             };
+            let place = match quotas.connect(&peer) {
+                Ok(place) => place,
+                Err(problem) => return output.fail_last(&problem).await,
+            };
             let stop = sessions.stop_signal();
-            let priority = priority.map(crate::convert::priority);
-            best_effort::serve(volume, priority, input, output, ask, stop).await;
+            let priority = place.granted(priority.map(crate::convert::priority));
+            best_effort::serve(volume, priority, place, input, output, ask, stop).await;
         }
         _ => unreachable!("looked at above"),
     }

@@ -19,6 +19,7 @@ pub mod notify;
 pub mod planning;
 pub mod pool;
 pub mod problem;
+pub mod quotas;
 pub mod serve;
 pub mod sessions;
 pub mod socket;

@@ -1,7 +1,9 @@
 //! A listener that has a bounded number of connections open; further ones wait
 //! in the kernel's listen queue.
 
-use axum::serve::Listener;
+use crate::quotas::Peer;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -43,6 +45,12 @@ impl Listener for Limited {
 pub struct Counted {
     connection: UnixStream,
     _place: OwnedSemaphorePermit,
+}
+
+impl Connected<IncomingStream<'_, Limited>> for Peer {
+    fn connect_info(incoming: IncomingStream<'_, Limited>) -> Self {
+        Self::of(&incoming.io().connection)
+    }
 }
 
 impl AsyncRead for Counted {

@@ -6,7 +6,7 @@
 //! Invariant: memory that a pool hands out ([`Chunk`], [`Room`]) goes back when
 //! its handle is dropped, so that a connection may end at any point.
 
-use node::{Error, Op, Planner, Priority, Status, StreamId};
+use node::{DiskIndex, Error, Op, Planner, Priority, Status, StreamId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use units::Bytes;
@@ -89,6 +89,10 @@ pub trait Pool: Send + Sync + 'static {
     fn status(&self) -> Status;
     /// What never changes.
     fn description(&self) -> Description;
+    /// What a disk is called.
+    fn disk_name(&self, disk: DiskIndex) -> String {
+        format!("disk {}", disk.0)
+    }
     /// How late the host was.
     fn host_lateness(&self) -> HostLateness;
     /// What the host did not grant, and what to do about it.

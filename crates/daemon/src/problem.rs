@@ -205,7 +205,7 @@ fn refused(refusal: &Refusal) -> Problem {
 }
 
 /// Parts per million as a percentage with two places.
-fn percent(ppm: u64) -> String {
+pub(crate) fn percent(ppm: u64) -> String {
     format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
 }
 

@@ -5,11 +5,13 @@
 //! process gone, with status 0.
 
 use crate::api::{self, Control};
-use crate::config::SocketMode;
+use crate::config::{Settings, SocketMode};
+use crate::data::House;
 use crate::limits::{
     CONTROL_CONNECTIONS_MAX, CONTROL_STOP_WITHIN, DATA_CONNECTIONS_MAX, STOP_WITHIN,
 };
 use crate::pool::{Ask, Pool};
+use crate::quotas::{self, Peer, Quotas};
 use crate::sessions::Sessions;
 use crate::socket::{Claim, SocketError};
 use crate::{data, limited::Limited, notify};
@@ -19,6 +21,31 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
+
+/// What a daemon serves by, beside its pool.
+pub struct Manners {
+    /// Permissions of both sockets.
+    pub mode: SocketMode,
+    /// Who may hold how much.
+    pub quotas: Arc<Quotas>,
+}
+
+impl Manners {
+    /// Of a daemon with a pool of so much memory.
+    pub fn new(settings: &Settings) -> Self {
+        let administrators = vec![0, quotas::own_uid()];
+        let quotas = Quotas::new(&settings.quota, settings.node.memory, administrators);
+        Self { mode: settings.socket_mode, quotas }
+    }
+}
+
+/// As by default, for this user alone.
+impl From<SocketMode> for Manners {
+    fn from(mode: SocketMode) -> Self {
+        let (rules, memory) = (quotas::Rules::default(), crate::config::node_default().memory);
+        Self { mode, quotas: Quotas::new(&rules, memory, vec![0, quotas::own_uid()]) }
+    }
+}
 
 /// Why the daemon ended in disorder.
 #[derive(Debug)]
@@ -34,7 +61,7 @@ pub enum ServeError {
 }
 
 /// Serves `pool` until a signal (SIGTERM or SIGINT), then stops in order.
-pub fn run(pool: Arc<dyn Pool>, claim: &Claim, mode: SocketMode) -> Result<(), ServeError> {
+pub fn run(pool: Arc<dyn Pool>, claim: &Claim, manners: Manners) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // The disks have threads of their own; these only move bytes and words.
         .worker_threads(2)
@@ -43,7 +70,7 @@ pub fn run(pool: Arc<dyn Pool>, claim: &Claim, mode: SocketMode) -> Result<(), S
         .map_err(ServeError::Runtime)?;
     let result = runtime.block_on(async {
         let stop = signalled().map_err(ServeError::Runtime)?;
-        serve(pool, claim, mode, stop).await
+        serve(pool, claim, manners, stop).await
     });
     // Whatever still hangs on a connection has been told; it is not waited for.
     runtime.shutdown_background();
@@ -69,22 +96,25 @@ fn signalled() -> std::io::Result<impl Future<Output = ()>> {
 pub async fn serve(
     pool: Arc<dyn Pool>,
     claim: &Claim,
-    mode: SocketMode,
+    manners: impl Into<Manners>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
+    let Manners { mode, quotas } = manners.into();
     let (control_listener, data_listener) = claim.listen(mode).map_err(ServeError::Socket)?;
     let ask = Ask(pool);
     let sessions = Sessions::new(ask.clone());
     let control = Control {
         ask: ask.clone(),
         sessions: Arc::clone(&sessions),
+        quotas: Arc::clone(&quotas),
         data_socket: claim.data_path(),
         since: ask.0.status().now,
     };
     let (stopping, is_stopping) = watch::channel(false);
     let control = tokio::spawn(serve_control(control_listener, control, is_stopping));
     let connections = Arc::new(Semaphore::new(DATA_CONNECTIONS_MAX));
-    let data = serve_data(data_listener, ask.clone(), Arc::clone(&sessions), &connections);
+    let house = House { ask: ask.clone(), sessions: Arc::clone(&sessions), quotas };
+    let data = serve_data(data_listener, house, &connections);
     let name = ask.0.description().name;
     eprintln!("slackline: serving pool \"{name}\" at {}", claim.control_path().display());
     notify::tell("READY=1");
@@ -127,29 +157,25 @@ async fn serve_control(
     mut stopping: watch::Receiver<bool>,
 ) {
     let listener = Limited::new(listener, CONTROL_CONNECTIONS_MAX);
+    let service = api::router(control).into_make_service_with_connect_info::<Peer>();
     let stop = async move { drop(stopping.wait_for(|&stopping| stopping).await) };
-    let served = axum::serve(listener, api::router(control)).with_graceful_shutdown(stop).await;
+    let served = axum::serve(listener, service).with_graceful_shutdown(stop).await;
     if let Err(error) = served {
         eprintln!("slackline: the control socket failed: {error}");
     }
 }
 
 /// Takes data connections, each in a task of its own that holds one permit.
-async fn serve_data(
-    listener: UnixListener,
-    ask: Ask,
-    sessions: Arc<Sessions>,
-    connections: &Arc<Semaphore>,
-) {
+async fn serve_data(listener: UnixListener, house: House, connections: &Arc<Semaphore>) {
     loop {
         let connection = accept(&listener).await;
         let Ok(place) = Arc::clone(connections).try_acquire_owned() else {
             data::refuse_busy(connection, DATA_CONNECTIONS_MAX).await;
             continue;
         };
-        let (ask, sessions) = (ask.clone(), Arc::clone(&sessions));
+        let house = house.clone();
         tokio::spawn(async move {
-            data::serve(connection, ask, sessions).await;
+            data::serve(connection, house).await;
             drop(place);
         });
     }

@@ -7,6 +7,7 @@
 
 use crate::limits::ATTACH_WITHIN;
 use crate::pool::Ask;
+use crate::quotas::Peer;
 use node::{Error, Mode, Op, StreamId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -35,6 +36,8 @@ pub struct Opened {
     pub volume: String,
     /// The playout point that it starts from.
     pub start: Bytes,
+    /// Whose program opened it.
+    pub owner: Peer,
 }
 
 struct Session {
@@ -120,6 +123,11 @@ impl Sessions {
                 eprintln!("slackline: closed stream {}: no program came for its bytes", stream.0);
             }
         });
+    }
+
+    /// Whose stream it is; none where it was not opened here, or is closed.
+    pub fn owner(&self, stream: StreamId) -> Option<Peer> {
+        self.open().get(&stream).map(|session| session.opened.owner.clone())
     }
 
     /// Ties a connection to a stream.

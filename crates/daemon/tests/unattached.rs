@@ -5,6 +5,7 @@ mod support;
 
 use daemon::limits::ATTACH_WITHIN;
 use daemon::pool::{Answer, Ask};
+use daemon::quotas::Peer;
 use daemon::sessions::{AttachError, Opened, Sessions};
 use node::{Mode, Op, StreamId};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ async fn open(ask: &Ask, sessions: &Arc<Sessions>) -> StreamId {
     let (mode, start) = (Mode::Write, Bytes::ZERO);
     let op = Op::StreamOpen { volume: "v".into(), mode, contract, start };
     let Ok(Answer::Stream { stream, .. }) = ask.op(op).await else { panic!("not opened") };
-    sessions.add(Opened { stream, mode, volume: "v".into(), start });
+    let owner = Peer { uid: 0, groups: [].into() };
+    sessions.add(Opened { stream, mode, volume: "v".into(), start, owner });
     stream
 }
 

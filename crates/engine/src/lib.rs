@@ -46,3 +46,11 @@ pub use profiling::{ProfileError, ProfileOptions, Profiled, profile};
 pub use reply::Reply;
 pub use thread::{IoClass, io_class, keep_time};
 pub use units::Distribution;
+
+/// The further groups of the process at the other end of a unix socket.
+///
+/// # Errors
+/// Where the system does not say.
+pub fn peer_groups(socket: std::os::fd::BorrowedFd<'_>) -> std::io::Result<Vec<u32>> {
+    sys::peer_groups(socket)
+}

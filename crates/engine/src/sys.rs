@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use units::{Bytes, Duration, Instant};
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -157,6 +157,31 @@ pub(crate) fn set_io_class(class: libc::c_int) -> io::Result<()> {
     let result = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, class << 13) };
     check(result as libc::c_int)?;
     Ok(())
+}
+
+/// The further groups of the process at the other end of a unix socket, when it connected.
+pub(crate) fn peer_groups(socket: BorrowedFd<'_>) -> io::Result<Vec<u32>> {
+    let mut groups = vec![0u32; 64];
+    loop {
+        let mut len = (groups.len() * size_of::<u32>()) as libc::socklen_t;
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERGROUPS);
+        let place = groups.as_mut_ptr().cast();
+        // SAFETY: the place is valid for `len` bytes during the call, which says in `len`
+        // how many it has, or would have, written.
+        let result =
+            unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, place, &mut len) };
+        let count = len as usize / size_of::<u32>();
+        match check(result) {
+            Err(error) if error.raw_os_error() == Some(libc::ERANGE) && count > groups.len() => {
+                groups.resize(count, 0);
+            }
+            Err(error) => return Err(error),
+            Ok(_) => {
+                groups.truncate(count);
+                return Ok(groups);
+            }
+        }
+    }
 }
 
 /// Asks that this thread's timers are not put off to be batched with others.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub const FAILED: u8 = 1;
 /// The exit code of wrong usage; clap uses the same.
 pub const USAGE: u8 = 2;
-/// The exit code of a contract that admission refused.
+/// The exit code of what admission or a quota refused.
 pub const REFUSED: u8 = 3;
 
 /// A failed command.
@@ -60,7 +60,7 @@ impl Failure {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        let refused = problem.code == Code::Refused;
+        let refused = matches!(problem.code, Code::Refused | Code::Quota);
         Self {
             what: if refused {
                 format!("refused: {}", problem.detail)

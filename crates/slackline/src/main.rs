@@ -16,6 +16,7 @@ mod plan;
 mod play;
 mod pool;
 mod progress;
+mod quota;
 mod record;
 mod serve;
 mod simulate;
@@ -47,7 +48,7 @@ const AFTER_HELP: &str = "\
 Sizes are written as 64k, 8MiB or 2MB (a bare letter and the iB forms count in 1024), \
 rates as 1MB/s, 800KiB/s or 25Mbit/s, times as 250ms or 1.5s.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by admission.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by admission or a quota.";
 
 /// What every subcommand understands.
 #[derive(clap::Args)]
@@ -95,6 +96,8 @@ enum Command {
     /// Show, change and close streams
     #[command(subcommand)]
     Stream(stream::Command),
+    /// Show who may hold how much of the pool, and holds
+    Quota,
     /// Write a volume under contract: bytes in
     Record(record::Args),
     /// Read a volume under contract: bytes out
@@ -127,6 +130,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Pool(command) => pool::run(command, common),
         Command::Volume(command) => volume::run(command, common),
         Command::Stream(command) => stream::run(command, common),
+        Command::Quota => quota::run(common),
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
         Command::Plan(args) => plan::run(&args, common),

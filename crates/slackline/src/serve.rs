@@ -3,6 +3,7 @@
 use crate::Common;
 use crate::failure::Failure;
 use daemon::config::{Options, SocketMode};
+use daemon::serve::Manners;
 use daemon::socket::Claim;
 use engine::DeviceSpec;
 use node::Policy;
@@ -71,6 +72,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         admission: args.no_admission.then_some(false),
         host_latency: args.host_latency,
         commit_interval: args.commit_interval,
+        quota: None,
     };
     let settings = flags.or(file).settle(client::default_socket)?;
     let specs: Result<Vec<DeviceSpec>, _> =
@@ -82,7 +84,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     for warning in pool.warnings() {
         eprintln!("slackline: warning: {warning}");
     }
-    daemon::serve::run(Arc::new(pool), &claim, settings.socket_mode)?;
+    daemon::serve::run(Arc::new(pool), &claim, Manners::new(&settings))?;
     Ok(())
 }
 

@@ -17,7 +17,7 @@ pub enum Command {
         /// Its number
         id: u64,
     },
-    /// Give an open stream another rate or burst, also another program's
+    /// Give an open stream another rate or burst, also another program's (of the same user)
     ///
     /// Admission decides; a refusal changes nothing. The program may go faster as soon
     /// as its window can follow, about a window's time later.
@@ -31,7 +31,7 @@ pub enum Command {
         #[arg(long, value_name = "SIZE")]
         burst: Option<Bytes>,
     },
-    /// Close a stream, also another program's; a writer is synced first
+    /// Close a stream, also another program's (of the same user); a writer is synced first
     Close {
         /// Its number
         id: u64,
@@ -75,6 +75,7 @@ pub fn table(streams: &[Stream]) -> String {
     let headings = [
         "stream",
         "volume",
+        "user",
         "mode",
         ">rate",
         ">block",
@@ -89,6 +90,7 @@ pub fn table(streams: &[Stream]) -> String {
         table.row(vec![
             stream.id.to_string(),
             stream.volume.clone(),
+            stream.user.clone(),
             direction(stream.mode).into(),
             stream.contract.rate_bytes_per_second.to_string(),
             stream.contract.block_bytes.to_string(),
@@ -116,6 +118,7 @@ fn shown(stream: &Stream) -> String {
     let burst = stream.contract.burst_bytes;
     format!(
         "stream     {id}, {} {volume}, open for {}{carried}\n\
+         user       {}\n\
          contract   {}, bursts of {burst}\n\
          window     {} of memory\n\
          position   offset {}, {} moved\n{durable}\
@@ -124,6 +127,7 @@ fn shown(stream: &Stream) -> String {
          gaps       {}\n",
         direction(stream.mode),
         stream.open_ns,
+        stream.user,
         contract::words(&stream.contract),
         stream.window_bytes,
         stream.position_bytes.get(),

@@ -6,10 +6,12 @@
 
 mod files;
 mod plan;
+mod quotas;
 mod service;
 
 pub use files::*;
 pub use plan::*;
+pub use quotas::*;
 pub use service::*;
 
 use crate::{Code, quantity};
@@ -216,6 +218,9 @@ pub struct Stream {
     pub mode: Mode,
     /// What was asked and promised.
     pub contract: Contract,
+    /// Whose program opened it: a name, or a number where there is none.
+    #[serde(default)]
+    pub user: String,
     /// True while a data connection carries its bytes.
     pub attached: bool,
     /// Memory of the playout window.

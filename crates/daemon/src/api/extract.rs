@@ -20,6 +20,12 @@ impl From<Problem> for Failure {
     }
 }
 
+impl From<Box<Problem>> for Failure {
+    fn from(problem: Box<Problem>) -> Self {
+        Self(problem)
+    }
+}
+
 impl From<node::Error> for Failure {
     fn from(error: node::Error) -> Self {
         crate::problem::of(&error).into()

@@ -7,6 +7,7 @@
 use super::frames::{Incoming, Outgoing, Over, misplaced};
 use crate::limits::{ANSWER_TAKEN_WITHIN, BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT, GOODBYE_WITHIN};
 use crate::pool::{Answer, Ask, Room};
+use crate::quotas;
 use crate::sessions::Stop;
 use node::{Error, Op, Priority};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ struct Shared {
 
 /// The account of what is under way.
 struct Account {
+    /// Of the user and its groups, over all connections.
+    quota: quotas::Place,
     requests: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
 }
@@ -35,14 +38,16 @@ struct Account {
 struct Place {
     _request: OwnedSemaphorePermit,
     _bytes: OwnedSemaphorePermit,
+    _quota: Vec<OwnedSemaphorePermit>,
 }
 
 /// All of [`BEST_EFFORT_BYTES_MAX`], in units.
 const UNITS: usize = (BEST_EFFORT_BYTES_MAX.get() / BEST_EFFORT_UNIT.get()) as usize;
 
 impl Account {
-    fn new() -> Self {
+    fn new(quota: quotas::Place) -> Self {
         Self {
+            quota,
             requests: Arc::new(Semaphore::new(OUTSTANDING_MAX)),
             bytes: Arc::new(Semaphore::new(UNITS)),
         }
@@ -55,6 +60,7 @@ impl Account {
         Place {
             _request: Arc::clone(&self.requests).acquire_owned().await.expect(open),
             _bytes: Arc::clone(&self.bytes).acquire_many_owned(units).await.expect(open),
+            _quota: self.quota.request().await,
         }
     }
 
@@ -69,6 +75,7 @@ impl Account {
 pub async fn serve(
     volume: String,
     priority: Option<Priority>,
+    place: quotas::Place,
     mut input: Incoming,
     output: Outgoing,
     ask: Ask,
@@ -85,7 +92,7 @@ pub async fn serve(
     }
     let (gone, mut is_gone) = watch::channel(false);
     let shared = Arc::new(Shared { volume, priority, ask, output, gone });
-    let account = Account::new();
+    let account = Account::new(place);
     let over = tokio::select! {
         over = take_requests(&mut input, &shared, &account) => over,
         _ = is_gone.wait_for(|&gone| gone) => Over::Gone,

@@ -7,7 +7,7 @@
 use client::Client;
 use daemon::config::SocketMode;
 use daemon::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
-use daemon::serve::ServeError;
+use daemon::serve::{Manners, ServeError};
 use daemon::socket::Claim;
 use node::*;
 use std::collections::BTreeMap;
@@ -405,7 +405,10 @@ impl Pool for Fake {
             streams: state.streams.values().filter(|stream| &stream.volume == name).count() as u64,
             service: volume.service,
             account: ServiceAccount::default(),
-            shares: Vec::new(),
+            shares: match volume.service {
+                Service::Rate { rate, .. } => vec![(DiskIndex(0), share(rate))],
+                _ => Vec::new(),
+            },
         });
         let streams = state.streams.iter().map(|(&id, stream)| StreamStatus {
             stream: StreamId(id),
@@ -502,6 +505,12 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 impl Running {
     /// A daemon whose pool has a volume "v" of 1 MiB.
     pub fn start() -> Self {
+        Self::start_by(SocketMode(0o600))
+    }
+
+    /// The same, by other manners.
+    pub fn start_by(manners: impl Into<Manners>) -> Self {
+        let manners = manners.into();
         let pool = Arc::new(Fake::default());
         let volume = Volume { size: 1 << 20, ..Volume::default() };
         pool.state().volumes.insert("v".into(), volume);
@@ -525,7 +534,7 @@ impl Running {
                 listening.send(()).unwrap();
                 let _ = stopped.await;
             };
-            runtime.block_on(daemon::serve::serve(serving, &claim, SocketMode(0o600), stop))
+            runtime.block_on(daemon::serve::serve(serving, &claim, manners, stop))
         });
         is_listening.recv().unwrap();
         let client = Client::connect(socket).unwrap();

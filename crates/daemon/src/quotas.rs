@@ -1,0 +1,444 @@
+//! Who may hold how much of the pool, and whose a stream is.
+//!
+//! Contracts are counted by what they have of each disk's time, windows by their
+//! memory; best effort, which has no contract, by its connections and by its requests
+//! under way: the disks serve best effort by turns, so that whoever has more requests
+//! waiting gets more of the slack. A holder is a user, or a group all of whose members
+//! count together; who is in a group with a quota is held by both.
+//!
+//! Invariants: streams are opened and changed one after the other ([`Quotas::turn`]), so
+//! that two programs cannot share the last of a quota; what a holder has is never kept
+//! here but asked of the pool and the sessions, so that nothing can be forgotten.
+
+mod people;
+mod rules;
+
+pub use people::{Names, Peer, own_uid};
+pub use rules::{Cap, Limits, Preset, Rules};
+
+use crate::pool::Pool;
+use crate::problem::percent;
+use crate::sessions::Sessions;
+use node::{DiskIndex, Priority, Status, StreamId};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::{MutexGuard as Turn, OwnedSemaphorePermit, Semaphore};
+use units::Bytes;
+use wire::control as api;
+use wire::control::QuotaLimits;
+use wire::{Code, Problem};
+
+/// Users that are named when a disk is full; more are only counted.
+const NAMED: usize = 4;
+
+/// Who holds something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Holder {
+    User(u32),
+    Group(u32),
+}
+
+/// The quotas of one daemon.
+pub struct Quotas {
+    users: Names,
+    groups: Names,
+    administrators: Vec<u32>,
+    default: QuotaLimits,
+    of_users: BTreeMap<u32, QuotaLimits>,
+    of_groups: BTreeMap<u32, QuotaLimits>,
+    turn: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Who gave a volume its service.
+    services: HashMap<String, Peer>,
+    slack: BTreeMap<Holder, Slack>,
+}
+
+/// The best effort of one holder.
+struct Slack {
+    connections: u64,
+    requests: Arc<Semaphore>,
+    permits: usize,
+}
+
+/// What a holder has.
+#[derive(Default)]
+struct Used {
+    shares: BTreeMap<DiskIndex, u64>,
+    memory: Bytes,
+    streams: u64,
+}
+
+/// The place of a best-effort connection, given back when dropped.
+pub struct Place {
+    quotas: Arc<Quotas>,
+    holders: Vec<Holder>,
+    requests: Vec<Arc<Semaphore>>,
+    highest: Option<Priority>,
+}
+
+impl Place {
+    /// Waits until the user and the groups may have one more request under way.
+    pub async fn request(&self) -> Vec<OwnedSemaphorePermit> {
+        let mut permits = Vec::with_capacity(self.requests.len());
+        // Everybody in the order of the holders: none waits for another in a circle.
+        for requests in &self.requests {
+            let permit = Arc::clone(requests).acquire_owned().await;
+            permits.push(permit.expect("never closed"));
+        }
+        permits
+    }
+
+    /// What becomes of a stated priority under the quota.
+    pub fn granted(&self, stated: Option<Priority>) -> Option<Priority> {
+        match (stated, self.highest) {
+            (Some(stated), Some(highest)) => Some(stated.max(highest)), // the later, the lower
+            (None, Some(Priority::Background)) => Some(Priority::Background),
+            (stated, _) => stated,
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.quotas.state();
+        for holder in &self.holders {
+            let slack = state.slack.get_mut(holder).expect("it has this connection");
+            slack.connections -= 1;
+        }
+    }
+}
+
+impl Quotas {
+    /// Quotas for a pool of so much memory; administrators have none of their own
+    /// accord, and may close and change everybody's streams.
+    pub fn new(rules: &Rules, memory: Bytes, administrators: Vec<u32>) -> Arc<Self> {
+        let (users, groups) = (Names::of_users(), Names::of_groups());
+        let known = |names: &Names, kind: &str, name: &str| {
+            let number = names.number(name);
+            if number.is_none() {
+                eprintln!("slackline: warning: [quota.{kind}.{name}]: there is no such {kind}");
+            }
+            number
+        };
+        let of_users = rules.user.iter().filter_map(|(name, &limits)| {
+            Some((known(&users, "user", name)?, rules.user_limits(limits, memory)))
+        });
+        let of_groups = rules.group.iter().filter_map(|(name, &limits)| {
+            Some((known(&groups, "group", name)?, Rules::group_limits(limits, memory)))
+        });
+        Arc::new(Self {
+            of_users: of_users.collect(),
+            of_groups: of_groups.collect(),
+            default: rules.default_limits(memory),
+            users,
+            groups,
+            administrators,
+            turn: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics while it holds the quotas")
+    }
+
+    /// Opening and changing goes one after the other.
+    pub async fn turn(&self) -> Turn<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Whether this peer may do everything: root and the daemon's own user.
+    pub fn is_administrator(&self, peer: &Peer) -> bool {
+        self.administrators.contains(&peer.uid)
+    }
+
+    /// Refuses what only an administrator may do.
+    pub fn only_administrator(&self, peer: &Peer, what: &str) -> Result<(), Box<Problem>> {
+        match self.is_administrator(peer) {
+            true => Ok(()),
+            false => Err(Box::new(Problem::new(
+                Code::Forbidden,
+                format!("{what} concerns everybody's contracts, and you are {}", self.name(peer)),
+                "ask root, or the user that runs the daemon",
+            ))),
+        }
+    }
+
+    /// What a peer's user is called.
+    pub fn name(&self, peer: &Peer) -> String {
+        self.users.name(peer.uid)
+    }
+
+    /// Refuses to touch what belongs to another user.
+    pub fn owns(&self, peer: &Peer, owner: &Peer, what: &str) -> Result<(), Box<Problem>> {
+        if peer.uid == owner.uid || self.is_administrator(peer) {
+            return Ok(());
+        }
+        let (whose, yours) = (self.name(owner), self.name(peer));
+        Err(Box::new(Problem::new(
+            Code::Forbidden,
+            format!("{what} belongs to user {whose}, and you are {yours}"),
+            format!("ask {whose} or root to do it"),
+        )))
+    }
+
+    /// The same for an open stream; one that nobody is known to own is everybody's.
+    pub fn owns_stream(
+        &self,
+        peer: &Peer,
+        sessions: &Sessions,
+        stream: StreamId,
+    ) -> Result<(), Box<Problem>> {
+        match sessions.owner(stream) {
+            Some(owner) => self.owns(peer, &owner, &format!("stream {}", stream.0)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses to take away a contract that another user has given a volume.
+    pub fn owns_service(&self, peer: &Peer, volume: &str) -> Result<(), Box<Problem>> {
+        let owner = self.state().services.get(volume).cloned();
+        match owner {
+            Some(owner) => self.owns(peer, &owner, &format!("the contract of volume \"{volume}\"")),
+            None => Ok(()),
+        }
+    }
+
+    /// A volume has another service; `None` where that is no contract.
+    pub fn note_service(&self, volume: &str, peer: Option<&Peer>) {
+        let mut state = self.state();
+        match peer {
+            Some(peer) => state.services.insert(volume.to_owned(), peer.clone()),
+            None => state.services.remove(volume),
+        };
+    }
+
+    /// Whom a peer is counted as: its user first, then its groups that have a quota.
+    fn holders(&self, peer: &Peer) -> Vec<Holder> {
+        let mut holders = vec![Holder::User(peer.uid)];
+        if !self.is_administrator(peer) {
+            let groups = peer.groups.iter().filter(|group| self.of_groups.contains_key(group));
+            holders.extend(groups.map(|&group| Holder::Group(group)));
+        }
+        holders
+    }
+
+    fn limits(&self, holder: Holder) -> QuotaLimits {
+        match holder {
+            Holder::Group(group) => self.of_groups.get(&group).copied().unwrap_or_default(),
+            Holder::User(user) => match self.of_users.get(&user) {
+                Some(&limits) => limits,
+                None if self.administrators.contains(&user) => QuotaLimits::default(),
+                None => self.default,
+            },
+        }
+    }
+
+    fn called(&self, holder: Holder) -> String {
+        match holder {
+            Holder::User(user) => format!("user {}", self.users.name(user)),
+            Holder::Group(group) => format!("group {}", self.groups.name(group)),
+        }
+    }
+
+    /// Where a holder's limit stands.
+    fn section(&self, holder: Holder) -> String {
+        match holder {
+            Holder::User(user) => format!("[quota.user.{}]", self.users.name(user)),
+            Holder::Group(group) => format!("[quota.group.{}]", self.groups.name(group)),
+        }
+    }
+
+    fn used(&self, holder: Holder, status: &Status, sessions: &Sessions) -> Used {
+        let mut used = Used::default();
+        let is_theirs =
+            |peer: Option<Peer>| peer.is_some_and(|peer| self.holders(&peer).contains(&holder));
+        for stream in &status.streams {
+            if is_theirs(sessions.owner(stream.stream)) {
+                used.streams += 1;
+                used.memory += stream.window;
+                used.add(&stream.shares);
+            }
+        }
+        let services = self.state().services.clone();
+        for volume in &status.volumes {
+            if is_theirs(services.get(&volume.name).cloned()) {
+                used.add(&volume.shares);
+            }
+        }
+        used
+    }
+
+    /// Why this peer has more than it may have; `None` where it has not.
+    pub fn exceeded(
+        &self,
+        peer: &Peer,
+        pool: &dyn Pool,
+        sessions: &Sessions,
+    ) -> Option<Box<Problem>> {
+        let holders = self.holders(peer);
+        if holders.iter().all(|&holder| self.limits(holder) == QuotaLimits::default()) {
+            return None;
+        }
+        let status = pool.status();
+        holders.into_iter().find_map(|holder| {
+            let used = self.used(holder, &status, sessions);
+            self.over(holder, &used, pool).map(Box::new)
+        })
+    }
+
+    fn over(&self, holder: Holder, used: &Used, pool: &dyn Pool) -> Option<Problem> {
+        let limits = self.limits(holder);
+        let (detail, setting) = if let Some(most) = limits.disk_share_ppm
+            && let Some((&disk, &has)) = used.shares.iter().find(|(_, has)| **has > most)
+        {
+            let (has, most, disk) = (percent(has), percent(most), pool.disk_name(disk));
+            (format!("have {has} of {disk}'s time by contracts, and may have {most}"), "disk_share")
+        } else if let Some(most) = limits.memory_bytes
+            && used.memory > most
+        {
+            (format!("have {} of memory for windows, and may have {most}", used.memory), "memory")
+        } else if let Some(most) = limits.streams
+            && used.streams > most
+        {
+            (format!("have {} streams open, and may have {most}", used.streams), "streams")
+        } else {
+            return None;
+        };
+        let (who, section) = (self.called(holder), self.section(holder));
+        Some(Problem::new(
+            Code::Quota,
+            format!("with this, {who} would {detail}"),
+            format!(
+                "ask for less, close one of the streams (`slackline stream list` shows whose they \
+                 are, `slackline quota` who has what), or have {section} {setting} raised in the \
+                 daemon's configuration"
+            ),
+        ))
+    }
+
+    /// Who has most of a disk that is full, in words; empty where nobody has any of it.
+    pub fn who_has(&self, disk: DiskIndex, pool: &dyn Pool, sessions: &Sessions) -> String {
+        let status = pool.status();
+        let mut all: Vec<(u64, Holder)> = self
+            .present(&status, sessions)
+            .into_iter()
+            .filter(|holder| matches!(holder, Holder::User(_)))
+            .map(|holder| (self.used(holder, &status, sessions).share(disk), holder))
+            .filter(|(has, _)| *has > 0)
+            .collect();
+        all.sort_by_key(|&(has, holder)| (std::cmp::Reverse(has), holder));
+        let words = all.iter().take(NAMED);
+        let words = words.map(|&(has, holder)| format!("{} {}", self.called(holder), percent(has)));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Everybody who has something or has limits of their own.
+    fn present(&self, status: &Status, sessions: &Sessions) -> Vec<Holder> {
+        let mut all: Vec<Holder> = self.of_users.keys().map(|&user| Holder::User(user)).collect();
+        all.extend(self.of_groups.keys().map(|&group| Holder::Group(group)));
+        let owners = status.streams.iter().filter_map(|stream| sessions.owner(stream.stream));
+        all.extend(owners.flat_map(|owner| self.holders(&owner)));
+        let state = self.state();
+        all.extend(state.services.values().flat_map(|owner| self.holders(owner)));
+        all.extend(state.slack.iter().filter(|(_, slack)| slack.connections > 0).map(|(h, _)| *h));
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Everybody, with what they have and may have.
+    pub fn told(&self, pool: &dyn Pool, sessions: &Sessions) -> api::Quotas {
+        let status = pool.status();
+        let holders = self.present(&status, sessions).into_iter().map(|holder| {
+            let used = self.used(holder, &status, sessions);
+            let state = self.state();
+            let slack = state.slack.get(&holder);
+            let (kind, id, name) = match holder {
+                Holder::User(id) => (api::HolderKind::User, id, self.users.name(id)),
+                Holder::Group(id) => (api::HolderKind::Group, id, self.groups.name(id)),
+            };
+            let share = |(&disk, &share_ppm): (&DiskIndex, &u64)| api::QuotaShare {
+                disk: pool.disk_name(disk),
+                share_ppm,
+            };
+            api::Holder {
+                kind,
+                id,
+                name,
+                limits: self.limits(holder),
+                shares: used.shares.iter().map(share).collect(),
+                memory_bytes: used.memory,
+                streams: used.streams,
+                best_effort_connections: slack.map_or(0, |slack| slack.connections),
+                best_effort_requests: slack.map_or(0, Slack::under_way),
+            }
+        });
+        api::Quotas { default_limits: self.default, holders: holders.collect() }
+    }
+
+    /// A place for a best-effort connection of this peer.
+    pub fn connect(self: &Arc<Self>, peer: &Peer) -> Result<Place, Box<Problem>> {
+        let holders = self.holders(peer);
+        let mut state = self.state();
+        for &holder in &holders {
+            let has = state.slack.get(&holder).map_or(0, |slack| slack.connections);
+            if let Some(most) = self.limits(holder).best_effort_connections
+                && has >= most
+            {
+                return Err(Box::new(self.no_place(holder, has)));
+            }
+        }
+        let requests = holders.iter().map(|&holder| {
+            let most = self.limits(holder).best_effort_requests;
+            let slack = state.slack.entry(holder).or_insert_with(|| Slack::new(most));
+            slack.connections += 1;
+            Arc::clone(&slack.requests)
+        });
+        let requests = requests.collect();
+        let highest = holders.iter().filter_map(|&holder| self.limits(holder).priority);
+        let highest = highest.map(crate::convert::priority).max(); // the later, the lower
+        drop(state);
+        Ok(Place { quotas: Arc::clone(self), holders, requests, highest })
+    }
+
+    fn no_place(&self, holder: Holder, has: u64) -> Problem {
+        let (who, section) = (self.called(holder), self.section(holder));
+        Problem::new(
+            Code::Quota,
+            format!("{who} has {has} best-effort connections open, as many as it may have"),
+            format!(
+                "close one, put more requests on each, or have {section} best_effort_connections \
+                 raised in the daemon's configuration"
+            ),
+        )
+    }
+}
+
+impl Used {
+    fn add(&mut self, shares: &[(DiskIndex, u64)]) {
+        for &(disk, ppm) in shares {
+            *self.shares.entry(disk).or_default() += ppm;
+        }
+    }
+
+    fn share(&self, disk: DiskIndex) -> u64 {
+        self.shares.get(&disk).copied().unwrap_or_default()
+    }
+}
+
+impl Slack {
+    fn new(most: Option<u64>) -> Self {
+        let most = most.and_then(|most| usize::try_from(most).ok());
+        let permits = most.unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
+        Self { connections: 0, requests: Arc::new(Semaphore::new(permits)), permits }
+    }
+
+    fn under_way(&self) -> u64 {
+        (self.permits - self.requests.available_permits()) as u64
+    }
+}

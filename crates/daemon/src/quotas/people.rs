@@ -1,0 +1,83 @@
+//! Who is at the other end of a socket, and what they are called.
+//!
+//! Names are those of `/etc/passwd` and `/etc/group`; users that another service knows
+//! go by their numbers.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use tokio::net::UnixStream;
+
+/// The user and the groups of the process that connected, at the time it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its effective user.
+    pub uid: u32,
+    /// Its effective group and its further groups.
+    pub groups: Arc<[u32]>,
+}
+
+impl Peer {
+    /// Whoever has nobody's rights.
+    const NOBODY: u32 = 65_534;
+
+    /// Who connected; nobody where the system does not say.
+    pub fn of(connection: &UnixStream) -> Self {
+        let Ok(credentials) = connection.peer_cred() else {
+            return Self { uid: Self::NOBODY, groups: Arc::new([]) };
+        };
+        let mut groups = engine::peer_groups(connection.as_fd()).unwrap_or_default();
+        groups.push(credentials.gid());
+        groups.sort_unstable();
+        groups.dedup();
+        Self { uid: credentials.uid(), groups: groups.into() }
+    }
+}
+
+/// Who this process is.
+pub fn own_uid() -> u32 {
+    // The owner of a process's own directory is its effective user.
+    std::fs::metadata("/proc/self").map_or(0, |own| own.uid())
+}
+
+/// The names of users or of groups.
+#[derive(Debug, Default)]
+pub struct Names(HashMap<u32, String>);
+
+impl Names {
+    /// Of users.
+    pub fn of_users() -> Self {
+        Self::read("/etc/passwd")
+    }
+
+    /// Of groups.
+    pub fn of_groups() -> Self {
+        Self::read("/etc/group")
+    }
+
+    fn read(path: &str) -> Self {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let entry = |line: &str| {
+            let mut fields = line.split(':');
+            let (name, _, id) = (fields.next()?, fields.next()?, fields.next()?);
+            Some((id.parse().ok()?, name.to_owned()))
+        };
+        let mut names = HashMap::new();
+        for (id, name) in text.lines().filter_map(entry) {
+            names.entry(id).or_insert(name); // the first counts, as for the system
+        }
+        Self(names)
+    }
+
+    /// The name of a number; the number where it has none.
+    pub fn name(&self, id: u32) -> String {
+        self.0.get(&id).cloned().unwrap_or_else(|| id.to_string())
+    }
+
+    /// The number of a name, or of a number.
+    pub fn number(&self, name: &str) -> Option<u32> {
+        let named = self.0.iter().find(|(_, known)| *known == name).map(|(&id, _)| id);
+        named.or_else(|| name.parse().ok())
+    }
+}

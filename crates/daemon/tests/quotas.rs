@@ -1,0 +1,195 @@
+//! What a user may hold, and that nobody touches what is another's. The fake pool gives
+//! 10 MB/s in all: 1 MB/s is 10 % of its disk.
+
+#![allow(clippy::print_stdout)] // what another process tried, and what was not tried
+
+mod support;
+
+use client::control::{Contract, HolderKind, Priority, Service};
+use client::units::{Bytes, Duration, Rate};
+use client::{Client, Code};
+use daemon::config::SocketMode;
+use daemon::quotas::{Quotas, Rules, own_uid};
+use daemon::serve::Manners;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use support::{Running, contract};
+
+/// A daemon with these rules, for which nobody is an administrator.
+fn daemon(rules: &str) -> Running {
+    let rules: Rules = toml::from_str(rules).unwrap();
+    assert_eq!(rules.wrong(), None);
+    let quotas = Quotas::new(&rules, Bytes::mib(64), vec![]);
+    Running::start_by(Manners { mode: SocketMode(0o666), quotas })
+}
+
+fn at(megabytes: u64) -> Contract {
+    Contract { rate_bytes_per_second: Rate::per_second(megabytes * 1_000_000), ..contract() }
+}
+
+#[test]
+fn nobody_gets_more_of_a_disk_than_the_quota_and_a_refusal_says_who_has_what() {
+    let daemon = daemon("[default]\ndisk_share = '50%'");
+    let client = &daemon.client;
+    let first = client.reader("v", at(3), Bytes::ZERO).unwrap();
+    let error = client.reader("v", at(3), Bytes::ZERO).unwrap_err();
+    let problem = error.problem().unwrap();
+    assert_eq!(problem.code, Code::Quota);
+    for wanted in ["would have 60.00 % of disk 0's time", "may have 50.00 %", "user "] {
+        assert!(problem.detail.contains(wanted), "{}", problem.detail);
+    }
+    assert!(problem.next_step.contains("disk_share"), "{}", problem.next_step);
+    drop(daemon.pool.wait(|state| state.streams.len() == 1)); // nothing is left of it
+    let error = client.stream_change(first.stream(), at(6)).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota));
+    assert_eq!(client.stream(first.stream()).unwrap().contract, at(3), "as it was");
+    client.stream_change(first.stream(), at(5)).unwrap();
+    let told = client.quotas().unwrap();
+    let me = told.holders.iter().find(|one| one.kind == HolderKind::User).unwrap();
+    assert_eq!((me.id, me.streams, me.shares[0].share_ppm), (own_uid(), 1, 500_000));
+    assert_eq!(me.limits.disk_share_ppm, Some(500_000));
+    first.close().unwrap();
+    client.reader("v", at(5), Bytes::ZERO).unwrap();
+}
+
+#[test]
+fn a_volumes_contract_counts_as_well() {
+    let daemon = daemon("[default]\ndisk_share = '50%'");
+    let rate = |megabytes: u64| Service::Rate {
+        rate_bytes_per_second: Rate::per_second(megabytes * 1_000_000),
+        block_bytes: Bytes::kib(64),
+        period_ns: Duration::from_secs(1),
+    };
+    daemon.client.volume_service("v", &rate(4)).unwrap();
+    let error = daemon.client.volume_service("v", &rate(6)).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota));
+    assert_eq!(daemon.client.volume("v").unwrap().service, rate(4), "as it was");
+    let error = daemon.client.reader("v", at(2), Bytes::ZERO).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota));
+    daemon.client.volume_service("v", &Service::default()).unwrap();
+    daemon.client.reader("v", at(2), Bytes::ZERO).unwrap();
+}
+
+#[test]
+fn windows_and_streams_are_counted_and_those_of_a_group_together() {
+    let rules = format!("[default]\nmemory = '16KiB'\n[group.{}]\nstreams = 1", own_gid());
+    let daemon = daemon(&rules);
+    let first = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
+    let error = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap_err();
+    assert!(error.to_string().contains("group "), "{error}");
+    assert!(error.to_string().contains("2 streams open, and may have 1"), "{error}");
+    first.close().unwrap();
+    let large = Contract { block_bytes: Bytes::kib(16), ..at(1) };
+    let error = daemon.client.reader("v", large, Bytes::ZERO).unwrap_err();
+    assert!(error.to_string().contains("32 KiB of memory for windows"), "{error}");
+}
+
+fn own_gid() -> u32 {
+    std::os::unix::fs::MetadataExt::gid(&std::fs::metadata("/proc/self").unwrap())
+}
+
+#[test]
+fn best_effort_of_one_user_is_held_over_all_connections() {
+    let daemon = daemon(
+        "[default]\nbest_effort_connections = 2\nbest_effort_requests = 3\npriority = 'normal'",
+    );
+    daemon.pool.state().hold_best_effort = true;
+    let mut one = daemon.client.best_effort_as("v", Priority::Interactive).unwrap();
+    let mut two = daemon.client.best_effort("v").unwrap();
+    let error = daemon.client.best_effort("v").unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota));
+    assert!(error.to_string().contains("2 best-effort connections"), "{error}");
+    for _ in 0..3 {
+        one.begin_read(Bytes::ZERO, Bytes::kib(4)).unwrap();
+    }
+    drop(daemon.pool.wait(|state| state.held.len() == 3));
+    // The quota is used up: these wait in the socket until others are done.
+    for _ in 0..3 {
+        two.begin_read(Bytes::ZERO, Bytes::kib(4)).unwrap();
+    }
+    let me = daemon.client.quotas().unwrap().holders.remove(0);
+    assert_eq!((me.best_effort_connections, me.best_effort_requests), (2, 3));
+    assert_eq!(daemon.pool.state().held.len(), 3);
+    daemon.pool.release();
+    for handle in [&mut one, &mut two] {
+        while handle.outstanding() > 0 {
+            handle.take().unwrap().result.unwrap();
+        }
+    }
+    let stated = daemon.pool.state().stated.clone();
+    assert!(!stated.contains(&Some(node::Priority::Interactive)), "{stated:?}");
+    assert!(stated.contains(&Some(node::Priority::Normal)), "{stated:?}");
+}
+
+/// Not a test by itself: what another user tries, in a process of its own.
+#[test]
+fn as_another_user() {
+    let Ok(socket) = std::env::var("SLACKLINE_TEST_SOCKET") else { return };
+    let number = |name: &str| std::env::var(name).unwrap().parse::<u64>().unwrap();
+    let stream = number("SLACKLINE_TEST_STREAM");
+    let client = Client::connect(socket).unwrap();
+    let forbidden = [
+        client.stream_close(stream).unwrap_err(),
+        client.stream_change(stream, at(1)).unwrap_err(),
+        client.volume_service("v", &Service::default()).unwrap_err(),
+        client.volume_delete("v").unwrap_err(),
+        client.disk_reprofile(0).unwrap_err(),
+    ];
+    for error in forbidden {
+        assert_eq!(error.code(), Some(Code::Forbidden), "{error}");
+    }
+    // Its bytes do not go to somebody else, either.
+    let mut socket =
+        std::os::unix::net::UnixStream::connect(wire::socket::data_path(client.socket())).unwrap();
+    let hello = wire::frame::Head::HelloStream { version: wire::frame::VERSION, stream };
+    std::io::Write::write_all(&mut socket, &hello.encode(0)).unwrap();
+    let mut head = [0; wire::frame::HEAD_LEN];
+    std::io::Read::read_exact(&mut socket, &mut head).unwrap();
+    let (head, _) = wire::frame::Head::decode(&head).unwrap();
+    assert_eq!(head, wire::frame::Head::Failed { tag: 0, code: Code::Forbidden });
+    // Its own it may, and is held to its quota.
+    let mine = client.reader("v", at(1), Bytes::ZERO).unwrap();
+    let error = client.reader("v", at(1), Bytes::ZERO).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota), "{error}");
+    client.stream_change(mine.stream(), at(2)).unwrap();
+    client.stream_close(mine.stream()).unwrap();
+    println!("all tried");
+}
+
+/// Only root can be two users.
+#[test]
+fn another_user_may_not_close_change_or_carry_a_stream_unless_it_is_root() {
+    if own_uid() != 0 {
+        return println!("not root: not tried");
+    }
+    let rules: Rules = toml::from_str("[default]\nstreams = 1").unwrap();
+    let quotas = Quotas::new(&rules, Bytes::mib(64), vec![0]);
+    let daemon = Running::start_by(Manners { mode: SocketMode(0o666), quotas });
+    let stream = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
+    let unlimited = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
+    let service = Service::Rate {
+        rate_bytes_per_second: Rate::per_second(1_000_000),
+        block_bytes: Bytes::kib(64),
+        period_ns: Duration::from_secs(1),
+    };
+    daemon.client.volume_service("v", &service).unwrap();
+    // Where everybody may read and run it.
+    let program = daemon.dir.join("program");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    for path in [&program, &daemon.dir] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let output = std::process::Command::new(&program)
+        .args(["--exact", "as_another_user", "--nocapture"])
+        .env("SLACKLINE_TEST_SOCKET", daemon.client.socket())
+        .env("SLACKLINE_TEST_STREAM", stream.stream().to_string())
+        .uid(65_534)
+        .gid(65_534)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("all tried"), "{said}\n{complained}");
+    assert_eq!(daemon.client.streams().unwrap().len(), 2);
+    daemon.client.stream_close(unlimited.stream()).unwrap();
+}
