@@ -31,6 +31,7 @@ fn answer(reply: Reply) -> Answer {
         Reply::End => Answer::End,
         Reply::Gap { offset, len } => Answer::Gap { offset, len },
         Reply::Durable { upto } => Answer::Durable { upto },
+        Reply::Ready { at, steady } => Answer::Ready { at, steady },
         Reply::Planner(planner) => Answer::Planner(planner),
     }
 }

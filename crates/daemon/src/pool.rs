@@ -43,6 +43,8 @@ pub enum Answer {
     Gap { offset: Bytes, len: Bytes },
     /// Everything up to here is on the medium.
     Durable { upto: Bytes },
+    /// After a seek.
+    Ready { at: units::Instant, steady: units::Instant },
     /// What planning needs to know of the pool.
     Planner(Box<Planner>),
 }

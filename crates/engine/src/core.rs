@@ -270,6 +270,8 @@ impl Inner {
         let (stream, asks) = match op {
             Op::StreamRead { stream, .. } | Op::StreamRoom { stream, .. } => (stream, true),
             Op::StreamAdvance { stream, .. } | Op::StreamWrite { stream, .. } => (stream, false),
+            // What was given is void after a seek: it has to be back.
+            Op::StreamSeek { stream, .. } => (stream, false),
             _ => return Ok(()),
         };
         match self.lent.get(stream) {
@@ -397,6 +399,7 @@ impl Inner {
             node::Reply::End => Reply::End,
             node::Reply::Gap { offset, len } => Reply::Gap { offset, len },
             node::Reply::Durable { upto } => Reply::Durable { upto },
+            node::Reply::Ready { at, steady } => Reply::Ready { at, steady },
             node::Reply::Planner(planner) => Reply::Planner(planner),
         });
         Some((callback, result))

@@ -2,7 +2,7 @@
 
 use crate::{Chunk, ChunkMut};
 use node::{Planner, StreamId};
-use units::Bytes;
+use units::{Bytes, Instant};
 
 /// A good answer: [`node::Reply`], with [`Chunk`] and [`ChunkMut`] for memory.
 #[derive(Debug)]
@@ -41,6 +41,13 @@ pub enum Reply {
     Durable {
         /// The offset.
         upto: Bytes,
+    },
+    /// After a seek.
+    Ready {
+        /// By then the first bytes are in memory.
+        at: Instant,
+        /// From then on the contract holds in full.
+        steady: Instant,
     },
     /// What planning needs to know of the pool.
     Planner(Box<Planner>),

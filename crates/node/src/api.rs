@@ -27,13 +27,45 @@ pub struct StreamId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(pub u64);
 
-/// A piece of the arena, the driver's one block of memory for data.
+/// A piece of memory for data: of the arena, the driver's one block of it, or of a
+/// [`Region`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Where in the arena; a multiple of 4 KiB for what goes to a disk.
+    /// Where in the arena, or [`Region::offset`] and where in the region; a multiple of
+    /// 4 KiB for what goes to a disk.
     pub offset: Bytes,
     /// How long.
     pub len: Bytes,
+}
+
+/// Memory beside the arena that holds the window of one stream, shared with its
+/// program. Numbered by the driver, who has it from when it asks for
+/// [`Op::WindowOpen`] until that is refused or the stream's [`Op::StreamClose`] is
+/// answered; in between, no two open streams may have the same.
+///
+/// Where a window's blocks lie in it is the node's choice: at multiples of the block,
+/// always the lowest that are free. [`Node::poll_freed`](crate::Node::poll_freed) tells
+/// which parts are not needed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Region(pub u32);
+
+impl Region {
+    /// Where the spans of this region begin.
+    pub const fn offset(self) -> Bytes {
+        let before = crate::limits::REGION_STRIDE.get() * self.0 as u64;
+        Bytes::new(crate::limits::REGIONS_BASE.get() + before)
+    }
+
+    /// The region that a span lies in, and where in it; none for one of the arena.
+    pub const fn of(span: &Span) -> Option<(Self, Bytes)> {
+        match span.offset.get().checked_sub(crate::limits::REGIONS_BASE.get()) {
+            None => None,
+            Some(beyond) => {
+                let stride = crate::limits::REGION_STRIDE.get();
+                Some((Self((beyond / stride) as u32), Bytes::new(beyond % stride)))
+            }
+        }
+    }
 }
 
 /// What a program asks of a stream: `rate`, moved in blocks of `block`, of
@@ -95,6 +127,33 @@ pub enum Op {
     /// Close; a writer is synced first. [`Reply::Durable`] for writers,
     /// [`Reply::Done`] for readers.
     StreamClose { stream: StreamId },
+    /// Go on at another place of the volume: a reader under contract, of either kind.
+    /// What was told or given before is void. [`Reply::Ready`] at once.
+    StreamSeek { stream: StreamId, to: Bytes },
+    /// As [`Op::StreamOpen`], with the window in a region of its own. It is used with
+    /// `WindowNext`, `WindowMoved` and `WindowWaits` in the place of `StreamRead`,
+    /// `StreamAdvance`, `StreamRoom` and `StreamWrite`; all else is the same.
+    /// [`Reply::Stream`].
+    WindowOpen { volume: String, mode: Mode, contract: Contract, start: Bytes, region: Region },
+    /// The next piece that was not told yet, in the order of the volume; one ask at a
+    /// time, which a seek leaves waiting. Readers: [`Reply::Data`] when it is in memory
+    /// (the first when playout may begin), [`Reply::Gap`], or [`Reply::End`], which
+    /// comes again when asked for again. Writers: [`Reply::Room`], one after the other
+    /// from the stream's start; [`Error::VolumeFull`] at the end of the volume.
+    WindowNext { stream: StreamId },
+    /// The program is done with `len` more bytes of what it was told, in order: a reader
+    /// has used them (gaps count), a writer has filled them. The playout point follows
+    /// as far as the contract allows, and by itself later where that is not all.
+    /// [`Reply::Done`] at once; for a writer the error that keeps its bytes from ever
+    /// becoming durable, if one is known.
+    WindowMoved { stream: StreamId, len: Bytes },
+    /// The program waits from now on for a piece it was not told: an underrun if it has
+    /// kept its contract. Only counted. [`Reply::Done`].
+    WindowWaits { stream: StreamId },
+    /// The host was found to be late by so much at the most, lately. Windows are made for
+    /// it from now on, open ones too as far as memory suffices; never for less than the
+    /// configured latency. [`Reply::Done`].
+    HostLatency { latency: Duration },
     /// Read as best effort, 4 KiB aligned, at most 1 MiB. [`Reply::Data`]; the
     /// span is the caller's until [`Op::Release`]. A priority of its own counts as far as
     /// the volume's service lets it ([`Service::granted`]).
@@ -155,6 +214,14 @@ pub enum Reply {
     /// Everything of this writer up to this volume offset is on the medium.
     Durable {
         upto: Bytes,
+    },
+    /// After a seek: bounds, both now or earlier where all is in the window.
+    Ready {
+        /// By then the first bytes are in memory, most often much sooner: they are told
+        /// or given when they are.
+        at: Instant,
+        /// From then on the program finds all that its contract says.
+        steady: Instant,
     },
     Planner(Box<Planner>),
 }
@@ -283,7 +350,8 @@ pub enum DiskAction {
     /// Fill the first `valid` bytes of `span` from the disk and the rest with
     /// zeros; where `valid` is zero, without touching the disk.
     Read { offset: Bytes, span: Span, valid: Bytes },
-    /// Fill `span` from `valid` on with zeros, then write all of it.
+    /// Fill `span` from `valid` on with zeros, then write all of it. A span of a region
+    /// is written as it is: the program may be filling what follows.
     Write { offset: Bytes, span: Span, valid: Bytes },
     /// Write these bytes (metadata).
     WriteBytes { offset: Bytes, bytes: Vec<u8> },
@@ -554,6 +622,8 @@ pub struct StreamStatus {
 pub struct MemoryStatus {
     pub total: Bytes,
     pub windows: Bytes,
+    /// Memory of windows in regions, beside the total.
+    pub regions: Bytes,
     pub best_effort: Bytes,
     pub free: Bytes,
 }

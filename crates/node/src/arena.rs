@@ -1,11 +1,15 @@
 //! Who holds which piece of the arena.
 //!
 //! Invariants: free pieces never overlap, never touch (neighbours are merged),
-//! and free + windows + best effort + the zeros make the whole. Windows come from the low end and
-//! best-effort spans from the high end, so that short-lived spans do not leave
-//! holes between long-lived windows.
+//! and free + windows + best effort + the zeros make the whole. Windows come from the
+//! low end and best-effort spans from the high end, so that short-lived spans do not
+//! leave holes between long-lived windows. The lowest quarter is for windows alone, so
+//! that programs without a contract cannot keep a stream from being opened.
+//!
+//! Windows in regions lie beside the arena, and are only counted here: all windows
+//! together, here and there, are no more than the arena has for windows.
 
-use crate::api::{MemoryStatus, Span};
+use crate::api::{Error, MemoryStatus, Span};
 use crate::limits;
 use alloc::collections::BTreeMap;
 use units::Bytes;
@@ -23,9 +27,15 @@ pub(crate) struct Arena {
     /// Offset to length of every free piece.
     free: BTreeMap<u64, u64>,
     windows: Bytes,
+    regions: Bytes,
     best_effort: Bytes,
+    /// Best effort takes nothing below this.
+    low: u64,
     zeros: Span,
 }
+
+/// The part of the arena that is for windows alone.
+const FOR_WINDOWS: u64 = 4;
 
 impl Arena {
     pub(crate) fn new(total: Bytes) -> Self {
@@ -35,7 +45,9 @@ impl Arena {
             total,
             free: BTreeMap::from([(0, usable.get())]),
             windows: Bytes::ZERO,
+            regions: Bytes::ZERO,
             best_effort: Bytes::ZERO,
+            low: (total / FOR_WINDOWS).round_down(limits::BLOCK_MIN).get(),
             zeros: Span { offset: usable, len: limits::ZEROS },
         }
     }
@@ -48,7 +60,27 @@ impl Arena {
     /// What a further window may take.
     pub(crate) fn free_for_windows(&self) -> Bytes {
         let kept = limits::BEST_EFFORT_MEMORY_MIN.saturating_sub(self.best_effort);
-        self.largest().saturating_sub(kept)
+        self.largest().saturating_sub(kept).min(self.free_beside())
+    }
+
+    /// What a further window in a region may take.
+    pub(crate) fn free_beside(&self) -> Bytes {
+        Self::for_windows(self.total).saturating_sub(self.windows + self.regions)
+    }
+
+    /// Counts a window in a region.
+    pub(crate) fn take_beside(&mut self, asked: Bytes) -> Result<(), Error> {
+        let free = self.free_beside();
+        if asked > free {
+            return Err(Error::NoMemory { asked, free });
+        }
+        self.regions += asked;
+        Ok(())
+    }
+
+    /// A part of a window in a region is gone.
+    pub(crate) fn give_beside(&mut self, len: Bytes) {
+        self.regions -= len;
     }
 
     /// What a node of `total` memory has for windows.
@@ -60,6 +92,7 @@ impl Arena {
         MemoryStatus {
             total: self.total,
             windows: self.windows,
+            regions: self.regions,
             best_effort: self.best_effort,
             free: self.free.values().map(|&len| Bytes::new(len)).sum(),
         }
@@ -80,7 +113,9 @@ impl Arena {
                 (start, have, start)
             }
             Use::BestEffort => {
-                let (&start, &have) = self.free.iter().rev().find(fits)?;
+                let above = |piece: &(&u64, &u64)| piece.0 + piece.1 >= self.low + need;
+                let mut pieces = self.free.iter().rev();
+                let (&start, &have) = pieces.find(|piece| fits(piece) && above(piece))?;
                 (start, have, start + have - need)
             }
         };
@@ -175,6 +210,19 @@ mod tests {
         let mut arena = Arena::new(Bytes::mib(16));
         while arena.take(Bytes::mib(1), Use::Window).is_some() {}
         assert!(arena.take(limits::BEST_EFFORT_MAX, Use::BestEffort).is_some());
+    }
+
+    #[test]
+    fn best_effort_leaves_a_quarter_to_windows_and_regions_count_as_windows() {
+        let mut arena = Arena::new(Bytes::mib(32));
+        while arena.take(Bytes::mib(1), Use::BestEffort).is_some() {}
+        assert!(arena.take(Bytes::mib(8), Use::Window).is_some());
+        let free = arena.free_beside();
+        assert_eq!(free, Arena::for_windows(Bytes::mib(32)) - Bytes::mib(8));
+        assert_eq!(arena.take_beside(free), Ok(()));
+        assert!(arena.take_beside(limits::BLOCK_MIN).is_err());
+        arena.give_beside(free);
+        assert_eq!(arena.status().regions, Bytes::ZERO);
     }
 
     #[test]

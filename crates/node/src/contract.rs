@@ -24,7 +24,6 @@
 //! once, so that it cannot bear to be put off.
 
 use crate::api::*;
-use crate::arena::Use;
 use crate::core::{Core, ppm};
 use crate::limits;
 use alloc::vec::Vec;
@@ -196,17 +195,17 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
     Ok(disks.iter().map(share).collect())
 }
 
-/// Blocks of the window.
-pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], config: &Config) -> u64 {
+/// Blocks of the window, where the host may be `late` by so much.
+pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], late: Duration) -> u64 {
     let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
     let per_extent = EXTENT / contract.block;
-    gap + 1 + (per_extent - 1) * (gap - 1) + blocks_ahead(contract, config)
+    gap + 1 + (per_extent - 1) * (gap - 1) + blocks_ahead(contract, late)
 }
 
 /// Blocks of the window for what the program may touch at once, and for what passes
 /// while the host is late.
-pub(crate) fn blocks_ahead(contract: &Contract, config: &Config) -> u64 {
-    let late = contract.rate.bytes_in(config.host_latency);
+pub(crate) fn blocks_ahead(contract: &Contract, late: Duration) -> u64 {
+    let late = contract.rate.bytes_in(late);
     at_once(contract).div_ceil(contract.block) + late.div_ceil(contract.block)
 }
 
@@ -346,13 +345,6 @@ impl Core {
         let sets: Vec<TaskSet> = (0..).zip(&self.disks).map(without).collect();
         let seen = |disk: DiskIndex| Seen { set: &sets[disk.as_usize()], ..self.seen(disk) };
         rate_max(seen, contract, shares, mode)
-    }
-
-    /// Gives memory back that no window came to use.
-    pub(crate) fn give_window(&mut self, span: Option<Span>) {
-        if let Some(span) = span {
-            self.arena.give(span, Use::Window);
-        }
     }
 
     pub(crate) fn leave(&mut self, tasks: &[Joined]) {

@@ -25,8 +25,8 @@ use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
 /// Whom the end of a command concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A block of a stream.
-    Block { stream: StreamId, block: u64 },
+    /// A block of a stream, in this place.
+    Block { stream: StreamId, block: u64, place: Bytes },
     /// A piece of a best-effort operation.
     Piece { operation: u64, write: Option<Written> },
     /// A piece of a write (or a flush) of the store.
@@ -110,6 +110,11 @@ pub(crate) struct Core {
     pub moves: Moves,
     pub measuring: Measuring,
     pub outputs: VecDeque<Output>,
+    /// How late the host may be, as far as windows go.
+    pub late: Duration,
+    /// Parts of regions that are not needed any more, and nobody was told: by where
+    /// they begin, how long.
+    freed: BTreeMap<Bytes, Bytes>,
     commands: BTreeMap<CommandId, Pending>,
     timers: BTreeSet<(Instant, StreamId)>,
     next_command: u64,
@@ -172,6 +177,8 @@ impl Core {
             moves: Moves::default(),
             measuring: Measuring::default(),
             outputs: VecDeque::new(),
+            late: config.host_latency,
+            freed: BTreeMap::new(),
             commands: BTreeMap::new(),
             timers: BTreeSet::new(),
             next_command: 0,
@@ -184,6 +191,28 @@ impl Core {
 
     pub(crate) fn answer(&mut self, ticket: Ticket, result: Result<Reply, Error>) {
         self.outputs.push_back(Output { ticket, result });
+    }
+
+    /// A part of a region is not needed any more.
+    pub(crate) fn freed(&mut self, span: Span) {
+        self.freed.insert(span.offset, span.len);
+    }
+
+    /// It is needed again.
+    pub(crate) fn unfree(&mut self, offset: Bytes) {
+        self.freed.remove(&offset);
+    }
+
+    /// All of the region is gone, and nothing needs to be said about its parts.
+    pub(crate) fn forget_freed(&mut self, region: Region) {
+        let end = region.offset() + limits::REGION_STRIDE;
+        while let Some((&at, _)) = self.freed.range(region.offset()..end).next() {
+            self.freed.remove(&at);
+        }
+    }
+
+    pub(crate) fn poll_freed(&mut self) -> Option<Span> {
+        self.freed.pop_first().map(|(offset, len)| Span { offset, len })
     }
 
     /// Puts an action into its disk's schedule.
@@ -258,6 +287,69 @@ impl Core {
             self.commands.remove(&id);
         }
         cancelled
+    }
+
+    /// The disk of a command that waits under contract and can be redirected or taken back;
+    /// or needs no disk and was not given out.
+    pub(crate) fn waits_on(&self, id: CommandId) -> Option<DiskIndex> {
+        let pending = self.commands.get(&id)?;
+        let state = &self.disks[pending.disk.as_usize()];
+        let waits = state.schedule.queues().get(id.0).is_some() || state.instant.contains(&id);
+        waits.then_some(pending.disk)
+    }
+
+    /// Lets a command that waits do something else of the same class and on the same
+    /// disk, in the time that it had. Says whether it could.
+    pub(crate) fn redirect(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        class: Class,
+        action: DiskAction,
+        owner: Owner,
+    ) -> bool {
+        let Some(pending) = self.commands.get_mut(&id).filter(|it| it.class == class) else {
+            return false;
+        };
+        if matches!(action, DiskAction::Read { valid: Bytes::ZERO, .. }) {
+            return false;
+        }
+        let (command, len) = as_command(&action);
+        let state = &mut self.disks[pending.disk.as_usize()];
+        if !state.schedule.redirect(now, id.0, command) {
+            return false;
+        }
+        state.wake = true;
+        (pending.action, pending.owner, pending.command, pending.len) =
+            (action, owner, command, len);
+        true
+    }
+
+    /// As [`Core::cancel`]; its release is the stream's again where it was the last.
+    pub(crate) fn take_back(&mut self, id: CommandId) -> bool {
+        let Some(pending) = self.commands.get(&id) else { return false };
+        let state = &mut self.disks[pending.disk.as_usize()];
+        if state.instant.contains(&id) {
+            return self.cancel(id);
+        }
+        let taken = state.schedule.take_back(id.0);
+        if taken {
+            self.commands.remove(&id);
+        }
+        taken
+    }
+
+    /// By when a command under way is done, as the contract's deadlines go.
+    pub(crate) fn due(&self, id: CommandId) -> Instant {
+        let Some(pending) = self.commands.get(&id) else { return Instant::EPOCH };
+        let state = &self.disks[pending.disk.as_usize()];
+        let times = state.schedule.times(id.0);
+        times.map_or(Instant::EPOCH, |times| times.deadline.saturating_add(state.advance))
+    }
+
+    /// When a task may release its next request.
+    pub(crate) fn next_release(&self, joined: &crate::contract::Joined) -> Instant {
+        self.disks[joined.disk.as_usize()].schedule.next_release(joined.id)
     }
 
     /// What `disk` shall do next.

@@ -30,11 +30,32 @@ impl Credit {
         Self { rate, cap, anchor: now, moved: cap - left }
     }
 
+    /// Full credit now, to which nothing is added before `at`.
+    pub(crate) fn begin_at(&self, at: Instant) -> Self {
+        Self { anchor: at, moved: Bytes::ZERO, ..*self }
+    }
+
     /// When `len` more bytes may pass; at most the cap.
     pub(crate) fn when(&self, len: Bytes) -> Instant {
         debug_assert!(len <= self.cap);
         let beyond = (self.moved + len).saturating_sub(self.cap);
-        self.anchor.saturating_add(self.time(beyond))
+        if beyond.is_zero() {
+            Instant::EPOCH
+        } else {
+            self.anchor.saturating_add(self.time(beyond))
+        }
+    }
+
+    /// How many bytes may pass now; at most the cap.
+    pub(crate) fn available(&self, now: Instant) -> Bytes {
+        let accrued = self.rate.bytes_in(now.saturating_since(self.anchor));
+        let all = self.cap.get().saturating_add(accrued.get());
+        Bytes::new(all.saturating_sub(self.moved.get())).min(self.cap)
+    }
+
+    /// The most that may pass at once.
+    pub(crate) fn cap(&self) -> Bytes {
+        self.cap
     }
 
     /// `len` bytes pass at `now`.
@@ -81,6 +102,23 @@ mod tests {
         assert!(credit.when(CAP) <= at(later));
         credit.spend(CAP, at(later));
         assert_eq!(credit.when(CAP), at(later + 100));
+    }
+
+    #[test]
+    fn what_may_pass_now_is_what_may_pass_by_now() {
+        let mut credit = Credit::new(Rate::per_second(333_333), CAP, at(0)).begin_at(at(50));
+        let mut seed = 1u64;
+        let mut now = at(0);
+        for _ in 0..10_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            now += Duration::from_nanos(seed >> 37);
+            let most = credit.available(now);
+            assert!(credit.when(most) <= now);
+            if most < CAP {
+                assert!(credit.when(most + Bytes::new(1)) > now);
+            }
+            credit.spend(Bytes::new((seed >> 20) % (most.get() + 1)), now);
+        }
     }
 
     #[test]

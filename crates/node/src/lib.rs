@@ -23,13 +23,16 @@ pub mod limits;
 mod measuring;
 mod moves;
 mod node;
+mod places;
 mod plan;
 mod profiles;
 mod reader;
+mod seek;
 mod service;
 mod services;
 mod stream;
 mod sweep;
+mod window;
 mod writer;
 mod writes;
 

@@ -28,6 +28,10 @@ pub const METADATA_PIECE: Bytes = Bytes::kib(64);
 pub const BEST_EFFORT_MEMORY_MIN: Bytes = Bytes::mib(4);
 /// Zeros are written in pieces of at most this size.
 pub const ZEROS: Bytes = Bytes::kib(64);
+/// Spans of regions begin here, behind every arena,
+pub const REGIONS_BASE: Bytes = Bytes::new(1 << 48);
+/// one region after so many bytes: the largest window is as long.
+pub const REGION_STRIDE: Bytes = Bytes::new(1 << 31);
 /// Smallest arena that a node can work with.
 pub const MEMORY_MIN: Bytes = Bytes::mib(16);
 /// Shortest and longest period of a volume's service under contract.
@@ -66,4 +70,9 @@ const _: () = {
     assert!(store::EXTENT.get().is_multiple_of(MOVE_PIECE.get()));
     assert!(METADATA_PIECE.get() >= BLOCK_MIN.get());
     assert!(BEST_EFFORT_MEMORY_MIN.get() + ZEROS.get() < MEMORY_MIN.get());
+    assert!(REGION_STRIDE.get().is_multiple_of(BLOCK_MAX.get()));
+    assert!(REGION_STRIDE.get() >= BURST_MAX.get() * 2);
+    assert!(REGIONS_BASE.get().is_multiple_of(BLOCK_MAX.get()));
+    // The last region ends within what an offset can say.
+    assert!(u64::MAX - REGIONS_BASE.get() >= REGION_STRIDE.get() * (u32::MAX as u64 + 1) - 1);
 };

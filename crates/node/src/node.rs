@@ -6,6 +6,7 @@ use crate::best_effort::{BestEffort, Gap};
 use crate::contract;
 use crate::core::{Core, Ended, Owner};
 use crate::limits;
+use crate::places::Home;
 use crate::stream::{self, Stream};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -84,6 +85,13 @@ impl Node {
         self.core.outputs.pop_front()
     }
 
+    /// A part of the region of an open stream that is not needed any more: the driver may
+    /// give its memory back, before it tells the node anything or asks a disk again. When
+    /// a stream is closed nothing is said of its region: all of it is free.
+    pub fn poll_freed(&mut self) -> Option<Span> {
+        self.core.poll_freed()
+    }
+
     /// A disk that got work since it was last polled.
     pub fn next_wake(&mut self) -> Option<DiskIndex> {
         self.core.next_wake()
@@ -151,6 +159,7 @@ impl Node {
             Op::Release { .. }
                 | Op::StreamAdvance { .. }
                 | Op::StreamWrite { .. }
+                | Op::WindowMoved { .. }
                 | Op::StreamSync { .. }
                 | Op::StreamClose { .. }
         );
@@ -175,9 +184,18 @@ impl Node {
                 self.core.answer(ticket, served.map(|()| Reply::Done));
             }
             Op::StreamOpen { volume, mode, contract, start } => {
-                if let Err(error) = self.open(now, ticket, &volume, mode, &contract, start) {
-                    self.core.answer(ticket, Err(error));
-                }
+                self.open(now, ticket, &volume, mode, &contract, start, None);
+            }
+            Op::WindowOpen { volume, mode, contract, start, region } => {
+                self.open(now, ticket, &volume, mode, &contract, start, Some(region));
+            }
+            op @ (Op::WindowNext { .. }
+            | Op::WindowMoved { .. }
+            | Op::WindowWaits { .. }
+            | Op::StreamSeek { .. }) => self.window_request(now, ticket, &op),
+            Op::HostLatency { latency } => {
+                self.resize_windows(now, latency);
+                self.core.answer(ticket, Ok(Reply::Done));
             }
             Op::StreamChange { stream, contract } => {
                 let changed = self.change_stream(now, stream, &contract);
@@ -360,7 +378,7 @@ impl Node {
             return Err(Error::Invalid { what: "block size", rule });
         }
         let shares = core.shares(stream.volume);
-        let blocks = contract::window_blocks(contract, &shares, &core.config);
+        let blocks = contract::window_blocks(contract, &shares, core.late);
         let more = stream.more_memory(core, blocks)?;
         match core.change(now, contract, &shares, stream.mode, &stream.tasks) {
             Ok(tasks) => {
@@ -371,7 +389,7 @@ impl Node {
                 Ok(Reply::Stream { stream: id, window })
             }
             Err(error) => {
-                core.give_window(more);
+                stream.give(core, more);
                 Err(error)
             }
         }
@@ -380,30 +398,31 @@ impl Node {
     /// Gives a stream the tasks that its volume's map asks for now. The old ones
     /// stay until the requests that were made under them have ended.
     fn rejoin(&mut self, now: Instant, id: StreamId) -> Result<(), Error> {
-        let stream = &self.streams[&id];
-        let shares = self.core.shares(stream.volume);
+        let core = &mut self.core;
+        let stream = self.streams.get_mut(&id).expect("it is open");
+        let shares = core.shares(stream.volume);
         let (contract, mode) = (stream.contract, stream.mode);
-        let asked = self.core.tasks(&contract, &shares, mode);
+        let asked = core.tasks(&contract, &shares, mode);
         if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
             return Ok(());
         }
-        let blocks = contract::window_blocks(&contract, &shares, &self.core.config);
-        let more = stream.more_memory(&mut self.core, blocks)?;
-        match self.core.join(now, &contract, &shares, mode, Duration::ZERO) {
+        let blocks = contract::window_blocks(&contract, &shares, core.late);
+        let more = stream.more_memory(core, blocks)?;
+        match core.join(now, &contract, &shares, mode, Duration::ZERO) {
             Ok(joined) => {
-                let stream = self.streams.get_mut(&id).expect("looked at above");
                 stream.grow(more);
                 stream.target = blocks.max(stream.target);
-                stream.replace_tasks(&mut self.core, joined);
+                stream.replace_tasks(core, joined);
                 Ok(())
             }
             Err(error) => {
-                self.core.give_window(more);
+                stream.give(core, more);
                 Err(error)
             }
         }
     }
 
+    #[allow(clippy::too_many_arguments)] // the operation's own
     fn open(
         &mut self,
         now: Instant,
@@ -412,7 +431,53 @@ impl Node {
         mode: Mode,
         contract: &Contract,
         start: Bytes,
-    ) -> Result<(), Error> {
+        region: Option<Region>,
+    ) {
+        let mut home = Home::new(region);
+        match self.may_open(name, mode, contract, start).and_then(|volume| {
+            let admitted = stream::admit(&mut self.core, now, volume, mode, contract, &mut home)?;
+            Ok((volume, admitted))
+        }) {
+            Err(error) => self.core.answer(ticket, Err(error)),
+            Ok((volume, (tasks, places))) => {
+                let id = StreamId(self.next_stream);
+                self.next_stream += 1;
+                let window = contract.block * places.len() as u64;
+                let memory = (home, places, region.is_some());
+                let made = Stream::new(id, volume, mode, *contract, tasks, memory, start, now);
+                self.streams.insert(id, made);
+                let reply = Reply::Stream { stream: id, window };
+                self.begin(now, ticket, id, start, reply);
+            }
+        }
+    }
+
+    /// A stream that was just opened: its answer, and its first requests.
+    fn begin(&mut self, now: Instant, ticket: Ticket, id: StreamId, start: Bytes, reply: Reply) {
+        let growing = self.growing(id);
+        let stream = self.streams.get_mut(&id).expect("it was just opened");
+        let (volume, mode) = (stream.volume, stream.mode);
+        if mode == Mode::Read {
+            // The window fills from now on, not from the first read.
+            stream.fill_window(&mut self.core, now, growing);
+        }
+        match self.gap_before(volume, mode, start) {
+            Some((extent, gap)) => {
+                let gap = Gap { volume, extent, range: gap };
+                self.best_effort.prepare(&mut self.core, now, ticket, gap, reply);
+            }
+            None => self.core.answer(ticket, Ok(reply)),
+        }
+    }
+
+    /// The volume, where such a stream may be opened on it.
+    fn may_open(
+        &self,
+        name: &str,
+        mode: Mode,
+        contract: &Contract,
+        start: Bytes,
+    ) -> Result<VolumeId, Error> {
         let volume = self.find(name)?;
         if self.streams.len() >= limits::STREAMS_MAX {
             return Err(Error::Busy { waiting: self.streams.len() as u64 });
@@ -421,31 +486,48 @@ impl Node {
         let found = self.core.store.volume(volume).expect("just found");
         let (size, length) = (found.size(), found.length());
         match mode {
-            Mode::Read if start > length => return Err(Error::BeyondEnd { size: length }),
-            Mode::Write => self.may_write(volume, name, contract, start, size)?,
-            Mode::Read => {}
+            Mode::Read if start > length => Err(Error::BeyondEnd { size: length }),
+            Mode::Write => self.may_write(volume, name, contract, start, size).map(|()| volume),
+            Mode::Read => Ok(volume),
         }
-        let (tasks, window) = stream::admit(&mut self.core, now, volume, mode, contract)?;
-        let id = StreamId(self.next_stream);
-        self.next_stream += 1;
-        let len = window.len;
-        let begins = self.core.begins(&tasks).max(now);
-        let mut made = Stream::new(id, volume, mode, *contract, tasks, window, start, now);
-        made.playout_from += begins - now;
-        self.streams.insert(id, made);
-        let reply = Reply::Stream { stream: id, window: len };
-        match self.gap_before(volume, mode, start) {
-            Some((extent, gap)) => {
-                let gap = Gap { volume, extent, range: gap };
-                self.best_effort.prepare(&mut self.core, now, ticket, gap, reply);
-            }
-            None => self.core.answer(ticket, Ok(reply)),
+    }
+
+    /// What only windows in regions are asked, and seeks of both kinds.
+    fn window_request(&mut self, now: Instant, ticket: Ticket, op: &Op) {
+        let (&Op::WindowNext { stream }
+        | &Op::WindowMoved { stream, .. }
+        | &Op::WindowWaits { stream }
+        | &Op::StreamSeek { stream, .. }) = op
+        else {
+            unreachable!("one of these");
+        };
+        self.with_stream(now, ticket, stream, |stream, core, growing| {
+            let done = match *op {
+                Op::WindowNext { .. } => {
+                    return stream.window_next(core, now, ticket, growing);
+                }
+                Op::WindowMoved { len, .. } => stream.window_moved(core, now, len, growing),
+                Op::StreamSeek { to, .. } => stream.seek(core, now, to, growing),
+                _ => stream.window_waits(core, now),
+            };
+            core.answer(ticket, done);
+            // What follows from it is told after it.
+            stream.pump(core, now, growing);
+        });
+    }
+
+    /// The host may be late by so much: every window is made for it, as far as there is
+    /// memory.
+    fn resize_windows(&mut self, now: Instant, late: Duration) {
+        let core = &mut self.core;
+        core.late = late.max(core.config.host_latency);
+        for stream in self.streams.values_mut().filter(|stream| !stream.closing) {
+            let shares = core.shares(stream.volume);
+            let blocks = contract::window_blocks(&stream.contract, &shares, core.late);
+            stream.resize(core, blocks);
         }
-        if mode == Mode::Read {
-            // The window fills from now on, not from the first read.
-            self.pump(now, id);
-        }
-        Ok(())
+        let open: Vec<StreamId> = self.streams.keys().copied().collect();
+        open.into_iter().for_each(|id| self.pump(now, id));
     }
 
     fn may_write(
@@ -512,10 +594,7 @@ impl Node {
     fn pump(&mut self, now: Instant, id: StreamId) {
         let growing = self.growing(id);
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        match stream.mode {
-            Mode::Read => stream.pump_reader(&mut self.core, now, growing),
-            Mode::Write => stream.pump_writer(&mut self.core, now),
-        }
+        stream.pump(&mut self.core, now, growing);
         self.after(now, id);
     }
 
@@ -576,14 +655,14 @@ impl Node {
         };
         self.finished = promised.then_some(Finished { whose, late_by, latency });
         match owner {
-            Owner::Block { stream: id, block } => {
+            Owner::Block { stream: id, block, place } => {
                 let growing = self.growing(id);
                 let core = &mut self.core;
                 let stream = self.streams.get_mut(&id).expect("a stream outlives its commands");
                 stream.account(late_by, latency);
                 let result = result.map_err(|error| (disk, error));
                 match stream.mode {
-                    Mode::Read => stream.block_read(core, now, block, result, growing),
+                    Mode::Read => stream.block_read(core, now, (block, place), result, growing),
                     Mode::Write => stream.block_written(core, now, block, result),
                 }
                 let (mode, volume) = (stream.mode, stream.volume);

@@ -146,7 +146,8 @@ impl Core {
             set: disk.schedule.tasks().clone(),
         };
         Planner {
-            config: self.config,
+            // Windows are made for what was measured.
+            config: Config { host_latency: self.late, ..self.config },
             disks: self.disks.iter().map(disk).collect(),
             memory: self.arena.free_for_windows(),
         }
@@ -257,7 +258,7 @@ impl Planner {
                 contract::check(contract)?;
                 let mode = mode.unwrap_or_else(|| self.dearer(contract, &shares));
                 let task = |share| seen(share).task(contract, share, mode).map(Some);
-                let blocks = contract::window_blocks(contract, &shares, &self.config);
+                let blocks = contract::window_blocks(contract, &shares, self.config.host_latency);
                 (shares.iter().map(task).collect(), contract.block * blocks)
             }
         };

@@ -54,15 +54,28 @@ impl Stream {
     /// point, asks for blocks ahead, answers the program. `growing`: a writer
     /// is open on the volume.
     pub(crate) fn pump_reader(&mut self, core: &mut Core, now: Instant, growing: bool) {
+        self.pump_reader_silently(core, now, growing);
         if self.closing {
             return;
         }
+        if self.shared.is_some() {
+            self.tell_data(core, now, growing);
+        } else {
+            self.answer_reader(core, now, growing);
+        }
+    }
+
+    /// All but answers.
+    pub(crate) fn pump_reader_silently(&mut self, core: &mut Core, now: Instant, growing: bool) {
+        if self.closing {
+            return;
+        }
+        self.follow(core, now);
         while self.base < self.block_at(self.position) && self.held.is_zero() {
             debug_assert!(!matches!(self.slots[0], Slot::Moving(_)));
             self.slide(core);
         }
         self.ask_ahead(core, now, growing);
-        self.answer_reader(core, now, growing);
     }
 
     /// Requests every block of the window that has data and was not asked for, up to
@@ -70,15 +83,14 @@ impl Stream {
     /// of, and a few early ones that find the disk idle. The next of a large window
     /// is asked for when one has come, which is before it can be released.
     fn ask_ahead(&mut self, core: &mut Core, now: Instant, growing: bool) {
-        let needed = self.target.saturating_sub(blocks_ahead(&self.contract, &core.config));
+        let needed = self.target.saturating_sub(blocks_ahead(&self.contract, core.late));
         let moving = self.slots.iter().filter(|slot| matches!(slot, Slot::Moving(_))).count();
         let mut room = (needed + EARLY_REQUESTS).saturating_sub(moving as u64);
-        let length = core.store.volume(self.volume).expect("open volumes stay").length();
-        let block_len = self.contract.block;
+        let (mut behind_writer, mut asked) = (false, false);
         for block in self.base..self.base + self.blocks() {
-            let from = block_len * block;
             // A block that a writer is still filling is asked for when it is whole.
-            if from >= length || (growing && from + block_len > length) {
+            if !self.has_data(core, block, growing) {
+                behind_writer = growing;
                 break;
             }
             if self.slots[(block - self.base) as usize] != Slot::Open {
@@ -88,15 +100,26 @@ impl Stream {
                 break;
             }
             room -= 1;
-            let (disk, offset, extent, within) = self.locate(core, block);
-            let location = core.store.locate(self.volume, extent).expect("located above");
-            let valid = location.written.saturating_sub(within).min(block_len);
-            let span = Span { offset: self.place(from), len: block_len };
-            let action = DiskAction::Read { offset, span, valid };
-            let owner = Owner::Block { stream: self.id, block };
+            let (disk, action, owner) = self.reading(core, block);
             let id = core.submit(now, disk, self.class(disk), action, owner);
             self.slots[(block - self.base) as usize] = Slot::Moving(id);
+            asked = true;
         }
+        // What has just been written was not asked for ahead: nobody could promise it.
+        if core::mem::replace(&mut self.behind_writer, behind_writer) && asked {
+            self.steady = self.steady.max(self.steady_from(core, now, growing));
+        }
+    }
+
+    /// What reads a block of the window into its place.
+    pub(crate) fn reading(&self, core: &Core, block: u64) -> (DiskIndex, DiskAction, Owner) {
+        let (disk, offset, extent, within) = self.locate(core, block);
+        let len = self.contract.block;
+        let location = core.store.locate(self.volume, extent).expect("located above");
+        let valid = location.written.saturating_sub(within).min(len);
+        let span = Span { offset: self.place(len * block), len };
+        let owner = Owner::Block { stream: self.id, block, place: span.offset };
+        (disk, DiskAction::Read { offset, span, valid }, owner)
     }
 
     fn answer_reader(&mut self, core: &mut Core, now: Instant, growing: bool) {
@@ -108,7 +131,7 @@ impl Stream {
             }
             return;
         }
-        if !self.primed && !self.begin_playout(core, now, length, growing) {
+        if !self.primed && !self.begin_playout(core, now) {
             return;
         }
         let block = self.block_at(self.position);
@@ -125,31 +148,21 @@ impl Stream {
             }
             Slot::Failed(..) => self.declare_gap(core, now, growing),
             Slot::Moving(id) => self.wait_for_block(core, now, id, growing),
-            // The writer has not filled this block yet: neither's fault.
-            Slot::Open => {}
+            // The writer has not filled this block yet, or it was left in a hurry.
+            Slot::Open | Slot::Nowhere => {}
         }
     }
 
-    /// Whether playout may begin: the window is full, and what follows will be
-    /// asked for in time; or nothing follows.
-    fn begin_playout(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        length: Bytes,
-        growing: bool,
-    ) -> bool {
-        if self.moving() {
+    /// Whether playout may begin: everything that is due by now is there, and what follows
+    /// will be in time.
+    pub(crate) fn begin_playout(&mut self, core: &mut Core, now: Instant) -> bool {
+        if now < self.steady {
+            self.wake_by(core, self.steady);
             return false;
         }
-        let window_end = self.contract.block * (self.base + self.blocks());
-        let more = growing || window_end < length;
-        if more && now < self.playout_from {
-            self.wake_at(core, self.playout_from);
-            return false;
-        }
-        self.primed = true;
-        true
+        let is_late = |slot: &Slot| matches!(*slot, Slot::Moving(id) if core.due(id) <= now);
+        self.primed = !self.slots.iter().any(is_late);
+        self.primed
     }
 
     /// The program is at a block that is not there. Within its rate that is an
@@ -192,12 +205,12 @@ impl Stream {
         &mut self,
         core: &mut Core,
         now: Instant,
-        block: u64,
+        (block, place): (u64, Bytes),
         result: Result<(), (DiskIndex, DeviceError)>,
         growing: bool,
     ) {
-        if let Some(slot) = self.slot(block) {
-            *slot = match result {
+        if !self.stray_ended(core, place) {
+            *self.slot(block).expect("a block of the window, or a stray") = match result {
                 Ok(()) => Slot::Ready,
                 Err((disk, error)) => Slot::Failed(disk, error),
             };
@@ -209,6 +222,9 @@ impl Stream {
     pub(crate) fn may_ask(&self, len_max: Bytes) -> Result<(), Error> {
         if self.closing {
             return Err(Error::NoSuchStream { stream: self.id });
+        }
+        if self.shared.is_some() {
+            return Err(crate::window::not_this_kind());
         }
         if self.ask.is_some() || !self.held.is_zero() {
             return Err(Error::Invalid {

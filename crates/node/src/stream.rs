@@ -1,19 +1,22 @@
 //! One open stream: its window, its playout point, and what it waits for.
 //!
 //! The window holds the blocks `base .. base + blocks` of the volume, each in a
-//! place of its own in the arena: where one slides out of the window in front, the
+//! place of its own in memory: where one slides out of the window in front, the
 //! next one at its end gets the place. The places need not be neighbours, so that
-//! the window can grow and shrink while the stream is open. Invariants: the playout point lies in the window
-//! or at its end; every command under way for the stream has a slot in state
-//! [`Slot::Moving`]; what the program holds (`held`) is never touched.
+//! the window can grow and shrink while the stream is open. Invariants: the playout
+//! point lies in the window or at its end; every command under way for the stream has
+//! a slot in state [`Slot::Moving`], or its place among the `strays`; what the program
+//! holds (`held`) is never touched.
 //! What a reader or a writer does with the window is in `reader.rs` and
-//! `writer.rs`.
+//! `writer.rs`; what is different where it is shared with the program in `window.rs`;
+//! how a reader goes elsewhere in `seek.rs`.
 
 use crate::api::*;
-use crate::arena::Use;
 use crate::contract::{self, Joined};
 use crate::core::Core;
 use crate::credit::Credit;
+use crate::places::Home;
+use crate::window::Shared;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use sched::{Class, Task};
@@ -31,6 +34,8 @@ pub(crate) enum Slot {
     Ready,
     /// The device failed on it.
     Failed(DiskIndex, DeviceError),
+    /// Not asked for, and without memory until a stray command has ended.
+    Nowhere,
 }
 
 /// What the program waits for: the next bytes, or room for them.
@@ -64,8 +69,13 @@ pub(crate) struct Stream {
     /// under way.
     pub retired: Vec<(Vec<Joined>, CommandId)>,
     pub slots: VecDeque<Slot>,
-    /// Where in the arena each block of the window is.
-    places: VecDeque<Bytes>,
+    /// Where in memory each block of the window is; nothing for those nowhere.
+    pub places: VecDeque<Bytes>,
+    /// Places of blocks that the window left while their commands were under way.
+    pub strays: Vec<Bytes>,
+    pub home: Home,
+    /// Of a window that is shared with the program.
+    pub shared: Option<Shared>,
     /// How many blocks the window shall have; it has more until it has slid.
     pub target: u64,
     /// A faster contract that is admitted: the program may make use of it from then
@@ -83,10 +93,12 @@ pub(crate) struct Stream {
     pub timer: Option<Instant>,
     /// Reader: playout has begun.
     pub primed: bool,
-    /// Reader: playout begins no earlier, because the requests that fill the
-    /// window are released a period apart: begun earlier, those that follow
-    /// would have their deadlines too late.
-    pub playout_from: Instant,
+    /// Reader: from here on the contract holds in full (`seek.rs`), because the requests
+    /// that fill the window are released a period apart. After an opening, playout
+    /// begins no earlier; a wait before this is nobody's fault.
+    pub steady: Instant,
+    /// Reader: blocks were not asked for because they were not written.
+    pub behind_writer: bool,
     /// Writer: offsets written to the device, covered by the running commit,
     /// and on the medium.
     pub written: Bytes,
@@ -116,11 +128,11 @@ impl Stream {
         mode: Mode,
         contract: Contract,
         tasks: Vec<Joined>,
-        window: Span,
+        (home, places, shared): (Home, Vec<Bytes>, bool),
         start: Bytes,
         now: Instant,
     ) -> Self {
-        let blocks = window.len / contract.block;
+        let blocks = places.len() as u64;
         Self {
             id,
             volume,
@@ -129,7 +141,10 @@ impl Stream {
             tasks,
             retired: Vec::new(),
             slots: (0..blocks).map(|_| Slot::Open).collect(),
-            places: places(window, contract.block).collect(),
+            places: places.into(),
+            strays: Vec::new(),
+            home,
+            shared: shared.then(|| Shared::new(start)),
             target: blocks,
             later: None,
             base: start / contract.block,
@@ -140,7 +155,8 @@ impl Stream {
             ask: None,
             timer: None,
             primed: false,
-            playout_from: now + contract.rate.time_for(contract.block) * blocks,
+            steady: now,
+            behind_writer: false,
             written: start,
             committing: start,
             durable: start,
@@ -209,14 +225,15 @@ impl Stream {
     /// The first block leaves the window; the next one gets its place, unless the
     /// window shall shrink.
     pub(crate) fn slide(&mut self, core: &mut Core) {
-        self.slots.pop_front();
+        let slot = self.slots.pop_front();
         let place = self.places.pop_front().expect("a window has a block");
+        let nowhere = slot == Some(Slot::Nowhere);
         self.base += 1;
-        if self.blocks() >= self.target && self.ahead() >= self.target {
-            core.arena.give(Span { offset: place, len: self.contract.block }, Use::Window);
-        } else {
-            self.slots.push_back(Slot::Open);
+        if self.blocks() < self.target || self.ahead() < self.target {
+            self.slots.push_back(if nowhere { Slot::Nowhere } else { Slot::Open });
             self.places.push_back(place);
+        } else if !nowhere {
+            self.home.give(core, self.contract.block, place);
         }
     }
 
@@ -230,20 +247,26 @@ impl Stream {
     }
 
     /// Memory for what a window of so many blocks has more than this one.
-    pub(crate) fn more_memory(&self, core: &mut Core, blocks: u64) -> Result<Option<Span>, Error> {
-        let asked = self.contract.block * blocks.saturating_sub(self.blocks());
-        if asked.is_zero() {
-            return Ok(None);
-        }
-        let span = core.arena.take(asked, Use::Window);
-        span.map(Some).ok_or_else(|| Error::NoMemory { asked, free: core.arena.free_for_windows() })
+    pub(crate) fn more_memory(
+        &mut self,
+        core: &mut Core,
+        blocks: u64,
+    ) -> Result<Vec<Bytes>, Error> {
+        let more = blocks.saturating_sub(self.blocks());
+        self.home.take(core, self.contract.block, more)
     }
 
     /// Lets the window grow into this memory.
-    pub(crate) fn grow(&mut self, more: Option<Span>) {
-        let Some(span) = more else { return };
-        self.places.extend(places(span, self.contract.block));
+    pub(crate) fn grow(&mut self, more: Vec<Bytes>) {
+        self.places.extend(more);
         self.slots.resize(self.places.len(), Slot::Open);
+    }
+
+    /// Gives memory back that the window did not come to use.
+    pub(crate) fn give(&mut self, core: &mut Core, more: Vec<Bytes>) {
+        for place in more {
+            self.home.give(core, self.contract.block, place);
+        }
     }
 
     /// Gives back what the window has more than it shall have, as far as it is not in
@@ -252,18 +275,20 @@ impl Stream {
         while self.blocks() > self.target
             && self.ahead() > self.target
             && self.slots.back() == Some(&Slot::Open)
+            && !self.is_told(self.base + self.blocks() - 1)
         {
             self.slots.pop_back();
             let place = self.places.pop_back().expect("a place for each block");
-            core.arena.give(Span { offset: place, len: self.contract.block }, Use::Window);
+            self.home.give(core, self.contract.block, place);
         }
     }
 
     /// Gives all of the window's memory back.
     pub(crate) fn give_window(&mut self, core: &mut Core) {
-        for place in self.places.drain(..) {
-            core.arena.give(Span { offset: place, len: self.contract.block }, Use::Window);
-        }
+        assert!(self.strays.is_empty(), "a command is under way");
+        let slots = self.slots.iter().zip(self.places.drain(..));
+        let places = slots.filter(|(slot, _)| **slot != Slot::Nowhere).map(|(_, place)| place);
+        self.home.leave(core, self.contract.block, places);
     }
 
     /// From now on another contract, which is admitted with these tasks; the first
@@ -291,7 +316,7 @@ impl Stream {
         self.target = blocks;
         self.later = None;
         if self.mode == Mode::Read && !self.primed {
-            self.playout_from = self.playout_from.max(follows);
+            self.steady = self.steady.max(follows);
             self.set_credit(now, contract);
         } else {
             let rate = contract.rate.min(old.rate);
@@ -303,6 +328,15 @@ impl Stream {
             }
         }
         self.trim(core);
+    }
+
+    /// The burst at once, and nothing on top of it before `at`: the contract as it is, also
+    /// one that was to be made use of later.
+    pub(crate) fn begin_credit(&mut self, now: Instant, at: Instant) {
+        self.later = None;
+        self.credit_contract = self.contract;
+        let cap = contract::at_once(&self.contract);
+        self.credit = Credit::new(self.contract.rate, cap, now).begin_at(at);
     }
 
     /// The contract that the program may make use of.
@@ -320,7 +354,19 @@ impl Stream {
 
     /// True while a command is waiting or under way.
     pub(crate) fn moving(&self) -> bool {
-        self.slots.iter().any(|slot| matches!(slot, Slot::Moving(_)))
+        !self.strays.is_empty() || self.slots.iter().any(|slot| matches!(slot, Slot::Moving(_)))
+    }
+
+    /// A command has ended whose block had left the window: its place is free for one
+    /// that is nowhere. Says whether it was one of these.
+    pub(crate) fn stray_ended(&mut self, core: &mut Core, place: Bytes) -> bool {
+        let Some(at) = self.strays.iter().position(|&stray| stray == place) else { return false };
+        self.strays.swap_remove(at);
+        match self.slots.iter().position(|slot| *slot == Slot::Nowhere) {
+            Some(at) => (self.slots[at], self.places[at]) = (Slot::Open, place),
+            None => self.home.give(core, self.contract.block, place),
+        }
+        true
     }
 
     /// Arms the stream's one timer.
@@ -340,18 +386,33 @@ impl Stream {
         }
     }
 
-    /// Whether the rate allows `len` more bytes now. If not, the wait is
-    /// counted once an ask, and the timer is set for when it does.
-    pub(crate) fn within_rate(&mut self, core: &mut Core, now: Instant, len: Bytes) -> bool {
+    /// Wakes up at `at` or before.
+    pub(crate) fn wake_by(&mut self, core: &mut Core, at: Instant) {
+        if self.timer.is_none_or(|timer| at < timer) {
+            self.wake_at(core, at);
+        }
+    }
+
+    /// A faster contract is made use of when its time has come.
+    pub(crate) fn renew_credit(&mut self, now: Instant) {
         if let Some((_, contract)) = self.later.take_if(|(from, _)| *from <= now) {
             self.set_credit(now, &contract);
         }
-        let mut when = self.credit.when(len);
+    }
+
+    /// When `len` more bytes may pass, as far as is known now.
+    pub(crate) fn may_pass(&self, len: Bytes) -> Instant {
+        let when = self.credit.when(len);
+        self.later.map_or(when, |(from, _)| when.min(from))
+    }
+
+    /// Whether the rate allows `len` more bytes now. If not, the wait is
+    /// counted once an ask, and the timer is set for when it does.
+    pub(crate) fn within_rate(&mut self, core: &mut Core, now: Instant, len: Bytes) -> bool {
+        self.renew_credit(now);
+        let when = self.may_pass(len);
         if when <= now {
             return true;
-        }
-        if let Some((from, _)) = self.later {
-            when = when.min(from);
         }
         if let Some(ask) = &mut self.ask
             && !ask.throttled
@@ -369,7 +430,7 @@ impl Stream {
             && ask.starved_since.is_none()
         {
             ask.starved_since = Some(now);
-            self.underruns += 1;
+            self.underruns += u64::from(now >= self.steady);
         }
     }
 
@@ -481,33 +542,29 @@ impl Stream {
     }
 }
 
-/// The places of the blocks in a span.
-fn places(span: Span, block: Bytes) -> impl Iterator<Item = Bytes> {
-    (0..span.len / block).map(move |number| span.offset + block * number)
-}
-
-/// Opens a stream: contract, shares, window. The caller has checked the mode's
-/// own conditions.
+/// Opens a stream: contract, shares, memory of the window. The caller has checked the
+/// mode's own conditions.
 pub(crate) fn admit(
     core: &mut Core,
     now: Instant,
     volume: VolumeId,
     mode: Mode,
     asked: &Contract,
-) -> Result<(Vec<Joined>, Span), Error> {
+    home: &mut Home,
+) -> Result<(Vec<Joined>, Vec<Bytes>), Error> {
     contract::check(asked)?;
     let shares = core.shares(volume);
-    let len = asked.block * contract::window_blocks(asked, &shares, &core.config);
+    let blocks = contract::window_blocks(asked, &shares, core.late);
     let patience = match mode {
         Mode::Read => asked.rate.time_for(asked.block) / 2,
         Mode::Write => Duration::ZERO,
     };
     let tasks = core.join(now, asked, &shares, mode, patience)?;
-    match core.arena.take(len, crate::arena::Use::Window) {
-        Some(window) => Ok((tasks, window)),
-        None => {
+    match home.take(core, asked.block, blocks) {
+        Ok(places) => Ok((tasks, places)),
+        Err(error) => {
             core.leave(&tasks);
-            Err(Error::NoMemory { asked: len, free: core.arena.free_for_windows() })
+            Err(error)
         }
     }
 }

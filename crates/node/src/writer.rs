@@ -43,6 +43,14 @@ impl Stream {
         Ok(())
     }
 
+    /// The block that was written in part is whole by now: only a shared window can be
+    /// filled on meanwhile.
+    fn write_rest(&mut self, core: &mut Core, now: Instant, block: u64) {
+        if self.block_at(self.position) > block {
+            self.write_block(core, now, block, self.contract.block);
+        }
+    }
+
     /// Does all that can be done now: slides over blocks that are on the disk,
     /// writes a partial block that somebody waits for, gives room.
     pub(crate) fn pump_writer(&mut self, core: &mut Core, now: Instant) {
@@ -56,7 +64,11 @@ impl Stream {
         }
         self.write_partial(core, now);
         self.note_written(core, now);
-        self.answer_writer(core, now);
+        if self.shared.is_some() {
+            self.tell_room(core, now);
+        } else {
+            self.answer_writer(core, now);
+        }
     }
 
     /// What keeps this stream from ever becoming durable.
@@ -105,7 +117,7 @@ impl Stream {
     }
 
     /// Sends a block, of which `valid` bytes are filled, to its disk.
-    fn write_block(&mut self, core: &mut Core, now: Instant, block: u64, valid: Bytes) {
+    pub(crate) fn write_block(&mut self, core: &mut Core, now: Instant, block: u64, valid: Bytes) {
         let (disk, offset, extent, within) = self.locate(core, block);
         let len = valid.round_up(limits::BLOCK_MIN);
         let written = core.store.locate(self.volume, extent).expect("located above").written;
@@ -113,7 +125,7 @@ impl Stream {
         assert!(zeros.is_none(), "a stream writes from its extent's watermark on");
         let span = Span { offset: self.place(self.contract.block * block), len };
         let action = DiskAction::Write { offset, span, valid };
-        let owner = Owner::Block { stream: self.id, block };
+        let owner = Owner::Block { stream: self.id, block, place: span.offset };
         let id = core.submit(now, disk, self.class(disk), action, owner);
         *self.slot(block).expect("a block of the window") = Slot::Moving(id);
     }
@@ -156,6 +168,7 @@ impl Stream {
                 *self.slot(block).expect("a block of the window") = state;
                 if let Some(upto) = partial {
                     self.written = self.written.max(upto);
+                    self.write_rest(core, now, block);
                 }
             }
             Err((_, error)) => {

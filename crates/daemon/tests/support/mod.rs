@@ -437,6 +437,7 @@ impl Pool for Fake {
             memory: MemoryStatus {
                 total: Bytes::mib(64),
                 windows: Bytes::MIB,
+                regions: Bytes::ZERO,
                 best_effort: Bytes::ZERO,
                 free: Bytes::mib(63),
             },

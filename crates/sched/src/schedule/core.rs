@@ -221,6 +221,14 @@ impl Core {
         Times { release, deadline: release + task.deadline }
     }
 
+    /// The last request that was let through was not made: it was to be released then.
+    pub(super) fn rewind(&mut self, id: TaskId, release: Instant) {
+        let live = &mut self.live[self.places[id.index as usize] as usize];
+        if live.release_next == (release.as_nanos()).saturating_add(live.period.get()) {
+            live.release_next = release.as_nanos();
+        }
+    }
+
     /// A task that joins or changes may release its first request only when no other
     /// can be late for it: the state may owe slack that was given away under the
     /// other set. False where no such time is found in bounded work, or where

@@ -19,7 +19,7 @@ use crate::slack::{Live, Meter, Scratch};
 use crate::task::{Refusal, TaskId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use units::{Duration, Instant, Lba};
+use units::{Command, Duration, Instant, Lba};
 
 /// The queue of one disk.
 #[derive(Clone, Debug)]
@@ -243,6 +243,43 @@ impl Schedule {
         self.policy.dropped(&waiting);
         self.tell_entered();
         true
+    }
+
+    /// Drops a request as [`Schedule::cancel`] does; where it is the last that its contract
+    /// let through, the next one may come in its place. Whoever takes back all that waits,
+    /// the newest first, stands as if none of it had been asked for. (The work that is due
+    /// by any time only falls: what is released in its place is due no sooner.)
+    pub fn take_back(&mut self, key: u64) -> bool {
+        let Some(waiting) = self.core.queues.get(key).copied() else { return false };
+        // Of another contract than the present one: its times say nothing about that.
+        let foreign = self.core.foreign.contains(&key);
+        let cancelled = self.cancel(key);
+        if let (Class::RealTime(id), false) = (waiting.class, foreign) {
+            self.core.rewind(id, waiting.times.release);
+        }
+        cancelled
+    }
+
+    /// Lets a request of a stream that waits do another command within the same cost, at
+    /// the times that it has. False where it does not wait, or is no stream's.
+    pub fn redirect(&mut self, now: Instant, key: u64, command: Command) -> bool {
+        self.release(now);
+        let Some(old) = self.core.queues.get(key).copied() else { return false };
+        if !matches!(old.class, Class::RealTime(_)) {
+            return false;
+        }
+        self.core.queues.take(key);
+        self.core.queues.insert(Waiting { command, ..old }, now);
+        self.tell_moves(&[old]);
+        true
+    }
+
+    /// The times of a request that waits, or that the disk has.
+    pub fn times(&self, key: u64) -> Option<Times> {
+        let in_flight = self.core.in_flight.iter().map(|flight| &flight.request);
+        let waiting = self.core.queues.get(key);
+        let of = |request: &Waiting| Times { deadline: request.promised, ..request.times };
+        waiting.or(in_flight.into_iter().find(|request| request.key == key)).map(of)
     }
 
     /// Gives a request that waits another class, keeping its key: one under best
