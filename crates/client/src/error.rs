@@ -65,6 +65,18 @@ impl Error {
         }
     }
 
+    /// The same for those who speak in numbers, C and the kernel's calls: a value of
+    /// `errno`. Several errors share one; the text tells them apart.
+    pub fn errno(&self) -> i32 {
+        match self {
+            Self::NoDaemon { .. } => libc::ECONNREFUSED,
+            Self::Problem(problem) => errno_of(problem.code),
+            Self::Broken(_) => libc::ECONNRESET,
+            Self::Garbled(_) => libc::EPROTO,
+            Self::Gap { .. } => libc::EIO,
+        }
+    }
+
     pub(crate) fn no_daemon(socket: &Path, cause: io::Error) -> Self {
         Self::NoDaemon { socket: socket.to_owned(), cause }
     }
@@ -86,6 +98,24 @@ impl Error {
             Self::Garbled(what) => Self::Garbled(what.clone()),
             &Self::Gap { offset, len } => Self::Gap { offset, len },
         }
+    }
+}
+
+fn errno_of(code: Code) -> i32 {
+    match code {
+        Code::Refused | Code::VolumeBusy | Code::Attached => libc::EBUSY,
+        Code::NoSuchVolume => libc::ENOENT,
+        Code::VolumeExists => libc::EEXIST,
+        Code::NoSuchStream => libc::ESTALE,
+        Code::PoolFull | Code::VolumeFull => libc::ENOSPC,
+        Code::NoMemory => libc::ENOMEM,
+        Code::Busy => libc::EAGAIN,
+        Code::WrongMode => libc::EBADF,
+        Code::ShuttingDown => libc::ESHUTDOWN,
+        Code::ReadOnly => libc::EROFS,
+        Code::Protocol | Code::Version => libc::EPROTO,
+        Code::Device | Code::Internal => libc::EIO,
+        _ => libc::EINVAL, // a value, an address or a disk that is not there
     }
 }
 

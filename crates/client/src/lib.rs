@@ -35,12 +35,14 @@
 mod best_effort;
 mod connection;
 mod error;
+mod file;
 mod http;
 mod reader;
 mod writer;
 
 pub use best_effort::{BestEffort, Completion, Tag};
 pub use error::Error;
+pub use file::{Contract, File, OpenOptions, Peek, Target};
 pub use reader::{Piece, Reader};
 pub use units;
 pub use wire::{Code, Problem, Refusal, control};
@@ -50,9 +52,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::Bytes;
 use wire::control::{
-    Contract, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Priority, Quotas, Service,
-    Status, Stream, StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, Volume,
-    VolumeCreate, VolumeResize, Volumes,
+    Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Priority, Quotas, Service, Status, Stream,
+    StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, Volume, VolumeCreate,
+    VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -153,7 +155,7 @@ impl Client {
     }
 
     /// Gives any open stream another rate or burst, in the same blocks.
-    pub fn stream_change(&self, id: u64, contract: Contract) -> Result<Stream> {
+    pub fn stream_change(&self, id: u64, contract: control::Contract) -> Result<Stream> {
         let path = format!("/v1/streams/{id}");
         http::call(&self.socket, "PATCH", &path, Some(&StreamChange { contract }))
     }
@@ -174,13 +176,23 @@ impl Client {
     }
 
     /// Opens a volume for reading under contract, from `start` on.
-    pub fn reader(&self, volume: &str, contract: Contract, start: Bytes) -> Result<Reader> {
+    pub fn reader(
+        &self,
+        volume: &str,
+        contract: control::Contract,
+        start: Bytes,
+    ) -> Result<Reader> {
         let opened = self.open(volume, Mode::Read, contract, start)?;
         Reader::attach(Path::new(&opened.data_socket), opened.id)
     }
 
     /// Opens a volume for writing under contract, from `start` on.
-    pub fn writer(&self, volume: &str, contract: Contract, start: Bytes) -> Result<Writer> {
+    pub fn writer(
+        &self,
+        volume: &str,
+        contract: control::Contract,
+        start: Bytes,
+    ) -> Result<Writer> {
         let opened = self.open(volume, Mode::Write, contract, start)?;
         Writer::attach(Path::new(&opened.data_socket), opened.id)
     }
@@ -200,7 +212,7 @@ impl Client {
         &self,
         volume: &str,
         mode: Mode,
-        contract: Contract,
+        contract: control::Contract,
         start: Bytes,
     ) -> Result<StreamOpened> {
         let open = StreamOpen { volume: volume.into(), mode, contract, start_bytes: start };

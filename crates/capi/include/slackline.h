@@ -1,0 +1,116 @@
+/* Slackline for programs in C: read and write volumes, under contract or as best effort.
+ *
+ * Link with -lslackline (pkg-config slackline). Every function is explained in its man
+ * page; sl_open(3) is the one to begin with. A function that fails gives -1 or NULL,
+ * sets errno, and sl_error() says in words what went wrong and what to do next.
+ *
+ * A handle may be used from several threads, one call after the other.
+ */
+#ifndef SLACKLINE_H
+#define SLACKLINE_H
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An open volume with a place in it. */
+typedef struct sl_file sl_file;
+
+/* What a program asks of a volume. A field that is 0 is not said. */
+struct sl_contract {
+	uint64_t rate;  /* bytes a second, sustained; must be said */
+	uint64_t block; /* what moves at a time: a power of two from 4 KiB to 1 MiB;
+	                   else one that lasts 0.25 to 0.5 s at the rate */
+	uint64_t burst; /* how much may be touched at once past the playout point;
+	                   else one block */
+};
+
+/* How to open. All zero: as without options. */
+struct sl_options {
+	const char *socket;          /* the daemon's control socket; NULL: its usual place */
+	uint64_t size;               /* with O_CREAT: space of the volume that is made */
+	struct sl_contract contract; /* with a rate: open under contract */
+	uint64_t reserved[4];        /* must be zero */
+};
+
+/* Why a contract was refused, and what would have fitted. */
+struct sl_refusal {
+	uint64_t disk;            /* the disk that cannot take it */
+	uint64_t utilisation_ppm; /* of that disk with the contract, in parts per million */
+	uint64_t deadline_ns;     /* the first deadline, from a common start, that would fail */
+	uint64_t excess_ns;       /* and by how much; both 0 where utilisation alone is too much */
+	uint64_t rate_max;        /* the largest rate in these blocks that would be taken */
+};
+
+/* Opens a volume ("NAME" or "slackline:NAME"). flags: O_RDONLY, O_WRONLY or O_RDWR,
+ * with O_CREAT, O_TRUNC and O_APPEND. options may be NULL. */
+sl_file *sl_open(const char *target, int flags, const struct sl_options *options);
+
+/* Ends a handle; what was written is on the medium when it returns 0. The handle is gone
+ * in any case. */
+int sl_close(sl_file *file);
+
+/* As read(2) and write(2). A gap, where a disk failed, is EIO once; the next read goes on
+ * behind it. */
+ssize_t sl_read(sl_file *file, void *data, size_t len);
+ssize_t sl_write(sl_file *file, const void *data, size_t len);
+
+/* As lseek(2); the end is that of the recorded data. */
+int64_t sl_seek(sl_file *file, int64_t offset, int whence);
+
+/* Shows the next bytes where they are, at most len_max, and says how many they are;
+ * 0 at the end of the recorded data. They stay until the next call with this handle. */
+ssize_t sl_peek(sl_file *file, const void **data, size_t len_max);
+
+/* Passes len bytes that sl_peek has shown. */
+int sl_advance(sl_file *file, size_t len);
+
+/* Waits until the daemon has what was written; sl_sync, until it is on the medium. */
+int sl_flush(sl_file *file);
+int sl_sync(sl_file *file);
+
+/* Cuts what is recorded to len; the space stays reserved. */
+int sl_truncate(sl_file *file, uint64_t len);
+
+/* The end of the recorded data, and the space reserved. */
+int64_t sl_length(sl_file *file);
+int64_t sl_size(sl_file *file);
+
+/* Under a contract for writing: everything before this place is on the medium. Does not
+ * wait. */
+int64_t sl_durable(sl_file *file);
+
+/* The number of the stream that carries the handle's bytes; 0 without one. */
+uint64_t sl_stream(sl_file *file);
+
+/* The contract of a handle: 1 and its terms, 0 without one. contract may be NULL. */
+int sl_contract_get(sl_file *file, struct sl_contract *contract);
+
+/* Takes a contract, another one, or, with NULL, none. Refused (EBUSY), nothing changes,
+ * and sl_refused() has the figures. */
+int sl_contract_set(sl_file *file, const struct sl_contract *contract);
+
+/* A volume as a FILE. mode is that of fopen(3). */
+FILE *sl_fopen(const char *target, const char *mode, const struct sl_options *options);
+
+/* What went wrong last on this thread, and what to do next. Good until the next failure
+ * on this thread. */
+const char *sl_error(void);
+
+/* 1 and the figures, where the last failure on this thread was a refusal. */
+int sl_refused(struct sl_refusal *refusal);
+
+/* The version of the library, for example "0.1.0". */
+const char *sl_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,246 @@
+//! The library for C: each function of `include/slackline.h`, where its words are.
+//!
+//! Invariants: no panic leaves this crate; every function that fails sets `errno` and
+//! this thread's words about it; a handle may be used from several threads, one call
+//! after the other; a pointer that a peek gives is good until the next call with its
+//! handle.
+#![allow(unsafe_code)] // what C hands over is pointers
+#![allow(clippy::missing_safety_doc, missing_docs)] // the header and the man pages say it
+
+mod error;
+mod options;
+mod stdio;
+
+use client::units::Bytes;
+use client::{Contract, Error, File, Peek};
+use error::{guard, invalid};
+use libc::{c_char, c_int, c_void, size_t, ssize_t};
+use options::{SlContract, SlOptions, SlRefusal};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a `sl_file *` points to.
+pub struct SlFile(Mutex<File>);
+
+impl SlFile {
+    /// A call that panicked has told so; the next one sees what it left.
+    fn lock(&self) -> MutexGuard<'_, File> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The file behind a handle, or the error that a null pointer is.
+///
+/// # Safety
+/// `handle` is null, or came from `sl_open` and was not closed.
+unsafe fn file<'a>(handle: *const SlFile) -> Result<MutexGuard<'a, File>, Error> {
+    // SAFETY: as the caller promises.
+    let handle = unsafe { handle.as_ref() };
+    handle.map(SlFile::lock).ok_or_else(|| invalid("the handle is NULL"))
+}
+
+/// Bytes of the caller's to fill.
+///
+/// # Safety
+/// `data` points to `len` bytes that nobody else uses now, or `len` is 0.
+unsafe fn bytes_mut<'a>(data: *mut c_void, len: size_t) -> Result<&'a mut [u8], Error> {
+    match (data.is_null(), len.min(isize::MAX as usize)) {
+        (_, 0) => Ok(&mut []),
+        (true, _) => Err(invalid("the buffer is NULL")),
+        // SAFETY: as the caller promises; no slice is longer than `isize::MAX`.
+        (false, len) => Ok(unsafe { std::slice::from_raw_parts_mut(data.cast(), len) }),
+    }
+}
+
+/// Bytes of the caller's to take.
+///
+/// # Safety
+/// `data` points to `len` bytes that nobody changes now, or `len` is 0.
+unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> Result<&'a [u8], Error> {
+    match (data.is_null(), len.min(isize::MAX as usize)) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(invalid("the buffer is NULL")),
+        // SAFETY: as the caller promises; no slice is longer than `isize::MAX`.
+        (false, len) => Ok(unsafe { std::slice::from_raw_parts(data.cast(), len) }),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_open(
+    target: *const c_char,
+    flags: c_int,
+    options: *const SlOptions,
+) -> *mut SlFile {
+    guard(std::ptr::null_mut(), || {
+        // SAFETY: the header asks for a string, and options or NULL.
+        let file = unsafe { options::open(target, flags, options) }?;
+        Ok(Box::into_raw(Box::new(SlFile(Mutex::new(file)))))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_close(handle: *mut SlFile) -> c_int {
+    guard(-1, || {
+        if handle.is_null() {
+            return Err(invalid("the handle is NULL"));
+        }
+        // SAFETY: it came from `sl_open` and is closed once, as the header asks.
+        let handle = unsafe { Box::from_raw(handle) };
+        handle.0.into_inner().unwrap_or_else(PoisonError::into_inner).close()?;
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_read(handle: *mut SlFile, data: *mut c_void, len: size_t) -> ssize_t {
+    // SAFETY: the header asks for an open handle and `len` bytes.
+    guard(-1, || Ok(unsafe { file(handle)?.read(bytes_mut(data, len)?) }? as ssize_t))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_write(
+    handle: *mut SlFile,
+    data: *const c_void,
+    len: size_t,
+) -> ssize_t {
+    // SAFETY: the header asks for an open handle and `len` bytes.
+    guard(-1, || Ok(unsafe { file(handle)?.write(bytes(data, len)?) }? as ssize_t))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_seek(handle: *mut SlFile, offset: i64, whence: c_int) -> i64 {
+    guard(-1, || {
+        let to = seek_from(offset, whence)?;
+        // SAFETY: the header asks for an open handle.
+        let place = unsafe { file(handle) }?.seek(to)?;
+        i64::try_from(place).map_err(|_| invalid("the place has no number in 63 bits"))
+    })
+}
+
+fn seek_from(offset: i64, whence: c_int) -> Result<SeekFrom, Error> {
+    match (whence, u64::try_from(offset)) {
+        (libc::SEEK_SET, Ok(place)) => Ok(SeekFrom::Start(place)),
+        (libc::SEEK_CUR, _) => Ok(SeekFrom::Current(offset)),
+        (libc::SEEK_END, _) => Ok(SeekFrom::End(offset)),
+        (libc::SEEK_SET, Err(_)) => Err(invalid("the offset is negative")),
+        _ => Err(invalid("whence is none of SEEK_SET, SEEK_CUR and SEEK_END")),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_peek(
+    handle: *mut SlFile,
+    data: *mut *const c_void,
+    len_max: size_t,
+) -> ssize_t {
+    guard(-1, || {
+        // SAFETY: the header asks for an open handle and a place for a pointer.
+        let (mut file, data) = unsafe { (file(handle)?, data.as_mut()) };
+        let data = data.ok_or_else(|| invalid("there is no place for the pointer"))?;
+        match file.peek(len_max)? {
+            Peek::Data(bytes) => {
+                *data = bytes.as_ptr().cast();
+                Ok(bytes.len() as ssize_t)
+            }
+            Peek::Gap { offset, len } => Err(Error::Gap { offset, len }),
+            Peek::End => Ok(0),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_advance(handle: *mut SlFile, len: size_t) -> c_int {
+    // SAFETY: the header asks for an open handle.
+    guard(-1, || unsafe { file(handle) }?.advance(len).map(|()| 0))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_flush(handle: *mut SlFile) -> c_int {
+    // SAFETY: the header asks for an open handle.
+    guard(-1, || Ok(unsafe { file(handle) }?.flush().map(|()| 0)?))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_sync(handle: *mut SlFile) -> c_int {
+    // SAFETY: the header asks for an open handle.
+    guard(-1, || unsafe { file(handle) }?.sync().map(|()| 0))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_truncate(handle: *mut SlFile, len: u64) -> c_int {
+    // SAFETY: the header asks for an open handle.
+    guard(-1, || unsafe { file(handle) }?.set_len(Bytes::new(len)).map(|()| 0))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_length(handle: *mut SlFile) -> i64 {
+    // SAFETY: the header asks for an open handle.
+    guard(-1, || unsafe { file(handle) }?.length().map(|len| len.get() as i64))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_size(handle: *mut SlFile) -> i64 {
+    // SAFETY: the header asks for an open handle.
+    guard(-1, || Ok(unsafe { file(handle) }?.size().get() as i64))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_durable(handle: *mut SlFile) -> i64 {
+    guard(-1, || {
+        // SAFETY: the header asks for an open handle.
+        let durable = unsafe { file(handle) }?.durable();
+        durable.map(|upto| upto.get() as i64).ok_or_else(|| invalid("no stream carries writes"))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_stream(handle: *mut SlFile) -> u64 {
+    // SAFETY: the header asks for an open handle.
+    guard(0, || Ok(unsafe { file(handle) }?.stream().unwrap_or(0)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_contract_get(handle: *mut SlFile, into: *mut SlContract) -> c_int {
+    guard(-1, || {
+        // SAFETY: the header asks for an open handle, and a contract or NULL.
+        let (file, into) = unsafe { (file(handle)?, into.as_mut()) };
+        let contract = file.contract();
+        if let Some(into) = into {
+            *into = contract.map_or_else(SlContract::default, |contract| contract.terms().into());
+        }
+        Ok(contract.is_some().into())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_contract_set(handle: *mut SlFile, asked: *const SlContract) -> c_int {
+    guard(-1, || {
+        // SAFETY: the header asks for an open handle, and a contract or NULL.
+        let (mut file, asked) = unsafe { (file(handle)?, asked.as_ref()) };
+        let contract: Option<Contract> = asked.map(SlContract::contract).transpose()?;
+        file.set_contract(contract).map(|()| 0)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn sl_error() -> *const c_char {
+    error::words()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_refused(into: *mut SlRefusal) -> c_int {
+    // SAFETY: the header asks for a place for the figures, or NULL.
+    let into = unsafe { into.as_mut() };
+    match (error::refusal(), into) {
+        (Some(refusal), Some(into)) => *into = refusal,
+        (Some(_), None) => {}
+        (None, _) => return 0,
+    }
+    1
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn sl_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}

@@ -1,0 +1,158 @@
+//! The structs of the header, and how a file is opened by them.
+//!
+//! Invariant: each struct has the fields of the one in `include/slackline.h`, in its
+//! order.
+
+use crate::error::invalid;
+use client::control;
+use client::units::{Bytes, Rate};
+use client::{Contract, Error, File, OpenOptions, Refusal};
+use libc::{c_char, c_int};
+use std::ffi::CStr;
+
+/// `struct sl_contract`: zero is what was not said.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct SlContract {
+    rate: u64,
+    block: u64,
+    burst: u64,
+}
+
+impl SlContract {
+    pub fn contract(&self) -> Result<Contract, Error> {
+        if self.rate == 0 {
+            return Err(invalid("the contract has no rate"));
+        }
+        let mut contract = Contract::at(Rate::per_second(self.rate));
+        if self.block != 0 {
+            contract = contract.block(Bytes::new(self.block));
+        }
+        if self.burst != 0 {
+            contract = contract.burst(Bytes::new(self.burst));
+        }
+        Ok(contract)
+    }
+}
+
+impl From<control::Contract> for SlContract {
+    fn from(terms: control::Contract) -> Self {
+        Self {
+            rate: terms.rate_bytes_per_second.get(),
+            block: terms.block_bytes.get(),
+            burst: terms.burst_bytes.get(),
+        }
+    }
+}
+
+/// `struct sl_options`.
+#[repr(C)]
+pub struct SlOptions {
+    socket: *const c_char,
+    size: u64,
+    contract: SlContract,
+    reserved: [u64; 4],
+}
+
+/// `struct sl_refusal`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SlRefusal {
+    disk: u64,
+    utilisation_ppm: u64,
+    deadline_ns: u64,
+    excess_ns: u64,
+    rate_max: u64,
+}
+
+impl From<&Refusal> for SlRefusal {
+    fn from(refusal: &Refusal) -> Self {
+        let nanos = |time: Option<client::units::Duration>| time.map_or(0, |t| t.as_nanos());
+        Self {
+            disk: refusal.disk.into(),
+            utilisation_ppm: refusal.utilisation_ppm,
+            deadline_ns: nanos(refusal.deadline_ns),
+            excess_ns: nanos(refusal.excess_ns),
+            rate_max: refusal.rate_max_bytes_per_second.get(),
+        }
+    }
+}
+
+/// Opens a file as `sl_open` says.
+///
+/// # Safety
+/// `target` is null or a string; `options` is null or points to options whose `socket`
+/// is null or a string.
+pub unsafe fn open(
+    target: *const c_char,
+    flags: c_int,
+    options: *const SlOptions,
+) -> Result<File, Error> {
+    // SAFETY: as the caller promises.
+    let (target, options) = unsafe { (text(target)?, options.as_ref()) };
+    let target = target.ok_or_else(|| invalid("the name is NULL"))?;
+    let mut open = access(flags)?;
+    if let Some(options) = options {
+        // SAFETY: as the caller promises.
+        if let Some(socket) = unsafe { text(options.socket) }? {
+            open.socket(socket);
+        }
+        if options.reserved != [0; 4] {
+            return Err(invalid("a reserved field of the options is not zero"));
+        }
+        if options.contract.rate != 0 {
+            open.contract(options.contract.contract()?);
+        }
+        if flags & libc::O_CREAT != 0 && options.size > 0 {
+            open.create(Bytes::new(options.size));
+        }
+    }
+    open.open(target)
+}
+
+/// Flags of `open(2)` as options.
+fn access(flags: c_int) -> Result<OpenOptions, Error> {
+    // What says nothing about a volume.
+    let silent = libc::O_CLOEXEC | libc::O_LARGEFILE | libc::O_NOCTTY | libc::O_NOFOLLOW;
+    let known = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND | silent;
+    if flags & !known != 0 {
+        return Err(invalid("a flag is none of those that a volume knows"));
+    }
+    let mode = flags & libc::O_ACCMODE;
+    let mut open = File::options();
+    open.read(mode != libc::O_WRONLY).write(mode != libc::O_RDONLY);
+    open.truncate(flags & libc::O_TRUNC != 0).append(flags & libc::O_APPEND != 0);
+    Ok(open)
+}
+
+/// A string of C's; none for null.
+///
+/// # Safety
+/// `text` is null, or ends in a zero byte and stays while the result is used.
+unsafe fn text<'a>(text: *const c_char) -> Result<Option<&'a str>, Error> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: as the caller promises.
+    let text = unsafe { CStr::from_ptr(text) }.to_str();
+    text.map(Some).map_err(|_| invalid("a name is not UTF-8"))
+}
+
+/// Flags of `open(2)` for a mode of `fopen(3)`.
+///
+/// # Safety
+/// `mode` is null or a string.
+pub unsafe fn flags(mode: *const c_char) -> Result<c_int, Error> {
+    // SAFETY: as the caller promises.
+    let mode = unsafe { text(mode) }?.unwrap_or_default();
+    let (read_too, plain): (Vec<char>, Vec<char>) =
+        mode.chars().filter(|c| !matches!(c, 'b' | 'e')).partition(|&c| c == '+');
+    let make = libc::O_CREAT;
+    let (alone, both) = match plain.as_slice() {
+        ['r'] => (libc::O_RDONLY, libc::O_RDWR),
+        ['w'] => (libc::O_WRONLY | make | libc::O_TRUNC, libc::O_RDWR | make | libc::O_TRUNC),
+        ['a'] => (libc::O_WRONLY | make | libc::O_APPEND, libc::O_RDWR | make | libc::O_APPEND),
+        _ => return Err(invalid("the mode is none of r, w, a, r+, w+ and a+")),
+    };
+    Ok(if read_too.is_empty() { alone } else { both })
+}

@@ -1,0 +1,517 @@
+//! One handle with a place in a volume: under contract or as best effort, and the one
+//! may become the other while it is open.
+//!
+//! Invariants: without a contract there is no stream; under one, a reader's stream
+//! stands at the cursor whenever bytes come from it, and a writer's takes every byte
+//! that goes on where the last one ended. A refused contract changes nothing. What was
+//! written under contract or as best effort is on the medium after `sync`.
+
+mod contract;
+mod input;
+mod options;
+mod output;
+mod random;
+mod target;
+
+pub use contract::Contract;
+pub use input::Peek;
+pub use options::OpenOptions;
+pub use target::Target;
+
+use crate::{Client, Error, Piece, Result};
+use input::Input;
+use output::Output;
+use random::Random;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use units::Bytes;
+use wire::control::Mode;
+use wire::{Code, Problem};
+
+/// What a best-effort peek takes at once at the most.
+const PEEK_MAX: usize = wire::frame::BODY_MAX;
+
+/// An open volume with a cursor.
+///
+/// ```no_run
+/// use client::units::{Bytes, Rate};
+/// use client::{Contract, File};
+/// use std::io::{Read, Write};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let contract = Contract::at(Rate::per_second(1_000_000));
+/// let mut out = File::options().write(true).create(Bytes::GIB).contract(contract).open("video")?;
+/// out.write_all(b"on its way")?;
+/// out.close()?; // it is on the medium
+/// let mut back = Vec::new();
+/// File::options().contract(contract).open("video")?.read_to_end(&mut back)?;
+/// # Ok(()) }
+/// ```
+///
+/// Every call takes one piece, so read and write in large ones, or put a
+/// [`std::io::BufReader`] or [`std::io::BufWriter`] around it: as best effort, a read
+/// of one byte is a read of 4 KiB, and a write of one byte reads and writes 4 KiB.
+#[derive(Debug)]
+pub struct File {
+    client: Client,
+    volume: String,
+    access: Access,
+    /// The volume's size when it was opened, or last cut.
+    size: u64,
+    /// End of the recorded data as last heard of.
+    recorded: u64,
+    cursor: u64,
+    contract: Option<Contract>,
+    stream: Option<Stream>,
+    random: Random,
+    /// Best effort: bytes seen by a peek, and where they stand.
+    seen: (u64, Vec<u8>),
+    run: Run,
+}
+
+/// What a handle may do.
+#[derive(Clone, Copy, Debug, Default)]
+struct Access {
+    read: bool,
+    write: bool,
+}
+
+#[derive(Debug)]
+enum Stream {
+    In(Input),
+    Out(Output),
+}
+
+/// Writes one behind the other while the contract's stream is not where they are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    end: u64,
+    len: u64,
+}
+
+impl File {
+    /// Opens a volume for reading, as best effort.
+    pub fn open(target: &str) -> Result<Self> {
+        Self::options().open(target)
+    }
+
+    /// Says how to open.
+    pub fn options() -> OpenOptions {
+        OpenOptions::new()
+    }
+
+    /// The name of the volume.
+    pub fn volume(&self) -> &str {
+        &self.volume
+    }
+
+    /// The place of the next byte.
+    pub fn position(&self) -> Bytes {
+        Bytes::new(self.cursor)
+    }
+
+    /// The space reserved, as far as this handle has heard.
+    pub fn size(&self) -> Bytes {
+        Bytes::new(self.size)
+    }
+
+    /// The end of the recorded data, by now.
+    pub fn length(&mut self) -> Result<Bytes> {
+        if let Some(Stream::Out(output)) = &mut self.stream {
+            output.flush()?;
+        }
+        let volume = self.client.volume(&self.volume)?;
+        (self.size, self.recorded) = (volume.size_bytes.get(), volume.length_bytes.get());
+        // What a window holds is recorded to this handle.
+        if let Some(Stream::Out(output)) = &self.stream {
+            self.recorded = self.recorded.max(output.position().unwrap_or(0));
+        }
+        Ok(Bytes::new(self.recorded))
+    }
+
+    /// The contract that this handle has.
+    pub fn contract(&self) -> Option<Contract> {
+        self.contract
+    }
+
+    /// The number of the stream that carries this handle's bytes just now.
+    pub fn stream(&self) -> Option<u64> {
+        match &self.stream {
+            Some(Stream::In(input)) => Some(input.stream()),
+            Some(Stream::Out(output)) => Some(output.stream()),
+            None => None,
+        }
+    }
+
+    /// Takes a contract, another one, or none; goes on at the same place. Refused,
+    /// nothing changes. Another contract comes in the blocks of the one before, unless
+    /// it names a block: then that must be the same. Dropping a writer's contract puts
+    /// what was written on the medium.
+    pub fn set_contract(&mut self, contract: Option<Contract>) -> Result<()> {
+        let Some(mut new) = contract else {
+            self.contract = None;
+            return self.end_stream();
+        };
+        let mode = self.direction(&new)?;
+        match (self.contract, self.stream()) {
+            (Some(old), Some(stream)) if self.direction(&old)? == mode => {
+                if !new.names_block() {
+                    new = new.block(old.terms().block_bytes);
+                }
+                self.client.stream_change(stream, new.terms())?;
+            }
+            _ => {
+                let begun = self.begin_stream(new)?;
+                self.end_stream()?;
+                self.stream = Some(begun);
+            }
+        }
+        self.contract = Some(new);
+        Ok(())
+    }
+
+    /// Which way a contract goes on this handle.
+    fn direction(&self, contract: &Contract) -> Result<Mode> {
+        let mode = match (self.access.read, self.access.write) {
+            (true, true) => contract.mode().unwrap_or(Mode::Write),
+            (_, write) => {
+                let own = if write { Mode::Write } else { Mode::Read };
+                if contract.mode().is_some_and(|mode| mode != own) {
+                    return Err(not_open_for("what its contract is for"));
+                }
+                own
+            }
+        };
+        Ok(mode)
+    }
+
+    /// A stream at the cursor.
+    fn begin_stream(&mut self, contract: Contract) -> Result<Stream> {
+        let (mode, terms) = (self.direction(&contract)?, contract.terms());
+        let (client, volume) = (&self.client, &self.volume);
+        Ok(match mode {
+            Mode::Read => Stream::In(Input::open(client, volume, terms, self.cursor)?),
+            Mode::Write => {
+                let random = &mut self.random;
+                Stream::Out(Output::open(client, volume, terms, self.cursor, random)?)
+            }
+        })
+    }
+
+    fn end_stream(&mut self) -> Result<()> {
+        match self.stream.take() {
+            Some(Stream::In(input)) => input.close(),
+            Some(Stream::Out(output)) => output.close(&mut self.random),
+            None => Ok(()),
+        }
+    }
+
+    /// What comes next, into `buf`: one piece. A gap is passed by being told.
+    pub fn next_piece(&mut self, buf: &mut [u8]) -> Result<Piece> {
+        self.may(self.access.read, "reading")?;
+        if buf.is_empty() {
+            return Ok(Piece::Data(0));
+        }
+        let piece = if self.reads_under_contract()? {
+            match self.input()? {
+                Some(input) => input.next_piece(buf)?,
+                None => Piece::End,
+            }
+        } else {
+            self.read_best_effort(buf)?
+        };
+        self.cursor += match piece {
+            Piece::Data(len) => len as u64,
+            Piece::Gap { len, .. } => len.get(),
+            Piece::End => 0,
+        };
+        Ok(piece)
+    }
+
+    fn reads_under_contract(&self) -> Result<bool> {
+        let mode = self.contract.map(|contract| self.direction(&contract)).transpose()?;
+        Ok(mode == Some(Mode::Read))
+    }
+
+    /// The reader's stream, at the cursor; none where the cursor is beyond the end.
+    fn input(&mut self) -> Result<Option<&mut Input>> {
+        let at_cursor = match &self.stream {
+            Some(Stream::In(input)) => input.position() == self.cursor,
+            _ => false,
+        };
+        if !at_cursor {
+            if self.cursor > self.recorded && self.cursor > self.length()?.get() {
+                return Ok(None);
+            }
+            self.end_stream()?;
+            let contract = self.contract.expect("asked only under contract");
+            self.stream = Some(self.begin_stream(contract)?);
+        }
+        match &mut self.stream {
+            Some(Stream::In(input)) => Ok(Some(input)),
+            _ => unreachable!("a contract for reading has a reader"),
+        }
+    }
+
+    fn read_best_effort(&mut self, buf: &mut [u8]) -> Result<Piece> {
+        if let Some(seen) = self.seen_at_cursor() {
+            let len = seen.len().min(buf.len());
+            buf[..len].copy_from_slice(&seen[..len]);
+            return Ok(Piece::Data(len));
+        }
+        match self.readable(buf.len())? {
+            0 => Ok(Piece::End),
+            len => Ok(Piece::Data(self.random.read(self.cursor, &mut buf[..len])?)),
+        }
+    }
+
+    /// How much of `len_max` bytes at the cursor can be read as best effort: what this
+    /// handle has written under contract is put on the disk first.
+    fn readable(&mut self, len_max: usize) -> Result<usize> {
+        let end = self.cursor.saturating_add(len_max as u64);
+        if end > self.recorded {
+            self.length()?;
+        }
+        if let Some(Stream::Out(output)) = &mut self.stream
+            && output.durable().get() < end.min(self.recorded)
+        {
+            output.sync(&mut self.random)?;
+        }
+        Ok(self.recorded.saturating_sub(self.cursor).min(len_max as u64) as usize)
+    }
+
+    fn seen_at_cursor(&self) -> Option<&[u8]> {
+        let (start, bytes) = &self.seen;
+        let passed = usize::try_from(self.cursor.checked_sub(*start)?).ok()?;
+        bytes.get(passed..).filter(|rest| !rest.is_empty())
+    }
+
+    /// The next bytes where they are, at most `len_max` and at least one; they stay
+    /// until [`File::advance`]. A gap is passed by being told.
+    pub fn peek(&mut self, len_max: usize) -> Result<Peek<'_>> {
+        self.may(self.access.read, "reading")?;
+        if len_max == 0 {
+            return Ok(Peek::Data(&[]));
+        }
+        if !self.reads_under_contract()? {
+            return self.peek_best_effort(len_max.min(PEEK_MAX));
+        }
+        if self.input()?.is_none() {
+            return Ok(Peek::End);
+        }
+        let Some(Stream::In(input)) = &mut self.stream else { unreachable!("just looked at") };
+        let peek = input.peek(len_max.min(PEEK_MAX))?;
+        if let Peek::Gap { len, .. } = peek {
+            self.cursor += len.get();
+        }
+        Ok(peek)
+    }
+
+    fn peek_best_effort(&mut self, len_max: usize) -> Result<Peek<'_>> {
+        if self.seen_at_cursor().is_none() {
+            let len = self.readable(len_max)?;
+            if len == 0 {
+                return Ok(Peek::End);
+            }
+            let mut bytes = std::mem::take(&mut self.seen.1);
+            bytes.resize(len, 0);
+            let read = self.random.read(self.cursor, &mut bytes)?;
+            bytes.truncate(read);
+            self.seen = (self.cursor, bytes);
+        }
+        let seen = self.seen_at_cursor().expect("read just now");
+        Ok(Peek::Data(&seen[..seen.len().min(len_max)]))
+    }
+
+    /// Passes `len` bytes that a peek has shown.
+    pub fn advance(&mut self, len: usize) -> Result<()> {
+        let seen = match &mut self.stream {
+            Some(Stream::In(input)) if input.position() == self.cursor => input.seen(),
+            _ => self.seen_at_cursor().map_or(0, <[u8]>::len),
+        };
+        if len > seen {
+            let what = format!("{len} bytes are more than the {seen} that were seen");
+            return Err(problem(Code::Invalid, what, "advance by what the last peek gave"));
+        }
+        if let Some(Stream::In(input)) = &mut self.stream {
+            input.advance(len);
+        }
+        self.cursor += len as u64;
+        Ok(())
+    }
+
+    /// Writes the front of `bytes` at the cursor; gives how much.
+    fn write_piece(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.may(self.access.write, "writing")?;
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        self.seen.1.clear();
+        let written = match self.output(bytes.len())? {
+            Some(output) => {
+                let written = output.write(bytes);
+                self.cursor = output.position().unwrap_or(self.cursor);
+                written?
+            }
+            None => {
+                let written = self.random.write(self.cursor, bytes, self.size)?;
+                self.went_by(written);
+                self.cursor += written as u64;
+                written
+            }
+        };
+        self.recorded = self.recorded.max(self.cursor);
+        Ok(written)
+    }
+
+    fn went_by(&mut self, written: usize) {
+        let before = if self.run.end == self.cursor { self.run.len } else { 0 };
+        self.run =
+            Run { end: self.cursor + written as u64, len: before.saturating_add(written as u64) };
+    }
+
+    /// The writer's stream, at the cursor; none where this write is best effort. A
+    /// write somewhere else than where the stream stands ends the stream: a volume has
+    /// one writer. Patches are best effort; a block one behind the other is a stream
+    /// again, under the same contract.
+    fn output(&mut self, len: usize) -> Result<Option<&mut Output>> {
+        let Some(contract) = self.contract else { return Ok(None) };
+        if self.direction(&contract)? != Mode::Write {
+            return Ok(None);
+        }
+        let position = match &self.stream {
+            Some(Stream::Out(output)) => output.position(),
+            _ => None,
+        };
+        if position != Some(self.cursor) {
+            let went_on = match &self.stream {
+                Some(Stream::Out(output)) => output.end() == self.cursor,
+                _ => false,
+            };
+            self.end_stream()?;
+            let run = if self.run.end == self.cursor { self.run.len } else { 0 };
+            let block = contract.terms().block_bytes.get();
+            if !went_on && run.saturating_add(len as u64) < block {
+                return Ok(None);
+            }
+            self.stream = Some(self.begin_stream(contract)?);
+            self.run = Run::default();
+        }
+        match &mut self.stream {
+            Some(Stream::Out(output)) => Ok(Some(output)),
+            _ => unreachable!("a contract for writing has a writer"),
+        }
+    }
+
+    /// Puts everything that this handle has written on the medium.
+    pub fn sync(&mut self) -> Result<()> {
+        if let Some(Stream::Out(output)) = &mut self.stream {
+            output.sync(&mut self.random)?;
+        }
+        self.random.sync()
+    }
+
+    /// While a stream carries what is written: everything before this place is on the
+    /// medium. Does not wait.
+    pub fn durable(&self) -> Option<Bytes> {
+        match &self.stream {
+            Some(Stream::Out(output)) => Some(output.durable()),
+            _ => None,
+        }
+    }
+
+    /// Cuts what is recorded to `len`. The space stays reserved. Refused while another
+    /// program has a stream on the volume.
+    pub fn set_len(&mut self, len: Bytes) -> Result<()> {
+        self.may(self.access.write, "writing")?;
+        let recorded = self.length()?;
+        if len > recorded {
+            let what = format!("{len} is beyond the {recorded} that are recorded");
+            return Err(problem(Code::Invalid, what, "write what shall be there"));
+        }
+        if len < recorded {
+            // A stream of this handle would be in the way.
+            self.end_stream()?;
+            self.seen.1.clear();
+            let size = Bytes::new(self.size);
+            self.client.volume_resize(&self.volume, len)?;
+            self.client.volume_resize(&self.volume, size)?;
+            self.recorded = len.get();
+            // The stream comes back with the next read or write, wherever that is.
+            self.run = Run { end: self.cursor, len: u64::MAX };
+        }
+        Ok(())
+    }
+
+    /// Ends the handle; what was written is on the medium. A failed write that the
+    /// program does not know of yet is reported here.
+    pub fn close(mut self) -> Result<()> {
+        let ended = self.end_stream();
+        ended.and(self.random.sync())
+    }
+
+    fn may(&self, allowed: bool, what: &str) -> Result<()> {
+        if allowed { Ok(()) } else { Err(not_open_for(what)) }
+    }
+}
+
+fn problem(code: Code, what: impl Into<String>, next: &str) -> Error {
+    Error::Problem(Box::new(Problem::new(code, what, next)))
+}
+
+fn not_open_for(what: &str) -> Error {
+    problem(Code::WrongMode, format!("the handle is not open for {what}"), "open it so")
+}
+
+impl Drop for File {
+    /// Ends the stream without waiting for the medium.
+    fn drop(&mut self) {
+        if let Some(Stream::Out(output)) = &mut self.stream {
+            // Nobody is left to tell.
+            let _ = output.pad(&mut self.random);
+        }
+    }
+}
+
+impl Read for File {
+    /// As [`File::next_piece`]. A gap is an error that holds [`Error::Gap`], once; the
+    /// next read goes on behind it.
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.next_piece(buf)? {
+            Piece::Data(len) => Ok(len),
+            Piece::Gap { offset, len } => Err(Error::Gap { offset, len }.into()),
+            Piece::End => Ok(0),
+        }
+    }
+}
+
+impl Write for File {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        Ok(self.write_piece(buf)?)
+    }
+
+    /// Under contract: waits until the daemon has accepted everything; not durable yet.
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.stream {
+            Some(Stream::Out(output)) => Ok(output.flush()?),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Seek for File {
+    /// Moves the cursor, also beyond the end of what is recorded. The end is that of
+    /// the recorded data. The window follows with the next read or write.
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let (from, by) = match to {
+            SeekFrom::Start(place) => (place, 0),
+            SeekFrom::Current(by) => (self.cursor, by),
+            SeekFrom::End(by) => (self.length()?.get(), by),
+        };
+        let place = from.checked_add_signed(by).ok_or_else(|| {
+            let what = format!("{by} from offset {from} is no place in a volume");
+            problem(Code::Invalid, what, "seek to the start or behind it")
+        })?;
+        self.cursor = place;
+        Ok(place)
+    }
+}

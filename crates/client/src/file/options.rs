@@ -1,0 +1,130 @@
+//! How a file is opened.
+//!
+//! Invariant: an open that fails leaves things as they were; a volume that it made is
+//! gone again.
+
+use super::{Access, Contract, File, Random, Run, Target};
+use crate::{Client, Code, Result};
+use std::path::PathBuf;
+use units::Bytes;
+use wire::control::{Placement, Volume, VolumeCreate};
+
+/// Says how to open a [`File`]. Without a word: for reading, as best effort, at the
+/// daemon's own socket.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    socket: Option<PathBuf>,
+    access: Access,
+    create: Option<Bytes>,
+    truncate: bool,
+    append: bool,
+    contract: Option<Contract>,
+}
+
+impl OpenOptions {
+    /// Nothing said yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The daemon's control socket.
+    pub fn socket(&mut self, path: impl Into<PathBuf>) -> &mut Self {
+        self.socket = Some(path.into());
+        self
+    }
+
+    /// For reading; also where nothing is said of writing.
+    pub fn read(&mut self, yes: bool) -> &mut Self {
+        self.access.read = yes;
+        self
+    }
+
+    /// For writing.
+    pub fn write(&mut self, yes: bool) -> &mut Self {
+        self.access.write = yes;
+        self
+    }
+
+    /// Makes the volume where there is none, with so much space.
+    pub fn create(&mut self, size: Bytes) -> &mut Self {
+        self.create = Some(size);
+        self
+    }
+
+    /// Forgets what is recorded.
+    pub fn truncate(&mut self, yes: bool) -> &mut Self {
+        self.truncate = yes;
+        self
+    }
+
+    /// Begins behind what is recorded.
+    pub fn append(&mut self, yes: bool) -> &mut Self {
+        self.append = yes;
+        self
+    }
+
+    /// Under this contract from the start.
+    pub fn contract(&mut self, contract: Contract) -> &mut Self {
+        self.contract = Some(contract);
+        self
+    }
+
+    /// Opens a volume by its name ([`Target`]).
+    pub fn open(&self, target: &str) -> Result<File> {
+        self.open_target(Target::parse(target))
+    }
+
+    /// Opens it.
+    pub fn open_target(&self, target: Target) -> Result<File> {
+        let name = target.volume()?;
+        let client = Client { socket: self.socket.clone().unwrap_or_else(crate::default_socket) };
+        let (volume, made) = self.find(&client, &name)?;
+        let opened = self.open_found(client.clone(), &volume);
+        if opened.is_err() && made {
+            client.volume_delete(&name)?;
+        }
+        opened
+    }
+
+    fn open_found(&self, client: Client, volume: &Volume) -> Result<File> {
+        let name = volume.name.clone();
+        let mut access = self.access;
+        access.write |= self.append || self.truncate;
+        access.read |= !access.write;
+        let mut file = File {
+            random: Random::new(client.clone(), name.clone()),
+            client,
+            volume: name,
+            access,
+            size: volume.size_bytes.get(),
+            recorded: volume.length_bytes.get(),
+            cursor: 0,
+            contract: None,
+            stream: None,
+            seen: (0, Vec::new()),
+            run: Run::default(),
+        };
+        if self.truncate {
+            file.set_len(Bytes::ZERO)?;
+        }
+        if self.append {
+            file.cursor = file.recorded;
+        }
+        if self.contract.is_some() {
+            file.set_contract(self.contract)?;
+        }
+        Ok(file)
+    }
+
+    /// The volume, and whether it was made for this.
+    fn find(&self, client: &Client, name: &str) -> Result<(Volume, bool)> {
+        match (client.volume(name), self.create) {
+            (Err(error), Some(size_bytes)) if error.code() == Some(Code::NoSuchVolume) => {
+                let placement = Placement::default();
+                let create = VolumeCreate { name: name.into(), size_bytes, placement };
+                Ok((client.volume_create(&create)?, true))
+            }
+            (volume, _) => Ok((volume?, false)),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Best effort at any byte: what lies across the edges of 4 KiB is read, changed and
+//! written.
+//!
+//! Invariants: the connection is made when it is first needed; no request is
+//! outstanding between calls; what was written and not synced is remembered.
+
+use crate::{BestEffort, Client, Error, Result};
+use units::Bytes;
+use wire::frame::BODY_MAX;
+use wire::{Code, Problem};
+
+/// The unit of best effort.
+pub const SECTOR: u64 = 4096;
+
+/// A volume as best effort, any byte at a time.
+#[derive(Debug)]
+pub struct Random {
+    client: Client,
+    volume: String,
+    connection: Option<BestEffort>,
+    /// Written and not synced.
+    dirty: bool,
+}
+
+impl Random {
+    pub fn new(client: Client, volume: String) -> Self {
+        Self { client, volume, connection: None, dirty: false }
+    }
+
+    fn connection(&mut self) -> Result<&mut BestEffort> {
+        if self.connection.is_none() {
+            self.connection = Some(self.client.best_effort(&self.volume)?);
+        }
+        Ok(self.connection.as_mut().expect("made just now"))
+    }
+
+    /// Reads the front of `buf` from `offset`, 1 MiB at most; all of it lies within the
+    /// volume. Gives how much.
+    pub fn read(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let within = offset % SECTOR;
+        let len = buf.len().min(BODY_MAX - within as usize);
+        let whole = (within + len as u64).next_multiple_of(SECTOR);
+        let (start, exact) = (Bytes::new(offset - within), whole == len as u64);
+        if exact {
+            self.connection()?.read_at(start, &mut buf[..len])?;
+        } else {
+            let mut sectors = vec![0; whole as usize];
+            self.connection()?.read_at(start, &mut sectors)?;
+            buf[..len].copy_from_slice(&sectors[within as usize..][..len]);
+        }
+        Ok(len)
+    }
+
+    /// Reads all of `buf`.
+    pub fn read_exact(&mut self, mut offset: u64, mut buf: &mut [u8]) -> Result<()> {
+        while !buf.is_empty() {
+            let read = self.read(offset, buf)?;
+            (offset, buf) = (offset + read as u64, &mut buf[read..]);
+        }
+        Ok(())
+    }
+
+    /// Writes the front of `bytes` at `offset`, 1 MiB at most; gives how much. Nothing
+    /// goes beyond `size`, the end of the volume.
+    pub fn write(&mut self, offset: u64, bytes: &[u8], size: u64) -> Result<usize> {
+        if offset >= size {
+            return Err(full(size));
+        }
+        let within = offset % SECTOR;
+        let room = (BODY_MAX - within as usize).min((size - offset) as usize);
+        let len = bytes.len().min(room);
+        let end = within + len as u64;
+        let whole = end.next_multiple_of(SECTOR) as usize;
+        let start = offset - within;
+        if whole == len {
+            self.connection()?.write_at(Bytes::new(start), &bytes[..len])?;
+        } else {
+            let mut sectors = vec![0; whole];
+            // Of the sectors in the middle nothing is kept.
+            let last = whole - SECTOR as usize;
+            if within > 0 {
+                self.read_exact(start, &mut sectors[..SECTOR as usize])?;
+            }
+            if !end.is_multiple_of(SECTOR) && (last > 0 || within == 0) {
+                self.read_exact(start + last as u64, &mut sectors[last..])?;
+            }
+            sectors[within as usize..][..len].copy_from_slice(&bytes[..len]);
+            self.connection()?.write_at(Bytes::new(start), &sectors)?;
+        }
+        self.dirty = true;
+        Ok(len)
+    }
+
+    /// Makes durable what was written.
+    pub fn sync(&mut self) -> Result<()> {
+        if self.dirty {
+            self.connection()?.sync()?;
+            self.dirty = false;
+        }
+        Ok(())
+    }
+}
+
+/// What a write at the end of a volume hears, as a stream's would.
+fn full(size: u64) -> Error {
+    let what = format!("the volume is full: it has {}", Bytes::new(size));
+    let next = "make it larger with `slackline volume resize`";
+    Error::Problem(Box::new(Problem::new(Code::VolumeFull, what, next)))
+}

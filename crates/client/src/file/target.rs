@@ -1,0 +1,56 @@
+//! What a name stands for: a volume of the pool, or a file beside it.
+
+use crate::{Error, Result};
+use std::path::PathBuf;
+use wire::{Code, Problem};
+
+/// The word before a volume's name where a name alone could be a path.
+const SCHEME: &str = "slackline:";
+
+/// What is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A volume: `NAME` or `slackline:NAME`.
+    Volume(String),
+    /// An existing file outside the pool, by its absolute path.
+    Path(PathBuf),
+}
+
+impl Target {
+    /// What `name` stands for: an absolute path is a file, anything else a volume.
+    pub fn parse(name: &str) -> Self {
+        match name.strip_prefix(SCHEME) {
+            Some(volume) => Self::Volume(volume.into()),
+            None if name.starts_with('/') => Self::Path(name.into()),
+            None => Self::Volume(name.into()),
+        }
+    }
+
+    /// The volume, or why a file cannot be opened here.
+    pub(crate) fn volume(self) -> Result<String> {
+        match self {
+            Self::Volume(name) => Ok(name),
+            Self::Path(path) => {
+                let what = format!("{} is a file outside the pool", path.display());
+                let next = "name a volume; this library opens no other files so far";
+                Err(Error::Problem(Box::new(Problem::new(Code::Invalid, what, next))))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_volume_and_an_absolute_path_a_file() {
+        let volume = |name: &str| Target::Volume(name.into());
+        assert_eq!(Target::parse("video"), volume("video"));
+        assert_eq!(Target::parse("slackline:video"), volume("video"));
+        assert_eq!(Target::parse("slackline:/x"), volume("/x"), "said, so it is");
+        assert_eq!(Target::parse("/srv/film.mkv"), Target::Path("/srv/film.mkv".into()));
+        let error = Target::parse("/srv/film.mkv").volume().unwrap_err();
+        assert!(error.to_string().contains("outside the pool"), "{error}");
+    }
+}
