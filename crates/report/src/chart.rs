@@ -112,8 +112,7 @@ impl Chart {
         let heights = heights.chain(ranges().flat_map(|range| [range.1, range.2]));
         let y = self.y.scale(heights.chain(self.references.iter().map(|r| r.value)));
         let legend = self.legend();
-        let high = BOTTOM + 46.0 + 18.0 * legend.len() as f64 + 4.0;
-        let mut svg = svg::begin(&self.title, [WIDE, high], 12.0);
+        let mut svg = svg::begin(&self.title, [WIDE, self.height()], 12.0);
         self.axes(&mut svg, &x, &y);
         let bars: Vec<usize> =
             (0..self.series.len()).filter(|at| self.series[*at].style == Style::Bars).collect();
@@ -141,6 +140,23 @@ impl Chart {
         }
         svg.push_str("</svg>\n");
         svg
+    }
+
+    fn height(&self) -> f64 {
+        BOTTOM + 46.0 + 18.0 * self.legend().len() as f64 + 4.0
+    }
+
+    /// Charts below each other in one picture, whose title is `title`.
+    pub fn stacked<'a>(title: &str, charts: impl IntoIterator<Item = &'a Self>) -> String {
+        let (mut inner, mut top) = (String::new(), 34.0);
+        for chart in charts {
+            let svg = chart.svg();
+            let begin = svg.find('>').map_or(0, |end| end + 1);
+            let content = svg[begin..].trim_end().trim_end_matches("</svg>");
+            let _ = writeln!(inner, "<g transform=\"translate(0 {top:.1})\">{content}</g>");
+            top += chart.height() + 14.0;
+        }
+        format!("{}{inner}</svg>\n", svg::begin(title, [WIDE, top], 12.0))
     }
 
     fn axes(&self, svg: &mut String, x: &Scale, y: &Scale) {
@@ -350,6 +366,15 @@ mod tests {
         for name in ["ours", "theirs", "printed"] {
             assert!(svg.contains(&format!(">{name}</text>")));
         }
+    }
+
+    #[test]
+    fn stacked_charts_are_one_picture() {
+        let chart = Chart::new("one", Axis::linear("x"), Axis::linear("y"));
+        let svg = Chart::stacked("both", [&chart, &chart]);
+        assert_eq!((svg.matches("<svg").count(), svg.matches("</svg>").count()), (1, 1));
+        assert_eq!(svg.matches("<title>one<").count(), 2, "{svg}");
+        assert_eq!(svg.matches("<g ").count(), svg.matches("</g>").count());
     }
 
     #[test]

@@ -6,12 +6,14 @@
 //! script, and are readable on a phone, in a light and in a dark room.
 
 mod chart;
+mod cumulative;
 mod page;
 mod scale;
 pub mod svg;
 mod table;
 
 pub use chart::{Chart, Reference, Series, Style};
+pub use cumulative::longer_than;
 pub use page::Page;
 pub use scale::Axis;
 pub use table::{Mood, Table};

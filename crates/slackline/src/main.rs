@@ -18,6 +18,7 @@ mod pool;
 mod progress;
 mod quota;
 mod record;
+mod rwrt;
 mod serve;
 mod simulate;
 mod stream;
@@ -102,6 +103,7 @@ enum Command {
     Record(record::Args),
     /// Read a volume under contract: bytes out
     Play(play::Args),
+    Rwrt(rwrt::Args),
     Plan(plan::Args),
     Simulate(simulate::Args),
     /// Disk models, and what a disk costs
@@ -133,6 +135,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Quota => quota::run(common),
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
+        Command::Rwrt(args) => rwrt::run(&args, common),
         Command::Plan(args) => plan::run(&args, common),
         Command::Simulate(args) => simulate::run(&args, common),
         Command::Disk(command) => disk::run(command, common),

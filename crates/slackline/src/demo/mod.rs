@@ -5,15 +5,15 @@
 //! first come first served. Every byte is proved, both runs are laid side by
 //! side. Everything goes through the sockets of a daemon in its own process.
 
-mod child;
+pub(crate) mod child;
 mod connect;
 mod film;
-mod folder;
+pub(crate) mod folder;
 mod load;
 mod outcome;
 mod pace;
 mod programs;
-mod progress;
+pub(crate) mod progress;
 mod report;
 mod samples;
 mod stamp;
