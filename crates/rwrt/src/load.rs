@@ -380,7 +380,9 @@ impl Shared {
             true => Bytes::new(self.moved.load(Ordering::Relaxed)),
             false => Bytes::ZERO,
         };
-        Progress { what: "running".into(), done, total, greedy }
+        let waiting = self.has_streams && self.running.load(Ordering::Relaxed) == 0;
+        let what = if waiting { "waiting for what greedy programs have begun" } else { "running" };
+        Progress { what: what.into(), done, total, greedy }
     }
 }
 

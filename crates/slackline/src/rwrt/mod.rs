@@ -61,6 +61,7 @@ A deadline that is missed is forgiven: the timetable goes on from there.";
 /// What is measured.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
+#[command(next_help_heading = "Where")]
 struct Which {
     /// Volumes of the daemon: NAME itself for a single program, else NAME-reader-1 and so on
     #[arg(long, value_name = "NAME")]
@@ -75,6 +76,7 @@ struct Which {
 }
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Programs")]
 struct Programs {
     /// Programs that read at the rate
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "scene",
@@ -111,13 +113,15 @@ struct Programs {
 }
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "How")]
 struct Ways {
     /// Without a contract: reads ahead and writes behind 128 KiB at a time
     #[arg(long, requires = "volume")]
     best_effort: bool,
-    /// What a contract moves at a time: a power of two from 4KiB to 1MiB
-    #[arg(long, value_name = "SIZE", default_value = "256KiB", conflicts_with = "path")]
-    contract_block: Bytes,
+    /// What a contract moves at a time: a power of two from 4KiB to 1MiB [default: 256KiB;
+    /// where a scene timeshifts: 512KiB]
+    #[arg(long, value_name = "SIZE", conflicts_with = "path")]
+    contract_block: Option<Bytes>,
     /// Past the page cache (O_DIRECT)
     #[arg(long, requires = "path")]
     direct: bool,
@@ -142,6 +146,7 @@ struct Ways {
 }
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Results")]
 struct Results {
     /// Draw which share of operations took longer than what into this file
     #[arg(long, value_name = "FILE")]
@@ -153,6 +158,9 @@ struct Results {
     #[arg(long, value_name = "FOLDER", requires = "scene")]
     keep: Option<PathBuf>,
 }
+
+/// What a contract moves at a time, unless told otherwise.
+const CONTRACT_BLOCK: Bytes = Bytes::kib(256);
 
 impl From<::rwrt::Error> for Failure {
     fn from(error: ::rwrt::Error) -> Self {
@@ -216,7 +224,7 @@ fn once(args: &Args, common: &Common, told: &Line) -> Result<Measured, Failure> 
     let (ways, programs) = (&args.ways, &args.programs);
     let (place, kind) = match (&args.which.volume, &args.which.path) {
         (Some(name), _) => {
-            let contract = (!ways.best_effort).then(|| shape(args));
+            let contract = (!ways.best_effort).then(|| shape(args, CONTRACT_BLOCK));
             let kind = contract.map_or(Kind::BestEffort, |_| Kind::Contract);
             (Place::Volumes { client: common.client()?, name: name.clone(), contract }, kind)
         }
@@ -242,8 +250,9 @@ fn once(args: &Args, common: &Common, told: &Line) -> Result<Measured, Failure> 
     Ok(Measured { part: "run".into(), kind, outcome: outcome? })
 }
 
-fn shape(args: &Args) -> Shape {
-    Shape { block: args.ways.contract_block, burst: args.programs.block }
+/// What contracts say beside their rate; `block` unless something else is asked for.
+fn shape(args: &Args, block: Bytes) -> Shape {
+    Shape { block: args.ways.contract_block.unwrap_or(block), burst: args.programs.block }
 }
 
 /// Runs a load that is prepared.

@@ -1,7 +1,7 @@
 //! Whole experiments on an emulated disk, each run with a daemon of its own.
 
 use super::result::{Kind, Measured};
-use super::{Args, Line, play, shape};
+use super::{Args, CONTRACT_BLOCK, Line, play, shape};
 use crate::demo::child::{Daemon, slackline};
 use crate::demo::folder::Folder;
 use crate::failure::Failure;
@@ -60,6 +60,14 @@ impl Part {
         }
     }
 
+    /// Four streams need longer transfers than one, so that seeks do not take the disk.
+    fn contract_block(self) -> Bytes {
+        match self {
+            Self::Reading | Self::Writing => CONTRACT_BLOCK,
+            Self::Timeshifting => Bytes::kib(512),
+        }
+    }
+
     fn load(self, args: &Args, place: Place) -> Load {
         let total = args.programs.total(TOTAL);
         let load = args.programs.load(place, total, &args.ways);
@@ -85,7 +93,7 @@ pub fn run(scene: Scene, args: &Args, told: &Line) -> Result<Vec<Measured>, Fail
         for kind in [Kind::Contract, Kind::BestEffort] {
             let name = format!("{}-{}", part.name(), kind.name().replace(' ', "-"));
             let daemon = Daemon::start(folder.path(), &name, &device, &["--memory", MEMORY])?;
-            let contract = (kind == Kind::Contract).then(|| shape(args));
+            let contract = (kind == Kind::Contract).then(|| shape(args, part.contract_block()));
             let client = daemon.client().clone();
             let load =
                 part.load(args, Place::Volumes { client, name: part.name().into(), contract });
