@@ -23,6 +23,7 @@ mod core;
 mod create;
 mod device;
 mod error;
+mod host_file;
 mod lateness;
 mod lock;
 mod metadata;
@@ -40,12 +41,18 @@ pub use chunk::{Chunk, ChunkMut};
 pub use create::{CreateOptions, Created};
 pub use device::{DeviceSpec, Found};
 pub use error::PoolError;
+pub use host_file::{BlockDevice, Buffer, Extent, FileError, HostFile};
 pub use lateness::HostLateness;
 pub use pool::{Description, Options, Pool, Wrap};
 pub use profiling::{ProfileError, ProfileOptions, Profiled, profile};
 pub use reply::Reply;
 pub use thread::{IoClass, io_class, keep_time};
 pub use units::Distribution;
+
+/// The time now, as a pool's clock tells it: nanoseconds since the boot of the machine.
+pub fn now() -> units::Instant {
+    sys::now()
+}
 
 /// The further groups of the process at the other end of a unix socket.
 ///

@@ -208,6 +208,119 @@ pub(crate) fn free_space(file: &File) -> io::Result<Bytes> {
     Ok(Bytes::new(answer.f_bavail.saturating_mul(answer.f_frsize)))
 }
 
+/// What kind of file system a file is on.
+pub(crate) enum FileSystem {
+    Ext4,
+    Xfs,
+    /// Its name, or its number where we know no name.
+    Other(String),
+}
+
+/// The file system of a file.
+pub(crate) fn file_system(file: &File) -> io::Result<FileSystem> {
+    let mut answer = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the answer is a valid place for what the call writes.
+    check(unsafe { libc::fstatfs(file.as_raw_fd(), answer.as_mut_ptr()) })?;
+    // SAFETY: the call has succeeded, so that it has written the answer.
+    let kind = unsafe { answer.assume_init() }.f_type as u64;
+    Ok(match kind {
+        0xef53 => FileSystem::Ext4,
+        0x5846_5342 => FileSystem::Xfs,
+        0x0102_1994 => FileSystem::Other("tmpfs, which has no device".into()),
+        0x794c_7630 => FileSystem::Other("overlay, which shows files of others".into()),
+        0x9123_683e => FileSystem::Other("btrfs, which shares and moves data".into()),
+        0x9fa0 => FileSystem::Other("proc, which has no device".into()),
+        0x6573_5546 => FileSystem::Other("FUSE, which does not say where data is".into()),
+        0x6969 => FileSystem::Other("NFS, which has its disks elsewhere".into()),
+        other => FileSystem::Other(format!("a file system of kind {other:#x}")),
+    })
+}
+
+/// The flags that a file was opened with.
+pub(crate) fn status_flags(file: &File) -> io::Result<libc::c_int> {
+    // SAFETY: the call takes no pointers.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) })
+}
+
+/// One extent as the kernel tells it (`struct fiemap_extent`).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct RawExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    reserved_too: [u32; 3],
+}
+
+/// What is asked for, and the answer (`struct fiemap`).
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RawExtents {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    room: u32,
+    reserved: u32,
+    extents: [RawExtent; EXTENTS_AT_ONCE],
+}
+
+const EXTENTS_AT_ONCE: usize = 128;
+const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
+/// What is only in memory is written first.
+const FIEMAP_FLAG_SYNC: u32 = 1;
+const FIEMAP_EXTENT_LAST: u32 = 1;
+/// Unknown, not yet there, encoded, encrypted, not aligned, in metadata, in a tail.
+const FIEMAP_EXTENT_ENCODED: u32 = 0x2 | 0x4 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400;
+const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
+
+/// An extent of a file, and whether its bytes are there as they are.
+pub(crate) struct FoundExtent {
+    pub extent: crate::host_file::Extent,
+    pub is_encoded: bool,
+    /// Reserved and never written.
+    pub is_zeros: bool,
+}
+
+/// Where a file's bytes lie, at most `max` extents.
+pub(crate) fn extents(file: &File, max: usize) -> io::Result<Vec<FoundExtent>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    loop {
+        let mut raw = RawExtents {
+            start,
+            length: u64::MAX - start,
+            flags: FIEMAP_FLAG_SYNC,
+            mapped: 0,
+            room: EXTENTS_AT_ONCE as u32,
+            reserved: 0,
+            extents: [RawExtent::default(); EXTENTS_AT_ONCE],
+        };
+        // SAFETY: the request reads and writes the head and up to `room` extents behind it,
+        // which are there.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &mut raw) })?;
+        let told = &raw.extents[..(raw.mapped as usize).min(EXTENTS_AT_ONCE)];
+        for one in told {
+            let extent = crate::host_file::Extent {
+                at: Bytes::new(one.logical),
+                len: Bytes::new(one.length),
+                place: Bytes::new(one.physical),
+            };
+            let is_encoded = one.flags & FIEMAP_EXTENT_ENCODED != 0;
+            let is_zeros = one.flags & FIEMAP_EXTENT_UNWRITTEN != 0;
+            found.push(FoundExtent { extent, is_encoded, is_zeros });
+        }
+        match told.last() {
+            Some(last) if last.flags & FIEMAP_EXTENT_LAST == 0 && found.len() < max => {
+                start = last.logical + last.length;
+            }
+            _ => return Ok(found),
+        }
+    }
+}
+
 /// The size of a file or block device.
 pub(crate) fn size(file: &File) -> io::Result<Bytes> {
     (&mut &*file).seek(SeekFrom::End(0)).map(Bytes::new)

@@ -7,8 +7,9 @@
 
 use units::{Bytes, Duration, Instant, Rate};
 
+/// Credit under one contract.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Credit {
+pub struct Credit {
     rate: Rate,
     cap: Bytes,
     anchor: Instant,
@@ -18,12 +19,12 @@ pub(crate) struct Credit {
 
 impl Credit {
     /// Full credit at `now`.
-    pub(crate) fn new(rate: Rate, cap: Bytes, now: Instant) -> Self {
+    pub fn new(rate: Rate, cap: Bytes, now: Instant) -> Self {
         Self { rate, cap, anchor: now, moved: Bytes::ZERO }
     }
 
     /// The same credit under another rate and cap, from `now` on.
-    pub(crate) fn changed(&self, rate: Rate, cap: Bytes, now: Instant) -> Self {
+    pub fn changed(&self, rate: Rate, cap: Bytes, now: Instant) -> Self {
         let accrued = self.rate.bytes_in(now.saturating_since(self.anchor));
         let owed = self.moved.saturating_sub(accrued);
         let left = self.cap.saturating_sub(owed).min(cap);
@@ -36,7 +37,7 @@ impl Credit {
     }
 
     /// When `len` more bytes may pass; at most the cap.
-    pub(crate) fn when(&self, len: Bytes) -> Instant {
+    pub fn when(&self, len: Bytes) -> Instant {
         debug_assert!(len <= self.cap);
         let beyond = (self.moved + len).saturating_sub(self.cap);
         if beyond.is_zero() {
@@ -59,7 +60,7 @@ impl Credit {
     }
 
     /// `len` bytes pass at `now`.
-    pub(crate) fn spend(&mut self, len: Bytes, now: Instant) {
+    pub fn spend(&mut self, len: Bytes, now: Instant) {
         // Where the program is slower than its rate, credit beyond the cap is
         // forgotten: the anchor comes along.
         if now.saturating_since(self.anchor) > self.time(self.moved) {

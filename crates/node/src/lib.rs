@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod alone;
 mod api;
 mod arena;
 mod best_effort;

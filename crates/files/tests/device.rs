@@ -1,0 +1,337 @@
+//! Files under contract on a device that others use, in virtual time: nobody is late while
+//! reads keep within the profile and others within what they are allowed; what goes beyond
+//! is counted, and ridden out where windows were made for it.
+
+use disk::{Model, Profile};
+use files::{Device, FileMap, MapError, Next, Options, Output, Piece, Reply};
+use node::{Contract, DiskIndex, Error, StreamId};
+use std::collections::BTreeMap;
+use units::{Bytes, Duration, Instant, Lba, Rate};
+
+fn gib(n: u64) -> Bytes {
+    Bytes::GIB * n
+}
+
+const OTHERS: Duration = Duration::from_millis(40);
+
+fn profile() -> Profile {
+    Profile::of(&Model::named("seagate-st318437lw").unwrap())
+}
+
+fn options() -> Options {
+    Options {
+        share_ppm: 900_000,
+        others: OTHERS,
+        host_latency: Duration::ZERO,
+        ride_out: Duration::ZERO,
+        memory: Bytes::mib(256),
+    }
+}
+
+fn device(options: Options) -> Device {
+    Device::new(DiskIndex(7), profile(), options)
+}
+
+/// A file of `mib` MiB in runs of `run` bytes, scattered from `place` on.
+fn map(mib: u64, run: Bytes, place: Bytes) -> FileMap {
+    let length = Bytes::mib(mib);
+    let piece = |number: u64| Piece {
+        at: run * number,
+        len: run.min(length - run * number),
+        lba: Lba::containing(place + (run + Bytes::kib(64)) * ((number * 37) % 101)),
+    };
+    let pieces = (0..length.div_ceil(run)).map(piece).collect();
+    FileMap::new(pieces, length, profile().capacity()).unwrap()
+}
+
+fn contract(rate: u64, block: Bytes) -> Contract {
+    Contract { rate: Rate::per_second(rate), block, burst: Bytes::ZERO }
+}
+
+/// Numbers without a pattern (SplitMix64).
+struct Random(u64);
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+}
+
+/// A program that reads one file, as fast as it is let.
+struct Program {
+    position: Bytes,
+    ended: Option<Instant>,
+    gaps: Bytes,
+    first: Option<Instant>,
+}
+
+struct World {
+    device: Device,
+    now: Instant,
+    random: Random,
+    /// How long a read may take, in percent of the profile's bound.
+    percent: u64,
+    /// Others have the device for so long before a read; at random up to that.
+    others: Duration,
+    /// Nothing is served in this time.
+    pause: Option<(Instant, Instant)>,
+    programs: BTreeMap<u64, Program>,
+    /// The file of each stream as it is: how long, and where it fails.
+    truth: BTreeMap<u64, (Bytes, Option<u64>)>,
+    costs: BTreeMap<u64, Duration>,
+    /// The read that the device has: when it is done, its key and its end.
+    flight: Option<(Instant, u64, Result<Bytes, i32>)>,
+}
+
+impl World {
+    fn new(options: Options, seed: u64) -> Self {
+        Self {
+            device: device(options),
+            now: Instant::EPOCH + Duration::from_secs(1),
+            random: Random(seed),
+            percent: 100,
+            others: Duration::ZERO,
+            pause: None,
+            programs: BTreeMap::new(),
+            truth: BTreeMap::new(),
+            costs: BTreeMap::new(),
+            flight: None,
+        }
+    }
+
+    fn open(&mut self, id: u64, contract: Contract, map: FileMap) -> Result<Bytes, Error> {
+        let (length, cost) = (map.length(), map.worst(&profile(), contract.block));
+        let opened =
+            self.device.open(self.now, StreamId(id), "f".into(), &contract, Bytes::ZERO, map)?;
+        let position = Bytes::ZERO;
+        let program = Program { position, ended: None, gaps: Bytes::ZERO, first: None };
+        self.programs.insert(id, program);
+        self.truth.insert(id, (length, None));
+        self.costs.insert(id, cost);
+        self.device.read(self.now, StreamId(id), id, Bytes::kib(60));
+        Ok(opened)
+    }
+
+    fn hear(&mut self) -> bool {
+        let mut heard = false;
+        while let Some(Output { ticket, result }) = self.device.poll_output() {
+            heard = true;
+            let program = self.programs.get_mut(&ticket).unwrap();
+            let id = StreamId(ticket);
+            match result.unwrap() {
+                Reply::Data { offset, len, block } => {
+                    assert_eq!(offset, program.position, "what comes next");
+                    assert!(self.device.window_start(id).unwrap() <= block);
+                    program.first.get_or_insert(self.now);
+                    program.position += len;
+                    self.device.advance(self.now, id, len).unwrap();
+                }
+                Reply::Gap { offset, len } => {
+                    assert_eq!(offset, program.position);
+                    program.position += len;
+                    program.gaps += len;
+                }
+                Reply::End => {
+                    program.ended = Some(self.now);
+                    continue;
+                }
+            }
+            self.device.read(self.now, id, ticket, Bytes::kib(60));
+        }
+        heard
+    }
+
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.hear();
+            if let Some((_, key, result)) = self.flight.take_if(|flight| flight.0 <= self.now) {
+                self.device.finished(self.now, key, result);
+                continue;
+            }
+            match self.device.next(self.now) {
+                Next::Wait { .. } if self.hear() => {} // its timers had something to say
+                Next::Wait { until } => {
+                    let done = self.flight.map(|flight| flight.0);
+                    let until = until.into_iter().chain(done).chain([end]).min().unwrap();
+                    assert!(until > self.now, "waits for what is past");
+                    self.now = until;
+                }
+                Next::Read { key, stream, offset, len, block } => {
+                    let (length, bad) = self.truth[&stream.0];
+                    let got = length.saturating_sub(offset).min(len);
+                    let result = if bad == Some(block) { Err(5) } else { Ok(got) };
+                    self.flight = Some((self.served(stream), key, result));
+                }
+            }
+        }
+    }
+
+    /// When a read that begins now is done.
+    fn served(&mut self, stream: StreamId) -> Instant {
+        let cost = self.costs[&stream.0];
+        let mut done = self.now + (cost * (1 + self.random.below(self.percent)) / 100).min(cost);
+        if !self.others.is_zero() {
+            done += Duration::from_nanos(self.random.below(self.others.as_nanos()));
+        }
+        if let Some((_, to)) = self.pause.take_if(|(from, _)| self.now >= *from) {
+            done = done.max(to);
+        }
+        done
+    }
+
+    fn underruns(&self) -> u64 {
+        self.device.status().iter().map(|stream| stream.underruns).sum()
+    }
+}
+
+/// Streams of every kind, as many as are admitted; each read as slow as the profile lets
+/// it be, or quicker. Others take their part before some of them, as far as admission has
+/// left it: once in a while, which is what the reserve is for.
+#[test]
+fn nobody_who_was_admitted_is_late_while_the_device_does_as_its_profile_says() {
+    let mut admitted_in_all = 0;
+    for seed in 0..40 {
+        let mut world = World::new(options(), seed);
+        world.percent = if seed % 2 == 0 { 1_000 } else { 100 };
+        for id in 1..12 {
+            let block = Bytes::kib(64) * (1 << world.random.below(5));
+            let rate = 200_000 + world.random.below(3_000_000);
+            let run = if world.random.below(3) == 0 { Bytes::kib(512) } else { Bytes::mib(8) };
+            let file = map(200, run, gib(world.random.below(15)));
+            match world.open(id, contract(rate, block), file) {
+                Ok(_) => admitted_in_all += 1,
+                Err(Error::Refused(_)) => {}
+                Err(other) => panic!("{other:?}"),
+            }
+            world.run(Duration::from_millis(200));
+        }
+        world.run(Duration::from_secs(20));
+        let account = world.device.account();
+        assert_eq!((account.late_requests, world.underruns()), (0, 0), "seed {seed}: {account:?}");
+        assert_eq!(account.disturbed, 0);
+        assert!(account.requests > 50, "{account:?}");
+    }
+    assert!(admitted_in_all > 120, "{admitted_in_all}");
+}
+
+/// The device is another's for 1.5 s: without windows made for it, programs see it; with
+/// two seconds' worth, they do not. Both times it is counted.
+#[test]
+fn what_others_do_beyond_their_part_is_counted_and_ridden_out() {
+    for (ride_out, seen) in [(Duration::ZERO, true), (Duration::from_secs(2), false)] {
+        let mut world = World::new(Options { ride_out, ..options() }, 3);
+        for id in 1..4 {
+            let file = map(64, Bytes::mib(8), gib(id));
+            world.open(id, contract(1_000_000, Bytes::kib(256)), file).unwrap();
+        }
+        world.run(Duration::from_secs(5));
+        assert_eq!((world.underruns(), world.device.account().disturbed), (0, 0));
+        world.pause = Some((world.now, world.now + Duration::from_millis(1_500)));
+        world.run(Duration::from_secs(10));
+        let account = world.device.account();
+        assert_eq!(account.disturbed, 1, "{account:?}");
+        assert!(account.disturbed_max > Duration::from_millis(600), "{account:?}");
+        assert_eq!(account.late_requests > 0, seen, "{account:?}");
+        assert_eq!(world.underruns() > 0, seen, "{} with {ride_out}", world.underruns());
+    }
+}
+
+#[test]
+fn a_program_gets_its_rate_and_no_more_than_its_burst_beyond_it() {
+    let mut world = World::new(options(), 4);
+    let file = map(64, Bytes::mib(8), gib(2));
+    world.open(1, contract(1_000_000, Bytes::kib(256)), file).unwrap();
+    world.run(Duration::from_secs(22));
+    let program = &world.programs[&1];
+    let time = world.now - program.first.unwrap();
+    let most = Rate::per_second(1_000_000).bytes_in(time) + Bytes::kib(256);
+    assert!(program.position <= most, "{} in {time}", program.position);
+    assert!(program.position + Bytes::kib(600) > most, "{} in {time}", program.position);
+}
+
+/// A file that ends within a block, has holes, fails in one block, is cut while it is
+/// read, and grows.
+#[test]
+fn the_end_of_a_file_holes_and_errors_are_told() {
+    let mut world = World::new(options(), 5);
+    let rate = contract(300_000, Bytes::kib(64));
+    let odd = Bytes::new(3 * 65_536 + 1_234);
+    let pieces = vec![
+        Piece { at: Bytes::ZERO, len: Bytes::kib(4), lba: Lba::new(8_000) },
+        Piece { at: Bytes::kib(192), len: Bytes::kib(4), lba: Lba::new(80_000) },
+    ];
+    let holes = FileMap::new(pieces, odd, profile().capacity()).unwrap();
+    world.open(1, rate, holes).unwrap();
+    world.open(2, rate, map(2, Bytes::mib(1), gib(1))).unwrap();
+    world.truth.insert(2, (Bytes::mib(2), Some(3)));
+    world.open(3, rate, map(8, Bytes::mib(1), gib(1))).unwrap();
+    world.truth.insert(3, (Bytes::kib(1000), None));
+    world.run(Duration::from_secs(10));
+    assert_eq!(world.programs[&1].position, odd);
+    assert_eq!(world.programs[&2].position, Bytes::mib(2));
+    assert_eq!(world.programs[&2].gaps, Bytes::kib(64));
+    assert_eq!(world.programs[&3].position, Bytes::kib(1000), "it was cut");
+    assert!(world.programs.values().all(|program| program.ended.is_some()));
+    // It grows: the last block is read again, for what it has more.
+    world.truth.insert(3, (Bytes::mib(3), None));
+    world.device.grown(world.now, StreamId(3), map(3, Bytes::mib(1), gib(1)));
+    world.device.read(world.now, StreamId(3), 3, Bytes::kib(60));
+    world.run(Duration::from_secs(10));
+    assert_eq!(world.programs[&3].position, Bytes::mib(3));
+    world.device.close(StreamId(3)).unwrap();
+    assert!(matches!(world.device.close(StreamId(3)), Err(Error::NoSuchStream { .. })));
+}
+
+#[test]
+fn a_refusal_names_a_rate_that_fits_and_changes_nothing() {
+    let mut world = World::new(Options { share_ppm: 500_000, ..options() }, 6);
+    let block = Bytes::kib(512);
+    let file = || map(64, Bytes::mib(8), gib(3));
+    world.open(1, contract(2_000_000, block), file()).unwrap();
+    let error = world.open(2, contract(60_000_000, block), file()).unwrap_err();
+    let Error::Refused(refusal) = error else { panic!("{error:?}") };
+    assert_eq!(refusal.disk, DiskIndex(7));
+    let most = refusal.rate_max.get();
+    assert!(most > 1_000_000, "{most}");
+    let above = world.open(2, contract(most + most / 50, block), file());
+    assert!(matches!(above, Err(Error::Refused(_))), "{above:?}");
+    world.open(2, contract(most, block), file()).unwrap();
+    assert!(world.device.utilisation_ppm() <= 500_000);
+    // Nothing is left, not for a change either; less is.
+    let before = world.device.utilisation_ppm();
+    let more = world.device.change(world.now, StreamId(1), &contract(3_000_000, block));
+    assert!(matches!(more, Err(Error::Refused(_))), "{more:?}");
+    assert_eq!(world.device.utilisation_ppm(), before);
+    world.device.change(world.now, StreamId(1), &contract(1_000_000, block)).unwrap();
+    assert!(world.device.utilisation_ppm() < before);
+    world.run(Duration::from_secs(20));
+    assert_eq!((world.device.account().late_requests, world.underruns()), (0, 0));
+}
+
+#[test]
+fn windows_have_a_bound_and_a_file_in_pieces_costs_more() {
+    let small = Options { memory: Bytes::mib(1), ..options() };
+    let mut world = World::new(small, 7);
+    let file = map(64, Bytes::mib(8), gib(3));
+    let error = world.open(1, contract(1_000_000, Bytes::mib(1)), file).unwrap_err();
+    assert!(matches!(error, Error::NoMemory { .. }), "{error:?}");
+    let whole = map(64, Bytes::mib(8), gib(3)).worst(&profile(), Bytes::mib(1));
+    let pieces = map(64, Bytes::kib(128), gib(3)).worst(&profile(), Bytes::mib(1));
+    assert!(pieces > whole * 4, "{pieces} and {whole}");
+}
+
+#[test]
+fn pieces_that_are_no_file_of_the_device_are_refused() {
+    let piece = |at, lba| Piece { at: Bytes::kib(at), len: Bytes::kib(8), lba: Lba::new(lba) };
+    let capacity = profile().capacity();
+    let new = |pieces| FileMap::new(pieces, Bytes::mib(1), capacity);
+    assert_eq!(new(vec![piece(0, 0), piece(4, 90)]), Err(MapError::Overlap(Bytes::kib(4))));
+    let beyond = new(vec![piece(0, u64::MAX >> 12)]);
+    assert!(matches!(beyond, Err(MapError::Beyond { .. })), "{beyond:?}");
+    // Neighbours on both sides are one run.
+    assert_eq!(new(vec![piece(8, 16), piece(0, 0)]).unwrap().runs(), 1);
+}
