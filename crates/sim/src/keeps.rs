@@ -6,7 +6,8 @@
 //! The two are types, so that a program that looks at bytes cannot be put into a
 //! world that has none.
 
-use node::Span;
+use node::{Region, Span};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use units::Bytes;
 
@@ -20,6 +21,9 @@ pub trait Keeps: Clone + Debug + 'static + sealed::Sealed {
     /// What is kept of a write of `span`, of which `valid` bytes are filled.
     #[doc(hidden)]
     fn taken(memory: &mut Self::Memory, span: &Span, valid: Bytes) -> Option<Vec<u8>>;
+    /// A part of a region is not needed any more.
+    #[doc(hidden)]
+    fn freed(memory: &mut Self::Memory, span: &Span);
     /// Where the bytes of a read go.
     #[doc(hidden)]
     fn place<'a>(memory: &'a mut Self::Memory, span: &Span) -> Option<&'a mut [u8]>;
@@ -39,21 +43,57 @@ pub struct Everything;
 #[derive(Clone, Copy, Debug)]
 pub struct Metadata;
 
-impl Keeps for Everything {
-    type Memory = Vec<u8>;
+/// The arena, and every region as far as it was used.
+#[derive(Debug)]
+pub struct Memory {
+    arena: Vec<u8>,
+    regions: BTreeMap<Region, Vec<u8>>,
+}
 
-    fn memory(len: Bytes) -> Vec<u8> {
-        vec![0; len.as_usize()]
+impl Memory {
+    /// What a span holds now.
+    pub fn bytes(&mut self, span: &Span) -> &mut [u8] {
+        let (memory, from) = match Region::of(span) {
+            None => (&mut self.arena, span.offset.as_usize()),
+            Some((region, place)) => {
+                let memory = self.regions.entry(region).or_default();
+                let end = (place + span.len).as_usize();
+                if memory.len() < end {
+                    memory.resize(end, 0);
+                }
+                (memory, place.as_usize())
+            }
+        };
+        &mut memory[from..][..span.len.as_usize()]
     }
 
-    fn taken(memory: &mut Vec<u8>, span: &Span, valid: Bytes) -> Option<Vec<u8>> {
-        let whole = Self::place(memory, span)?;
-        whole[valid.as_usize()..].fill(0);
+    /// What was freed of a region is zeros when it is used again.
+    pub(crate) fn forget(&mut self, span: &Span) {
+        self.bytes(span).fill(0);
+    }
+}
+
+impl Keeps for Everything {
+    type Memory = Memory;
+
+    fn memory(len: Bytes) -> Memory {
+        Memory { arena: vec![0; len.as_usize()], regions: BTreeMap::new() }
+    }
+
+    fn taken(memory: &mut Memory, span: &Span, valid: Bytes) -> Option<Vec<u8>> {
+        let whole = memory.bytes(span);
+        if Region::of(span).is_none() {
+            whole[valid.as_usize()..].fill(0);
+        }
         Some(whole.to_vec())
     }
 
-    fn place<'a>(memory: &'a mut Vec<u8>, span: &Span) -> Option<&'a mut [u8]> {
-        Some(&mut memory[span.offset.as_usize()..][..span.len.as_usize()])
+    fn place<'a>(memory: &'a mut Memory, span: &Span) -> Option<&'a mut [u8]> {
+        Some(memory.bytes(span))
+    }
+
+    fn freed(memory: &mut Memory, span: &Span) {
+        memory.forget(span);
     }
 }
 
@@ -69,4 +109,6 @@ impl Keeps for Metadata {
     fn place<'a>((): &'a mut (), _: &Span) -> Option<&'a mut [u8]> {
         None
     }
+
+    fn freed((): &mut (), _: &Span) {}
 }

@@ -25,7 +25,7 @@ pub mod workload;
 mod world;
 
 pub use crate::disk::{Fault, SimDisk, Timing};
-pub use crate::keeps::{Everything, Keeps, Metadata};
+pub use crate::keeps::{Everything, Keeps, Memory, Metadata};
 pub use crate::mechanics::Known;
 pub use crate::pool::{check, commit, format, open};
 pub use crate::programs::{Greedy, Player, Recorder, Shared, Tally, pattern, pattern_matches};

@@ -62,10 +62,6 @@ pub fn pattern_matches(seed: u64, offset: Bytes, bytes: &[u8]) -> bool {
     expected == bytes
 }
 
-fn bytes<'a>(arena: &'a mut [u8], span: &Span) -> &'a mut [u8] {
-    &mut arena[span.offset.as_usize()..][..span.len.as_usize()]
-}
-
 const OPEN: u64 = 0;
 const MOVE: u64 = 1;
 const GIVE: u64 = 2;
@@ -207,7 +203,7 @@ impl Program for Player {
             (MOVE, Ok(Reply::Data { span, offset })) => {
                 self.0.answered(context.now);
                 self.0.due(context.now);
-                let good = pattern_matches(self.0.seed, offset, bytes(context.arena, &span));
+                let good = pattern_matches(self.0.seed, offset, context.arena.bytes(&span));
                 let mut tally = self.0.tally.borrow_mut();
                 *(if good { &mut tally.bytes } else { &mut tally.wrong }) += span.len;
                 self.0.moved += span.len;
@@ -296,7 +292,7 @@ impl Program for Recorder {
             }
             (MOVE, Ok(Reply::Room { span })) => {
                 self.pace.answered(context.now);
-                pattern(self.pace.seed, self.pace.moved, bytes(context.arena, &span));
+                pattern(self.pace.seed, self.pace.moved, context.arena.bytes(&span));
                 self.room = Some(span);
                 context.ask(GIVE, Op::StreamWrite { stream: self.pace.stream(), len: span.len });
             }

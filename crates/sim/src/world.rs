@@ -302,6 +302,9 @@ impl<K: Keeps> World<K> {
     }
 
     fn note_wakes(&mut self) {
+        while let Some(span) = self.node.poll_freed() {
+            K::freed(&mut self.arena, &span);
+        }
         while let Some(disk) = self.node.next_wake() {
             self.polls[disk.as_usize()].now = true;
         }
@@ -335,12 +338,12 @@ impl<K: Keeps> World<K> {
 
 impl World {
     /// What a caller's span holds now.
-    pub fn bytes(&self, span: node::Span) -> &[u8] {
-        &self.arena[span.offset.as_usize()..][..span.len.as_usize()]
+    pub fn bytes(&mut self, span: node::Span) -> &[u8] {
+        self.arena.bytes(&span)
     }
 
     /// The same, to fill.
     pub fn bytes_mut(&mut self, span: node::Span) -> &mut [u8] {
-        &mut self.arena[span.offset.as_usize()..][..span.len.as_usize()]
+        self.arena.bytes(&span)
     }
 }

@@ -1,0 +1,591 @@
+//! The promise of section 2.3 (ABISS, Almesberger & van den Brink 2004), held against
+//! the production node.
+//!
+//! A trace is what a program does with one window: at times `t`, it sets its playout
+//! point `p` and touches a byte `a`. While for all earlier moments (also those just
+//! before the playout point was set; it is a function of time)
+//!
+//! > `p <= p' < p + b + r (t' - t)` and `p' <= a' < b + min(p', p + r (t' - t))`,
+//!
+//! every byte it touches was told to it before: it never waits. Random traces go to
+//! these bounds to the byte and the nanosecond, for readers and writers, beside greedy
+//! best effort and programs that keep nothing. `SLACKLINE_TRACES` says how many.
+
+mod common;
+
+use common::contract;
+use disk::{HardDisk, Profile};
+use node::{Config, Contract, DiskSetup, Error, Mode, Node, Op, Policy, Region, Reply, StreamId};
+use sim::{Context, Metadata, Program, Random, SimDisk, Timing, World};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use units::{Bytes, Duration, Instant};
+
+const SIZE: Bytes = Bytes::mib(24);
+const NANOS: i128 = 1_000_000_000;
+
+/// What was seen in all traces.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    traces: u64,
+    /// Traces that were meant to break section 2.3, and did.
+    broken: u64,
+    accesses: u64,
+    seeks: u64,
+    changes: u64,
+    refused: u64,
+    /// How long from a seek to its first byte, at the most, and stated.
+    first_byte: Duration,
+    first_byte_stated: Duration,
+    steady_stated: Duration,
+    /// What must not be.
+    wrong: Vec<String>,
+}
+
+type Shared = Rc<RefCell<Seen>>;
+
+const OPEN: u64 = 0;
+const NEXT: u64 = 1;
+const MOVED: u64 = 2;
+const SEEK: u64 = 3;
+const CLOSE: u64 = 4;
+const CHANGE: u64 = 5;
+const WAITS: u64 = 6;
+
+/// Makes one trace after the other.
+struct Tracer {
+    number: u32,
+    random: Random,
+    /// Its moves come to the node up to so much later.
+    host_latency: Duration,
+    seen: Shared,
+    mode: Mode,
+    contract: Contract,
+    /// Keeps nothing.
+    breaks: bool,
+    stream: Option<StreamId>,
+    told: Bytes,
+    asked: bool,
+    point: Bytes,
+    /// The least `p 10^9 - r t` of all moments so far.
+    line: i128,
+    /// The same of the node's own playout point.
+    node_line: i128,
+    /// Nothing is promised before.
+    steady: Instant,
+    /// A seek said that its first byte is there by then.
+    first_by: Option<(Instant, Instant)>,
+    next: Option<Instant>,
+    moves: VecDeque<(Instant, Bytes)>,
+    steps: u64,
+    /// Waiting for an answer that everything else waits for.
+    pending: bool,
+    changing: Option<Contract>,
+}
+
+impl Tracer {
+    fn new(number: u32, seed: u64, host_latency: Duration, breaks: bool, seen: &Shared) -> Self {
+        Self {
+            number,
+            random: Random::new(seed),
+            host_latency,
+            seen: seen.clone(),
+            mode: Mode::Read,
+            contract: contract(1, Bytes::kib(4), Bytes::ZERO),
+            breaks,
+            stream: None,
+            told: Bytes::ZERO,
+            asked: false,
+            point: Bytes::ZERO,
+            line: i128::MAX,
+            node_line: i128::MAX,
+            steady: Instant::EPOCH,
+            first_by: None,
+            next: None,
+            moves: VecDeque::new(),
+            steps: 0,
+            pending: false,
+            changing: None,
+        }
+    }
+
+    fn open(&mut self, context: &mut Context<'_, Metadata>) {
+        let random = &mut self.random;
+        let block = Bytes::kib(16) * (1 << random.below(5));
+        let period = random.between(120, 900);
+        let rate = block.get() * 1_000 / period;
+        let burst = match random.below(3) {
+            0 => Bytes::ZERO,
+            1 => block * random.between(1, 3),
+            _ => Bytes::new(random.below(block.get() * 3)),
+        };
+        self.mode = if random.chance(30) { Mode::Write } else { Mode::Read };
+        self.contract = contract(rate, block, burst);
+        let start = match self.mode {
+            Mode::Read => Bytes::new(random.below(SIZE.get() / 2)),
+            Mode::Write => block * random.below(4),
+        };
+        self.ask_open(context, start);
+    }
+
+    fn ask_open(&mut self, context: &mut Context<'_, Metadata>, start: Bytes) {
+        self.go_to(start);
+        let volume = match self.mode {
+            Mode::Read => format!("r{}", self.random.below(3)),
+            Mode::Write => format!("w{}", self.number),
+        };
+        let (mode, contract, region) = (self.mode, self.contract, Region(self.number));
+        self.pending = true;
+        context.ask(OPEN, Op::WindowOpen { volume, mode, contract, start, region });
+    }
+
+    fn go_to(&mut self, to: Bytes) {
+        (self.told, self.point) = (to, to);
+        self.line = i128::MAX;
+        self.node_line = i128::MAX;
+        self.first_by = None;
+        self.moves.clear();
+    }
+
+    fn ask_next(&mut self, context: &mut Context<'_, Metadata>) {
+        if !self.asked {
+            self.asked = true;
+            context.ask(NEXT, Op::WindowNext { stream: self.stream.expect("open") });
+        }
+    }
+
+    fn burst(&self) -> i128 {
+        i128::from(self.contract.burst.max(self.contract.block).get()) * NANOS
+    }
+
+    fn at(point: Bytes) -> i128 {
+        i128::from(point.get()) * NANOS
+    }
+
+    /// `r t`; time stands still before the contract holds.
+    fn time(&self, now: Instant) -> i128 {
+        let rate = i128::from(self.contract.rate.get());
+        rate * i128::from(now.max(self.steady).as_nanos())
+    }
+
+    fn wrong(&self, what: String) {
+        let about =
+            format!("{:?} {:?} of program {}: {what}", self.mode, self.contract, self.number);
+        self.seen.borrow_mut().wrong.push(about);
+    }
+
+    /// Whatever the program does, the node follows it within the contract.
+    fn look_at_node(&mut self, context: &Context<'_, Metadata>) {
+        let time = self.time(context.now);
+        let status = context.node.stream(self.stream.expect("open")).expect("open");
+        if self.mode == Mode::Write || context.now < self.steady {
+            return;
+        }
+        let point = Self::at(status.position);
+        if self.node_line < i128::MAX && point > self.node_line + time + self.burst() {
+            self.wrong(format!("the node's playout point ran ahead: {:?}", status.position));
+        }
+        self.node_line = self.node_line.min(point - time);
+    }
+
+    /// One entry of the trace.
+    fn access(&mut self, context: &mut Context<'_, Metadata>) {
+        let now = context.now;
+        let time = self.time(now);
+        self.look_at_node(context);
+        self.line = self.line.min(Self::at(self.point) - time);
+        let most = |limit: i128| Bytes::new(((limit - 1).div_euclid(NANOS)).max(0) as u64);
+        let mut point_max = most(self.line + time + self.burst()).min(SIZE);
+        if self.breaks {
+            point_max = self.told;
+        }
+        let before = self.point;
+        self.point = self.between(before, point_max);
+        let limit = self.burst() + Self::at(self.point).min(self.line + time);
+        let access_max = most(limit).min(SIZE - Bytes::new(1));
+        let access = self.between(self.point.min(access_max), access_max);
+        let mut seen = self.seen.borrow_mut();
+        seen.accesses += 1;
+        drop(seen);
+        let in_time = self.told > access && self.told >= self.point;
+        if !in_time && now >= self.steady && !self.breaks {
+            let told = self.told;
+            self.wrong(format!("byte {access:?} was not told at {now}, only {told:?}"));
+        }
+        if self.told < self.point {
+            // Not promised, or found wrong: this trace ends here.
+            self.point = self.told.max(before);
+            self.steps = 1;
+        }
+        if self.random.chance(5) && self.told <= self.point {
+            context.ask(WAITS, Op::WindowWaits { stream: self.stream.expect("open") });
+        }
+        self.line = self.line.min(Self::at(self.point) - time);
+        let late = self.random.span(self.host_latency);
+        let last = self.moves.back().map_or(now, |&(at, _)| at);
+        self.moves.push_back((last.max(now + late), self.point - before));
+    }
+
+    /// Often one of the ends.
+    fn between(&mut self, low: Bytes, high: Bytes) -> Bytes {
+        match self.random.below(4) {
+            0 => low,
+            1 => Bytes::new(self.random.between(low.get(), high.get().max(low.get()))),
+            _ => high.max(low),
+        }
+    }
+
+    fn pause(&mut self) -> Duration {
+        let block = self.contract.rate.time_for(self.contract.block);
+        match self.random.below(8) {
+            0 => Duration::ZERO,
+            1 => Duration::from_nanos(self.random.below(3)),
+            2 => block,
+            3 => block * self.random.between(1, 12),
+            4 => self.random.span(block * 4),
+            _ => self.random.span(block),
+        }
+    }
+
+    fn deliver(&mut self, context: &mut Context<'_, Metadata>, all: bool) {
+        while let Some(&(at, len)) = self.moves.front() {
+            if at > context.now && !all {
+                return;
+            }
+            self.moves.pop_front();
+            let stream = self.stream.expect("open");
+            context.ask(MOVED, Op::WindowMoved { stream, len });
+        }
+    }
+
+    /// Ends the trace: closes, or goes on elsewhere under the same contract.
+    fn end(&mut self, context: &mut Context<'_, Metadata>) {
+        let mut seen = self.seen.borrow_mut();
+        seen.traces += 1;
+        seen.broken += u64::from(self.breaks);
+        drop(seen);
+        let stream = self.stream.expect("open");
+        self.deliver(context, true);
+        self.pending = true;
+        self.next = None;
+        match self.random.below(10) {
+            0..=4 if self.mode == Mode::Read => {
+                let to = match self.random.below(4) {
+                    0 => self.point,
+                    1 => Bytes::new(self.random.below(self.told.get().max(1))),
+                    2 => (self.point + self.contract.block).min(SIZE - Bytes::kib(64)),
+                    _ => Bytes::new(self.random.below(SIZE.get() - 1)),
+                };
+                self.seen.borrow_mut().seeks += 1;
+                context.ask(SEEK, Op::StreamSeek { stream, to });
+                self.go_to(to);
+            }
+            5..=6 => {
+                let Contract { block, .. } = self.contract;
+                let rate = block.get() * 1_000 / self.random.between(120, 900);
+                let burst = block * self.random.below(3);
+                let changed = contract(rate, block, burst);
+                self.changing = Some(changed);
+                context.ask(CHANGE, Op::StreamChange { stream, contract: changed });
+            }
+            _ => context.ask(CLOSE, Op::StreamClose { stream }),
+        }
+    }
+
+    fn alarm_next(&mut self, context: &mut Context<'_, Metadata>) {
+        let first = self.first_by.map(|(at, _)| at);
+        let at = [self.next, self.moves.front().map(|&(at, _)| at), first];
+        if let Some(at) = at.into_iter().flatten().min() {
+            context.alarm_at(at);
+        }
+    }
+
+    fn began(&mut self, now: Instant) {
+        self.steps = self.random.between(3, 16);
+        self.next = Some(now + self.pause());
+        self.pending = false;
+    }
+
+    /// The first byte after a seek has come, or is overdue.
+    fn look_for_first_byte(&mut self, now: Instant) {
+        let Some((by, asked)) = self.first_by else { return };
+        if self.told > self.point {
+            let took = now - asked;
+            let mut seen = self.seen.borrow_mut();
+            seen.first_byte = seen.first_byte.max(took);
+            self.first_by = None;
+        } else if now >= by {
+            self.first_by = None;
+            self.wrong(format!("no byte at {:?} by {by}", self.point));
+        }
+    }
+}
+
+impl Program<Metadata> for Tracer {
+    fn start(&mut self, context: &mut Context<'_, Metadata>) {
+        self.open(context);
+    }
+
+    fn alarm(&mut self, context: &mut Context<'_, Metadata>) {
+        if self.stream.is_none() && !self.pending {
+            return self.open(context);
+        }
+        let now = context.now;
+        self.deliver(context, false);
+        if !self.pending {
+            self.look_for_first_byte(now);
+        }
+        if self.next.is_some_and(|next| next <= now) && !self.pending {
+            self.access(context);
+            self.steps -= 1;
+            if self.steps == 0 {
+                self.first_by = None;
+                return self.end(context);
+            }
+            self.next = Some(now + self.pause());
+        }
+        self.alarm_next(context);
+    }
+
+    fn answer(
+        &mut self,
+        context: &mut Context<'_, Metadata>,
+        tag: u64,
+        result: Result<Reply, Error>,
+    ) {
+        let now = context.now;
+        match (tag, result) {
+            (OPEN, Ok(Reply::Stream { stream, .. })) => {
+                self.stream = Some(stream);
+                self.steady = now;
+                if self.mode == Mode::Write {
+                    self.began(now);
+                    self.alarm_next(context);
+                }
+                self.ask_next(context);
+            }
+            (OPEN, Err(Error::Refused(_) | Error::NoMemory { .. })) => {
+                self.seen.borrow_mut().refused += 1;
+                self.pending = false;
+                context.alarm_at(now + Duration::from_millis(700));
+            }
+            (NEXT, Ok(Reply::Data { offset, span })) => {
+                self.asked = false;
+                if self.pending && self.next.is_none() && self.line != i128::MAX {
+                    return; // Told before the seek was.
+                }
+                assert_eq!(offset, self.told, "pieces come in order");
+                self.told += span.len;
+                if self.pending && self.steps == 0 && self.first_by.is_none() {
+                    self.began(now);
+                }
+                self.look_for_first_byte(now);
+                self.ask_next(context);
+                self.alarm_next(context);
+            }
+            (NEXT, Ok(Reply::Room { span })) => {
+                self.asked = false;
+                self.told += span.len;
+                self.ask_next(context);
+            }
+            (NEXT, Ok(Reply::End) | Err(Error::VolumeFull { .. })) => {
+                self.asked = false;
+                if self.pending && self.steps == 0 {
+                    self.began(now);
+                    self.alarm_next(context);
+                }
+            }
+            (SEEK, Ok(Reply::Ready { at, steady })) => {
+                assert!(at <= steady || at <= now, "{at} {steady} {now}");
+                self.steady = steady;
+                self.first_by = (self.point < SIZE).then_some((at, now));
+                let mut seen = self.seen.borrow_mut();
+                seen.first_byte_stated = seen.first_byte_stated.max(at.saturating_since(now));
+                seen.steady_stated = seen.steady_stated.max(steady.saturating_since(now));
+                drop(seen);
+                self.began(now);
+                self.ask_next(context);
+                self.alarm_next(context);
+            }
+            (CHANGE, result) => {
+                let changed = self.changing.take().expect("it asked");
+                if result.is_ok() {
+                    self.seen.borrow_mut().changes += 1;
+                    self.contract = changed;
+                    // A faster one holds when the window can follow; only then is it tried.
+                    let window = match result {
+                        Ok(Reply::Stream { window, .. }) => window,
+                        other => panic!("{other:?}"),
+                    };
+                    self.steady = now + changed.rate.time_for(window) * 3;
+                    self.line = i128::MAX;
+                    self.node_line = i128::MAX;
+                }
+                self.began(now.max(self.steady));
+                self.alarm_next(context);
+            }
+            (MOVED | WAITS, Ok(_)) => {}
+            (CLOSE, Ok(_)) => {
+                self.stream = None;
+                self.asked = false;
+                self.next = None;
+                self.pending = false;
+                self.steps = 0;
+                self.open(context);
+            }
+            (NEXT, Err(Error::NoSuchStream { .. })) => self.asked = false,
+            (tag, other) => panic!("{tag} was answered with {other:?}"),
+        }
+    }
+}
+
+/// Reads or writes random places as fast as it is let.
+struct Greedy {
+    random: Random,
+    writes: bool,
+}
+
+impl Greedy {
+    fn go(&mut self, context: &mut Context<'_, Metadata>, slot: u64) {
+        let len = Bytes::kib(64);
+        if self.writes {
+            return context.ask(slot, Op::Room { len });
+        }
+        let offset = len * self.random.below(SIZE / len);
+        let volume = String::from("r0");
+        context.ask(slot, Op::Read { volume, offset, len, priority: None });
+    }
+}
+
+impl Program<Metadata> for Greedy {
+    fn start(&mut self, context: &mut Context<'_, Metadata>) {
+        for slot in 0..2 {
+            self.go(context, slot);
+        }
+    }
+    fn answer(
+        &mut self,
+        context: &mut Context<'_, Metadata>,
+        slot: u64,
+        result: Result<Reply, Error>,
+    ) {
+        match result.expect("best effort is served") {
+            Reply::Data { span, .. } => context.ask(slot, Op::Release { span }),
+            Reply::Room { span } => {
+                let offset = span.len * self.random.below(SIZE / span.len);
+                let volume = String::from("g");
+                context.ask(slot, Op::Write { volume, offset, span, priority: None });
+            }
+            _ => self.go(context, slot),
+        }
+    }
+}
+
+fn world(seed: u64, host_latency: Duration) -> World<Metadata> {
+    let mut random = Random::new(seed);
+    let config = Config {
+        policy: if random.chance(80) { Policy::Slack } else { Policy::DeltaL },
+        admission: true,
+        memory: Bytes::mib(96),
+        host_latency,
+        commit_interval: Duration::from_secs(2),
+    };
+    let model = common::model(Bytes::mib(256));
+    let profile = Profile::of(&model);
+    let count = random.between(1, 3);
+    let timing = random.below(3);
+    let disks = (0..count).map(|index| {
+        let timing = match timing {
+            0 => Timing::Drive(Box::new(HardDisk::new(&model))),
+            1 => Timing::WithinBound(Box::new(profile.clone()), Random::new(seed + index)),
+            _ => Timing::Percent(Box::new(profile.clone()), 100),
+        };
+        SimDisk::metadata_only(profile.capacity(), timing)
+    });
+    let mut disks: Vec<SimDisk<Metadata>> = disks.collect();
+    sim::format(&mut disks, "test", &profile, 1).unwrap();
+    let store = sim::open(&mut disks).unwrap();
+    let setups = disks.iter().map(|_| DiskSetup { profile: profile.clone() }).collect();
+    World::new(Node::new(config, setups, store).unwrap(), disks, config.memory)
+}
+
+fn create(world: &mut World<Metadata>, name: &str) {
+    let placement = node::Placement::default();
+    let op = Op::VolumeCreate { name: name.into(), size: SIZE, placement };
+    assert_eq!(world.call(op), Ok(Reply::Done));
+}
+
+/// As if it had been written: its length and its watermarks are what counts here.
+fn fill(world: &mut World<Metadata>, name: &str) {
+    let mut offset = Bytes::ZERO;
+    while offset < SIZE {
+        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::MIB }) else {
+            panic!("no room")
+        };
+        let op = Op::Write { volume: name.into(), offset, span, priority: None };
+        assert_eq!(world.call(op), Ok(Reply::Done));
+        offset += Bytes::MIB;
+    }
+    assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
+}
+
+/// Runs so many traces in one world.
+fn run(seed: u64, traces: u64, seen: &Shared) {
+    let mut random = Random::new(seed ^ 0x7ace);
+    let host_latency = match random.below(3) {
+        0 => Duration::ZERO,
+        1 => random.span(Duration::from_millis(2)),
+        _ => random.span(Duration::from_millis(30)),
+    };
+    let mut world = world(seed, host_latency);
+    for name in ["r0", "r1", "r2"] {
+        create(&mut world, name);
+        fill(&mut world, name);
+    }
+    create(&mut world, "g");
+    let tracers = random.between(1, 6) as u32;
+    for number in 0..tracers {
+        create(&mut world, &format!("w{number}"));
+        let breaks = number > 0 && random.chance(20);
+        world.add(Tracer::new(number, random.bits(), host_latency, breaks, seen));
+    }
+    if random.chance(50) {
+        world.add(Greedy { random: Random::new(random.bits()), writes: random.chance(30) });
+    }
+    let until = seen.borrow().traces + traces;
+    while seen.borrow().traces < until && seen.borrow().wrong.is_empty() {
+        world.run_for(Duration::from_secs(5));
+    }
+    let status = world.node.status(world.now());
+    let late: u64 = status.disks.iter().map(|disk| disk.late_requests).sum();
+    if late > 0 {
+        seen.borrow_mut().wrong.push(format!("seed {seed}: {late} requests were late"));
+    }
+    if let Some(wrong) = seen.borrow_mut().wrong.first_mut()
+        && !wrong.contains("seed")
+    {
+        *wrong = format!("seed {seed}: {wrong}");
+    }
+}
+
+#[test]
+fn every_access_within_section_2_3_is_served_from_memory() {
+    let wanted: u64 = match std::env::var("SLACKLINE_TRACES") {
+        Ok(number) => number.parse().expect("SLACKLINE_TRACES is a number"),
+        Err(_) => 3_000,
+    };
+    let seen = Shared::default();
+    let first = std::env::var("SLACKLINE_SEED").ok().and_then(|seed| seed.parse().ok());
+    for seed in first.unwrap_or(0).. {
+        run(seed, 250, &seen);
+        let seen = seen.borrow();
+        assert!(seen.wrong.is_empty(), "{} wrong, the first: {}", seen.wrong.len(), seen.wrong[0]);
+        if seen.traces >= wanted {
+            break;
+        }
+    }
+    let seen = seen.borrow();
+    assert!(seen.seeks > wanted / 10 && seen.broken > wanted / 30, "{seen:?}");
+    eprintln!("{seen:?}");
+}
