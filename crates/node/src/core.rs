@@ -339,6 +339,26 @@ impl Core {
         taken
     }
 
+    /// Whether a command that waits has been released.
+    pub(crate) fn is_released(&self, id: CommandId, now: Instant) -> bool {
+        let Some(pending) = self.commands.get(&id) else { return false };
+        let schedule = &self.disks[pending.disk.as_usize()].schedule;
+        schedule.times(id.0).is_some_and(|times| times.release <= now)
+    }
+
+    /// Lets a task release its next request at `from`, or as soon after as may be.
+    pub(crate) fn renew(&mut self, now: Instant, joined: &crate::contract::Joined, from: Instant) {
+        let state = self.disk(joined.disk);
+        state.schedule.renew(now, joined.id, from);
+        state.wake = true;
+    }
+
+    /// Promises a command that waits for as soon as nobody else is late for it.
+    pub(crate) fn hurry(&mut self, now: Instant, id: CommandId) {
+        let Some(pending) = self.commands.get(&id) else { return };
+        self.disks[pending.disk.as_usize()].schedule.hurry(now, id.0);
+    }
+
     /// By when a command under way is done, as the contract's deadlines go.
     pub(crate) fn due(&self, id: CommandId) -> Instant {
         let Some(pending) = self.commands.get(&id) else { return Instant::EPOCH };

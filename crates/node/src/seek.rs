@@ -1,11 +1,22 @@
 //! How a reader goes to another place of its volume, and from when on its contract
 //! holds there in full.
 //!
-//! A jump keeps what both windows have. Requests that were not started are not lost:
-//! they read blocks of the new window instead, in order, at the times that they had
-//! ([`Schedule::redirect`](sched::Schedule::redirect)); those that the new window has no
-//! use for give their releases back. A command that the disk has already ends in memory
-//! that the new window does without until then: a stray.
+//! A jump keeps what both windows have. Requests that were released and not started are
+//! not lost: they read blocks of the new window instead, in order, at the times that they
+//! had ([`redirect`](sched::Schedule::redirect)); the others are taken back and give their
+//! releases back. A command that the disk has already ends in memory that the new window
+//! does without until then: a stray.
+//!
+//! **As soon as is safe.** What an idle disk served ahead of its turn is of no use any
+//! more, but would put the next turn off by as much as the window lasts. So the stream's
+//! turn comes anew ([`renew`](sched::Schedule::renew)): at once where the exact slack says
+//! that nobody can be late for it, and once a period at the most, so that a program which
+//! jumps all the time gets no more of the disk than its contract says, and one request.
+//! Then the request for the first block is promised for as soon as the same slack allows
+//! ([`hurry`](sched::Schedule::hurry)). Both look at the disk as it is at this moment. A
+//! bound that held at all times would have to be paid at all times, by everybody: by a
+//! shorter deadline for all requests of the stream, since under earliest deadline first,
+//! with best effort in the slack before it, a disk makes use of all that a deadline gives.
 //!
 //! **What can be stated.** Block `j` of the window, counted from the playout point, is in
 //! memory by `g(j)`: now, at the deadline of its request, or, where it is not asked for
@@ -18,12 +29,6 @@
 //! asked for when another is used up: where that is before its turn it comes in its turn,
 //! and looking on for one turn over all disks covers it; where it is later, a new run of
 //! requests begins, which `contract.rs` deals with.
-//!
-//! `g(0)` cannot be stated as less than the deadline of a request that is released now:
-//! under earliest deadline first, with best effort in the slack before it, a disk may
-//! make use of all of that. A shorter deadline for all requests of the stream would be
-//! paid by everybody at all times. So the bytes are given when they come, on a disk that
-//! has nothing due sooner at once, and the bound is stated beside.
 //!
 //! Before `s` the program has its burst once, as soon as it is in memory, and nothing on
 //! top: so it can show what is there, and no program that keeps its contract from `s` on
@@ -78,7 +83,11 @@ impl Stream {
         self.position = to;
         self.shared = self.shared.map(|_| Shared::new(to));
         self.reuse(core, now, waiting, growing);
+        self.renew(core, now);
         self.pump_reader_silently(core, now, growing);
+        if let Some(&Slot::Moving(id)) = self.slots.front() {
+            core.hurry(now, id);
+        }
         self.primed = true;
         self.steady = self.steady_from(core, now, growing);
         self.begin_credit(now, self.steady);
@@ -123,9 +132,27 @@ impl Stream {
         waiting
     }
 
-    /// Lets requests that wait read blocks of the window; the rest is taken back.
+    /// The stream's turn comes anew, once a period.
+    fn renew(&mut self, core: &mut Core, now: Instant) {
+        let period = self.tasks.iter().map(|joined| joined.task.period).max();
+        let from = self.renewed.map_or(now, |last| last + period.unwrap_or_default()).max(now);
+        let mut renewed = false;
+        for joined in &self.tasks {
+            if core.next_release(joined) > from {
+                core.renew(now, joined, from);
+                renewed = true;
+            }
+        }
+        if renewed {
+            self.renewed = Some(from);
+        }
+    }
+
+    /// Lets released requests that wait read blocks of the window; the rest is taken back.
     fn reuse(&mut self, core: &mut Core, now: Instant, mut waiting: Vec<Waiting>, growing: bool) {
         waiting.sort_unstable();
+        let (mut waiting, early): (Vec<Waiting>, Vec<Waiting>) =
+            waiting.into_iter().partition(|&(id, _)| core.is_released(id, now));
         for at in 0..self.slots.len() {
             let block = self.base + at as u64;
             if waiting.is_empty() || !self.has_data(core, block, growing) {
@@ -145,6 +172,8 @@ impl Stream {
             }
         }
         // The newest first, so that each is the last that was released.
+        waiting.extend(early);
+        waiting.sort_unstable();
         for (id, _) in waiting.into_iter().rev() {
             let taken = core.take_back(id);
             assert!(taken, "it waits");

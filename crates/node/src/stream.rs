@@ -97,6 +97,8 @@ pub(crate) struct Stream {
     /// that fill the window are released a period apart. After an opening, playout
     /// begins no earlier; a wait before this is nobody's fault.
     pub steady: Instant,
+    /// Reader: when its turn on the disks came anew.
+    pub renewed: Option<Instant>,
     /// Reader: blocks were not asked for because they were not written.
     pub behind_writer: bool,
     /// Writer: offsets written to the device, covered by the running commit,
@@ -156,6 +158,7 @@ impl Stream {
             timer: None,
             primed: false,
             steady: now,
+            renewed: None,
             behind_writer: false,
             written: start,
             committing: start,

@@ -226,6 +226,12 @@ impl Queues {
         self.enqueue(slot, now);
     }
 
+    /// A request is promised for `by` from here on.
+    pub(crate) fn promise(&mut self, key: u64, by: Instant) {
+        let slot = self.by_key[&key];
+        self.slots[slot as usize].promised = by;
+    }
+
     /// A released request under contract is due at `deadline` from here on.
     pub(crate) fn hurry_to(&mut self, key: u64, deadline: Instant) {
         let slot = self.by_key[&key];

@@ -106,7 +106,7 @@ impl Core {
         now.max(self.busy_until)
     }
 
-    fn exact(&self, now: Instant) -> Exact<'_> {
+    pub(super) fn exact(&self, now: Instant) -> Exact<'_> {
         Exact {
             live: [&self.live, self.servers.pieces()],
             share: self.tasks.utilisation().0,
@@ -115,7 +115,7 @@ impl Core {
         }
     }
 
-    fn collect_due(&self, due: &mut Vec<Due>) {
+    pub(super) fn collect_due(&self, due: &mut Vec<Due>) {
         due.clear();
         self.queues.due().chain(self.servers.rooms()).for_each(|one| due.push(one));
         if !due.is_sorted_by_key(|due| due.deadline) {

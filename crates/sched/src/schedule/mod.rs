@@ -4,6 +4,7 @@
 //! a task's requests are released at least its period apart, whatever the caller
 //! does; `live` holds exactly the streams of `tasks`, `servers` the servers.
 
+mod again;
 mod change;
 mod core;
 

@@ -1,0 +1,83 @@
+//! A stream that begins anew somewhere else: its next request sooner than its turn, and
+//! the deadline of one request brought forward, where nobody is late for it.
+//!
+//! What was served early has times that are still to come, and the turn of the next
+//! request is after them, however idle the disk is. Both answers here are about the state
+//! as it is: the argument of [`slack`](crate::slack) needs of the past no more than that
+//! the exact slack is not negative now, and of the future that releases are a period
+//! apart from here on. So where the exact slack stays zero at least with the sooner
+//! release, or the earlier deadline, everything that is promised is kept; and where
+//! nothing that was released waits, the offline test has said so before.
+
+use super::{Core, Schedule};
+use crate::limits::HURRIES_MAX;
+use crate::request::Class;
+use crate::slack::{Answer, Meter};
+use crate::task::TaskId;
+use units::{Duration, Instant};
+
+impl Schedule {
+    /// Lets a stream release its next request at `from`, or as soon after as the others
+    /// allow, where its turn would come later. Whoever asks sees to it that this does not
+    /// happen too often: each time may cost best effort one more request.
+    ///
+    /// # Panics
+    /// Where there is no such task, or a request of it waits that came early.
+    pub fn renew(&mut self, now: Instant, id: TaskId, from: Instant) {
+        self.release(now);
+        let early = self.core.queues.early().any(|waiting| waiting.class.task() == Some(id));
+        assert!(!early, "a request of the task has its turn still to come");
+        let (turn, from) = (self.core.next_release(id), from.max(now));
+        if turn <= from || self.core.servers.knows(id.index) {
+            return;
+        }
+        self.core.release_from(id, from);
+        self.core.meter = Meter::unknown();
+        if !self.core.delay_first(now, id) || self.core.next_release(id) > turn {
+            self.core.release_from(id, turn);
+        }
+        self.core.meter = Meter::unknown();
+    }
+
+    /// Promises a released request of a stream for as soon as none is late for it; not
+    /// later than it was. None where it does not wait, or was not released.
+    pub fn hurry(&mut self, now: Instant, key: u64) -> Option<Instant> {
+        self.release(now);
+        let old = *self.core.queues.get(key)?;
+        if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
+            return None;
+        }
+        let free_at = now.max(self.core.busy_until);
+        for attempt in 0..HURRIES_MAX {
+            let by = free_at.saturating_add(Duration::from_nanos(old.cost.as_nanos() << attempt));
+            if by >= old.times.deadline {
+                break;
+            }
+            self.core.queues.hurry_to(key, by);
+            if self.core.nobody_is_late(now) {
+                self.core.queues.promise(key, by);
+                self.core.meter = Meter::unknown();
+                self.tell_moves(&[old]);
+                return Some(by);
+            }
+        }
+        self.core.queues.hurry_to(key, old.times.deadline);
+        Some(old.promised)
+    }
+}
+
+impl Core {
+    /// The exact slack is not negative.
+    fn nobody_is_late(&mut self, now: Instant) -> bool {
+        let mut scratch = ::core::mem::take(&mut self.scratch);
+        self.collect_due(&mut scratch.due);
+        let answer = self.exact(now).covers(0, 0, &mut scratch);
+        self.scratch = scratch;
+        matches!(answer, Answer::AtLeast(_) | Answer::Exactly { .. })
+    }
+
+    fn release_from(&mut self, id: TaskId, from: Instant) {
+        let live = &mut self.live[self.places[id.index as usize] as usize];
+        live.release_next = from.as_nanos();
+    }
+}
