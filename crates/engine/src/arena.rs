@@ -1,4 +1,5 @@
-//! The one block of memory that all data passes through.
+//! The one block of memory that data passes through, but for that of shared windows,
+//! which lie beside it ([`Regions`]).
 //!
 //! Invariants: a page is lent to at most one holder at a time ([`Loans`]): a
 //! device that fills it, or a handle that a program reads or writes through.
@@ -7,8 +8,9 @@
 //! [`ChunkMut`](crate::ChunkMut) sound, whatever the node decides: a decision
 //! that lends a page twice is caught here and ends the process.
 
+use crate::regions::Regions;
 use crate::sys::Mapping;
-use node::Span;
+use node::{Region, Span};
 use std::io;
 use units::Bytes;
 
@@ -40,6 +42,7 @@ pub enum Pages {
 pub(crate) struct Arena {
     mapping: Mapping,
     len: Bytes,
+    regions: Regions,
 }
 
 impl Arena {
@@ -56,7 +59,7 @@ impl Arena {
                  LimitMEMLOCK=infinity, shell: ulimit -l)"
             ));
         }
-        Ok(Self { mapping, len })
+        Ok(Self { mapping, len, regions: Regions::new() })
     }
 
     fn map(len: Bytes, pages: Pages, warnings: &mut Vec<String>) -> io::Result<Mapping> {
@@ -82,8 +85,16 @@ impl Arena {
         self.len
     }
 
-    /// The address of a span. Panics when it lies outside.
+    /// The memory of shared windows.
+    pub(crate) fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// The address of a span, of the arena or of a region. Panics when it lies outside.
     pub(crate) fn pointer(&self, span: Span) -> *mut u8 {
+        if let Some((region, place)) = Region::of(&span) {
+            return self.regions.pointer(region, place, span.len);
+        }
         let end = span.offset.checked_add(span.len);
         assert!(end.is_some_and(|end| end <= self.len), "{span:?} outside the arena");
         self.mapping.base().wrapping_add(span.offset.as_usize())
@@ -102,8 +113,12 @@ impl Arena {
             .collect()
     }
 
-    /// The registered piece that holds all of `span`, if one does.
+    /// The registered piece that holds all of `span`, if one does. Regions come and go
+    /// with their streams and are not registered.
     pub(crate) fn piece(&self, span: Span) -> Option<u16> {
+        if Region::of(&span).is_some() {
+            return None;
+        }
         let first = span.offset.as_usize() / REGISTERED_MAX;
         let last = (span.offset.as_usize() + span.len.as_usize() - 1) / REGISTERED_MAX;
         if first == last { u16::try_from(first).ok() } else { None }

@@ -10,7 +10,7 @@ pub(crate) mod uring;
 use crate::arena::Arena;
 use crate::sys::Event;
 use crate::{HostLateness, lock::Mutex};
-use node::{CommandId, DeviceError, DiskAction, DiskCommand, Span};
+use node::{CommandId, DeviceError, DiskAction, DiskCommand, Region, Span};
 use std::sync::Arc;
 use units::{Bytes, Instant};
 
@@ -58,19 +58,38 @@ pub(crate) struct Surroundings {
     pub lateness: Arc<Mutex<HostLateness>>,
 }
 
-/// What a command writes to in memory, by the device's hand or by the backend's:
+/// What a command writes to in the arena, by the device's hand or by the backend's:
 /// nobody else may refer to it while the command lasts.
 pub(crate) fn fills(action: &DiskAction) -> Option<Span> {
     match action {
+        _ if region(action).is_some() => None,
         DiskAction::Read { span, .. } => Some(*span),
         DiskAction::Write { span, valid, .. } if *valid < span.len => Some(after(*span, *valid)),
         DiskAction::Write { .. } | DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
     }
 }
 
+/// The shared window that a command transfers to or from, if it does.
+pub(crate) fn region(action: &DiskAction) -> Option<Region> {
+    match action {
+        DiskAction::Read { span, .. } | DiskAction::Write { span, .. } => {
+            Region::of(span).map(|(region, _)| region)
+        }
+        DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
+    }
+}
+
 /// What is left of a span behind its first `len` bytes.
 fn after(span: Span, len: Bytes) -> Span {
     Span { offset: span.offset + len, len: span.len - len }
+}
+
+/// As [`zero_behind`], for what is to be written; but a shared window is written as it
+/// is, since the program may be filling what follows.
+fn zero_before_write(arena: &Arena, span: Span, valid: Bytes) {
+    if Region::of(&span).is_none() {
+        zero_behind(arena, span, valid);
+    }
 }
 
 /// Fills what a span holds behind its first `valid` bytes with zeros.
@@ -81,7 +100,8 @@ fn zero_behind(arena: &Arena, span: Span, valid: Bytes) {
     }
     let rest = after(span, valid);
     // SAFETY: the rest lies in the arena (`pointer` checks), and by `fills` it is
-    // lent to this command alone.
+    // lent to this command alone; or it lies in a region, into which nobody here makes
+    // references.
     unsafe { arena.pointer(rest).write_bytes(0, rest.len.as_usize()) };
 }
 

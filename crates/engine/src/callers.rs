@@ -4,7 +4,9 @@
 //! except [`NOBODY`], and leaves with the operation's end.
 
 use crate::Reply;
-use node::{Error, StreamId, Ticket};
+use node::{Error, Region, StreamId, Ticket};
+use std::sync::Arc;
+use window::Memory;
 
 /// Called once, with the end of an operation.
 pub(crate) type Callback = Box<dyn FnOnce(Result<Reply, Error>) + Send>;
@@ -17,6 +19,20 @@ pub(crate) struct Caller {
     pub callback: Callback,
     /// The stream whose memory the operation asks for, if it does.
     pub stream: Option<StreamId>,
+    /// What the operation has to do with a shared window, if it has.
+    pub about: Option<About>,
+}
+
+/// What an operation has to do with a shared window.
+pub(crate) enum About {
+    /// Opens a stream with its window in this region.
+    Open(Region, Arc<Memory>),
+    /// Asks for the next piece of it.
+    Next(StreamId),
+    /// The stream's seek of this number.
+    Seek(u64),
+    /// Closes the stream.
+    Close(StreamId),
 }
 
 /// All waiting callers, found by ticket.

@@ -11,19 +11,20 @@
 
 use crate::Reply;
 use crate::arena::{Arena, Loans};
-use crate::backend::{Completion, fills};
-use crate::callers::{Callback, Caller, Callers, NOBODY};
+use crate::backend::{Completion, fills, region};
+use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Loan, Owner};
 use crate::lock::{Guard, Mutex};
 use crate::sys::{self, Event};
 use node::{
-    CommandId, DiskCommand, DiskIndex, DiskPoll, Error, Event as Happened, Node, Op, Output, Span,
-    Status, StreamId, Ticket,
+    CommandId, DiskCommand, DiskIndex, DiskPoll, Error, Event as Happened, Mode, Node, Op, Output,
+    Region, Span, Status, StreamId, Ticket,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use units::Instant;
+use units::{Bytes, Instant};
+use window::{Kind, Memory, Piece, Rights};
 
 /// Most disks in a pool: one bit each in [`News::wake`].
 pub(crate) const DISKS_MAX: usize = 64;
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     /// Streams of which memory is asked for or lent. At most one piece each, so
     /// that nothing that moves the window can happen while a program looks at it.
     lent: HashMap<StreamId, Lent>,
+    /// Streams with a shared window.
+    windows: HashMap<StreamId, Window>,
     disks: Vec<DiskState>,
     /// The latest time that the node was told.
     now: Instant,
@@ -63,12 +66,21 @@ enum Lent {
     Held { close: Option<Ticket> },
 }
 
+/// A stream's shared window.
+struct Window {
+    region: Region,
+    /// Seeks that were asked for.
+    seeks: u64,
+}
+
 #[derive(Default)]
 struct DiskState {
     asleep: Option<Asleep>,
     inbox: Vec<DiskCommand>,
     /// What the commands in flight fill; not many, so that a list is quick.
     filling: Vec<(CommandId, Span)>,
+    /// The commands in flight that transfer to or from a shared window.
+    shared: Vec<(CommandId, Region)>,
 }
 
 /// A thread that sleeps, until then or for ever.
@@ -81,6 +93,8 @@ struct Asleep {
 pub(crate) struct News {
     calls: Vec<(Callback, Result<Reply, Error>)>,
     wake: u64,
+    /// Memory of windows that is nobody's any more, to be unmapped outside the lock.
+    garbage: Vec<Arc<Memory>>,
 }
 
 /// What a disk's thread does next.
@@ -100,6 +114,7 @@ impl Core {
             loans: Loans::new(arena.len()),
             callers: Callers::default(),
             lent: HashMap::new(),
+            windows: HashMap::new(),
             disks: events.iter().map(|_| DiskState::default()).collect(),
             now: sys::now(),
             stopping: false,
@@ -114,10 +129,30 @@ impl Core {
     /// Begins an operation on behalf of a program.
     pub(crate) fn submit(self: &Arc<Self>, op: Op, callback: Callback) {
         assert!(
-            !matches!(op, Op::Write { .. } | Op::Release { .. }),
-            "memory goes back through its handle: Pool::write, or drop it"
+            !matches!(op, Op::Write { .. } | Op::Release { .. } | Op::WindowOpen { .. }),
+            "memory goes back through its handle (Pool::write, or drop it); Pool::open_window opens windows"
         );
         self.section(|inner, news| inner.begin(op, callback, news));
+    }
+
+    /// Begins to open a stream whose window is shared memory.
+    pub(crate) fn open_window(
+        self: &Arc<Self>,
+        (volume, mode, contract, start): (String, Mode, node::Contract, Bytes),
+        callback: Callback,
+    ) -> std::io::Result<()> {
+        let rights = if mode == Mode::Read { Rights::Read } else { Rights::Write };
+        let (region, memory) = self.arena.regions().make(rights)?;
+        let op = Op::WindowOpen { volume, mode, contract, start, region };
+        let about = Some(About::Open(region, memory));
+        self.section(|inner, news| match inner.stopping {
+            true => news.calls.push((callback, Err(Error::ShuttingDown))),
+            false => {
+                let ticket = inner.callers.insert(Caller { callback, stream: None, about });
+                inner.tell(ticket, op);
+            }
+        });
+        Ok(())
     }
 
     /// Begins a best-effort write of memory that a handle held.
@@ -171,11 +206,11 @@ impl Core {
         let now = inner.read_clock();
         let at = usize::from(disk.0);
         for ended in done.drain(..) {
-            inner.ended(disk, &ended, now);
+            inner.ended(&self.arena, disk, &ended, now, &mut news);
         }
         let until = loop {
             commands.append(&mut inner.disks[at].inbox);
-            let until = inner.poll(disk, now, &mut commands);
+            let until = inner.poll(&self.arena, disk, now, &mut commands);
             // Whoever gives this disk work from here on has to wake it, which
             // may be this thread itself, while it looks after the other disks.
             inner.disks[at].asleep = Some(Asleep { until });
@@ -204,7 +239,7 @@ impl Core {
         self.events.iter().for_each(|event| event.signal());
         let calls = callers.into_iter();
         let calls = calls.map(|caller| (caller.callback, Err(Error::ShuttingDown))).collect();
-        self.deliver(News { calls, wake: 0 });
+        self.deliver(News { calls, ..News::default() });
     }
 
     /// A section under the lock, and the delivery of what follows from it.
@@ -227,12 +262,17 @@ impl Core {
     fn collect(self: &Arc<Self>, inner: &mut Guard<'_, Inner>, news: &mut News) {
         loop {
             while let Some(output) = inner.node.poll_output() {
-                if let Some(call) = inner.answer(self, output) {
+                if let Some(call) = inner.answer(self, output, news) {
                     news.calls.push(call);
                 }
             }
+            while let Some(span) = inner.node.poll_freed() {
+                if let Some((region, place)) = Region::of(&span) {
+                    self.arena.regions().release(region, place, span.len);
+                }
+            }
             let Some(disk) = inner.node.next_wake() else { break };
-            if inner.disturb(disk) {
+            if inner.disturb(&self.arena, disk) {
                 news.wake |= 1 << disk.0;
             }
         }
@@ -248,6 +288,7 @@ impl Core {
         for (callback, result) in news.calls {
             callback(result);
         }
+        drop(news.garbage);
     }
 }
 
@@ -269,9 +310,9 @@ impl Inner {
     fn may_begin(&self, op: &Op) -> Result<(), Error> {
         let (stream, asks) = match op {
             Op::StreamRead { stream, .. } | Op::StreamRoom { stream, .. } => (stream, true),
-            Op::StreamAdvance { stream, .. } | Op::StreamWrite { stream, .. } => (stream, false),
-            // What was given is void after a seek: it has to be back.
-            Op::StreamSeek { stream, .. } => (stream, false),
+            Op::StreamAdvance { stream, .. }
+            | Op::StreamWrite { stream, .. }
+            | Op::StreamSeek { stream, .. } => (stream, false),
             _ => return Ok(()),
         };
         match self.lent.get(stream) {
@@ -300,7 +341,8 @@ impl Inner {
             _ => None,
         };
         let closes = if let Op::StreamClose { stream } = &op { Some(*stream) } else { None };
-        let ticket = self.callers.insert(Caller { callback, stream });
+        let about = self.about(&op);
+        let ticket = self.callers.insert(Caller { callback, stream, about });
         if let Some(Lent::Held { close }) = closes.and_then(|stream| self.lent.get_mut(&stream))
             && close.is_none()
         {
@@ -310,14 +352,39 @@ impl Inner {
         self.tell(ticket, op);
     }
 
+    /// What an operation has to do with a shared window. A seek counts from here on: the
+    /// answers that the node had were all taken, so that those that come are later.
+    fn about(&mut self, op: &Op) -> Option<About> {
+        match op {
+            Op::WindowNext { stream } => Some(About::Next(*stream)),
+            Op::StreamClose { stream } => Some(About::Close(*stream)),
+            Op::StreamSeek { stream, .. } => {
+                let window = self.windows.get_mut(stream)?;
+                window.seeks += 1;
+                Some(About::Seek(window.seeks))
+            }
+            _ => None,
+        }
+    }
+
     fn tell(&mut self, ticket: Ticket, op: Op) {
         self.node.handle(self.now, Happened::Request { ticket, op });
     }
 
-    fn ended(&mut self, disk: DiskIndex, ended: &Completion, now: Instant) {
-        let filling = &mut self.disks[usize::from(disk.0)].filling;
+    fn ended(
+        &mut self,
+        arena: &Arena,
+        disk: DiskIndex,
+        ended: &Completion,
+        now: Instant,
+        news: &mut News,
+    ) {
+        let DiskState { filling, shared, .. } = &mut self.disks[usize::from(disk.0)];
         if let Some(at) = filling.iter().position(|&(id, _)| id == ended.id) {
             self.loans.take_back(filling.swap_remove(at).1);
+        }
+        if let Some(at) = shared.iter().position(|&(id, _)| id == ended.id) {
+            news.garbage.extend(arena.regions().end(shared.swap_remove(at).1));
         }
         let Completion { id, started, finished, result } = *ended;
         self.node.handle(now, Happened::CommandDone { disk, id, started, finished, result });
@@ -326,6 +393,7 @@ impl Inner {
     /// Asks the node what a disk shall do until it says to wait.
     fn poll(
         &mut self,
+        arena: &Arena,
         disk: DiskIndex,
         now: Instant,
         commands: &mut Vec<DiskCommand>,
@@ -341,6 +409,10 @@ impl Inner {
                         self.loans.lend(span);
                         self.disks[usize::from(disk.0)].filling.push((command.id, span));
                     }
+                    if let Some(region) = region(&command.action) {
+                        arena.regions().begin(region);
+                        self.disks[usize::from(disk.0)].shared.push((command.id, region));
+                    }
                     commands.push(command);
                 }
             }
@@ -349,12 +421,12 @@ impl Inner {
 
     /// Looks what a disk with news shall do; true where its thread sleeps and
     /// must be woken for it.
-    fn disturb(&mut self, disk: DiskIndex) -> bool {
+    fn disturb(&mut self, arena: &Arena, disk: DiskIndex) -> bool {
         let at = usize::from(disk.0);
         let Some(asleep) = &self.disks[at].asleep else { return false };
         let wake_at = asleep.until;
         let mut commands = std::mem::take(&mut self.disks[at].inbox);
-        let until = self.poll(disk, self.now, &mut commands);
+        let until = self.poll(arena, disk, self.now, &mut commands);
         let sooner = match (until, wake_at) {
             (Some(until), Some(wake_at)) => until < wake_at,
             (Some(_), None) => true,
@@ -373,11 +445,16 @@ impl Inner {
         &mut self,
         core: &Arc<Core>,
         output: Output,
+        news: &mut News,
     ) -> Option<(Callback, Result<Reply, Error>)> {
         if output.ticket == NOBODY || self.stopping {
             return None;
         }
-        let Caller { callback, stream } = self.callers.remove(output.ticket);
+        let Caller { callback, stream, about } = self.callers.remove(output.ticket);
+        if let Some(about) = about {
+            let result = self.answer_window(core.arena(), about, output.result, news);
+            return Some((callback, result));
+        }
         if let Some(stream) = stream {
             self.lent.remove(&stream);
         }
@@ -399,10 +476,70 @@ impl Inner {
             node::Reply::End => Reply::End,
             node::Reply::Gap { offset, len } => Reply::Gap { offset, len },
             node::Reply::Durable { upto } => Reply::Durable { upto },
-            node::Reply::Ready { at, steady } => Reply::Ready { at, steady },
+            node::Reply::Ready { at, steady } => Reply::Ready { at, steady, seeks: 0 },
             node::Reply::Planner(planner) => Reply::Planner(planner),
         });
         Some((callback, result))
+    }
+
+    /// The same, for an operation that has to do with a shared window: a region is
+    /// given to its stream here, and taken back.
+    fn answer_window(
+        &mut self,
+        arena: &Arena,
+        about: About,
+        result: Result<node::Reply, Error>,
+        news: &mut News,
+    ) -> Result<Reply, Error> {
+        match (about, result) {
+            (About::Open(region, memory), Ok(node::Reply::Stream { stream, window })) => {
+                self.windows.insert(stream, Window { region, seeks: 0 });
+                Ok(Reply::Shared { stream, window, memory })
+            }
+            (About::Open(region, _), result) => {
+                news.garbage.extend(arena.regions().free(region));
+                Err(result.expect_err("a stream that is opened has a number"))
+            }
+            (About::Next(stream), Ok(reply)) => {
+                let seeks = self.windows.get(&stream).map_or(0, |window| window.seeks);
+                Ok(Reply::Piece { piece: piece(reply), seeks })
+            }
+            (About::Seek(seeks), Ok(node::Reply::Ready { at, steady })) => {
+                Ok(Reply::Ready { at, steady, seeks })
+            }
+            (About::Close(stream), result) => {
+                // Asked for twice, the second is told that there is no such stream while
+                // the first is under way.
+                if !matches!(result, Err(Error::NoSuchStream { .. }))
+                    && let Some(window) = self.windows.remove(&stream)
+                {
+                    news.garbage.extend(arena.regions().free(window.region));
+                }
+                result.map(|reply| match reply {
+                    node::Reply::Durable { upto } => Reply::Durable { upto },
+                    _ => Reply::Done,
+                })
+            }
+            (About::Next(_) | About::Seek(_), Err(error)) => Err(error),
+            (About::Seek(_), Ok(other)) => unreachable!("{other:?} answers no seek"),
+        }
+    }
+}
+
+/// What the node tells of the next piece of a shared window.
+fn piece(reply: node::Reply) -> Piece {
+    let place = |span: &Span| Region::of(span).expect("a shared window is in a region").1;
+    let none = Bytes::ZERO;
+    match reply {
+        node::Reply::Data { span, offset } => {
+            Piece { kind: Kind::Data, place: place(&span), offset, len: span.len }
+        }
+        node::Reply::Room { span } => {
+            Piece { kind: Kind::Room, place: place(&span), offset: none, len: span.len }
+        }
+        node::Reply::Gap { offset, len } => Piece { kind: Kind::Gap, place: none, offset, len },
+        node::Reply::End => Piece { kind: Kind::End, place: none, offset: none, len: none },
+        other => unreachable!("{other:?} is no piece of a window"),
     }
 }
 

@@ -4,11 +4,11 @@
 //! thread for each disk that gives it commands and tells the node of their ends.
 //! Programs ask with [`Pool::submit`] and are called back, or wait with
 //! [`Pool::call`]; bytes stay in one arena and are reached through [`Chunk`] and
-//! [`ChunkMut`], without a copy. What was acknowledged as durable survives the
+//! [`ChunkMut`], without a copy, or in a shared window ([`Pool::open_window`]). What was acknowledged as durable survives the
 //! end of the process at any moment.
 //!
-//! This is the only crate with `unsafe`, in `sys`, `lock`, `aligned`, `chunk` and
-//! the backends; each block says why it is sound.
+//! `unsafe` is in `sys`, `lock`, `aligned`, `chunk` and the backends; each block says
+//! why it is sound.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -29,6 +29,7 @@ mod lock;
 mod metadata;
 mod pool;
 mod profiling;
+mod regions;
 mod reply;
 mod signature;
 mod sys;

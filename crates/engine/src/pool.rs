@@ -10,7 +10,7 @@ use crate::lock::Mutex;
 use crate::sys::{self, Event};
 use crate::{ChunkMut, HostLateness, Pages, Reply, arena::Arena, metadata, thread};
 use disk::Profile;
-use node::{Config, DiskIndex, DiskSetup, Error, Node, Op, Policy, Status};
+use node::{Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status};
 use std::fs::File;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -200,11 +200,30 @@ impl Pool {
     ///
     /// # Panics
     /// On [`Op::Write`] and [`Op::Release`]: see [`Pool::write`] and the drop of
-    /// the handles.
+    /// the handles; and on [`Op::WindowOpen`]: see [`Pool::open_window`].
     ///
     /// [`Chunk`]: crate::Chunk
     pub fn submit(&self, op: Op, done: impl FnOnce(Result<Reply, Error>) + Send + 'static) {
         self.core.submit(op, Box::new(done));
+    }
+
+    /// Begins to open a stream under contract whose window is in memory that its program
+    /// can map. [`Reply::Shared`]; then [`Op::WindowNext`], `WindowMoved`, `WindowWaits`
+    /// and `StreamSeek` are for it, with [`Reply::Piece`] and [`Reply::Ready`]. The memory
+    /// is the stream's until [`Op::StreamClose`] is answered.
+    ///
+    /// # Errors
+    /// When the system has no such memory: nothing was asked of the pool then, and `done`
+    /// is not called.
+    pub fn open_window(
+        &self,
+        volume: &str,
+        mode: Mode,
+        contract: Contract,
+        start: Bytes,
+        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+    ) -> std::io::Result<()> {
+        self.core.open_window((volume.to_owned(), mode, contract, start), Box::new(done))
     }
 
     /// Begins a best-effort write of all of `room`, which came from [`Op::Room`].

@@ -2,7 +2,9 @@
 
 use crate::{Chunk, ChunkMut};
 use node::{Planner, StreamId};
+use std::sync::Arc;
 use units::{Bytes, Instant};
+use window::{Memory, Piece};
 
 /// A good answer: [`node::Reply`], with [`Chunk`] and [`ChunkMut`] for memory.
 #[derive(Debug)]
@@ -42,12 +44,33 @@ pub enum Reply {
         /// The offset.
         upto: Bytes,
     },
+    /// The stream is open, and its window is in memory that its program can map.
+    Shared {
+        /// Its number.
+        stream: StreamId,
+        /// Memory of its playout window: the first so many bytes, until its contract
+        /// is changed.
+        window: Bytes,
+        /// The memory. It is the stream's until the close is answered.
+        memory: Arc<Memory>,
+    },
+    /// The next piece of a shared window. The offset of room in the volume is not said:
+    /// it follows the last.
+    Piece {
+        /// What the program may have.
+        piece: Piece,
+        /// How many seeks had been asked for before: what was told before a seek that
+        /// succeeds is void.
+        seeks: u64,
+    },
     /// After a seek.
     Ready {
         /// By then the first bytes are in memory.
         at: Instant,
-        /// From then on the contract holds in full.
+        /// From then on the program finds all that its contract says.
         steady: Instant,
+        /// The number of this seek, from 1.
+        seeks: u64,
     },
     /// What planning needs to know of the pool.
     Planner(Box<Planner>),

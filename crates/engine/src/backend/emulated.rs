@@ -9,7 +9,7 @@
 //! A flush costs the model's time and does not reach the host's own disk: an
 //! emulated disk survives the end of the process, not a power cut of the host.
 
-use super::{Backend, Completion, Surroundings, zero_behind};
+use super::{Backend, Completion, Surroundings, zero_before_write, zero_behind};
 use crate::arena::PAGE;
 use crate::sys;
 use disk::{Drive, Model};
@@ -62,7 +62,7 @@ impl Emulated {
                 Ok(())
             }
             DiskAction::Write { offset, span, valid } => {
-                zero_behind(&self.around.arena, *span, *valid);
+                zero_before_write(&self.around.arena, *span, *valid);
                 self.write(*offset, *span)
             }
             DiskAction::WriteBytes { offset, bytes } => self.file.write_all_at(bytes, offset.get()),
@@ -74,7 +74,7 @@ impl Emulated {
     fn read(&self, offset: Bytes, span: Span, valid: Bytes) -> io::Result<()> {
         let span = Span { len: valid, ..span };
         let memory = self.around.arena.pointer(span);
-        // SAFETY: `pointer` checked that the span lies in the arena; by the
+        // SAFETY: `pointer` checked that the span lies in the arena or a region; by the
         // contract of `Backend` nobody else refers to it until the command ends.
         unsafe { sys::read_into(&self.file, offset, memory, span.len.as_usize()) }
     }
@@ -82,7 +82,8 @@ impl Emulated {
     #[allow(unsafe_code)]
     fn write(&self, offset: Bytes, span: Span) -> io::Result<()> {
         let memory = self.around.arena.pointer(span);
-        // SAFETY: `pointer` checked that the span lies in the arena.
+        // SAFETY: `pointer` checked that the span lies in the arena or a region, which is
+        // kept while a command is under way in it.
         unsafe { sys::write_from(&self.file, offset, memory, span.len.as_usize()) }
     }
 }

@@ -5,7 +5,7 @@
 //! ring is not dropped before all of them have ended.
 #![allow(unsafe_code)]
 
-use super::{Backend, Completion, Surroundings, zero_behind};
+use super::{Backend, Completion, Surroundings, zero_before_write, zero_behind};
 use crate::aligned::Aligned;
 use crate::arena::PAGE;
 use crate::sys;
@@ -30,7 +30,7 @@ const ENDS_AT_ONCE: usize = 8;
 
 /// Where a command's bytes are.
 enum Memory {
-    /// A span of the arena.
+    /// A span of the arena or of a region.
     Span(Span),
     /// A copy, for metadata.
     Copy(Aligned),
@@ -126,7 +126,8 @@ impl Uring {
 
     fn queue(&mut self, entry: &squeue::Entry) {
         // SAFETY: an entry of `entry` points into memory that its slot keeps (the
-        // arena or the copy) until it has ended; the event's, to `count`.
+        // arena or the copy) until it has ended, or into a region, which is kept while a
+        // command is under way in it; the event's, to `count`.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             self.enter(0, None);
         }
@@ -267,7 +268,7 @@ impl Backend for Uring {
                 slot(false, Memory::Span(Span { len, ..span }), offset, len, Some((span, valid)))
             }
             DiskAction::Write { offset, span, valid } => {
-                zero_behind(&self.around.arena, span, valid);
+                zero_before_write(&self.around.arena, span, valid);
                 slot(true, Memory::Span(span), offset, span.len, None)
             }
             DiskAction::WriteBytes { offset, bytes } => {
