@@ -167,6 +167,9 @@ pub struct StreamOpen {
     #[serde(default, with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub start_bytes: Bytes,
+    /// The program can map its window. It may be carried over the socket all the same.
+    #[serde(default)]
+    pub shared_window: bool,
 }
 
 /// The contract is taken.
@@ -183,6 +186,10 @@ pub struct StreamOpened {
     pub data_socket: String,
     /// The stream is closed unless a data connection asks for it within this time.
     pub attach_within_ms: u64,
+    /// The window is memory that the program maps: the first frame is `HelloWindow`.
+    /// Otherwise it is `HelloStream`.
+    #[serde(default)]
+    pub shared_window: bool,
 }
 
 /// Asks for another contract of an open stream.

@@ -23,10 +23,10 @@
 use crate::Code;
 use crate::control::Priority;
 use std::fmt;
-use units::Bytes;
+use units::{Bytes, Duration};
 
 /// The version of this protocol, sent in the first frame of each side.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Length of every head.
 pub const HEAD_LEN: usize = 32;
 /// Longest body: the longest single transfer of a disk.
@@ -69,6 +69,27 @@ pub enum Head {
     HelloFile {
         /// The client's [`VERSION`].
         version: u16,
+    },
+    /// Client, first: this stream's window is shared memory. [`Head::Welcome`] then comes
+    /// with two descriptors: the control page, and the data.
+    HelloWindow {
+        /// The client's [`VERSION`].
+        version: u16,
+        /// The number that opening the stream gave.
+        stream: u64,
+    },
+    /// Shared window: look at the control page. Sent when the mark that the daemon has
+    /// set is passed, when the program begins to wait, and to have a part of a block
+    /// noticed; more often is refused.
+    Bell,
+    /// Reader: go on at another place. What was told before and is still under way is
+    /// void. Answer: [`Head::Sought`], or [`Head::Failed`] with this tag, which changes
+    /// nothing.
+    Seek {
+        /// Comes back with a failure; not zero.
+        tag: u64,
+        /// Where to.
+        offset: Bytes,
     },
     /// Reader: the next bytes at the playout point, at most `len` of them.
     /// Answer: [`Head::Data`], [`Head::Gap`] or [`Head::End`].
@@ -116,6 +137,17 @@ pub enum Head {
         offset: Bytes,
         /// The size of the volume.
         len: Bytes,
+    },
+    /// Shared window, to a program that waits: look at the control page.
+    News,
+    /// The answer to `Seek`.
+    Sought {
+        /// Shared windows: the number of the first piece that counts. Zero otherwise.
+        first: u64,
+        /// The playout point.
+        offset: Bytes,
+        /// Until the first bytes are there, at the most; in nanoseconds in `len`.
+        ready: Duration,
     },
     /// The contract on a file is taken. The body is a
     /// [`FileOpened`](crate::control::FileOpened) in JSON.
@@ -257,6 +289,9 @@ pub const KINDS: &[Kind] = &[
     kind(7, "ReadAt", 0),
     kind(8, "WriteAt", BODY_MAX),
     kind(9, "SyncAll", 0),
+    kind(10, "HelloWindow", 0),
+    kind(11, "Bell", 0),
+    kind(12, "Seek", 0),
     kind(32, "HelloFile", JSON_MAX),
     kind(65, "Welcome", 0),
     kind(66, "Data", BODY_MAX),
@@ -270,6 +305,8 @@ pub const KINDS: &[Kind] = &[
     kind(74, "WriteDone", 0),
     kind(75, "SyncDone", 0),
     kind(76, "Failed", TEXT_MAX),
+    kind(77, "News", 0),
+    kind(78, "Sought", 0),
     kind(96, "FileOpened", JSON_MAX),
     kind(97, "Refused", JSON_MAX),
 ];
@@ -304,6 +341,16 @@ impl Head {
             }
             Self::HelloVolume { version, priority } => {
                 Raw { kind: 2, code: version, tag: number_of(priority), ..raw }
+            }
+            Self::HelloWindow { version, stream } => {
+                Raw { kind: 10, code: version, tag: stream, ..raw }
+            }
+            Self::Bell => Raw { kind: 11, ..raw },
+            Self::Seek { tag, offset } => Raw { kind: 12, tag, offset: offset.get(), ..raw },
+            Self::News => Raw { kind: 77, ..raw },
+            Self::Sought { first, offset, ready } => {
+                let len = ready.as_nanos();
+                Raw { kind: 78, tag: first, offset: offset.get(), len, ..raw }
             }
             Self::HelloFile { version } => Raw { kind: 32, code: version, ..raw },
             Self::FileOpened { stream } => Raw { kind: 96, tag: stream, ..raw },
@@ -345,6 +392,11 @@ impl Head {
                 let priority = priority_of(tag).ok_or(FrameError::Field(kind))?;
                 Self::HelloVolume { version: code, priority }
             }
+            10 => Self::HelloWindow { version: code, stream: tag },
+            11 => Self::Bell,
+            12 => Self::Seek { tag, offset },
+            77 => Self::News,
+            78 => Self::Sought { first: tag, offset, ready: Duration::from_nanos(raw.len) },
             32 => Self::HelloFile { version: code },
             96 => Self::FileOpened { stream: tag },
             97 => Self::Refused { code: Code::from_number(code).ok_or(FrameError::Field(kind))? },

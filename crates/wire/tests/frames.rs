@@ -2,7 +2,7 @@
 //! in pieces, and bytes that are no frames at all.
 
 use std::collections::HashSet;
-use units::Bytes;
+use units::{Bytes, Duration};
 use wire::Code;
 use wire::control::Priority;
 use wire::frame::{BODY_MAX, Decoder, FrameError, HEAD_LEN, Head, KINDS, TEXT_MAX, text_body};
@@ -36,6 +36,11 @@ fn every_head() -> Vec<Head> {
         Head::HelloFile { version: 1 },
         Head::FileOpened { stream: 8 },
         Head::Refused { code: Code::Refused },
+        Head::HelloWindow { version: 2, stream: 9 },
+        Head::Bell,
+        Head::Seek { tag: 3, offset },
+        Head::News,
+        Head::Sought { first: 12, offset, ready: Duration::from_millis(5) },
         Head::Next { len },
         Head::Write,
         Head::Sync,
