@@ -9,13 +9,17 @@ use wire::frame::{Decoder, HEAD_LEN, Head};
 
 /// Connects to the data socket, says hello and waits for the welcome.
 pub fn attach(socket: &Path, hello: Head, body: &[u8]) -> Result<(UnixStream, Head)> {
-    let mut connection =
-        UnixStream::connect(socket).map_err(|cause| Error::no_daemon(socket, cause))?;
+    let mut connection = connect(socket)?;
     send(&mut connection, hello, body)?;
     match receive_head(&mut connection)? {
         (welcome @ Head::Welcome { .. }, _) => Ok((connection, welcome)),
         (head, len) => Err(unexpected(&mut connection, head, len)),
     }
+}
+
+/// Connects to the data socket.
+pub fn connect(socket: &Path) -> Result<UnixStream> {
+    UnixStream::connect(socket).map_err(|cause| Error::no_daemon(socket, cause))
 }
 
 /// Sends one frame, head and body in one go where the kernel takes them.

@@ -30,24 +30,35 @@
 //!
 //! Invariants: an error of the daemon arrives as the [`Problem`]
 //! that it is; a reader or writer that is dropped closes its stream; nothing here
-//! queues more than the protocol's bounds.
+//! queues more than the protocol's bounds. Windows are mapped where the daemon can
+//! share them, and otherwise carried over a socket: nobody who calls sees a difference,
+//! but in speed.
 
 mod best_effort;
+mod carried_reader;
+mod carried_writer;
 mod connection;
 mod error;
 mod file;
 mod http;
+mod line;
 mod reader;
+mod shared_reader;
+mod shared_writer;
 mod writer;
 
 pub use best_effort::{BestEffort, Completion, Tag};
 pub use error::Error;
-pub use file::{Contract, File, OpenOptions, Peek, Target};
-pub use reader::{Piece, Reader};
+pub use file::{Contract, File, OpenOptions, Target};
+pub use reader::{Peek, Piece, Reader};
 pub use units;
 pub use wire::{Code, Problem, Refusal, control};
 pub use writer::{Durability, Writer};
 
+use carried_reader::CarriedReader;
+use carried_writer::CarriedWriter;
+use shared_reader::SharedReader;
+use shared_writer::SharedWriter;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::Bytes;
@@ -69,6 +80,8 @@ pub fn default_socket() -> PathBuf {
 #[derive(Clone, Debug)]
 pub struct Client {
     socket: PathBuf,
+    /// Whether windows are mapped.
+    shares: bool,
 }
 
 /// The result of a call.
@@ -77,7 +90,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Client {
     /// The daemon at this control socket; fails where none answers.
     pub fn connect(socket: impl Into<PathBuf>) -> Result<Self> {
-        let client = Self { socket: socket.into() };
+        let client = Self { socket: socket.into(), shares: true };
         client.health()?;
         Ok(client)
     }
@@ -85,6 +98,13 @@ impl Client {
     /// The control socket.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// The same daemon, of which no window is mapped: for comparisons, and for programs
+    /// that must not map memory.
+    pub fn without_shared_windows(mut self) -> Self {
+        self.shares = false;
+        self
     }
 
     /// That the daemon answers, and what it serves.
@@ -182,8 +202,16 @@ impl Client {
         contract: control::Contract,
         start: Bytes,
     ) -> Result<Reader> {
-        let opened = self.open(volume, Mode::Read, contract, start)?;
-        Reader::attach(Path::new(&opened.data_socket), opened.id)
+        let opened = self.open(volume, Mode::Read, contract, start, self.shares)?;
+        let (socket, client) = (Path::new(&opened.data_socket), self.clone());
+        if opened.shared_window {
+            match SharedReader::attach(socket, opened.id, opened.window_bytes)? {
+                Ok(reader) => return Ok(Reader::shared(reader, client, opened.id, contract)),
+                Err(_) => return client.without_shared_windows().reader(volume, contract, start),
+            }
+        }
+        let reader = CarriedReader::attach(socket, opened.id)?;
+        Ok(Reader::carried(reader, client, opened.id, contract))
     }
 
     /// Opens a volume for writing under contract, from `start` on.
@@ -193,8 +221,16 @@ impl Client {
         contract: control::Contract,
         start: Bytes,
     ) -> Result<Writer> {
-        let opened = self.open(volume, Mode::Write, contract, start)?;
-        Writer::attach(Path::new(&opened.data_socket), opened.id)
+        let opened = self.open(volume, Mode::Write, contract, start, self.shares)?;
+        let (socket, client) = (Path::new(&opened.data_socket), self.clone());
+        if opened.shared_window {
+            match SharedWriter::attach(socket, opened.id, opened.window_bytes)? {
+                Ok(writer) => return Ok(Writer::shared(writer, client, opened.id, contract)),
+                Err(_) => return client.without_shared_windows().writer(volume, contract, start),
+            }
+        }
+        let writer = CarriedWriter::attach(socket, opened.id)?;
+        Ok(Writer::carried(writer, client, opened.id, contract))
     }
 
     /// Reads and writes a volume as best effort: in the slack of the contracts.
@@ -214,8 +250,10 @@ impl Client {
         mode: Mode,
         contract: control::Contract,
         start: Bytes,
+        shared_window: bool,
     ) -> Result<StreamOpened> {
-        let open = StreamOpen { volume: volume.into(), mode, contract, start_bytes: start };
+        let volume = volume.into();
+        let open = StreamOpen { volume, mode, contract, start_bytes: start, shared_window };
         http::call(&self.socket, "POST", "/v1/streams", Some(&open))
     }
 }

@@ -1,133 +1,53 @@
 //! A writer under contract.
-//!
-//! Invariants: at most `WRITES_MAX` frames are unanswered; a failure is reported
-//! to the caller before anything that was written behind it can be taken for
-//! accepted; a durable offset never goes back.
 
-use crate::{Error, Result, connection};
+use crate::carried_writer::{CarriedDurability, CarriedWriter};
+use crate::shared_writer::{SharedDurability, SharedWriter};
+use crate::{Client, Result};
 use std::io::{self, Write};
-use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
+use std::os::fd::{AsFd, BorrowedFd};
 use units::Bytes;
-use wire::frame::{BODY_MAX, Head, VERSION, WRITES_MAX};
+use wire::control::{Contract, Stream};
 
-/// A volume that is written under contract.
+/// A volume that is written under contract. Dropping it closes the stream, synced,
+/// without waiting for that.
 ///
-/// [`Write::write`] returns when the bytes are on their way to the window;
-/// [`Write::flush`] when the daemon has accepted them; [`Writer::sync`] when
-/// they are on the medium. Dropping it closes the stream, synced, without
-/// waiting for that.
+/// The bytes go into the stream's window, which is mapped: [`Writer::room`] shows where,
+/// [`Writer::filled`] hands them over, and [`Write::write`] copies. Neither makes a system
+/// call while there is room, but for one a block of the contract. What was handed over is
+/// written even if this program ends in the next moment; it is on the medium when
+/// [`Writer::sync`] or [`Writer::durable`] says so. Where the daemon cannot share the
+/// window, the bytes are carried over the socket, and an error may come with a later call.
 #[derive(Debug)]
 pub struct Writer {
-    connection: UnixStream,
+    carrier: Carrier,
+    client: Client,
     stream: u64,
-    shared: Arc<Shared>,
-    receiver: Option<JoinHandle<()>>,
+    contract: Contract,
 }
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
-    news: Condvar,
-}
-
-#[derive(Debug)]
-struct State {
-    /// `Write` frames without an answer.
-    unanswered: usize,
-    accepted: Bytes,
-    durable: Bytes,
-    /// Answers to `Sync` so far.
-    syncs: u64,
-    closed: bool,
-    /// What stopped a write, and whether the caller knows.
-    failed: Option<(Error, bool)>,
-    /// Why no more answers come.
-    over: Option<Error>,
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no thread panics while it holds the state")
-    }
-
-    /// Waits until `done`, or until no more answers come.
-    fn wait(&self, mut done: impl FnMut(&State) -> bool) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.state();
-        while !done(&state) {
-            if let Some(error) = &state.over {
-                return Err(error.again());
-            }
-            state = self.news.wait(state).expect("no thread panics while it holds the state");
-        }
-        Ok(state)
-    }
-
-    fn take(&self, head: Head, body: &[u8]) -> Result<()> {
-        let mut state = self.state();
-        match head {
-            Head::Accepted { upto } if state.unanswered > 0 => {
-                state.accepted = upto;
-                state.unanswered -= 1;
-            }
-            Head::Durable { upto } => state.durable = state.durable.max(upto),
-            Head::Synced { upto } => {
-                state.durable = state.durable.max(upto);
-                state.syncs += 1;
-            }
-            Head::Closed { upto } => {
-                state.durable = state.durable.max(upto);
-                state.closed = true;
-            }
-            Head::Failed { .. } => {
-                let error = connection::error_in(head, body);
-                state.failed.get_or_insert((error, false));
-            }
-            other => return Err(connection::error_in(other, body)),
-        }
-        self.news.notify_all();
-        Ok(())
-    }
-
-    /// No more answers come; those who wait are told why.
-    fn end(&self, result: Result<()>) {
-        let mut state = self.state();
-        // What the daemon said last is the reason, where it said something.
-        let said = state.failed.as_ref().map(|(error, _)| error.again());
-        let broken = || Error::Broken(io::ErrorKind::UnexpectedEof.into());
-        state.over = Some(said.or(result.err()).unwrap_or_else(broken));
-        self.news.notify_all();
-    }
+enum Carrier {
+    Shared(SharedWriter),
+    Carried(CarriedWriter),
 }
 
 impl Writer {
-    pub(crate) fn attach(socket: &Path, stream: u64) -> Result<Self> {
-        let hello = Head::HelloStream { version: VERSION, stream };
-        let (connection, welcome) = connection::attach(socket, hello, &[])?;
-        let Head::Welcome { offset, .. } = welcome else { unreachable!("attach gives a welcome") };
-        let state = State {
-            unanswered: 0,
-            accepted: offset,
-            durable: offset,
-            syncs: 0,
-            closed: false,
-            failed: None,
-            over: None,
-        };
-        let shared = Arc::new(Shared { state: Mutex::new(state), news: Condvar::new() });
-        let mut incoming = connection.try_clone()?;
-        let sharing = Arc::clone(&shared);
-        let receive = move || {
-            let result =
-                connection::take_all(&mut incoming, |head, body| sharing.take(head, &body));
-            sharing.end(result);
-        };
-        let receiver =
-            std::thread::Builder::new().name("slackline-writer".into()).spawn(receive)?;
-        Ok(Self { connection, stream, shared, receiver: Some(receiver) })
+    pub(crate) fn shared(
+        writer: SharedWriter,
+        client: Client,
+        stream: u64,
+        contract: Contract,
+    ) -> Self {
+        Self { carrier: Carrier::Shared(writer), client, stream, contract }
+    }
+
+    pub(crate) fn carried(
+        writer: CarriedWriter,
+        client: Client,
+        stream: u64,
+        contract: Contract,
+    ) -> Self {
+        Self { carrier: Carrier::Carried(writer), client, stream, contract }
     }
 
     /// The number of the stream.
@@ -135,119 +55,172 @@ impl Writer {
         self.stream
     }
 
+    /// Whether the window is mapped, rather than carried over the socket.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.carrier, Carrier::Shared(_))
+    }
+
     /// The volume offset behind the last byte that the daemon has accepted.
     pub fn accepted(&self) -> Bytes {
-        self.shared.state().accepted
+        match &self.carrier {
+            Carrier::Shared(writer) => writer.accepted(),
+            Carrier::Carried(writer) => writer.accepted(),
+        }
     }
 
     /// Everything before this volume offset survives a crash. Does not wait.
     pub fn durable(&self) -> Bytes {
-        self.shared.state().durable
+        match &self.carrier {
+            Carrier::Shared(writer) => writer.durable(),
+            Carrier::Carried(writer) => writer.durable(),
+        }
     }
 
     /// For another thread, to follow how far the bytes are durable.
     pub fn durability(&self) -> Durability {
-        Durability(Arc::clone(&self.shared))
+        Durability(match &self.carrier {
+            Carrier::Shared(writer) => Follows::Shared(writer.durability()),
+            Carrier::Carried(writer) => Follows::Carried(writer.durability()),
+        })
+    }
+
+    /// Memory for the next bytes, at most `len_max` (at least 1): as much as lies in one
+    /// piece, which may be less. It holds whatever it held before. Waits where the caller
+    /// is faster than its contract.
+    ///
+    /// # Errors
+    /// When there is no space, or the stream has ended.
+    #[inline]
+    pub fn room(&mut self, len_max: usize) -> Result<&mut [u8]> {
+        match &mut self.carrier {
+            Carrier::Shared(writer) => writer.room(len_max),
+            Carrier::Carried(writer) => writer.room(len_max),
+        }
+    }
+
+    /// As [`Writer::room`], and none where that would have to wait: then the descriptor
+    /// ([`AsFd`]) can be read from when it is worth to look again. A writer whose window
+    /// is not shared always has room of its own, and waits for more.
+    ///
+    /// # Errors
+    /// As [`Writer::room`].
+    #[inline]
+    pub fn try_room(&mut self, len_max: usize) -> Result<Option<&mut [u8]>> {
+        match &mut self.carrier {
+            Carrier::Shared(writer) => writer.try_room(len_max),
+            Carrier::Carried(writer) => writer.room(len_max).map(Some),
+        }
+    }
+
+    /// Hands over the first `len` bytes of the room that was shown.
+    ///
+    /// # Panics
+    /// Where more is handed over than there was room for.
+    #[inline]
+    pub fn filled(&mut self, len: usize) {
+        match &mut self.carrier {
+            Carrier::Shared(writer) => writer.filled(len),
+            Carrier::Carried(writer) => writer.filled(len),
+        }
     }
 
     /// Puts everything written so far on the medium; gives the volume offset up
     /// to which everything is there. A failed write that the caller does not
     /// know of yet is reported here; the next sync goes through, and writing may
     /// go on from [`Writer::accepted`].
+    ///
+    /// # Errors
+    /// When not everything came there.
     pub fn sync(&mut self) -> Result<Bytes> {
-        self.answered()?;
-        let before = self.shared.state().syncs;
-        self.send(Head::Sync, &[])?;
-        let mut state = self.shared.wait(|state| state.syncs > before)?;
-        state.failed = None;
-        Ok(state.durable)
+        match &mut self.carrier {
+            Carrier::Shared(writer) => writer.sync(),
+            Carrier::Carried(writer) => writer.sync(),
+        }
+    }
+
+    /// The contract that holds.
+    pub fn contract(&self) -> Contract {
+        self.contract
+    }
+
+    /// Asks for another rate or burst, in the same blocks.
+    ///
+    /// # Errors
+    /// Where admission refuses; the contract stays.
+    pub fn set_contract(&mut self, contract: Contract) -> Result<()> {
+        self.client.stream_change(self.stream, contract)?;
+        self.contract = contract;
+        Ok(())
+    }
+
+    /// What the daemon knows of this stream: its window, what was late, and why.
+    ///
+    /// # Errors
+    /// When the stream has ended, or the daemon has.
+    pub fn stats(&self) -> Result<Stream> {
+        self.client.stream(self.stream)
     }
 
     /// Closes the stream, synced; gives the volume offset up to which everything
     /// is on the medium. A failed write that the caller does not know of yet is
     /// reported here, and the stream is closed all the same.
-    pub fn close(mut self) -> Result<Bytes> {
-        let answered = self.answered();
-        self.send(Head::Close, &[])?;
-        let durable = self.shared.wait(|state| state.closed)?.durable;
-        answered.map(|()| durable)
-    }
-
-    /// Waits until all writes are answered; reports a failure that is not known.
-    fn answered(&self) -> Result<()> {
-        let mut state = self.shared.wait(|state| state.unanswered == 0)?;
-        match &mut state.failed {
-            Some((error, known)) if !*known => {
-                *known = true;
-                Err(error.again())
-            }
-            _ => Ok(()),
+    ///
+    /// # Errors
+    /// When not everything came to the medium.
+    pub fn close(self) -> Result<Bytes> {
+        match self.carrier {
+            Carrier::Shared(writer) => writer.close(),
+            Carrier::Carried(writer) => writer.close(),
         }
-    }
-
-    /// The failure, once [`Writer::accepted`] says how much went through.
-    fn failed(&self) -> Result<Error> {
-        let mut state = self.shared.wait(|state| state.unanswered == 0)?;
-        let (error, known) = state.failed.as_mut().expect("only a sync forgets a failure");
-        *known = true;
-        Ok(error.again())
-    }
-
-    fn send(&mut self, head: Head, body: &[u8]) -> Result<()> {
-        connection::send(&mut self.connection, head, body).map_err(|error| {
-            // The daemon may have said why before it went: its word is better than EPIPE.
-            match self.shared.wait(|_| false) {
-                Err(said) => said,
-                Ok(_) => error.into(),
-            }
-        })
     }
 }
 
 impl Write for Writer {
-    /// Waits where the caller is faster than its contract and the window is full.
+    /// As much as there is room for. Waits for room where the caller is faster than its
+    /// contract and the window is full.
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        if buf.is_empty() {
-            return Ok(0);
-        }
-        let piece = &buf[..buf.len().min(BODY_MAX)];
-        {
-            let done = |state: &State| state.failed.is_some() || state.unanswered < WRITES_MAX;
-            let mut state = self.shared.wait(done)?;
-            if state.failed.is_some() {
-                drop(state);
-                return Err(self.failed()?.into());
-            }
-            state.unanswered += 1;
-        }
-        self.send(Head::Write, piece)?;
-        Ok(piece.len())
+        Ok(match &mut self.carrier {
+            Carrier::Shared(writer) => writer.write(buf)?,
+            Carrier::Carried(writer) => writer.write(buf)?,
+        })
     }
 
-    /// Waits until the daemon has accepted everything; not yet durable.
+    /// Returns when the daemon has accepted everything; not yet durable.
     fn flush(&mut self) -> io::Result<()> {
-        Ok(self.answered()?)
+        Ok(match &mut self.carrier {
+            Carrier::Shared(writer) => writer.flush()?,
+            Carrier::Carried(writer) => writer.flush()?,
+        })
     }
 }
 
-impl Drop for Writer {
-    fn drop(&mut self) {
-        // An error means that the daemon has gone already.
-        let _ = self.connection.shutdown(Shutdown::Both);
-        if let Some(receiver) = self.receiver.take() {
-            let _ = receiver.join();
+impl AsFd for Writer {
+    /// For `poll(2)`, after [`Writer::try_room`] gave nothing. Do not read from it.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.carrier {
+            Carrier::Shared(writer) => writer.line.as_fd(),
+            Carrier::Carried(writer) => writer.as_fd(),
         }
     }
 }
 
 /// Follows how far a writer's bytes are durable.
 #[derive(Clone, Debug)]
-pub struct Durability(Arc<Shared>);
+pub struct Durability(Follows);
+
+#[derive(Clone, Debug)]
+enum Follows {
+    Shared(SharedDurability),
+    Carried(CarriedDurability),
+}
 
 impl Durability {
     /// Waits until more than `beyond` is durable; gives how far. None when the
     /// writer has ended and nothing more will be.
     pub fn wait(&self, beyond: Bytes) -> Option<Bytes> {
-        self.0.wait(|state| state.durable > beyond).ok().map(|state| state.durable)
+        match &self.0 {
+            Follows::Shared(follows) => follows.wait(beyond),
+            Follows::Carried(follows) => follows.wait(beyond),
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::pool::{Answer, Ask};
 use crate::problem;
 use crate::quotas::{Peer, Quotas};
 use crate::sessions::{Opened, Sessions, Stop};
+use crate::shared::Shared;
 use axum::Json;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
@@ -374,23 +375,16 @@ async fn open_stream(
 ) -> Result<api::StreamOpened, Box<Problem>> {
     let _turn = control.quotas.turn().await;
     let (mode, start) = (convert::mode(request.mode), request.start_bytes);
-    let op = Op::StreamOpen {
-        volume: request.volume.clone(),
-        mode,
-        contract: convert::contract(&request.contract),
-        start,
+    let (volume, contract) = (request.volume, convert::contract(&request.contract));
+    let opened = match request.shared_window {
+        true => open_window(&control, &volume, mode, contract, start).await,
+        false => open_carried(&control, &volume, mode, contract, start).await,
     };
-    let opened = control.ask.op(op).await.map_err(|error| refused(&control, &error))?;
-    let Answer::Stream { stream, window } = opened else {
-        unreachable!("the pool answers Stream to what opens one");
-    };
-    control.sessions.add(Opened {
-        stream,
-        mode,
-        volume: request.volume,
-        start,
-        owner: owner.clone(),
-    });
+    let (stream, window, shared) =
+        opened.map_err(|error| refused(&control, &error))?;
+    let shared_window = shared.is_some();
+    let known = Opened { stream, mode, volume, start, owner: owner.clone(), shared };
+    control.sessions.add(known);
     if let Some(problem) = control.quotas.exceeded(&owner, &*control.ask.0, &control.sessions) {
         // What goes wrong then has been told to whom it concerns, which is nobody yet.
         let _ = control.sessions.close(stream, Stop::Closed).await;
@@ -401,6 +395,7 @@ async fn open_stream(
         window_bytes: window,
         data_socket: control.data_socket.display().to_string(),
         attach_within_ms: ATTACH_WITHIN.as_millis() as u64,
+        shared_window,
     })
 }
 
@@ -414,6 +409,55 @@ fn refused(control: &Control, error: &node::Error) -> Box<Problem> {
         }
     }
     problem
+}
+
+/// What was opened: its number, its window's size, and the window where it is shared.
+type Open = (StreamId, units::Bytes, Option<Arc<Shared>>);
+
+/// Opens a stream whose bytes are carried over the socket.
+async fn open_carried(
+    control: &Control,
+    volume: &str,
+    mode: node::Mode,
+    contract: node::Contract,
+    start: units::Bytes,
+) -> Result<Open, node::Error> {
+    let op = Op::StreamOpen { volume: volume.to_owned(), mode, contract, start };
+    let Answer::Stream { stream, window } = control.ask.op(op).await? else {
+        unreachable!("the pool answers Stream to what opens one");
+    };
+    Ok((stream, window, None))
+}
+
+/// Opens a stream whose window the program can map; where the system has no such
+/// memory, one that is carried.
+async fn open_window(
+    control: &Control,
+    volume: &str,
+    mode: node::Mode,
+    contract: node::Contract,
+    start: units::Bytes,
+) -> Result<Open, node::Error> {
+    let Some(opened) = control.ask.open_window(volume, mode, contract, start).await else {
+        return open_carried(control, volume, mode, contract, start).await;
+    };
+    let Answer::Shared { stream, window, memory } = opened? else {
+        unreachable!("the pool answers Shared to what opens a shared window");
+    };
+    let Ok(shared) = Shared::new(memory, mode, window, contract.block) else {
+        let _ = control.ask.op(Op::StreamClose { stream }).await;
+        return open_carried(control, volume, mode, contract, start).await;
+    };
+    let shared = Arc::new(shared);
+    settle(&shared, window).await;
+    Ok((stream, window, Some(shared)))
+}
+
+/// Brings a window into memory, beside other work.
+async fn settle(shared: &Arc<Shared>, window: units::Bytes) {
+    let shared = Arc::clone(shared);
+    // A panic there has said why; the window is brought in as it is used.
+    let _ = tokio::task::spawn_blocking(move || shared.settle(window)).await;
 }
 
 /// Show one stream.
@@ -471,7 +515,10 @@ async fn change_stream(
     let streams = ask.0.status().streams;
     let before = streams.into_iter().find(|one| one.stream == stream).map(|one| one.contract);
     let changed = ask.op(Op::StreamChange { stream, contract }).await;
-    changed.map_err(|error| refused(&control, &error))?;
+    let changed = changed.map_err(|error| refused(&control, &error))?;
+    if let (Answer::Stream { window, .. }, Some(shared)) = (changed, sessions.shared(stream)) {
+        settle(&shared, window).await;
+    }
     let owner = sessions.owner(stream).unwrap_or(peer);
     match (quotas.exceeded(&owner, &*ask.0, sessions), before) {
         (Some(problem), Some(contract)) => {

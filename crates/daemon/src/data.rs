@@ -11,12 +11,14 @@
 mod best_effort;
 mod frames;
 mod reader;
+mod window;
 mod writer;
 
 use crate::limits::HELLO_WITHIN;
 use crate::pool::Ask;
 use crate::quotas::{Peer, Quotas};
-use crate::sessions::{AttachError, Sessions, Stop};
+use crate::sessions::{AttachError, Opened, Sessions, Stop};
+use crate::shared::Shared;
 use frames::{Incoming, Outgoing, Over};
 use node::{Mode, StreamId};
 use std::sync::Arc;
@@ -46,8 +48,11 @@ pub async fn serve(connection: UnixStream, house: House) {
     let Ok(Ok((hello, body))) = tokio::time::timeout(HELLO_WITHIN, input.head()).await else {
         return; // said nothing, or nothing that can be understood
     };
-    let (Head::HelloStream { version, .. } | Head::HelloVolume { version, .. }) = hello else {
-        let what = "the first frame must be HelloStream or HelloVolume";
+    let (Head::HelloStream { version, .. }
+    | Head::HelloWindow { version, .. }
+    | Head::HelloVolume { version, .. }) = hello
+    else {
+        let what = "the first frame must be HelloStream, HelloWindow or HelloVolume";
         return output.fail_last(&protocol(what)).await;
     };
     if version != VERSION {
@@ -57,12 +62,13 @@ pub async fn serve(connection: UnixStream, house: House) {
         return output.fail_last(&problem).await;
     }
     match hello {
-        Head::HelloStream { stream, .. } => {
+        Head::HelloStream { stream, .. } | Head::HelloWindow { stream, .. } => {
+            let maps = matches!(hello, Head::HelloWindow { .. });
             let stream = StreamId(stream);
             if let Err(problem) = quotas.owns_stream(&peer, &sessions, stream) {
                 return output.fail_last(&problem).await;
             }
-            serve_stream(stream, input, output, ask, sessions).await;
+            serve_stream(stream, maps, input, output, ask, sessions).await;
         }
         Head::HelloVolume { priority, .. } => {
             let Ok(name) = input.body(body).await else { return };
@@ -95,6 +101,7 @@ fn protocol(what: impl Into<String>) -> Problem {
 
 async fn serve_stream(
     stream: StreamId,
+    maps: bool,
     mut input: Incoming,
     output: Outgoing,
     ask: Ask,
@@ -112,24 +119,70 @@ async fn serve_stream(
             return output.fail_last(&problem).await;
         }
     };
-    let opened = attached.opened.clone();
+    let (opened, mut stop) = (attached.take_opened(), attached.stop.clone());
     let size = volume_size(&ask, &opened.volume);
     let welcome = Head::Welcome { version: VERSION, offset: opened.start, len: size };
-    let session = async {
-        output.send(welcome, &[]).await?;
-        match opened.mode {
-            Mode::Read => reader::serve(&opened, &mut input, &output, &ask).await,
-            Mode::Write => writer::serve(&opened, &mut input, &output, &ask).await,
+    let over = match (&opened.shared, maps) {
+        (Some(shared), true) => {
+            serve_window(&opened, shared, welcome, &mut input, &output, &ask, &mut stop).await
         }
+        (None, false) => serve_carried(&opened, welcome, &mut input, &output, &ask, &mut stop).await,
+        (Some(_), false) => Over::Failed(protocol("the stream's window is shared: HelloWindow")),
+        (None, true) => Over::Failed(protocol("the stream's window is not shared: HelloStream")),
     };
-    let over = tokio::select! {
-        over = session => over.err().unwrap_or(Over::ByRequest),
-        why = stopped(&mut attached.stop) => Over::Stopped(why),
-    };
+    // The window's memory goes with the stream, not with the last word to its program.
+    drop(opened);
     match attached.finish().await {
         Ok(durable) => say_goodbye(over, durable, &output).await,
         Err(error) => output.fail_last(&crate::problem::of(&error)).await,
     }
+}
+
+/// Serves a stream whose bytes travel over the socket.
+async fn serve_carried(
+    opened: &Opened,
+    welcome: Head,
+    input: &mut Incoming,
+    output: &Outgoing,
+    ask: &Ask,
+    stop: &mut watch::Receiver<Stop>,
+) -> Over {
+    let session = async {
+        output.send(welcome, &[]).await?;
+        match opened.mode {
+            Mode::Read => reader::serve(opened, input, output, ask).await,
+            Mode::Write => writer::serve(opened, input, output, ask).await,
+        }
+    };
+    tokio::select! {
+        over = session => over.err().unwrap_or(Over::ByRequest),
+        why = stopped(stop) => Over::Stopped(why),
+    }
+}
+
+/// Serves a stream whose window the program maps.
+async fn serve_window(
+    opened: &Opened,
+    shared: &Shared,
+    welcome: Head,
+    input: &mut Incoming,
+    output: &Outgoing,
+    ask: &Ask,
+    stop: &mut watch::Receiver<Stop>,
+) -> Over {
+    let end = shared.end.lock().expect("no thread panics while it takes it").take();
+    let end = end.expect("one connection attaches to a stream");
+    let mut session = window::Session::new(opened, end, ask, output);
+    let fds = [session.control_fd(), shared.memory.fd()];
+    let over = match output.send_with(welcome, &fds).await {
+        Err(over) => over,
+        Ok(()) => tokio::select! {
+            over = session.run(input) => over.err().unwrap_or(Over::ByRequest),
+            why = stopped(stop) => Over::Stopped(why),
+        },
+    };
+    session.settle().await;
+    over
 }
 
 /// Ends when the connection is told to.

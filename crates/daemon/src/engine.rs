@@ -2,9 +2,9 @@
 
 use crate::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
 use engine::{ChunkMut, Reply};
-use node::{Error, Op, Priority, Status};
+use node::{Contract, Error, Mode, Op, Priority, Status};
 use std::any::Any;
-use units::Bytes;
+use units::{Bytes, Instant};
 use wire::control::Lateness;
 
 impl Chunk for engine::Chunk {
@@ -31,7 +31,9 @@ fn answer(reply: Reply) -> Answer {
         Reply::End => Answer::End,
         Reply::Gap { offset, len } => Answer::Gap { offset, len },
         Reply::Durable { upto } => Answer::Durable { upto },
-        Reply::Ready { at, steady } => Answer::Ready { at, steady },
+        Reply::Shared { stream, window, memory } => Answer::Shared { stream, window, memory },
+        Reply::Piece { piece, seeks } => Answer::Piece { piece, seeks },
+        Reply::Ready { at, steady, seeks } => Answer::Ready { at, steady, seeks },
         Reply::Planner(planner) => Answer::Planner(planner),
     }
 }
@@ -52,6 +54,22 @@ impl Pool for engine::Pool {
         let room = room.into_any().downcast::<ChunkMut>().expect("the room came from this pool");
         let done = move |result: Result<Reply, Error>| callback(result.map(answer));
         self.write_as(priority, &volume, offset, *room, done);
+    }
+
+    fn open_window(
+        &self,
+        volume: &str,
+        mode: Mode,
+        contract: Contract,
+        start: Bytes,
+        callback: Callback,
+    ) -> bool {
+        let done = move |result: Result<Reply, Error>| callback(result.map(answer));
+        self.open_window(volume, mode, contract, start, done).is_ok()
+    }
+
+    fn now(&self) -> Instant {
+        self.now()
     }
 
     fn status(&self) -> Status {

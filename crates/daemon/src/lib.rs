@@ -22,4 +22,5 @@ pub mod problem;
 pub mod quotas;
 pub mod serve;
 pub mod sessions;
+pub mod shared;
 pub mod socket;

@@ -6,10 +6,11 @@
 //! Invariant: memory that a pool hands out ([`Chunk`], [`Room`]) goes back when
 //! its handle is dropped, so that a connection may end at any point.
 
-use node::{DiskIndex, Error, Op, Planner, Priority, Status, StreamId};
+use node::{Contract, DiskIndex, Error, Mode, Op, Planner, Priority, Status, StreamId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use units::Bytes;
+use units::{Bytes, Instant};
+use window::{Memory, Piece};
 use wire::control::Lateness;
 
 /// Bytes that the pool has filled.
@@ -43,8 +44,12 @@ pub enum Answer {
     Gap { offset: Bytes, len: Bytes },
     /// Everything up to here is on the medium.
     Durable { upto: Bytes },
-    /// After a seek.
-    Ready { at: units::Instant, steady: units::Instant },
+    /// The stream is open, and its program can map its window.
+    Shared { stream: StreamId, window: Bytes, memory: Arc<Memory> },
+    /// The next piece of a shared window, and how many seeks were asked for before.
+    Piece { piece: Piece, seeks: u64 },
+    /// After a seek, of this number.
+    Ready { at: Instant, steady: Instant, seeks: u64 },
     /// What planning needs to know of the pool.
     Planner(Box<Planner>),
 }
@@ -78,6 +83,22 @@ pub trait Pool: Send + Sync + 'static {
     /// Begins an operation. [`Op::Write`] and [`Op::Release`] are not for here:
     /// see [`Pool::write`] and the drop of the handles.
     fn submit(&self, op: Op, callback: Callback);
+    /// Begins to open a stream whose program can map its window; false where this pool or
+    /// the system has no such memory, and then nothing was begun.
+    fn open_window(
+        &self,
+        _volume: &str,
+        _mode: Mode,
+        _contract: Contract,
+        _start: Bytes,
+        _callback: Callback,
+    ) -> bool {
+        false
+    }
+    /// The clock that the pool's instants are read from.
+    fn now(&self) -> Instant {
+        self.status().now
+    }
     /// Begins a best-effort write of `room` to a volume.
     fn write(
         &self,
@@ -109,9 +130,30 @@ pub struct Ask(pub Arc<dyn Pool>);
 impl Ask {
     /// The end of `op`.
     pub async fn op(&self, op: Op) -> Result<Answer, Error> {
+        self.begin(op).await.unwrap_or(Err(Error::ShuttingDown))
+    }
+
+    /// Begins `op`, for whoever wants to wait for other things as well.
+    pub fn begin(&self, op: Op) -> oneshot::Receiver<Result<Answer, Error>> {
         let (answer, coming) = oneshot::channel();
         self.0.submit(op, Box::new(move |result| drop(answer.send(result))));
-        coming.await.unwrap_or(Err(Error::ShuttingDown))
+        coming
+    }
+
+    /// Opens a stream whose program can map its window; none where there is no such memory.
+    pub async fn open_window(
+        &self,
+        volume: &str,
+        mode: Mode,
+        contract: Contract,
+        start: Bytes,
+    ) -> Option<Result<Answer, Error>> {
+        let (answer, coming) = oneshot::channel();
+        let callback = Box::new(move |result| drop(answer.send(result)));
+        if !self.0.open_window(volume, mode, contract, start, callback) {
+            return None;
+        }
+        Some(coming.await.unwrap_or(Err(Error::ShuttingDown)))
     }
 
     /// The end of an operation that has nothing to tell.

@@ -8,6 +8,7 @@
 use crate::limits::ATTACH_WITHIN;
 use crate::pool::Ask;
 use crate::quotas::Peer;
+use crate::shared::Shared;
 use node::{Error, Mode, Op, StreamId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -38,6 +39,8 @@ pub struct Opened {
     pub start: Bytes,
     /// Whose program opened it.
     pub owner: Peer,
+    /// The window, where its program can map it.
+    pub shared: Option<Arc<Shared>>,
 }
 
 struct Session {
@@ -71,8 +74,8 @@ pub struct Sessions {
 /// The tie of a connection to its stream: the stream is closed when it ends,
 /// however it ends.
 pub struct Attached {
-    /// The stream.
-    pub opened: Opened,
+    stream: StreamId,
+    opened: Option<Opened>,
     /// Tells when to end.
     pub stop: watch::Receiver<Stop>,
     sessions: Arc<Sessions>,
@@ -83,14 +86,19 @@ impl Attached {
     /// Closes the stream; a writer is synced first.
     pub async fn finish(mut self) -> Closed {
         self.finished = true;
-        self.sessions.finish(self.opened.stream).await
+        self.sessions.finish(self.stream).await
+    }
+
+    /// The stream, once.
+    pub fn take_opened(&mut self) -> Opened {
+        self.opened.take().expect("taken once")
     }
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
         if !self.finished {
-            let (sessions, stream) = (Arc::clone(&self.sessions), self.opened.stream);
+            let (sessions, stream) = (Arc::clone(&self.sessions), self.stream);
             tokio::spawn(async move { sessions.finish(stream).await });
         }
     }
@@ -139,11 +147,17 @@ impl Sessions {
         }
         session.attached = true;
         Ok(Attached {
-            opened: session.opened.clone(),
+            stream,
+            opened: Some(session.opened.clone()),
             stop: session.stop.subscribe(),
             sessions: Arc::clone(self),
             finished: false,
         })
+    }
+
+    /// The shared window of a stream, where it has one.
+    pub fn shared(&self, stream: StreamId) -> Option<Arc<Shared>> {
+        self.open().get(&stream).and_then(|session| session.opened.shared.clone())
     }
 
     /// True while a connection carries this stream.

@@ -20,7 +20,7 @@ async fn open(ask: &Ask, sessions: &Arc<Sessions>) -> StreamId {
     let op = Op::StreamOpen { volume: "v".into(), mode, contract, start };
     let Ok(Answer::Stream { stream, .. }) = ask.op(op).await else { panic!("not opened") };
     let owner = Peer { uid: 0, groups: [].into() };
-    sessions.add(Opened { stream, mode, volume: "v".into(), start, owner });
+    sessions.add(Opened { stream, mode, volume: "v".into(), start, owner, shared: None });
     stream
 }
 

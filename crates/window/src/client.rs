@@ -155,6 +155,15 @@ impl Client {
         Ok(Some(piece))
     }
 
+    /// Whether the next piece is there, and has bytes or room.
+    pub fn has_more(&mut self) -> bool {
+        if self.next == self.published {
+            self.published = self.word(page::AT_PUBLISHED).load(Ordering::Acquire);
+        }
+        let kind = |piece: Piece| matches!(piece.kind, Kind::Data | Kind::Room);
+        self.next != self.published && self.slot(self.next).is_ok_and(kind)
+    }
+
     /// The piece in a slot, checked.
     fn slot(&self, number: u64) -> Result<Piece, Garbled> {
         let at = page::slot(number, self.capacity);

@@ -195,6 +195,14 @@ impl Daemon {
         self.read(page::AT_MOVED) >= self.bell_at
     }
 
+    /// As [`Daemon::ring_at`], for the end of the first piece that the program is not
+    /// done with: one bell for each.
+    #[must_use = "the program may have passed the mark already"]
+    pub fn ring_at_next(&mut self) -> bool {
+        let ahead = self.with_program.iter().map(|told| told.end).find(|&end| end > self.moved);
+        ahead.is_some_and(|end| self.ring_at(Bytes::new(end)))
+    }
+
     /// Whether the program waits for the next piece, having said so since this was
     /// last asked.
     pub fn begins_to_wait(&mut self) -> bool {

@@ -3,25 +3,9 @@
 //! Invariants: `held` is what was taken from the reader and not yet used; it ends
 //! where the reader goes on.
 
-use crate::{Client, Piece, Reader, Result};
+use crate::{Client, Peek, Piece, Reader, Result};
 use units::Bytes;
 use wire::control;
-
-/// What comes next, still where it is.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Peek<'a> {
-    /// The next bytes, one at least.
-    Data(&'a [u8]),
-    /// The disk failed on these bytes; the file goes on behind them.
-    Gap {
-        /// Where they start.
-        offset: Bytes,
-        /// How many they are.
-        len: Bytes,
-    },
-    /// The recorded data ends here, for now.
-    End,
-}
 
 /// A reader at some place of a volume.
 #[derive(Debug)]

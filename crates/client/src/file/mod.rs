@@ -14,7 +14,7 @@ mod random;
 mod target;
 
 pub use contract::Contract;
-pub use input::Peek;
+use crate::Peek;
 pub use options::OpenOptions;
 pub use target::Target;
 

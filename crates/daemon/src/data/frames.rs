@@ -3,8 +3,12 @@
 use crate::limits::GOODBYE_WITHIN;
 use crate::pool::Room;
 use bytes::Buf;
-use std::io;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, Interest};
+use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Mutex;
 use wire::Problem;
@@ -33,36 +37,48 @@ impl From<io::Error> for Over {
 const HEADS_BUFFER: usize = 4096;
 
 /// The frames that come from a program.
-pub struct Incoming(BufReader<OwnedReadHalf>);
+pub struct Incoming {
+    half: BufReader<OwnedReadHalf>,
+    /// The part of a head that has come.
+    head: [u8; HEAD_LEN],
+    have: usize,
+}
 
 impl Incoming {
     pub fn new(half: OwnedReadHalf) -> Self {
-        Self(BufReader::with_capacity(HEADS_BUFFER, half))
+        let half = BufReader::with_capacity(HEADS_BUFFER, half);
+        Self { half, head: [0; HEAD_LEN], have: 0 }
     }
 
-    /// The next head and the length of its body.
+    /// The next head and the length of its body. Dropped while it waits, it loses
+    /// nothing.
     pub async fn head(&mut self) -> Result<(Head, usize), Over> {
-        let mut bytes = [0; HEAD_LEN];
-        self.0.read_exact(&mut bytes).await?;
-        Head::decode(&bytes).map_err(|error| Over::Failed(super::protocol(error.to_string())))
+        while self.have < HEAD_LEN {
+            match self.half.read(&mut self.head[self.have..]).await? {
+                0 => return Err(Over::Gone),
+                read => self.have += read,
+            }
+        }
+        self.have = 0;
+        Head::decode(&self.head).map_err(|error| Over::Failed(super::protocol(error.to_string())))
     }
 
     /// The body of the last head, where it is short.
     pub async fn body(&mut self, len: usize) -> Result<Vec<u8>, Over> {
         let mut body = vec![0; len];
-        self.0.read_exact(&mut body).await?;
+        self.half.read_exact(&mut body).await?;
         Ok(body)
     }
 
     /// Fills the first `len` bytes of `room`.
     pub async fn fill(&mut self, room: &mut dyn Room, len: usize) -> Result<(), Over> {
-        self.0.read_exact(&mut room.bytes_mut()[..len]).await?;
+        self.half.read_exact(&mut room.bytes_mut()[..len]).await?;
         Ok(())
     }
 
     /// Reads the rest of a body for which there is no place.
     pub async fn discard(&mut self, len: usize) -> Result<(), Over> {
-        let mut rest = (&mut self.0).take(len as u64);
+        let mut rest = (&mut self.half).take(len as u64);
         let read = tokio::io::copy_buf(&mut rest, &mut tokio::io::sink()).await?;
         if read == len as u64 { Ok(()) } else { Err(Over::Gone) }
     }
@@ -99,6 +115,21 @@ impl Outgoing {
         Ok(())
     }
 
+    /// Sends a frame without a body, and descriptors with it.
+    pub async fn send_with(&self, head: Head, fds: &[BorrowedFd<'_>]) -> Result<(), Over> {
+        let bytes = head.encode(0);
+        let mut sending = self.0.lock().await;
+        if !sending.whole {
+            return Err(Over::Gone);
+        }
+        sending.whole = false;
+        let sent = sending.half.as_ref();
+        let sent = sent.async_io(Interest::WRITABLE, || send_fds(sent, &bytes, fds)).await?;
+        sending.half.write_all(&bytes[sent..]).await?;
+        sending.whole = true;
+        Ok(())
+    }
+
     /// Sends a frame to a program that may have gone, or does not read.
     pub async fn send_last(&self, head: Head) {
         let _ = tokio::time::timeout(GOODBYE_WITHIN, self.send(head, &[])).await;
@@ -115,6 +146,16 @@ impl Outgoing {
     pub async fn fail_last(&self, problem: &Problem) {
         let _ = tokio::time::timeout(GOODBYE_WITHIN, self.fail(0, problem)).await;
     }
+}
+
+/// Sends the beginning of a frame, with descriptors.
+fn send_fds(socket: &UnixStream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fits = control.push(SendAncillaryMessage::ScmRights(fds));
+    assert!(fits, "a frame carries two descriptors at the most");
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    Ok(rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags)?)
 }
 
 /// The problem that an error of the pool is, as the end of the connection.

@@ -1,0 +1,288 @@
+//! The socket beside a shared window: bells and requests out, news and answers in.
+//!
+//! Any thread of the program may wait for its own thing; one of those who wait reads
+//! the socket, and tells the others. Nobody reads it while nobody waits, so that a
+//! program sees by `poll(2)` whether there is news.
+//!
+//! Invariant: what the daemon said last is the reason why the line is over, where it
+//! said something.
+
+use crate::{Error, Result, connection};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags};
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use units::{Bytes, Duration};
+use wire::frame::{Decoder, HEAD_LEN, Head, VERSION};
+
+/// What the daemon has said.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// Frames of any kind.
+    pub frames: u64,
+    /// Answers to `Sync`, and how far the last said that everything is on the medium.
+    pub syncs: u64,
+    pub durable: Bytes,
+    /// The answer to `Close`.
+    pub closed: bool,
+    /// The answer to `Seek`: the first piece that counts, where, and how soon.
+    pub sought: Option<(u64, Bytes, Duration)>,
+    /// What went wrong, until somebody was told.
+    pub failed: Option<Error>,
+    /// The same, where nothing was said since.
+    last_word: Option<Error>,
+}
+
+#[derive(Debug)]
+struct State {
+    heard: Heard,
+    /// The part of a frame that has come; none while a thread reads.
+    decoder: Option<Box<Decoding>>,
+    /// Why nothing more comes.
+    over: Option<Error>,
+}
+
+/// A decoder, which has nothing to show.
+#[derive(Default)]
+struct Decoding(Decoder);
+
+impl std::fmt::Debug for Decoding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Decoding")
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Line {
+    socket: UnixStream,
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+/// A line, where its stream starts, and the two pieces of memory of its window.
+pub struct Attached {
+    pub line: Line,
+    pub start: Bytes,
+    pub control: OwnedFd,
+    pub data: OwnedFd,
+}
+
+impl Line {
+    /// Connects to the data socket for a stream whose window is shared.
+    pub fn attach(socket: &Path, stream: u64) -> Result<Attached> {
+        let hello = Head::HelloWindow { version: VERSION, stream };
+        let mut connection = connection::connect(socket)?;
+        connection::send(&mut connection, hello, &[])?;
+        let mut fds = Vec::new();
+        let (head, len) = receive_with(&connection, &mut fds)?;
+        let Head::Welcome { offset: start, .. } = head else {
+            return Err(connection::unexpected(&mut connection, head, len));
+        };
+        let mut fds = fds.into_iter();
+        let (Some(control), Some(data)) = (fds.next(), fds.next()) else {
+            return Err(Error::Garbled("a welcome without the window".into()));
+        };
+        let decoder = Some(Box::default());
+        let state = State { heard: Heard::default(), decoder, over: None };
+        let (state, news) = (Mutex::new(state), Condvar::new());
+        Ok(Attached { line: Self { socket: connection, state, news }, start, control, data })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics while it holds the state")
+    }
+
+    /// Sends a frame. A daemon that has gone may have said why: whoever waits hears it.
+    pub fn send(&self, head: Head) -> Result<()> {
+        let frame = head.encode(0);
+        let mut sent = 0;
+        while sent < frame.len() {
+            match rustix::net::send(&self.socket, &frame[sent..], SendFlags::NOSIGNAL) {
+                Ok(n) => sent += n,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.poll(PollFlags::OUT),
+                Err(error) => return Err(self.reason(Error::Broken(error.into()))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a bell. Where that fails the daemon has gone, which whoever waits hears.
+    pub fn ring(&self) {
+        let _ = self.send(Head::Bell);
+    }
+
+    /// Why the line is over; `otherwise` where nobody has said.
+    fn reason(&self, otherwise: Error) -> Error {
+        match self.wait(|_| None::<()>) {
+            Err(said) => said,
+            Ok(()) => otherwise,
+        }
+    }
+
+    /// The reason why nothing more comes, which the daemon has announced.
+    pub fn over(&self) -> Error {
+        self.reason(Error::Broken(io::ErrorKind::UnexpectedEof.into()))
+    }
+
+    /// Waits until `done` has what it wants, or until nothing more comes. It is asked
+    /// again whenever something was heard.
+    pub fn wait<T>(&self, mut done: impl FnMut(&mut Heard) -> Option<T>) -> Result<T> {
+        let mut state = self.state();
+        loop {
+            if let Some(wanted) = done(&mut state.heard) {
+                return Ok(wanted);
+            }
+            if let Some(over) = &state.over {
+                return Err(over.again());
+            }
+            match state.decoder.take() {
+                None => {
+                    let waited = self.news.wait(state);
+                    state = waited.expect("no thread panics while it holds the state");
+                }
+                Some(decoder) => {
+                    drop(state);
+                    state = self.receive(decoder, true).0;
+                }
+            }
+        }
+    }
+
+    /// Takes what has come already, without waiting; what the line has heard so far.
+    pub fn look<T>(&self, take: impl FnOnce(&mut Heard) -> T) -> Result<T> {
+        let mut state = self.state();
+        while state.over.is_none()
+            && let Some(decoder) = state.decoder.take()
+        {
+            drop(state);
+            let more;
+            (state, more) = self.receive(decoder, false);
+            if !more {
+                break;
+            }
+        }
+        match &state.over {
+            Some(over) if state.heard.failed.is_none() => Err(over.again()),
+            _ => Ok(take(&mut state.heard)),
+        }
+    }
+
+    /// Reads the socket once; false where nothing came without waiting.
+    fn receive(&self, mut decoder: Box<Decoding>, wait: bool) -> (MutexGuard<'_, State>, bool) {
+        let flags = if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        let broken = |kind: io::ErrorKind| Err(Some(Error::Broken(kind.into())));
+        let read = loop {
+            match rustix::net::recv(&self.socket, decoder.0.want(), flags) {
+                Ok((0, _)) => break broken(io::ErrorKind::UnexpectedEof),
+                Ok((read, _)) => break Ok(read),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if wait => self.poll(PollFlags::IN),
+                Err(Errno::AGAIN) => break Err(None),
+                Err(error) => break Err(Some(Error::Broken(error.into()))),
+            }
+        };
+        let more = !matches!(read, Err(None));
+        let heard = match read {
+            Ok(read) => decoder.0.filled(read).map_err(|error| Error::Garbled(error.to_string())),
+            Err(None) => Ok(None),
+            Err(Some(error)) => Err(error),
+        };
+        let mut state = self.state();
+        match heard.and_then(|frame| match frame {
+            Some((head, body)) => state.heard.take(head, &body),
+            None => Ok(()),
+        }) {
+            Ok(()) => {}
+            Err(error) => {
+                let said = state.heard.last_word.take();
+                state.over = Some(said.unwrap_or(error));
+            }
+        }
+        state.decoder = Some(decoder);
+        self.news.notify_all();
+        (state, more)
+    }
+
+    /// How far the daemon has said that everything is on the medium.
+    pub fn durable(&self) -> Bytes {
+        self.state().heard.durable
+    }
+
+    fn poll(&self, flags: PollFlags) {
+        // Interrupted or not, whoever polls looks again.
+        let _ = rustix::event::poll(&mut [PollFd::new(&self.socket, flags)], None);
+    }
+
+    /// Ends the connection, for every thread that has this line.
+    pub fn shut(&self) {
+        // An error means that the daemon has gone already.
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
+
+impl AsFd for Line {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Heard {
+    fn take(&mut self, head: Head, body: &[u8]) -> Result<()> {
+        self.frames += 1;
+        self.last_word = None;
+        match head {
+            Head::News => {}
+            Head::Durable { upto } => self.durable = self.durable.max(upto),
+            Head::Synced { upto } => {
+                self.durable = self.durable.max(upto);
+                self.syncs += 1;
+            }
+            Head::Closed { upto } => {
+                self.durable = self.durable.max(upto);
+                self.closed = true;
+            }
+            Head::Sought { first, offset, ready } => self.sought = Some((first, offset, ready)),
+            Head::Failed { .. } => {
+                let error = connection::error_in(head, body);
+                self.last_word = Some(error.again());
+                self.failed = Some(error);
+            }
+            other => return Err(connection::error_in(other, body)),
+        }
+        Ok(())
+    }
+}
+
+/// The first head, with the descriptors that come with it.
+fn receive_with(connection: &UnixStream, fds: &mut Vec<OwnedFd>) -> Result<(Head, usize)> {
+    let mut bytes = [0; HEAD_LEN];
+    let mut have = 0;
+    while have < HEAD_LEN {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut room = [IoSliceMut::new(&mut bytes[have..])];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let got = match rustix::net::recvmsg(connection, &mut room, &mut control, flags) {
+            Err(Errno::INTR) => continue,
+            got => got.map_err(|error| Error::Broken(error.into()))?,
+        };
+        if got.bytes == 0 || got.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(Error::Broken(io::ErrorKind::UnexpectedEof.into()));
+        }
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                fds.extend(rights);
+            }
+        }
+        have += got.bytes;
+    }
+    Head::decode(&bytes).map_err(|error| Error::Garbled(error.to_string()))
+}

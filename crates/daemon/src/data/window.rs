@@ -1,0 +1,299 @@
+//! The connection of a stream whose window its program has mapped.
+//!
+//! The bytes are in the window; over the socket come bells and a few requests, and go
+//! news to a program that waits, and answers. One task serves it all, one thing after
+//! the other.
+//!
+//! Invariants: what the program writes into its memory is believed only as far as
+//! [`window::Daemon`] finds it possible, and otherwise ends this stream alone; there is
+//! at most one ask for a piece and one for durability with the pool; a program that
+//! does not read its socket, or sleeps, stops its own task and nothing else; bells
+//! without a reason are counted and end the stream. What a writer has filled before its
+//! end, however that came, is taken.
+
+use super::frames::{Incoming, Outgoing, Over, failed, misplaced};
+use crate::pool::{Answer, Ask};
+use crate::sessions::Opened;
+use node::{Error, Mode, Op};
+use std::os::fd::BorrowedFd;
+use tokio::sync::oneshot;
+use units::{Bytes, Instant};
+use window::{Kind, Piece};
+use wire::frame::Head;
+
+/// Bells that may find nothing new, beyond one for each that did: a bell can come late.
+const IDLE_BELLS_MAX: u64 = 1000;
+
+/// The answer to what the pool was asked.
+type Coming = Option<oneshot::Receiver<Result<Answer, Error>>>;
+
+/// One stream.
+pub struct Session<'a> {
+    opened: &'a Opened,
+    ask: &'a Ask,
+    output: &'a Outgoing,
+    end: window::Daemon,
+    /// The next piece, and how far a writer's bytes are durable.
+    piece: Coming,
+    durable: Coming,
+    /// Writers: where the next room begins, and beyond what durability is asked for.
+    offset: Bytes,
+    beyond: Bytes,
+    /// Pieces that were asked for before this seek are void.
+    seeks: u64,
+    /// The program waits for a piece and has had no answer.
+    waits: bool,
+    /// There was no next piece. It is asked for again when the program waits.
+    paused: bool,
+    /// More idle bells than others.
+    idle_bells: u64,
+    /// The program has said what cannot be.
+    lied: bool,
+    /// The stream is being closed: nothing more will be durable before that.
+    closing: bool,
+}
+
+/// Whether the session goes on.
+#[derive(PartialEq, Eq)]
+enum Goes {
+    On,
+    Closed,
+}
+
+impl<'a> Session<'a> {
+    /// A session with the daemon's end of its window.
+    pub fn new(
+        opened: &'a Opened,
+        mut end: window::Daemon,
+        ask: &'a Ask,
+        output: &'a Outgoing,
+    ) -> Self {
+        let _ = end.durable(opened.start); // nobody waits yet
+        Self {
+            opened,
+            ask,
+            output,
+            end,
+            piece: None,
+            durable: None,
+            offset: opened.start,
+            beyond: opened.start,
+            seeks: 0,
+            waits: false,
+            paused: false,
+            idle_bells: 0,
+            lied: false,
+            closing: false,
+        }
+    }
+
+    /// The control page, for the program.
+    pub fn control_fd(&self) -> BorrowedFd<'_> {
+        self.end.fd()
+    }
+
+    /// Serves the stream until its program closes it, or an error ends the connection.
+    pub async fn run(&mut self, input: &mut Incoming) -> Result<(), Over> {
+        loop {
+            self.ask_for_more();
+            let goes = tokio::select! {
+                head = input.head() => self.heard(head?.0).await?,
+                piece = arrival(&mut self.piece) => self.told(piece).await?,
+                durable = arrival(&mut self.durable) => self.durable(durable).await?,
+            };
+            if goes == Goes::Closed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The end of the session: takes what a writer has filled, and says that nothing
+    /// more comes.
+    pub async fn settle(mut self) {
+        if self.opened.mode == Mode::Write && !self.lied {
+            // What stands in its way is told at the close.
+            let _ = self.take_note().await;
+        }
+        self.end.over();
+    }
+
+    /// Asks the pool for what this session wants to hear of and has not asked for.
+    fn ask_for_more(&mut self) {
+        let stream = self.opened.stream;
+        if self.piece.is_none() && !self.paused && !self.end.is_full() {
+            self.piece = Some(self.ask.begin(Op::WindowNext { stream }));
+        }
+        if self.durable.is_none() && self.opened.mode == Mode::Write && !self.closing {
+            let beyond = self.beyond;
+            self.durable = Some(self.ask.begin(Op::StreamDurable { stream, beyond }));
+        }
+    }
+
+    async fn heard(&mut self, head: Head) -> Result<Goes, Over> {
+        let writes = self.opened.mode == Mode::Write;
+        match head {
+            Head::Bell => self.bell().await?,
+            Head::Seek { tag, offset } if !writes => self.seek(tag, offset).await?,
+            Head::Sync if writes => self.sync().await?,
+            Head::Close => return Ok(Goes::Closed),
+            other => return Err(misplaced(other, "a shared window")),
+        }
+        Ok(Goes::On)
+    }
+
+    /// The program wants a look at the control page.
+    async fn bell(&mut self) -> Result<(), Over> {
+        let moved = self.take_note().await?;
+        let began = self.end.begins_to_wait();
+        if moved || (began && !self.waits) {
+            self.idle_bells = self.idle_bells.saturating_sub(1);
+        } else {
+            self.idle_bells += 1;
+            if self.idle_bells > IDLE_BELLS_MAX {
+                return Err(self.lie("the program rings the bell without a reason"));
+            }
+        }
+        if !began {
+            return Ok(());
+        }
+        if !self.end.left().is_zero() {
+            // Told meanwhile.
+            return self.output.send(Head::News, &[]).await;
+        }
+        if !self.waits {
+            self.waits = true;
+            self.paused = false;
+            let stream = self.opened.stream;
+            self.ask.done(Op::WindowWaits { stream }).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the pool how far the program has come, and the program when to ring next;
+    /// true where it has come further.
+    async fn take_note(&mut self) -> Result<bool, Over> {
+        let mut any = false;
+        loop {
+            let further = match self.end.further() {
+                Ok(further) => further.bytes,
+                Err(lie) => return Err(self.lie(lie)),
+            };
+            if !further.is_zero() {
+                any = true;
+                let op = Op::WindowMoved { stream: self.opened.stream, len: further };
+                self.ask.done(op).await.map_err(failed)?;
+            }
+            if !self.end.ring_at_next() {
+                return Ok(any);
+            }
+        }
+    }
+
+    fn lie(&mut self, what: impl std::fmt::Display) -> Over {
+        self.lied = true;
+        Over::Failed(super::protocol(what.to_string()))
+    }
+
+    /// The pool's next piece, or that there is none.
+    async fn told(&mut self, told: Result<Answer, Error>) -> Result<Goes, Over> {
+        match told {
+            Ok(Answer::Piece { seeks, .. }) if seeks < self.seeks => {}
+            // The end that the program is told of is the end when it got there.
+            Ok(Answer::Piece { piece: Piece { kind: Kind::End, .. }, .. }) if !self.waits => {
+                self.paused = true;
+            }
+            Ok(Answer::Piece { piece, .. }) => {
+                self.paused = piece.kind == Kind::End;
+                self.publish(piece).await?;
+            }
+            Ok(_) => unreachable!("the pool answers a piece to an ask for one"),
+            Err(error @ (Error::NoSuchStream { .. } | Error::ShuttingDown)) => {
+                return Err(failed(error));
+            }
+            Err(error) if self.opened.mode == Mode::Read => return Err(failed(error)),
+            // No room now; there may be some later.
+            Err(error) => {
+                self.paused = true;
+                if std::mem::take(&mut self.waits) {
+                    self.output.fail(0, &crate::problem::of(&error)).await?;
+                }
+            }
+        }
+        Ok(Goes::On)
+    }
+
+    async fn publish(&mut self, mut piece: Piece) -> Result<(), Over> {
+        if self.opened.mode == Mode::Write {
+            piece.offset = self.offset;
+            self.offset += piece.len;
+        }
+        let news = self.end.publish(piece);
+        let passed = self.end.ring_at_next();
+        if news {
+            self.waits = false;
+            self.output.send(Head::News, &[]).await?;
+        }
+        if passed {
+            self.take_note().await?;
+        }
+        Ok(())
+    }
+
+    /// More of a writer's bytes are on the medium.
+    async fn durable(&mut self, durable: Result<Answer, Error>) -> Result<Goes, Over> {
+        match durable {
+            Ok(Answer::Durable { upto }) => self.durable_upto(upto).await?,
+            Ok(_) => unreachable!("the pool answers Durable to a request for durability"),
+            // Closed: who closed it has the last word.
+            Err(Error::NoSuchStream { .. }) => self.closing = true,
+            Err(error) => return Err(failed(error)),
+        }
+        Ok(Goes::On)
+    }
+
+    async fn durable_upto(&mut self, upto: Bytes) -> Result<(), Over> {
+        if upto > self.beyond {
+            self.beyond = upto;
+            if self.end.durable(upto) {
+                self.output.send(Head::News, &[]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn sync(&mut self) -> Result<(), Over> {
+        self.take_note().await?;
+        let op = Op::StreamSync { stream: self.opened.stream };
+        let upto = self.ask.durable(op).await.map_err(failed)?;
+        self.durable_upto(upto).await?;
+        self.output.send(Head::Synced { upto }, &[]).await
+    }
+
+    async fn seek(&mut self, tag: u64, to: Bytes) -> Result<(), Over> {
+        self.take_note().await?;
+        match self.ask.op(Op::StreamSeek { stream: self.opened.stream, to }).await {
+            Ok(Answer::Ready { at, seeks, .. }) => {
+                self.seeks = seeks;
+                (self.paused, self.waits) = (false, false);
+                let first = self.end.void();
+                let ready = at.saturating_since(self.now());
+                self.output.send(Head::Sought { first, offset: to, ready }, &[]).await
+            }
+            Ok(_) => unreachable!("the pool answers Ready to a seek"),
+            Err(error @ (Error::NoSuchStream { .. } | Error::ShuttingDown)) => Err(failed(error)),
+            Err(error) => self.output.fail(tag, &crate::problem::of(&error)).await,
+        }
+    }
+
+    fn now(&self) -> Instant {
+        self.ask.0.now()
+    }
+}
+
+/// What was asked for, when it comes; never, where nothing was.
+async fn arrival(coming: &mut Coming) -> Result<Answer, Error> {
+    let Some(receiver) = coming else { return std::future::pending().await };
+    let answer = receiver.await.unwrap_or(Err(Error::ShuttingDown));
+    *coming = None;
+    answer
+}
