@@ -380,8 +380,7 @@ async fn open_stream(
         true => open_window(&control, &volume, mode, contract, start).await,
         false => open_carried(&control, &volume, mode, contract, start).await,
     };
-    let (stream, window, shared) =
-        opened.map_err(|error| refused(&control, &error))?;
+    let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
     let known = Opened { stream, mode, volume, start, owner: owner.clone(), shared };
     control.sessions.add(known);

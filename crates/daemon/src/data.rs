@@ -126,7 +126,9 @@ async fn serve_stream(
         (Some(shared), true) => {
             serve_window(&opened, shared, welcome, &mut input, &output, &ask, &mut stop).await
         }
-        (None, false) => serve_carried(&opened, welcome, &mut input, &output, &ask, &mut stop).await,
+        (None, false) => {
+            serve_carried(&opened, welcome, &mut input, &output, &ask, &mut stop).await
+        }
         (Some(_), false) => Over::Failed(protocol("the stream's window is shared: HelloWindow")),
         (None, true) => Over::Failed(protocol("the stream's window is not shared: HelloStream")),
     };

@@ -139,14 +139,14 @@ impl Client {
         }
         let piece = self.slot(self.next)?;
         self.next += 1;
-        self.offset = piece.offset.get();
         match piece.kind {
             Kind::Data | Kind::Room => {
+                self.offset = piece.offset.get();
                 self.place = piece.place.as_usize();
                 self.left = piece.len.as_usize();
             }
             Kind::Gap => {
-                self.offset += piece.len.get();
+                self.offset = piece.offset.get() + piece.len.get();
                 self.moved += piece.len.get();
                 self.word(page::AT_MOVED).store(self.moved, Ordering::Release);
             }

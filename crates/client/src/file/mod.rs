@@ -13,8 +13,8 @@ mod output;
 mod random;
 mod target;
 
-pub use contract::Contract;
 use crate::Peek;
+pub use contract::Contract;
 pub use options::OpenOptions;
 pub use target::Target;
 

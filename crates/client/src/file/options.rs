@@ -77,7 +77,8 @@ impl OpenOptions {
     /// Opens it.
     pub fn open_target(&self, target: Target) -> Result<File> {
         let name = target.volume()?;
-        let client = Client { socket: self.socket.clone().unwrap_or_else(crate::default_socket) };
+        let socket = self.socket.clone().unwrap_or_else(crate::default_socket);
+        let client = Client { socket, shares: true };
         let (volume, made) = self.find(&client, &name)?;
         let opened = self.open_found(client.clone(), &volume);
         if opened.is_err() && made {

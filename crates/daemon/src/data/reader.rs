@@ -21,8 +21,34 @@ pub async fn serve(
                 let len = len.clamp(Bytes::new(1), Bytes::new(BODY_MAX as u64));
                 position = next(opened, position, len, output, ask).await?;
             }
+            (Head::Seek { tag, offset }, _) => {
+                position = seek(opened, position, tag, offset, output, ask).await?;
+            }
             (Head::Close, _) => return Ok(()),
             (other, _) => return Err(misplaced(other, "a reader")),
+        }
+    }
+}
+
+/// Moves the playout point, where that can be; gives where it is then.
+async fn seek(
+    opened: &Opened,
+    position: Bytes,
+    tag: u64,
+    to: Bytes,
+    output: &Outgoing,
+    ask: &Ask,
+) -> Result<Bytes, Over> {
+    match ask.op(Op::StreamSeek { stream: opened.stream, to }).await {
+        Ok(Answer::Ready { at, .. }) => {
+            let ready = at.saturating_since(ask.0.now());
+            output.send(Head::Sought { first: 0, offset: to, ready }, &[]).await?;
+            Ok(to)
+        }
+        Ok(_) => unreachable!("the pool answers Ready to a seek"),
+        Err(error) => {
+            output.fail(tag, &crate::problem::of(&error)).await?;
+            Ok(position)
         }
     }
 }

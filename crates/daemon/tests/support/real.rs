@@ -1,0 +1,145 @@
+//! A daemon around a real pool: one file with a made-up profile, or an emulated disk.
+#![allow(dead_code)] // each test file uses its part
+
+use client::Client;
+use client::control::{Contract, VolumeCreate};
+use daemon::config::SocketMode;
+use daemon::serve::ServeError;
+use daemon::socket::Claim;
+use engine::{CreateOptions, DeviceSpec, Options, Pool};
+use node::Status;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use units::{Bytes, Duration, Rate};
+
+const PROFILE: &str = r#"
+kind = "linear"
+source = "made up for a test"
+confidence = "none"
+capacity = "1MiB"
+flush = "2ms"
+[linear]
+depth = 8
+latency = "1ms"
+read = { fixed = "0.1ms", rate = "1GB/s" }
+write = { fixed = "0.1ms", rate = "1GB/s" }
+"#;
+
+/// A daemon in this process, in a directory of its own.
+pub struct Real {
+    pub client: Client,
+    pub pool: Arc<Pool>,
+    pub dir: PathBuf,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<Result<(), ServeError>>>,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Real {
+    /// On a file of so many MiB.
+    pub fn start(mib: u64) -> Self {
+        let profile = Some(disk::Profile::parse(PROFILE).unwrap());
+        let size = Some(Bytes::mib(mib));
+        let file = |path| DeviceSpec::Real { path };
+        Self::on(file, CreateOptions { profile, size, ..CreateOptions::default() })
+    }
+
+    /// On an emulated disk of so many MiB.
+    pub fn emulated(model: &str, mib: u64) -> Self {
+        let size = Some(Bytes::mib(mib));
+        let disk = |path| DeviceSpec::Emulated { model: model.into(), path };
+        Self::on(disk, CreateOptions { size, ..CreateOptions::default() })
+    }
+
+    fn on(device: impl FnOnce(PathBuf) -> DeviceSpec, create: CreateOptions) -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir =
+            std::env::temp_dir().join(format!("slackline-real-{}-{number}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        let devices = [device(dir.join("disk"))];
+        Pool::create("tape", &devices, &create).unwrap();
+        let mut options = Options { realtime: false, ..Options::default() };
+        options.config.commit_interval = Duration::from_millis(600);
+        let pool = Arc::new(Pool::open(&devices, options).unwrap());
+        let socket = dir.join("s.sock");
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (listening, is_listening) = std::sync::mpsc::channel();
+        let (serving, at) = (Arc::clone(&pool), socket.clone());
+        let thread = std::thread::spawn(move || serve(serving, &at, listening, stopped));
+        is_listening.recv().unwrap();
+        let client = Client::connect(socket).unwrap();
+        Self { client, pool, dir, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub fn volume(&self, name: &str, size: Bytes) {
+        let (name, placement) = (name.into(), Default::default());
+        self.client.volume_create(&VolumeCreate { name, size_bytes: size, placement }).unwrap();
+    }
+
+    pub fn data_socket(&self) -> PathBuf {
+        wire::socket::data_path(self.client.socket())
+    }
+
+    /// Waits until the pool has come to this.
+    pub fn wait(&self, mut done: impl FnMut(&Status) -> bool) -> Status {
+        loop {
+            let status = self.pool.status();
+            if done(&status) {
+                return status;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+
+    /// Stops the daemon in order.
+    pub fn stop(&mut self) -> Result<(), ServeError> {
+        drop(self.stop.take());
+        self.thread.take().expect("stopped once").join().expect("no panic")
+    }
+}
+
+fn serve(
+    pool: Arc<Pool>,
+    at: &Path,
+    listening: std::sync::mpsc::Sender<()>,
+    stopped: tokio::sync::oneshot::Receiver<()>,
+) -> Result<(), ServeError> {
+    let claim = Claim::new(at).unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let stop = async move {
+        listening.send(()).unwrap();
+        let _ = stopped.await;
+    };
+    runtime.block_on(daemon::serve::serve(pool, &claim, SocketMode(0o600), stop))
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        if self.thread.is_some() && !std::thread::panicking() {
+            self.stop().unwrap();
+        }
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// So many bytes a second, in such blocks.
+pub fn contract(rate: u64, block: Bytes) -> Contract {
+    Contract {
+        rate_bytes_per_second: Rate::per_second(rate),
+        block_bytes: block,
+        burst_bytes: block,
+    }
+}
+
+/// The byte at an offset of a volume: a pattern in which every block differs.
+pub fn byte(offset: u64) -> u8 {
+    (offset ^ (offset >> 8).wrapping_mul(31) ^ (offset >> 17).wrapping_mul(17)) as u8
+}
+
+/// The bytes from `offset` on.
+pub fn bytes(offset: u64, len: usize) -> Vec<u8> {
+    (offset..).take(len).map(byte).collect()
+}

@@ -1,0 +1,307 @@
+//! Streams through shared windows, over a real pool: the bytes, the places, the waits,
+//! and everything that a carried stream does as well.
+
+#[path = "support/real.rs"]
+mod real;
+
+use client::units::Bytes;
+use client::{Code, Error, Peek, Piece};
+use real::{Real, byte, bytes, contract};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+
+const BLOCK: Bytes = Bytes::kib(64);
+const RATE: u64 = 8_000_000;
+
+/// A daemon with a volume "v" of 8 MiB that has the pattern up to `len`.
+fn recorded(len: u64) -> Real {
+    let daemon = Real::start(64);
+    daemon.volume("v", Bytes::mib(8));
+    let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    assert!(writer.is_shared());
+    writer.write_all(&bytes(0, len as usize)).unwrap();
+    assert_eq!(writer.close().unwrap().get(), len);
+    daemon
+}
+
+#[test]
+fn what_a_writer_writes_a_reader_reads_by_copy_and_in_place() {
+    let len = 3_000_001;
+    let daemon = recorded(len);
+    let mut reader = daemon.client.reader("v", contract(RATE, BLOCK), Bytes::new(7)).unwrap();
+    assert!(reader.is_shared());
+    let mut back = Vec::new();
+    reader.read_to_end(&mut back).unwrap();
+    assert!(back == bytes(7, len as usize - 7));
+    assert_eq!(reader.offset().get(), len);
+    reader.close().unwrap();
+
+    let mut reader = daemon.client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    let mut at = 0;
+    while let Peek::Data(seen) = reader.peek(10_000).unwrap() {
+        assert!(!seen.is_empty() && seen.len() <= 10_000);
+        assert!(seen.iter().zip(at..).all(|(&got, offset)| got == byte(offset)));
+        let len = seen.len().min(777);
+        reader.advance(len);
+        at += len as u64;
+        assert_eq!(reader.offset().get(), at);
+    }
+    assert_eq!(at, len);
+    drop(reader);
+    let status = daemon.wait(|status| status.streams.is_empty());
+    assert_eq!(status.memory.regions, Bytes::ZERO);
+}
+
+/// Waits until the daemon has news for this descriptor.
+fn poll(fd: &impl AsFd) {
+    let mut fds = [rustix::event::PollFd::new(fd, rustix::event::PollFlags::IN)];
+    let long = rustix::event::Timespec { tv_sec: 20, tv_nsec: 0 };
+    assert_eq!(rustix::event::poll(&mut fds, Some(&long)), Ok(1), "no news for a minute");
+}
+
+#[test]
+fn a_program_that_must_not_wait_polls_the_descriptor() {
+    let len = BLOCK.get() * 16;
+    let daemon = recorded(0);
+    let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    let (mut at, mut polls) = (0, 0);
+    while at < len {
+        let Some(room) = writer.try_room((len - at) as usize).unwrap() else {
+            polls += 1;
+            poll(&writer);
+            continue;
+        };
+        room.iter_mut().zip(at..).for_each(|(place, offset)| *place = byte(offset));
+        let some = room.len();
+        writer.filled(some);
+        at += some as u64;
+    }
+    assert_eq!(writer.sync().unwrap().get(), len);
+    let mut reader = daemon.client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    at = 0;
+    loop {
+        match reader.try_peek(usize::MAX).unwrap() {
+            None => {
+                polls += 1;
+                poll(&reader);
+            }
+            Some(Peek::Data(seen)) => {
+                assert!(seen.iter().zip(at..).all(|(&got, offset)| got == byte(offset)));
+                let some = seen.len();
+                reader.advance(some);
+                at += some as u64;
+                if at == len {
+                    // The volume may grow while a writer is open: the end comes with it.
+                    break;
+                }
+            }
+            Some(other) => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(reader.try_peek(1).unwrap(), None);
+    writer.close().unwrap();
+    poll(&reader);
+    assert_eq!(reader.peek(1).unwrap(), Peek::End);
+    assert_eq!(reader.peek(1).unwrap(), Peek::End, "as often as it is asked for");
+    assert!(polls > 2, "nobody ever waited: the test shows nothing");
+}
+
+#[test]
+fn a_full_volume_is_told_at_once_and_a_larger_one_written_on() {
+    let daemon = Real::start(64);
+    daemon.volume("v", Bytes::mib(1));
+    let start = (1 << 20) - 100_000;
+    let start = start - start % BLOCK.get();
+    let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), Bytes::new(start)).unwrap();
+    let error = writer.write_all(&bytes(start, 200_000)).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
+    assert_eq!(writer.accepted(), Bytes::MIB, "as much as fits");
+    let again = writer.room(1).unwrap_err();
+    assert_eq!(again.code(), Some(Code::VolumeFull), "at the call that can know, again");
+    assert_eq!(writer.sync().unwrap(), Bytes::MIB);
+    daemon.client.volume_resize("v", Bytes::mib(2)).unwrap();
+    writer.write_all(&bytes(1 << 20, 5000)).unwrap();
+    assert_eq!(writer.close().unwrap().get(), (1 << 20) + 5000);
+    let mut back = vec![0; (1 << 20) + 5000 - start as usize];
+    let mut reader = daemon.client.reader("v", contract(RATE, BLOCK), Bytes::new(start)).unwrap();
+    reader.read_exact(&mut back).unwrap();
+    assert!(back == bytes(start, back.len()), "no byte is missing, doubled or out of its place");
+}
+
+#[test]
+fn any_thread_hears_how_far_the_bytes_are_durable() {
+    let daemon = recorded(0);
+    let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    let followers: Vec<_> = (0..3)
+        .map(|_| {
+            let durability = writer.durability();
+            std::thread::spawn(move || {
+                let (mut upto, mut news) = (Bytes::ZERO, 0);
+                while let Some(durable) = durability.wait(upto) {
+                    assert!(durable > upto);
+                    (upto, news) = (durable, news + 1);
+                }
+                (upto, news)
+            })
+        })
+        .collect();
+    writer.write_all(&bytes(0, 200_000)).unwrap();
+    let first = writer.durability().wait(Bytes::ZERO).unwrap();
+    assert_eq!(first.get() % BLOCK.get(), 0, "whole blocks, without asking: {first}");
+    writer.write_all(&bytes(200_000, 1)).unwrap();
+    assert_eq!(writer.sync().unwrap().get(), 200_001);
+    assert_eq!(writer.close().unwrap().get(), 200_001);
+    for follower in followers {
+        let (upto, news) = follower.join().unwrap();
+        assert_eq!(upto.get(), 200_001);
+        assert!(news >= 2, "{news}");
+    }
+}
+
+#[test]
+fn what_a_program_filled_before_it_died_is_written() {
+    let daemon = recorded(0);
+    let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    // Neither a whole block nor flushed: no bell was rung for the last bytes.
+    writer.write_all(&bytes(0, 100_001)).unwrap();
+    drop(writer);
+    let status = daemon.wait(|status| status.streams.is_empty());
+    assert_eq!(status.volumes[0].length.get(), 100_001);
+    let mut reader = daemon.client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    let mut back = Vec::new();
+    reader.read_to_end(&mut back).unwrap();
+    assert!(back == bytes(0, 100_001));
+}
+
+#[test]
+fn a_reader_seeks_anywhere_and_inside_the_window_at_no_cost() {
+    let len = 4_000_000;
+    let daemon = recorded(len);
+    for client in [daemon.client.clone(), daemon.client.clone().without_shared_windows()] {
+        let mut reader = client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+        let mut buf = vec![0; 5000];
+        reader.read_exact(&mut buf).unwrap();
+        let mut random = 1u64;
+        for step in 0..40 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let to = match step % 4 {
+                0 => reader.offset().get().saturating_sub(4000),
+                1 => 3_999_000,
+                2 => reader.offset().get() / 2,
+                _ => (random >> 33) % (len - 5000),
+            };
+            reader.seek(Bytes::new(to)).unwrap();
+            assert_eq!(reader.offset().get(), to);
+            let want = (len - to).min(5000) as usize;
+            reader.read_exact(&mut buf[..want]).unwrap();
+            assert!(buf[..want] == bytes(to, want), "step {step}");
+        }
+        let before = reader.offset();
+        assert_eq!(reader.seek(Bytes::mib(100)).unwrap_err().code(), Some(Code::BeyondEnd));
+        assert_eq!(reader.offset(), before, "stays where it is");
+        reader.seek(Bytes::new(17)).unwrap();
+        reader.read_exact(&mut buf).unwrap();
+        assert!(buf == bytes(17, 5000));
+        let ready = reader.seek(Bytes::new(5017)).unwrap();
+        assert_eq!(ready.as_nanos(), 0, "it was there already");
+        reader.close().unwrap();
+    }
+}
+
+#[test]
+fn a_reader_follows_right_behind_a_writer_and_the_end_comes_when_it_is_one() {
+    let daemon = recorded(0);
+    let len = 2_000_000;
+    let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    let mut reader = daemon.client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    let behind = std::thread::spawn(move || {
+        let mut back = Vec::new();
+        reader.read_to_end(&mut back).unwrap();
+        back
+    });
+    for at in (0..len).step_by(10_000) {
+        writer.write_all(&bytes(at, 10_000)).unwrap();
+    }
+    writer.close().unwrap();
+    assert!(behind.join().unwrap() == bytes(0, len as usize));
+}
+
+#[test]
+fn a_contract_changes_while_the_window_is_open_and_is_told() {
+    let daemon = recorded(2_000_000);
+    let mut reader = daemon.client.reader("v", contract(1_000_000, BLOCK), Bytes::ZERO).unwrap();
+    let before = reader.stats().unwrap().window_bytes;
+    let mut back = vec![0; 300_000];
+    reader.read_exact(&mut back).unwrap();
+    let mut more = contract(RATE, BLOCK);
+    more.burst_bytes = Bytes::kib(512);
+    reader.set_contract(more).unwrap();
+    assert_eq!(reader.contract(), more);
+    assert!(reader.stats().unwrap().window_bytes > before);
+    reader.read_to_end(&mut back).unwrap();
+    assert!(back == bytes(0, 2_000_000));
+    more.rate_bytes_per_second = client::units::Rate::per_second(10_000_000_000);
+    assert_eq!(reader.set_contract(more).unwrap_err().code(), Some(Code::Refused));
+    assert_eq!(reader.contract().rate_bytes_per_second.get(), RATE);
+}
+
+#[test]
+fn a_stream_that_is_closed_by_request_or_with_the_daemon_tells_its_program() {
+    let mut daemon = recorded(100_000);
+    let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    writer.write_all(&bytes(0, 5000)).unwrap();
+    let closed = daemon.client.stream_close(writer.stream()).unwrap();
+    assert_eq!(closed.durable_bytes, Some(Bytes::new(5000)));
+    assert_eq!(writer.sync().unwrap_err().code(), Some(Code::NoSuchStream));
+    assert_eq!(writer.durable().get(), 5000);
+    assert_eq!(writer.room(1).unwrap_err().code(), Some(Code::NoSuchStream));
+
+    let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    let mut reader = daemon.client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+    writer.write_all(&bytes(0, 7000)).unwrap();
+    daemon.stop().unwrap();
+    assert_eq!(Error::from(writer.write(b"x").unwrap_err()).code(), Some(Code::ShuttingDown));
+    assert_eq!(writer.sync().unwrap_err().code(), Some(Code::ShuttingDown));
+    assert_eq!(writer.durable().get(), 7000);
+    // What is in the window can be read for as long as the program has it.
+    let error = loop {
+        match reader.next_piece(&mut [0; 50_000]) {
+            Ok(Piece::Data(_)) => {}
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.code(), Some(Code::ShuttingDown));
+    assert!(matches!(daemon.client.health(), Err(Error::NoDaemon { .. })));
+}
+
+#[test]
+fn a_window_is_not_carried_nor_a_carried_stream_mapped() {
+    use wire::frame::{HEAD_LEN, Head, VERSION};
+    let daemon = recorded(0);
+    let carried = daemon.client.clone().without_shared_windows();
+    let stream = {
+        let body = r#"{"volume":"v","mode":"read","contract":{"rate_bytes_per_second":1000,
+            "block_bytes":4096,"burst_bytes":4096}}"#;
+        let mut socket = std::os::unix::net::UnixStream::connect(carried.socket()).unwrap();
+        let request = format!(
+            "POST /v1/streams HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        let json = answer.split_once("\r\n\r\n").unwrap().1;
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(json["shared_window"], false);
+        json["id"].as_u64().unwrap()
+    };
+    let mut socket = std::os::unix::net::UnixStream::connect(daemon.data_socket()).unwrap();
+    socket.write_all(&Head::HelloWindow { version: VERSION, stream }.encode(0)).unwrap();
+    let mut head = [0; HEAD_LEN];
+    socket.read_exact(&mut head).unwrap();
+    let (head, _) = Head::decode(&head).unwrap();
+    assert!(matches!(head, Head::Failed { code: Code::Protocol, .. }), "{head:?}");
+    assert!(daemon.client.health().is_ok());
+}
