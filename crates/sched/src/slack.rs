@@ -141,8 +141,12 @@ impl Exact<'_> {
     /// plain walk down from the horizon; [`Exact::covers`] is quicker.
     pub(crate) fn slack(&self, enough: i64, before: Option<u64>, due: &mut [Due]) -> Option<i64> {
         let sum = accumulate(due);
-        let (target, horizon, _) = self.horizon(enough, enough, sum)?;
-        let limit = before.map_or(horizon, |before| before.min(horizon));
+        let (target, limit) = match (before, self.horizon(enough, enough, sum)) {
+            (Some(before), Some((target, horizon, _))) => (target, before.min(horizon)),
+            // More may be promised than there is: what is due by then is known all the same.
+            (Some(before), None) => (enough, before),
+            (None, horizon) => horizon.map(|(target, horizon, _)| (target, horizon))?,
+        };
         let mut least = Least { difference: target, deadline: None };
         self.refine(0, limit, due, &mut least, &mut 0).then_some(least.difference)
     }

@@ -3,7 +3,8 @@
 //! A command that is not urgent runs whenever the slack covers its bound. Once
 //! best effort is refused, released requests under contract are drained until
 //! the slack exceeds the burst threshold or none is left, because every change
-//! between the two kinds costs long seeks.
+//! between the two kinds costs long seeks. Where contracts were taken without admission
+//! that leave less than the reserve, best effort also goes whenever none of them waits.
 //!
 //! Order: best effort while requests under contract wait (if the slack covers
 //! it); released requests by deadline, but a near one first where that makes none
@@ -89,7 +90,7 @@ impl Slack {
         ];
         for request in order.into_iter().flatten() {
             let cost = view.predicted(&request);
-            if view.slack_covers(cost) {
+            if view.is_overcommitted() || view.slack_covers(cost) {
                 if let Some(pick) = pick.filter(|pick| pick.request.key == request.key) {
                     self.elevator.took(&pick);
                 }
@@ -102,7 +103,9 @@ impl Slack {
 
 /// The released request under contract that the disk reaches soonest, where to take it
 /// before those with earlier deadlines cannot make any of them late; else the one with
-/// the earliest deadline.
+/// the earliest deadline. Safe by the same test as best effort: to all that are due
+/// before it the near one is time given away. It asks for nothing later, so that it is
+/// proof also where more is promised than the whole disk.
 fn near_ready(view: &mut View<'_>, first: Waiting) -> Waiting {
     if view.in_flight().len() > 0 || view.tasks().len() > NEAR_TASKS_MAX {
         return first;
