@@ -79,6 +79,17 @@ impl Device {
         OpenOptions::new().read(true).custom_flags(direct).open(&self.path)
     }
 
+    /// Opened for reading through the kernel's cache.
+    pub fn open_cached(&self) -> io::Result<File> {
+        File::open(&self.path)
+    }
+
+    /// Nothing of the device is in the kernel's cache any more.
+    pub fn forget(&self) -> io::Result<()> {
+        let file = self.open_cached()?;
+        Ok(rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?)
+    }
+
     /// Sets what the kernel lets be set of the device's queue.
     pub fn set(&self, what: &str, value: &str) -> io::Result<()> {
         let name = self.path.file_name().expect("a device has a name");

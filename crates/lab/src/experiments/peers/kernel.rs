@@ -14,11 +14,21 @@ pub struct Setting {
     pub name: &'static str,
     scheduler: &'static str,
     knobs: &'static [(&'static str, &'static str)],
-    /// Whether somebody who knows all programs gave each a class: the database the
-    /// real-time one, films best effort, and the greedy ones what is idle. Otherwise all
-    /// that have a deadline are in the real-time class.
+    /// Whether somebody who knows all programs gave each a class: what is due soon (the
+    /// database, sound) the real-time one, films best effort, and the greedy ones what is
+    /// idle. Otherwise all that have a deadline are in the real-time class.
     pub by_hand: bool,
+    /// Films go through the kernel's cache, which reads so much ahead for them; all else
+    /// goes past it.
+    read_ahead: Option<Bytes>,
 }
+
+/// Whoever gives classes by hand takes deadlines nearer than this for urgent.
+const SOON: Duration = Duration::from_millis(400);
+
+/// As much as the largest block that a contract of ours has; with 2 MiB each is late
+/// sooner.
+const AHEAD: Option<Bytes> = Some(Bytes::MIB);
 
 /// One request after the other instead of 16 of a batch, and nobody is promoted past the
 /// real-time class while we look.
@@ -32,29 +42,57 @@ const BFQ: &[(&str, &str)] = &[
 ];
 
 /// All that the kernel has. `none` and `kyber` do not look at classes.
-pub const SETTINGS: [Setting; 6] = [
-    Setting { name: "none", scheduler: "none", knobs: &[], by_hand: false },
+pub const SETTINGS: [Setting; 8] = [
+    Setting { name: "none", scheduler: "none", knobs: &[], by_hand: false, read_ahead: None },
     Setting {
         name: "kyber",
         scheduler: "kyber",
         knobs: &[("iosched/read_lat_nsec", "20000000")],
         by_hand: false,
+        read_ahead: None,
     },
-    Setting { name: "mq-deadline", scheduler: "mq-deadline", knobs: DEADLINE, by_hand: false },
+    Setting {
+        name: "mq-deadline",
+        scheduler: "mq-deadline",
+        knobs: DEADLINE,
+        by_hand: false,
+        read_ahead: None,
+    },
     Setting {
         name: "mq-deadline, classes by hand",
         scheduler: "mq-deadline",
         knobs: DEADLINE,
         by_hand: true,
+        read_ahead: None,
     },
-    Setting { name: "bfq", scheduler: "bfq", knobs: BFQ, by_hand: false },
-    Setting { name: "bfq, classes by hand", scheduler: "bfq", knobs: BFQ, by_hand: true },
+    Setting { name: "bfq", scheduler: "bfq", knobs: BFQ, by_hand: false, read_ahead: None },
+    Setting {
+        name: "bfq, classes by hand",
+        scheduler: "bfq",
+        knobs: BFQ,
+        by_hand: true,
+        read_ahead: None,
+    },
+    Setting {
+        name: "mq-deadline, classes by hand, read ahead",
+        scheduler: "mq-deadline",
+        knobs: DEADLINE,
+        by_hand: true,
+        read_ahead: AHEAD,
+    },
+    Setting {
+        name: "bfq, classes by hand, read ahead",
+        scheduler: "bfq",
+        knobs: BFQ,
+        by_hand: true,
+        read_ahead: AHEAD,
+    },
 ];
 
 impl Setting {
     fn class(&self, program: Program) -> IoClass {
         match program {
-            Program::Stream { .. } if self.by_hand => IoClass::BestEffort,
+            _ if self.by_hand && program.period() > SOON => IoClass::BestEffort,
             _ => IoClass::RealTime,
         }
     }
@@ -102,15 +140,26 @@ pub fn load(
     };
     set(&("scheduler", setting.scheduler))?;
     setting.knobs.iter().try_for_each(set)?;
+    let ahead = setting.read_ahead.unwrap_or_default();
+    let kib = (ahead / Bytes::kib(1)).to_string();
+    set(&("read_ahead_kb", &kib))?;
+    device.forget().map_err(|error| format!("the cache: {error}"))?;
     let permitted = std::thread::spawn(|| io_class(IoClass::RealTime)).join();
     permitted.expect("no panic").map_err(|error| format!("the real-time I/O class: {error}"))?;
     let open = || device.open().expect("it was opened before");
+    let cached = || device.open_cached().expect("it was opened before");
     let reader = |number: usize, program: Program| {
         io_class(setting.class(program)).expect("permitted before");
         let _ = engine::keep_time(); // as the threads of a pool's disks do
-        let (file, begin) = (open(), device.place(place(number, false)));
+        let is_film = matches!(program, Program::Stream { .. });
+        let file = if is_film && setting.read_ahead.is_some() { cached() } else { open() };
+        let begin = device.place(place(number, false));
         let mut buffer = Buffer::new(program.block());
         let blocks = program.extent(time) / program.block();
+        if is_film && setting.read_ahead.is_some() {
+            // Playout begins when there is something ahead of it, as with our windows.
+            (0..2).for_each(|block| buffer.read(&file, begin + program.block() * block));
+        }
         move |block: u64| {
             let block = match program {
                 Program::Stream { .. } => block % blocks,

@@ -53,12 +53,20 @@ pub struct Mix {
 
 const FILM: Program = Program::Stream { rate: Rate::per_second(1_000_000), block: Bytes::kib(512) };
 
+/// A few tracks of sound, due after 0.34 s.
+const SOUND: Program = Program::Stream { rate: Rate::per_second(192_000), block: Bytes::kib(64) };
+/// A copy to an archive that keeps a rate, due after 2.1 s.
+const COPY: Program = Program::Stream { rate: Rate::per_second(250_000), block: Bytes::kib(512) };
+const DATABASE: Program =
+    Program::Points { block: Bytes::kib(16), every: Duration::from_millis(150) };
+
 /// The loads that are tried.
-pub const MIXES: [Mix; 2] = [
+pub const MIXES: [Mix; 3] = [
     Mix { name: "films", first: &[], more: FILM },
+    Mix { name: "films and a database", first: &[DATABASE], more: FILM },
     Mix {
-        name: "films and a database",
-        first: &[Program::Points { block: Bytes::kib(16), every: Duration::from_millis(150) }],
+        name: "films, sound, copies and a database",
+        first: &[DATABASE, SOUND, SOUND, COPY, COPY],
         more: FILM,
     },
 ];
@@ -70,6 +78,8 @@ impl Mix {
     }
 }
 
+/// So many programs with deadlines have places.
+pub const PROGRAMS_MAX: usize = 24;
 /// Programs without a deadline, and what each reads at a time, at random places.
 pub const GREEDY: usize = 8;
 pub const GREEDY_READS: Bytes = Bytes::kib(256);

@@ -8,7 +8,7 @@ use disk::Profile;
 use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
 use node::{Config, Contract, Error, Mode, Op, Placement, Policy, Service, StreamId};
 use std::time::Duration;
-use units::Bytes;
+use units::{Bytes, Rate};
 
 /// A pool whose volumes hold what the programs read.
 pub struct Filled {
@@ -78,10 +78,8 @@ impl Filled {
     }
 
     fn open(&self, admission: bool) -> Result<Pool, String> {
-        // Where nobody is refused there may be no slack, and best effort would never go.
-        let policy = if admission { Policy::Slack } else { Policy::Edf };
         let config = Config {
-            policy,
+            policy: Policy::Slack,
             admission,
             host_latency: units::Duration::from_millis(8),
             ..Options::default().config
@@ -171,6 +169,13 @@ fn fill(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
     pool.call(Op::Sync).map(|_| ())
 }
 
+/// What a stream's window is brought in: as much as a contract allows, but for slow ones
+/// no more than lasts a few seconds.
+fn brought(rate: Rate) -> Bytes {
+    let most = rate.bytes_in(units::Duration::from_secs(4)).max(Bytes::kib(64));
+    Bytes::MIB.min(Bytes::new(1 << most.get().ilog2()))
+}
+
 /// Gives a program its contract: streams have a handle then.
 fn accept(pool: &Pool, number: usize, program: Program) -> Result<Option<StreamId>, Error> {
     let nanos = |time: Duration| units::Duration::from_nanos(time.as_nanos() as u64);
@@ -178,7 +183,7 @@ fn accept(pool: &Pool, number: usize, program: Program) -> Result<Option<StreamI
         Program::Stream { rate, block } => Op::StreamOpen {
             volume: volume(number),
             mode: Mode::Read,
-            contract: Contract { rate, block, burst: Bytes::ZERO },
+            contract: Contract { rate, block: brought(rate).max(block), burst: Bytes::ZERO },
             start: Bytes::ZERO,
         },
         Program::Points { block, every } => Op::VolumeService {
