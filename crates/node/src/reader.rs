@@ -106,7 +106,7 @@ impl Stream {
             asked = true;
         }
         // What has just been written was not asked for ahead: nobody could promise it.
-        if core::mem::replace(&mut self.behind_writer, behind_writer) && asked {
+        if core::mem::replace(&mut self.behind_writer, behind_writer) && asked && self.primed {
             self.steady = self.steady.max(self.steady_from(core, now, growing));
         }
     }

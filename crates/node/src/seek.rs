@@ -17,6 +17,8 @@
 //! bound that held at all times would have to be paid at all times, by everybody: by a
 //! shorter deadline for all requests of the stream, since under earliest deadline first,
 //! with best effort in the slack before it, a disk makes use of all that a deadline gives.
+//! (Policies that go by the static slack alone get neither: what they give away is
+//! worked out for deadlines and releases as the contracts have them.)
 //!
 //! **What can be stated.** Block `j` of the window, counted from the playout point, is in
 //! memory by `g(j)`: now, at the deadline of its request, or, where it is not asked for
@@ -83,9 +85,13 @@ impl Stream {
         self.position = to;
         self.shared = self.shared.map(|_| Shared::new(to));
         self.reuse(core, now, waiting, growing);
-        self.renew(core, now);
+        // Other policies do not look at the exact slack before they let others go first.
+        let exact = core.config.policy == Policy::Slack;
+        if exact {
+            self.renew(core, now);
+        }
         self.pump_reader_silently(core, now, growing);
-        if let Some(&Slot::Moving(id)) = self.slots.front() {
+        if let Some(&Slot::Moving(id)) = self.slots.front().filter(|_| exact) {
             core.hurry(now, id);
         }
         self.primed = true;

@@ -21,6 +21,7 @@ mod random;
 pub mod runs;
 pub mod scenario;
 pub mod traces;
+mod windows;
 pub mod workload;
 mod world;
 
@@ -30,4 +31,5 @@ pub use crate::mechanics::Known;
 pub use crate::pool::{check, commit, format, open};
 pub use crate::programs::{Greedy, Player, Recorder, Shared, Tally, pattern, pattern_matches};
 pub use crate::random::Random;
+pub use crate::windows::{Told, WindowRecorder};
 pub use crate::world::{CommandEnd, Context, Program, World};

@@ -8,8 +8,8 @@
 mod common;
 
 use common::*;
-use node::{Error, Op, Placement, Policy, Reply};
-use sim::{Random, Recorder, SimDisk, Tally, Timing, pattern, pattern_matches};
+use node::{Error, Op, Placement, Policy, Region, Reply};
+use sim::{Random, Recorder, SimDisk, Tally, Timing, WindowRecorder, pattern, pattern_matches};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -168,8 +168,17 @@ fn act(world: &mut sim::World, ledger: &Ledger, random: &mut Random, step: u64) 
                 let contract =
                     contract(random.between(200_000, 1_000_000), Bytes::kib(256), Bytes::ZERO);
                 let length = size - Bytes::new(random.below(100_000));
-                let recorder = Recorder::new(&name, seed, contract, Bytes::kib(100), length);
-                let recorder = recorder.sync_every(Bytes::kib(700));
+                let (piece, sync_every) = (Bytes::kib(100), Bytes::kib(700));
+                if step % 2 == 0 {
+                    let recorder = Recorder::new(&name, seed, contract, piece, length);
+                    let recorder = recorder.sync_every(sync_every);
+                    change(ledger, &name, |known| known.recording = Some(recorder.tally()));
+                    return world.add(recorder);
+                }
+                // Through a window that it shares; pieces end anywhere in a block.
+                let sizes = [Bytes::new(random.between(1, 200_000)), length, sync_every];
+                let region = Region(step as u32);
+                let recorder = WindowRecorder::new((&name, seed), contract, region, sizes);
                 change(ledger, &name, |known| known.recording = Some(recorder.tally()));
                 world.add(recorder);
             }

@@ -7,7 +7,8 @@
 //! the exact slack is not negative now, and of the future that releases are a period
 //! apart from here on. So where the exact slack stays zero at least with the sooner
 //! release, or the earlier deadline, everything that is promised is kept; and where
-//! nothing that was released waits, the offline test has said so before.
+//! nothing that was released waits, the offline test has said so before. It takes a
+//! policy that goes by the exact slack from then on: `slack`.
 
 use super::{Core, Schedule};
 use crate::limits::HURRIES_MAX;
