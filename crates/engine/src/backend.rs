@@ -92,6 +92,13 @@ fn zero_before_write(arena: &Arena, span: Span, valid: Bytes) {
     }
 }
 
+/// Fills room in a shared window with zeros before the program is told of it, so that
+/// what a sync writes behind its bytes, to the end of a page, is zeros or its own.
+pub(crate) fn zero_room(arena: &Arena, span: Span) {
+    assert!(Region::of(&span).is_some(), "room in the arena is zeroed when it is written");
+    zero_behind(arena, span, Bytes::ZERO);
+}
+
 /// Fills what a span holds behind its first `valid` bytes with zeros.
 #[allow(unsafe_code)]
 fn zero_behind(arena: &Arena, span: Span, valid: Bytes) {

@@ -11,7 +11,7 @@
 
 use crate::Reply;
 use crate::arena::{Arena, Loans};
-use crate::backend::{Completion, fills, region};
+use crate::backend::{Completion, fills, region, zero_room};
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Loan, Owner};
 use crate::lock::{Guard, Mutex};
@@ -501,6 +501,9 @@ impl Inner {
                 Err(result.expect_err("a stream that is opened has a number"))
             }
             (About::Next(stream), Ok(reply)) => {
+                if let node::Reply::Room { span } = reply {
+                    zero_room(arena, span);
+                }
                 let seeks = self.windows.get(&stream).map_or(0, |window| window.seeks);
                 Ok(Reply::Piece { piece: piece(reply), seeks })
             }

@@ -351,7 +351,8 @@ pub enum DiskAction {
     /// zeros; where `valid` is zero, without touching the disk.
     Read { offset: Bytes, span: Span, valid: Bytes },
     /// Fill `span` from `valid` on with zeros, then write all of it. A span of a region
-    /// is written as it is: the program may be filling what follows.
+    /// is written as it is: the program may be filling what follows. (For the same reason
+    /// room in a region is filled with zeros before the program is told of it.)
     Write { offset: Bytes, span: Span, valid: Bytes },
     /// Write these bytes (metadata).
     WriteBytes { offset: Bytes, bytes: Vec<u8> },
