@@ -95,6 +95,11 @@ impl Client {
         Ok(client)
     }
 
+    /// The same, without a look whether one answers.
+    pub fn at(socket: impl Into<PathBuf>) -> Self {
+        Self { socket: socket.into() }
+    }
+
     /// The control socket.
     pub fn socket(&self) -> &Path {
         &self.socket

@@ -66,6 +66,8 @@ pub struct File {
     /// Best effort: bytes seen by a peek, and where they stand.
     seen: (u64, Vec<u8>),
     run: Run,
+    /// Where the contract's stream stood when it was ended for a patch elsewhere.
+    left: Option<u64>,
 }
 
 /// What a handle may do.
@@ -371,8 +373,8 @@ impl File {
 
     /// The writer's stream, at the cursor; none where this write is best effort. A
     /// write somewhere else than where the stream stands ends the stream: a volume has
-    /// one writer. Patches are best effort; a block one behind the other is a stream
-    /// again, under the same contract.
+    /// one writer. Patches are best effort; where the stream stood, and where a block is
+    /// written one behind the other, a stream goes on under the same contract.
     fn output(&mut self, len: usize) -> Result<Option<&mut Output>> {
         let Some(contract) = self.contract else { return Ok(None) };
         if self.direction(&contract)? != Mode::Write {
@@ -383,18 +385,17 @@ impl File {
             _ => None,
         };
         if position != Some(self.cursor) {
-            let went_on = match &self.stream {
-                Some(Stream::Out(output)) => output.end() == self.cursor,
-                _ => false,
-            };
+            if let Some(Stream::Out(output)) = &self.stream {
+                self.left = Some(output.end());
+            }
             self.end_stream()?;
             let run = if self.run.end == self.cursor { self.run.len } else { 0 };
             let block = contract.terms().block_bytes.get();
-            if !went_on && run.saturating_add(len as u64) < block {
+            if self.left != Some(self.cursor) && run.saturating_add(len as u64) < block {
                 return Ok(None);
             }
             self.stream = Some(self.begin_stream(contract)?);
-            self.run = Run::default();
+            (self.run, self.left) = (Run::default(), None);
         }
         match &mut self.stream {
             Some(Stream::Out(output)) => Ok(Some(output)),

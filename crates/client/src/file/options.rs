@@ -104,6 +104,7 @@ impl OpenOptions {
             stream: None,
             seen: (0, Vec::new()),
             run: Run::default(),
+            left: None,
         };
         if self.truncate {
             file.set_len(Bytes::ZERO)?;

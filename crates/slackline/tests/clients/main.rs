@@ -4,6 +4,7 @@
 mod behaviours;
 mod installed;
 mod rust;
+mod shim;
 #[path = "../support/mod.rs"]
 mod support;
 mod surface;

@@ -1,0 +1,195 @@
+//! What a program is told of a volume as a file: its kind, its length, how much to
+//! move at a time.
+
+use crate::rules::rules;
+use crate::{guard, names, real, table};
+use client::{Client, Error};
+use libc::{c_char, c_int, c_uint, stat as Stat, statx as Statx};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// No device of the kernel's has this number: its major one is for experiments.
+const DEVICE: (u32, u32) = (240, 0x51ac);
+const MODE: u32 = libc::S_IFREG | 0o660;
+
+/// What there is to tell.
+struct Facts {
+    len: u64,
+    number: u64,
+}
+
+impl Facts {
+    fn new(name: &str, len: u64) -> Self {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        Self { len, number: hasher.finish() >> 1 | 1 }
+    }
+
+    fn of(name: &str) -> Result<Self, Error> {
+        let volume = Client::at(rules().socket()).volume(name)?;
+        Ok(Self::new(name, volume.length_bytes.get()))
+    }
+
+    fn of_descriptor(fd: c_int) -> Option<Result<Self, Error>> {
+        let open = table::find(fd)?;
+        let len = open.file().length();
+        Some(len.map(|len| Self::new(&open.name, len.get())))
+    }
+
+    /// # Safety
+    /// `into` points to a stat.
+    unsafe fn tell(&self, into: *mut Stat) {
+        // SAFETY: zeros are a stat; the caller promises the place.
+        unsafe {
+            let mut told: Stat = std::mem::zeroed();
+            told.st_dev = libc::makedev(DEVICE.0, DEVICE.1);
+            told.st_ino = self.number;
+            told.st_mode = MODE;
+            told.st_nlink = 1;
+            (told.st_uid, told.st_gid) = (libc::geteuid(), libc::getegid());
+            told.st_size = self.len as i64;
+            told.st_blksize = rules().block().get() as _;
+            told.st_blocks = self.len.div_ceil(512) as i64;
+            *into = told;
+        }
+    }
+
+    /// # Safety
+    /// `into` points to a statx.
+    unsafe fn tell_all(&self, into: *mut Statx) {
+        // SAFETY: zeros are a statx; the caller promises the place.
+        unsafe {
+            let mut told: Statx = std::mem::zeroed();
+            told.stx_mask = libc::STATX_BASIC_STATS;
+            (told.stx_dev_major, told.stx_dev_minor) = DEVICE;
+            told.stx_ino = self.number;
+            told.stx_mode = MODE as u16;
+            told.stx_nlink = 1;
+            (told.stx_uid, told.stx_gid) = (libc::geteuid(), libc::getegid());
+            told.stx_size = self.len;
+            told.stx_blksize = rules().block().get() as u32;
+            told.stx_blocks = self.len.div_ceil(512);
+            *into = told;
+        }
+    }
+}
+
+macro_rules! stats {
+    ($($fstat:ident $stat:ident $lstat:ident $fstatat:ident $fxstat:ident $xstat:ident $lxstat:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $fstat(fd: c_int, into: *mut Stat) -> c_int {
+            match Facts::of_descriptor(fd) {
+                // SAFETY: fstat(2) asks for a place.
+                Some(facts) => guard(-1, || facts.map(|facts| unsafe { facts.tell(into) }).map(|()| 0)),
+                // SAFETY: the caller's arguments, passed on.
+                None => unsafe { real::fstat(fd, into) },
+            }
+        }
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $stat(path: *const c_char, into: *mut Stat) -> c_int {
+            // SAFETY: stat(2) asks for a string.
+            match unsafe { names::volume(path) } {
+                // SAFETY: and for a place.
+                Some(name) => guard(-1, || Facts::of(name).map(|facts| unsafe { facts.tell(into) }).map(|()| 0)),
+                // SAFETY: the caller's arguments, passed on.
+                None => unsafe { real::stat(path, into) },
+            }
+        }
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $lstat(path: *const c_char, into: *mut Stat) -> c_int {
+            // SAFETY: lstat(2) asks for a string and a place.
+            unsafe {
+                match names::volume(path) {
+                    Some(_) => $stat(path, into),
+                    None => real::lstat(path, into),
+                }
+            }
+        }
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $fstatat(dir: c_int, path: *const c_char, into: *mut Stat, flags: c_int) -> c_int {
+            // SAFETY: fstatat(2) asks for a string and a place.
+            unsafe {
+                let empty = flags & libc::AT_EMPTY_PATH != 0 && !path.is_null() && *path == 0;
+                match (names::volume(path), table::find(dir)) {
+                    (Some(_), _) => $stat(path, into),
+                    (None, Some(_)) if empty => $fstat(dir, into),
+                    _ => real::fstatat(dir, path, into, flags),
+                }
+            }
+        }
+        /// As programs call it that were built with an older C library.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $fxstat(_version: c_int, fd: c_int, into: *mut Stat) -> c_int {
+            // SAFETY: the caller's arguments, passed on.
+            unsafe { $fstat(fd, into) }
+        }
+        /// The same.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $xstat(_version: c_int, path: *const c_char, into: *mut Stat) -> c_int {
+            // SAFETY: the caller's arguments, passed on.
+            unsafe { $stat(path, into) }
+        }
+        /// The same.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $lxstat(_version: c_int, path: *const c_char, into: *mut Stat) -> c_int {
+            // SAFETY: the caller's arguments, passed on.
+            unsafe { $lstat(path, into) }
+        }
+    )*};
+}
+
+stats! {
+    fstat stat lstat fstatat __fxstat __xstat __lxstat;
+    fstat64 stat64 lstat64 fstatat64 __fxstat64 __xstat64 __lxstat64;
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statx(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mask: c_uint,
+    into: *mut Statx,
+) -> c_int {
+    // SAFETY: statx(2) asks for a string.
+    let (name, empty) = unsafe {
+        let empty = flags & libc::AT_EMPTY_PATH != 0 && (path.is_null() || *path == 0);
+        (names::volume(path), empty)
+    };
+    let facts = match name {
+        Some(name) => Some(Facts::of(name)),
+        None if empty => Facts::of_descriptor(dir),
+        None => None,
+    };
+    match facts {
+        // SAFETY: and for a place.
+        Some(facts) => guard(-1, || facts.map(|facts| unsafe { facts.tell_all(into) }).map(|()| 0)),
+        // SAFETY: the caller's arguments, passed on.
+        None => unsafe { real::statx(dir, path, flags, mask, into) },
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
+    // SAFETY: access(2) asks for a string.
+    match unsafe { names::volume(path) } {
+        Some(name) => guard(-1, || Facts::of(name).map(|_| 0)),
+        // SAFETY: the caller's arguments, passed on.
+        None => unsafe { real::access(path, mode) },
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn faccessat(
+    dir: c_int,
+    path: *const c_char,
+    mode: c_int,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: faccessat(2) asks for a string.
+    match unsafe { names::volume(path) } {
+        // SAFETY: the same string.
+        Some(_) => unsafe { access(path, mode) },
+        // SAFETY: the caller's arguments, passed on.
+        None => unsafe { real::faccessat(dir, path, mode, flags) },
+    }
+}

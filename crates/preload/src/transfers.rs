@@ -1,0 +1,252 @@
+//! The calls that move bytes, and the place where they do.
+
+use crate::table::{self, Open};
+use crate::{guard, real};
+use client::{Code, Error, File, Problem};
+use libc::{c_int, c_void, iovec, off_t, size_t, ssize_t};
+use std::io::{Read, Seek, SeekFrom, Write};
+
+/// Bytes of the program's to fill.
+///
+/// # Safety
+/// `data` points to `len` bytes that nobody else uses now, or `len` is 0.
+pub unsafe fn bytes_mut<'a>(data: *mut c_void, len: size_t) -> &'a mut [u8] {
+    if len == 0 || data.is_null() {
+        return &mut [];
+    }
+    // SAFETY: as the caller promises; no slice is longer than `isize::MAX`.
+    unsafe { std::slice::from_raw_parts_mut(data.cast(), len.min(isize::MAX as usize)) }
+}
+
+/// Bytes of the program's to take.
+///
+/// # Safety
+/// `data` points to `len` bytes that nobody changes now, or `len` is 0.
+pub unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> &'a [u8] {
+    if len == 0 || data.is_null() {
+        return &[];
+    }
+    // SAFETY: as the caller promises; no slice is longer than `isize::MAX`.
+    unsafe { std::slice::from_raw_parts(data.cast(), len.min(isize::MAX as usize)) }
+}
+
+fn invalid(what: &str) -> Error {
+    Error::Problem(Box::new(Problem::new(Code::Invalid, what, "see lseek(2)")))
+}
+
+/// The place that a whence of lseek(2) names.
+pub fn place(offset: off_t, whence: c_int) -> Result<SeekFrom, Error> {
+    match (whence, u64::try_from(offset)) {
+        (libc::SEEK_SET, Ok(offset)) => Ok(SeekFrom::Start(offset)),
+        (libc::SEEK_CUR, _) => Ok(SeekFrom::Current(offset)),
+        (libc::SEEK_END, _) => Ok(SeekFrom::End(offset)),
+        // A volume has no holes to tell of.
+        (libc::SEEK_DATA, Ok(offset)) => Ok(SeekFrom::Start(offset)),
+        (libc::SEEK_HOLE, _) => Ok(SeekFrom::End(0)),
+        _ => Err(invalid("no such place")),
+    }
+}
+
+/// Writes at the handle's place; at the end, where it was opened so.
+fn write_some(open: &Open, data: &[u8]) -> Result<ssize_t, Error> {
+    let mut file = open.file();
+    if open.flags & libc::O_APPEND != 0 {
+        file.seek(SeekFrom::End(0))?;
+    }
+    Ok(file.write(data)? as ssize_t)
+}
+
+/// Does something at another place, and comes back.
+fn at<T>(
+    open: &Open,
+    offset: off_t,
+    what: impl FnOnce(&mut File) -> std::io::Result<T>,
+) -> Result<T, Error> {
+    let mut file = open.file();
+    let before = file.position().get();
+    file.seek(place(offset, libc::SEEK_SET)?)?;
+    let done = what(&mut file);
+    file.seek(SeekFrom::Start(before))?;
+    Ok(done?)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
+    match table::find(fd) {
+        Some(open) => guard(-1, || {
+            // SAFETY: read(2) asks for `len` bytes.
+            let data = unsafe { bytes_mut(data, len) };
+            Ok(open.file().read(data)? as ssize_t)
+        }),
+        // SAFETY: the caller's arguments, passed on.
+        None => unsafe { real::read(fd, data, len) },
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
+    match table::find(fd) {
+        // SAFETY: write(2) asks for `len` bytes.
+        Some(open) => guard(-1, || write_some(&open, unsafe { bytes(data, len) })),
+        // SAFETY: the caller's arguments, passed on.
+        None => unsafe { real::write(fd, data, len) },
+    }
+}
+
+/// What a compiler makes of a read into an array whose size it knows: the C library
+/// ends a program that reads more than fits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __read_chk(
+    fd: c_int,
+    data: *mut c_void,
+    len: size_t,
+    room: size_t,
+) -> ssize_t {
+    if len > room {
+        std::process::abort();
+    }
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { read(fd, data, len) }
+}
+
+macro_rules! places {
+    ($($pread:ident $pread_chk:ident $pwrite:ident $lseek:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $pread(fd: c_int, data: *mut c_void, len: size_t, offset: off_t) -> ssize_t {
+            match table::find(fd) {
+                Some(open) => guard(-1, || {
+                    // SAFETY: pread(2) asks for `len` bytes.
+                    let data = unsafe { bytes_mut(data, len) };
+                    at(&open, offset, |file| file.read(data)).map(|read| read as ssize_t)
+                }),
+                // SAFETY: the caller's arguments, passed on.
+                None => unsafe { real::pread(fd, data, len, offset) },
+            }
+        }
+        /// As for read.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $pread_chk(fd: c_int, data: *mut c_void, len: size_t, offset: off_t, room: size_t) -> ssize_t {
+            if len > room {
+                std::process::abort();
+            }
+            // SAFETY: the caller's arguments, passed on.
+            unsafe { $pread(fd, data, len, offset) }
+        }
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $pwrite(fd: c_int, data: *const c_void, len: size_t, offset: off_t) -> ssize_t {
+            match table::find(fd) {
+                Some(open) => guard(-1, || {
+                    // SAFETY: pwrite(2) asks for `len` bytes.
+                    let data = unsafe { bytes(data, len) };
+                    at(&open, offset, |file| file.write(data)).map(|written| written as ssize_t)
+                }),
+                // SAFETY: the caller's arguments, passed on.
+                None => unsafe { real::pwrite(fd, data, len, offset) },
+            }
+        }
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $lseek(fd: c_int, offset: off_t, whence: c_int) -> off_t {
+            match table::find(fd) {
+                Some(open) => guard(-1, || Ok(open.file().seek(place(offset, whence)?)? as off_t)),
+                // SAFETY: the caller's arguments, passed on.
+                None => unsafe { real::lseek(fd, offset, whence) },
+            }
+        }
+    )*};
+}
+
+places! {
+    pread __pread_chk pwrite lseek;
+    pread64 __pread64_chk pwrite64 lseek64;
+}
+
+/// The parts of a call with several buffers.
+///
+/// # Safety
+/// `parts` points to `count` parts.
+unsafe fn parts<'a>(parts: *const iovec, count: c_int) -> &'a [iovec] {
+    match usize::try_from(count) {
+        Ok(count) if count > 0 && !parts.is_null() => {
+            // SAFETY: as the caller promises.
+            unsafe { std::slice::from_raw_parts(parts, count) }
+        }
+        _ => &[],
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readv(fd: c_int, into: *const iovec, count: c_int) -> ssize_t {
+    let Some(open) = table::find(fd) else {
+        // SAFETY: the caller's arguments, passed on.
+        return unsafe { real::readv(fd, into, count) };
+    };
+    guard(-1, || {
+        let mut done = 0;
+        // SAFETY: readv(2) asks for `count` parts.
+        for part in unsafe { parts(into, count) } {
+            // SAFETY: and for that many bytes in each.
+            let data = unsafe { bytes_mut(part.iov_base, part.iov_len) };
+            let read = open.file().read(data)?;
+            done += read as ssize_t;
+            if read < data.len() {
+                break;
+            }
+        }
+        Ok(done)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn writev(fd: c_int, from: *const iovec, count: c_int) -> ssize_t {
+    let Some(open) = table::find(fd) else {
+        // SAFETY: the caller's arguments, passed on.
+        return unsafe { real::writev(fd, from, count) };
+    };
+    guard(-1, || {
+        let mut done = 0;
+        // SAFETY: writev(2) asks for `count` parts.
+        for part in unsafe { parts(from, count) } {
+            // SAFETY: and for that many bytes in each.
+            let data = unsafe { bytes(part.iov_base, part.iov_len) };
+            let written = write_some(&open, data)?;
+            done += written;
+            if (written as usize) < data.len() {
+                break;
+            }
+        }
+        Ok(done)
+    })
+}
+
+macro_rules! syncs {
+    ($($sync:ident)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $sync(fd: c_int) -> c_int {
+            match table::find(fd) {
+                Some(open) => guard(-1, || open.file().sync().map(|()| 0)),
+                // SAFETY: the caller's argument, passed on.
+                None => unsafe { real::$sync(fd) },
+            }
+        }
+    )*};
+}
+
+syncs! { fsync fdatasync }
+
+macro_rules! truncates {
+    ($($truncate:ident)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $truncate(fd: c_int, len: off_t) -> c_int {
+            let Some(open) = table::find(fd) else {
+                // SAFETY: the caller's arguments, passed on.
+                return unsafe { real::ftruncate(fd, len) };
+            };
+            guard(-1, || {
+                let len = u64::try_from(len).map_err(|_| invalid("a negative length"))?;
+                open.file().set_len(client::units::Bytes::new(len)).map(|()| 0)
+            })
+        }
+    )*};
+}
+
+truncates! { ftruncate ftruncate64 }

@@ -1,0 +1,121 @@
+//! Programs of Debian's, as they are, on volumes: through the shim.
+
+use crate::installed::{prefix, run};
+use crate::support::{Scratch, noise};
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A program whose paths below /slackline are volumes of this directory's daemon.
+fn shimmed(dir: &Scratch, program: &str, rate: &str) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("LD_PRELOAD", prefix().join("lib/libslackline_preload.so"))
+        .env("SLACKLINE_SOCKET", dir.path("s.sock"))
+        .env("SLACKLINE_CREATE", "16MiB")
+        .env("SLACKLINE_RATE", rate);
+    command
+}
+
+fn output(command: &mut Command) -> Output {
+    command.stdin(std::process::Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn programs_of_the_core_utilities_read_and_write_volumes() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let bytes = noise(1, 700_001).bytes();
+    let file = dir.text("file");
+    std::fs::write(&file, &bytes).unwrap();
+    let shell = |line: &str| output(shimmed(&dir, "sh", "8MB/s").args(["-c", line]));
+    let good = |line: &str| {
+        let output = shell(line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !said.contains("slackline"), "{line}: {said}");
+        output.stdout
+    };
+    good(&format!("dd if={file} of=/slackline/v bs=10000 2>/dev/null"));
+    assert!(good("cat /slackline/v") == bytes, "cat gives what dd has written");
+    assert_eq!(good("stat -c '%s %F' /slackline/v"), b"700001 regular file\n");
+    assert_eq!(good("wc -c /slackline/v"), b"700001 /slackline/v\n");
+    assert!(good("dd if=/slackline/v bs=1000 skip=699 2>/dev/null") == bytes[699_000..]);
+    assert!(good("tail -c 100 /slackline/v") == bytes[699_901..]);
+    assert!(good("head -c 100 /slackline/v") == bytes[..100]);
+    good(&format!("cmp {file} /slackline/v"));
+    // In its place: what is around it stays.
+    good("printf patch | dd of=/slackline/v bs=5 seek=1000 conv=notrunc 2>/dev/null");
+    let patched = [&bytes[..5000], b"patch", &bytes[5005..]].concat();
+    assert!(good("cat /slackline/v") == patched);
+    // Written anew it is as short as what is written.
+    good(&format!("head -c 1000 {file} | dd of=/slackline/v 2>/dev/null"));
+    assert!(good("cat /slackline/v") == bytes[..1000]);
+
+    let missing = shell("cat /slackline/nobody");
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("No such file or directory"));
+    assert!(good(&format!("cat {file}")) == bytes, "other files are left alone");
+}
+
+const FFMPEG: [&str; 4] = ["-v", "error", "-nostdin", "-y"];
+
+/// Hashes of all decoded frames, picture and sound.
+fn frames(ffmpeg: &mut Command, film: &str) -> String {
+    run(ffmpeg.args(FFMPEG).args(["-i", film, "-f", "framemd5", "-"]))
+}
+
+fn make_film(path: &Path) {
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args(FFMPEG).args(["-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=3"]);
+    ffmpeg.args(["-f", "lavfi", "-i", "sine=frequency=440:duration=3"]);
+    ffmpeg.args(["-c:v", "mpeg2video", "-q:v", "2", "-c:a", "aac", "-f", "matroska"]).arg(path);
+    run(&mut ffmpeg);
+}
+
+#[test]
+fn ffmpeg_records_to_a_contract_and_plays_from_it() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let original = dir.text("film.mkv");
+    make_film(Path::new(&original));
+    let wanted = frames(&mut Command::new("ffmpeg"), &original);
+    let pictures = wanted.lines().filter(|line| line.starts_with("0,")).count();
+    assert_eq!(pictures, 75, "three seconds of 25 pictures");
+    // mp4 goes back to say how long it became; mpegts never goes back.
+    for format in ["matroska", "mpegts", "mp4"] {
+        let volume = format!("/slackline/{format}");
+        let mut record = shimmed(&dir, "ffmpeg", "4MB/s");
+        record.args(FFMPEG).args(["-i", &original, "-c", "copy", "-f", format, &volume]);
+        run(&mut record);
+        let plain = dir.text(format);
+        let mut without = Command::new("ffmpeg");
+        without.args(FFMPEG).args(["-i", &original, "-c", "copy", "-f", format, &plain]);
+        run(&mut without);
+        let played = frames(&mut shimmed(&dir, "ffmpeg", "4MB/s"), &volume);
+        let without = frames(&mut Command::new("ffmpeg"), &plain);
+        assert!(played == without, "{format}: frame for frame as without the shim");
+        if format == "matroska" {
+            assert!(played == wanted, "and as it was made");
+        }
+        let length = run(shimmed(&dir, "stat", "4MB/s").args(["-c", "%s", &volume]));
+        let plain = std::fs::metadata(&plain).unwrap().len();
+        assert_eq!(length.trim(), plain.to_string(), "{format}");
+    }
+    let mut probe = shimmed(&dir, "ffprobe", "4MB/s");
+    probe.args(["-v", "error", "-select_streams", "v:0", "-count_frames"]);
+    probe.args(["-show_entries", "stream=nb_read_frames", "-of", "csv=p=0"]);
+    assert_eq!(run(probe.arg("/slackline/matroska")).trim().trim_end_matches(','), "75");
+}
+
+#[test]
+fn a_program_whose_contract_is_refused_hears_so_and_why() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let mut record = shimmed(&dir, "ffmpeg", "300MB/s");
+    record.args(FFMPEG).args(["-f", "lavfi", "-i", "testsrc2=duration=1"]);
+    let output = output(record.args(["-f", "mpegts", "/slackline/v"]));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{said}");
+    for words in ["disk 0 cannot keep this contract", "the largest rate", "resource busy"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    dir.run(&["volume", "show", "v"]).failed(1, &["there is no volume"]);
+}
