@@ -97,7 +97,7 @@ impl Client {
 
     /// The same, without a look whether one answers.
     pub fn at(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into() }
+        Self { socket: socket.into(), shares: true }
     }
 
     /// The control socket.

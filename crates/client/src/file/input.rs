@@ -1,7 +1,7 @@
-//! The reading side of a file under contract: a reader that can be looked into.
+//! The reading side of a file under contract: a reader that goes where the cursor is.
 //!
-//! Invariants: `held` is what was taken from the reader and not yet used; it ends
-//! where the reader goes on.
+//! Invariant: `seen` is no more than what the reader's last look has shown and nobody
+//! has passed.
 
 use crate::{Client, Peek, Piece, Reader, Result};
 use units::Bytes;
@@ -11,8 +11,7 @@ use wire::control;
 #[derive(Debug)]
 pub struct Input {
     reader: Reader,
-    held: Vec<u8>,
-    used: usize,
+    seen: usize,
 }
 
 impl Input {
@@ -23,7 +22,7 @@ impl Input {
         start: u64,
     ) -> Result<Self> {
         let reader = client.reader(volume, terms, Bytes::new(start))?;
-        Ok(Self { reader, held: Vec::new(), used: 0 })
+        Ok(Self { reader, seen: 0 })
     }
 
     pub fn stream(&self) -> u64 {
@@ -32,48 +31,44 @@ impl Input {
 
     /// The volume offset of the next byte.
     pub fn position(&self) -> u64 {
-        self.reader.offset().get() - (self.held.len() - self.used) as u64
+        self.reader.offset().get()
+    }
+
+    /// Goes to another place, under the same contract.
+    pub fn seek(&mut self, place: u64) -> Result<()> {
+        self.seen = 0;
+        self.reader.seek(Bytes::new(place)).map(drop)
     }
 
     /// What comes next, into `buf`.
     pub fn next_piece(&mut self, buf: &mut [u8]) -> Result<Piece> {
-        let held = &self.held[self.used..];
-        if held.is_empty() {
-            return self.reader.next_piece(buf);
-        }
-        let len = held.len().min(buf.len());
-        buf[..len].copy_from_slice(&held[..len]);
-        self.used += len;
-        Ok(Piece::Data(len))
+        self.seen = 0;
+        self.reader.next_piece(buf)
     }
 
     /// What comes next, where it is; `len_max` is more than nothing.
     pub fn peek(&mut self, len_max: usize) -> Result<Peek<'_>> {
-        if self.used == self.held.len() {
-            (self.used, self.held) = (0, std::mem::take(&mut self.held));
-            self.held.resize(len_max, 0);
-            let piece = self.reader.next_piece(&mut self.held);
-            let len = if let Ok(Piece::Data(len)) = piece { len } else { 0 };
-            self.held.truncate(len);
-            match piece? {
-                Piece::Data(_) => {}
-                Piece::Gap { offset, len } => return Ok(Peek::Gap { offset, len }),
-                Piece::End => return Ok(Peek::End),
-            }
+        self.seen = 0;
+        let peek = self.reader.peek(len_max)?;
+        if let Peek::Data(bytes) = peek {
+            self.seen = bytes.len();
         }
-        let held = &self.held[self.used..];
-        Ok(Peek::Data(&held[..held.len().min(len_max)]))
+        Ok(peek)
     }
 
     /// How much was seen by [`Input::peek`] and not passed.
     pub fn seen(&self) -> usize {
-        self.held.len() - self.used
+        self.seen
     }
 
     /// Passes `len` bytes that were seen.
     pub fn advance(&mut self, len: usize) {
-        assert!(len <= self.seen(), "only what was seen is passed");
-        self.used += len;
+        self.seen -= len;
+        self.reader.advance(len);
+    }
+
+    pub fn set_contract(&mut self, terms: control::Contract) -> Result<()> {
+        self.reader.set_contract(terms)
     }
 
     pub fn close(self) -> Result<()> {

@@ -13,12 +13,11 @@ mod output;
 mod random;
 mod target;
 
-use crate::Peek;
 pub use contract::Contract;
 pub use options::OpenOptions;
 pub use target::Target;
 
-use crate::{Client, Error, Piece, Result};
+use crate::{Client, Error, Peek, Piece, Result};
 use input::Input;
 use output::Output;
 use random::Random;
@@ -154,12 +153,16 @@ impl File {
             return self.end_stream();
         };
         let mode = self.direction(&new)?;
-        match (self.contract, self.stream()) {
-            (Some(old), Some(stream)) if self.direction(&old)? == mode => {
+        let before = self.contract.map(|old| Ok::<_, Error>((old, self.direction(&old)?)));
+        match (before.transpose()?, &mut self.stream) {
+            (Some((old, old_mode)), Some(stream)) if old_mode == mode => {
                 if !new.names_block() {
                     new = new.block(old.terms().block_bytes);
                 }
-                self.client.stream_change(stream, new.terms())?;
+                match stream {
+                    Stream::In(input) => input.set_contract(new.terms())?,
+                    Stream::Out(output) => output.set_contract(new.terms())?,
+                }
             }
             _ => {
                 let begun = self.begin_stream(new)?;
@@ -244,9 +247,12 @@ impl File {
             if self.cursor > self.recorded && self.cursor > self.length()?.get() {
                 return Ok(None);
             }
-            self.end_stream()?;
-            let contract = self.contract.expect("asked only under contract");
-            self.stream = Some(self.begin_stream(contract)?);
+            if let Some(Stream::In(input)) = &mut self.stream {
+                input.seek(self.cursor)?;
+            } else {
+                let contract = self.contract.expect("asked only under contract");
+                self.stream = Some(self.begin_stream(contract)?);
+            }
         }
         match &mut self.stream {
             Some(Stream::In(input)) => Ok(Some(input)),

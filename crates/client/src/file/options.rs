@@ -78,7 +78,7 @@ impl OpenOptions {
     pub fn open_target(&self, target: Target) -> Result<File> {
         let name = target.volume()?;
         let socket = self.socket.clone().unwrap_or_else(crate::default_socket);
-        let client = Client { socket, shares: true };
+        let client = Client::at(socket);
         let (volume, made) = self.find(&client, &name)?;
         let opened = self.open_found(client.clone(), &volume);
         if opened.is_err() && made {

@@ -48,6 +48,10 @@ impl Output {
         self.writer.stream()
     }
 
+    pub fn set_contract(&mut self, terms: control::Contract) -> Result<()> {
+        self.writer.set_contract(terms)
+    }
+
     /// Where the next byte goes; none where the stream takes no more.
     pub fn position(&self) -> Option<u64> {
         (!self.padded).then_some(self.position)

@@ -1,0 +1,162 @@
+"""Slackline: read and write volumes on time.
+
+    import slackline
+
+    with slackline.open("video", "wb", rate="2MB/s", size="1GiB") as out:
+        out.write(data)
+    with slackline.open("video", rate="2MB/s") as video:
+        while len(view := video.peek(1 << 20)):
+            use(view)  # bytes where they are, without a copy
+            passed = len(view)
+            view.release()
+            video.advance(passed)
+
+A file is an `io.RawIOBase`: read and write in large pieces, or put an
+`io.BufferedReader` or `io.BufferedWriter` around it. What goes wrong is an `Error`,
+which is an `OSError` and says what to do next. `slackline.aio` is for asyncio.
+"""
+
+import io
+import os
+import typing
+
+from ._slackline import Error, Handle, __version__
+
+__all__ = ["Contract", "Error", "File", "open", "__version__"]
+
+_FLAGS = {
+    "r": os.O_RDONLY,
+    "w": os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+    "a": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+}
+
+
+class Contract(typing.NamedTuple):
+    """What a file was promised: bytes a second, in blocks, with a burst."""
+
+    rate: int
+    block: int
+    burst: int
+
+
+class File(io.RawIOBase):
+    """An open volume with a place in it; made by `open`."""
+
+    def __init__(self, handle, flags, name):
+        self._handle = handle
+        self._access = flags & os.O_ACCMODE
+        self.name = name
+
+    def readable(self):
+        return self._access != os.O_WRONLY
+
+    def writable(self):
+        return self._access != os.O_RDONLY
+
+    def seekable(self):
+        return True
+
+    def readinto(self, buffer, /):
+        """Fills the front of a buffer; gives how much of it, 0 at the end."""
+        return self._handle.readinto(buffer)
+
+    def write(self, data, /):
+        """Writes the front of some bytes; gives how much of them."""
+        return self._handle.write(data)
+
+    def seek(self, offset, whence=os.SEEK_SET, /):
+        """Goes to another place. The end is that of the recorded data."""
+        return self._handle.seek(offset, whence)
+
+    def tell(self):
+        """The place of the next byte."""
+        return self._handle.tell()
+
+    def truncate(self, size=None, /):
+        """Cuts what is recorded; the space stays reserved."""
+        size = self.tell() if size is None else size
+        self._handle.truncate(size)
+        return size
+
+    def peek(self, size=1 << 20, /):
+        """The next bytes where they are, as a memoryview: at most `size`, at least one,
+        none at the end. While the view is in use the file cannot move on: release it."""
+        return self._handle.peek(size)
+
+    def advance(self, size, /):
+        """Passes bytes that a peek has shown."""
+        self._handle.advance(size)
+
+    def flush(self):
+        """Waits until the daemon has what was written."""
+        if not self.closed:
+            self._handle.flush()
+
+    def sync(self):
+        """Puts what was written on the medium."""
+        self._handle.sync()
+
+    def close(self):
+        """Ends the file; what was written is on the medium."""
+        if not self.closed:
+            try:
+                self._handle.close()
+            finally:
+                super().close()
+
+    @property
+    def contract(self):
+        """The contract, or None. Set it to None to drop it."""
+        terms = self._handle.contract()
+        return None if terms is None else Contract(*terms)
+
+    @contract.setter
+    def contract(self, terms):
+        if terms is None:
+            self._handle.drop_contract()
+        else:
+            self._handle.set_contract(*terms)
+
+    def set_contract(self, rate, block=None, burst=None):
+        """Takes a contract, or another one. Refused, nothing changes, and the error's
+        `refusal` has the figures."""
+        self._handle.set_contract(rate, block, burst)
+
+    @property
+    def length(self):
+        """The end of the recorded data."""
+        return self._handle.length()
+
+    @property
+    def size(self):
+        """The space reserved."""
+        return self._handle.size()
+
+    @property
+    def durable(self):
+        """Under a contract for writing: everything before this is on the medium."""
+        return self._handle.durable()
+
+    @property
+    def stream(self):
+        """The number of the stream that carries the bytes, or None."""
+        return self._handle.stream()
+
+
+def open(target, mode="rb", *, rate=None, block=None, burst=None, size=None, socket=None):
+    """Opens a volume, under contract where a rate is given, else as best effort.
+
+    `mode` is one of r, w and a, with + or without, or flags as for `os.open`. `size` is
+    the space of a volume that is made. Quantities are numbers of bytes, or text such as
+    "2MB/s" and "1GiB"."""
+    if isinstance(mode, str):
+        kind = mode.replace("b", "").replace("+", "")
+        if kind not in _FLAGS:
+            raise ValueError(f"the mode {mode!r} is none of r, w, a, r+, w+ and a+")
+        flags = _FLAGS[kind]
+        if "+" in mode:
+            flags = flags & ~os.O_ACCMODE | os.O_RDWR
+    else:
+        flags = mode
+    name = os.fspath(target)
+    return File(Handle(name, flags, rate, block, burst, size, socket), flags, name)

@@ -1,0 +1,37 @@
+//! Errors as Python raises them: an `OSError` with what to do next, and the figures
+//! where admission refused.
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+create_exception!(
+    slackline,
+    Error,
+    PyOSError,
+    "What went wrong, in `strerror`; `next_step` says what to do, and `refusal` has the \
+     figures where a contract was refused."
+);
+
+/// The exception of an error.
+pub fn raise(py: Python<'_>, error: &client::Error) -> PyErr {
+    let raised = Error::new_err((error.errno(), error.to_string()));
+    match describe(py, &raised, error) {
+        Ok(()) => raised,
+        Err(instead) => instead,
+    }
+}
+
+fn describe(py: Python<'_>, raised: &PyErr, error: &client::Error) -> PyResult<()> {
+    let value = raised.value(py);
+    value.setattr("next_step", error.next_step())?;
+    let Some(refusal) = error.refusal() else { return value.setattr("refusal", py.None()) };
+    let figures = PyDict::new(py);
+    figures.set_item("disk", refusal.disk)?;
+    figures.set_item("utilisation_ppm", refusal.utilisation_ppm)?;
+    figures.set_item("deadline_ns", refusal.deadline_ns.map(|time| time.as_nanos()))?;
+    figures.set_item("excess_ns", refusal.excess_ns.map(|time| time.as_nanos()))?;
+    figures.set_item("rate_max", refusal.rate_max_bytes_per_second.get())?;
+    value.setattr("refusal", figures)
+}

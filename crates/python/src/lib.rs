@@ -1,0 +1,293 @@
+//! The library for Python: a handle for `slackline/__init__.py`, which makes a file of
+//! it.
+//!
+//! Invariants: every call that may wait does so without the interpreter's lock, and
+//! takes the handle's lock only then; while a view of the bytes is in use, no call moves
+//! them; a call on a closed handle is a `ValueError`.
+#![allow(unsafe_code)] // what Python hands over as a buffer is a pointer
+
+mod error;
+mod view;
+
+use client::units::{Bytes, Rate};
+use client::{Contract, File, Peek};
+use error::{Error, raise};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyMemoryView, PyString};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use view::View;
+
+/// An open volume.
+#[pyclass(frozen, module = "slackline._slackline")]
+pub struct Handle {
+    file: Mutex<Option<File>>,
+    /// Views that are in use.
+    views: AtomicUsize,
+}
+
+/// Why a call gives nothing.
+enum Failure {
+    Closed,
+    Viewed,
+    File(client::Error),
+}
+
+impl<E: Into<client::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::File(error.into())
+    }
+}
+
+impl Failure {
+    fn raise(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Closed => PyValueError::new_err("the file is closed"),
+            Self::Viewed => {
+                PyBufferError::new_err("a view of the bytes is in use; release it first")
+            }
+            Self::File(error) => raise(py, &error),
+        }
+    }
+}
+
+impl Handle {
+    /// Asks the file something, without the interpreter's lock.
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        what: impl FnOnce(&mut File) -> Result<T, Failure> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| {
+            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            what(file.as_mut().ok_or(Failure::Closed)?)
+        });
+        done.map_err(|failure| failure.raise(py))
+    }
+
+    /// The same for what moves bytes.
+    fn change<T: Send>(
+        &self,
+        py: Python<'_>,
+        what: impl FnOnce(&mut File) -> Result<T, Failure> + Send,
+    ) -> PyResult<T> {
+        self.ask(py, |file| {
+            if self.views.load(Ordering::Acquire) > 0 {
+                return Err(Failure::Viewed);
+            }
+            what(file)
+        })
+    }
+}
+
+#[pymethods]
+impl Handle {
+    #[new]
+    #[pyo3(signature = (target, flags, rate=None, block=None, burst=None, size=None, socket=None))]
+    #[allow(clippy::too_many_arguments)] // Python's are named
+    fn new(
+        py: Python<'_>,
+        target: &str,
+        flags: i32,
+        rate: Option<&Bound<'_, PyAny>>,
+        block: Option<&Bound<'_, PyAny>>,
+        burst: Option<&Bound<'_, PyAny>>,
+        size: Option<&Bound<'_, PyAny>>,
+        socket: Option<std::path::PathBuf>,
+    ) -> PyResult<Self> {
+        let mode = flags & libc::O_ACCMODE;
+        let mut open = File::options();
+        open.read(mode != libc::O_WRONLY).write(mode != libc::O_RDONLY);
+        open.truncate(flags & libc::O_TRUNC != 0).append(flags & libc::O_APPEND != 0);
+        if let Some(socket) = socket {
+            open.socket(socket);
+        }
+        if let Some(rate) = rate {
+            open.contract(contract(rate, block, burst)?);
+        }
+        if let (Some(size), true) = (size, flags & libc::O_CREAT != 0) {
+            open.create(bytes(size)?);
+        }
+        let file = py.detach(|| open.open(target)).map_err(|error| raise(py, &error))?;
+        Ok(Self { file: Mutex::new(Some(file)), views: AtomicUsize::new(0) })
+    }
+
+    fn readinto(&self, py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<usize> {
+        if buffer.readonly() || !buffer.is_c_contiguous() {
+            return Err(PyBufferError::new_err("the buffer cannot be filled"));
+        }
+        let (data, len) = (buffer.buf_ptr() as usize, buffer.len_bytes());
+        self.change(py, |file| {
+            if len == 0 {
+                return Ok(0);
+            }
+            // SAFETY: the buffer is held until the end of this call, so that its memory
+            // stays; it is writable and contiguous. A program that uses the same bytes
+            // from another thread meanwhile finds some of them changed, as with any file.
+            let buffer = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, len) };
+            Ok(file.read(buffer)?)
+        })
+    }
+
+    fn write(&self, py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<usize> {
+        if !buffer.is_c_contiguous() {
+            return Err(PyBufferError::new_err("the bytes do not lie one behind the other"));
+        }
+        let (data, len) = (buffer.buf_ptr() as usize, buffer.len_bytes());
+        self.change(py, |file| {
+            if len == 0 {
+                return Ok(0);
+            }
+            // SAFETY: the buffer is held until the end of this call, so that its memory
+            // stays; it is contiguous. What another thread changes in it meanwhile is
+            // written as it is found.
+            Ok(file.write(unsafe { std::slice::from_raw_parts(data as *const u8, len) })?)
+        })
+    }
+
+    fn seek(&self, py: Python<'_>, offset: i64, whence: i32) -> PyResult<u64> {
+        let to = match (whence, u64::try_from(offset)) {
+            (libc::SEEK_SET, Ok(place)) => SeekFrom::Start(place),
+            // Nothing is before the start, wherever the file is.
+            (libc::SEEK_SET, Err(_)) => SeekFrom::Current(i64::MIN),
+            (libc::SEEK_CUR, _) => SeekFrom::Current(offset),
+            (libc::SEEK_END, _) => SeekFrom::End(offset),
+            _ => return Err(PyValueError::new_err("whence is none of 0, 1 and 2")),
+        };
+        self.change(py, |file| Ok(file.seek(to)?))
+    }
+
+    fn tell(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, |file| Ok(file.position().get()))
+    }
+
+    fn peek<'py>(slf: &Bound<'py, Self>, len_max: usize) -> PyResult<Bound<'py, PyMemoryView>> {
+        let (py, handle) = (slf.py(), slf.get());
+        let (data, len) = handle.change(py, |file| match file.peek(len_max)? {
+            Peek::Data(bytes) => {
+                // From here on nothing moves the bytes, until the view is gone.
+                handle.views.fetch_add(1, Ordering::AcqRel);
+                Ok((bytes.as_ptr() as usize, bytes.len()))
+            }
+            Peek::Gap { offset, len } => Err(client::Error::Gap { offset, len }.into()),
+            Peek::End => {
+                handle.views.fetch_add(1, Ordering::AcqRel);
+                Ok((std::ptr::NonNull::<u8>::dangling().as_ptr() as usize, 0))
+            }
+        })?;
+        let view = Bound::new(py, View::new(slf.clone().unbind(), data, len))?;
+        PyMemoryView::from(view.as_any())
+    }
+
+    fn advance(&self, py: Python<'_>, len: usize) -> PyResult<()> {
+        self.change(py, |file| Ok(file.advance(len)?))
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.ask(py, |file| Ok(file.flush()?))
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.change(py, |file| Ok(file.sync()?))
+    }
+
+    fn truncate(&self, py: Python<'_>, len: u64) -> PyResult<()> {
+        self.change(py, |file| Ok(file.set_len(Bytes::new(len))?))
+    }
+
+    fn length(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, |file| Ok(file.length()?.get()))
+    }
+
+    fn size(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, |file| Ok(file.size().get()))
+    }
+
+    fn durable(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.ask(py, |file| Ok(file.durable().map(Bytes::get)))
+    }
+
+    fn stream(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.ask(py, |file| Ok(file.stream()))
+    }
+
+    fn contract(&self, py: Python<'_>) -> PyResult<Option<(u64, u64, u64)>> {
+        let terms = self.ask(py, |file| Ok(file.contract().map(|contract| contract.terms())))?;
+        Ok(terms.map(|terms| {
+            let (block, burst) = (terms.block_bytes, terms.burst_bytes);
+            (terms.rate_bytes_per_second.get(), block.get(), burst.get())
+        }))
+    }
+
+    #[pyo3(signature = (rate, block=None, burst=None))]
+    fn set_contract(
+        &self,
+        py: Python<'_>,
+        rate: &Bound<'_, PyAny>,
+        block: Option<&Bound<'_, PyAny>>,
+        burst: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let contract = contract(rate, block, burst)?;
+        self.change(py, |file| Ok(file.set_contract(Some(contract))?))
+    }
+
+    fn drop_contract(&self, py: Python<'_>) -> PyResult<()> {
+        self.change(py, |file| Ok(file.set_contract(None)?))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let closed = py.detach(|| {
+            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.views.load(Ordering::Acquire) > 0 {
+                return Err(Failure::Viewed);
+            }
+            Ok(file.take().map_or(Ok(()), File::close)?)
+        });
+        closed.map_err(|failure| failure.raise(py))
+    }
+}
+
+fn contract(
+    rate: &Bound<'_, PyAny>,
+    block: Option<&Bound<'_, PyAny>>,
+    burst: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Contract> {
+    let mut contract = Contract::at(Rate::per_second(quantity(rate, Rate::get)?));
+    if let Some(block) = block {
+        contract = contract.block(bytes(block)?);
+    }
+    if let Some(burst) = burst {
+        contract = contract.burst(bytes(burst)?);
+    }
+    Ok(contract)
+}
+
+fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    quantity(value, Bytes::get).map(Bytes::new)
+}
+
+/// A number, or a text with a unit.
+fn quantity<T>(value: &Bound<'_, PyAny>, get: impl Fn(T) -> u64) -> PyResult<u64>
+where
+    T: FromStr<Err: std::fmt::Display>,
+{
+    match value.cast::<PyString>() {
+        Ok(text) => {
+            let text = text.to_cow()?;
+            let quantity = text.parse().map(get);
+            quantity.map_err(|error| PyValueError::new_err(format!("{text:?}: {error}")))
+        }
+        Err(_) => value.extract(),
+    }
+}
+
+#[pymodule]
+fn _slackline(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("Error", module.py().get_type::<Error>())?;
+    module.add_class::<Handle>()
+}
