@@ -45,6 +45,7 @@ class File(io.RawIOBase):
     def __init__(self, handle, flags, name):
         self._handle = handle
         self._access = flags & os.O_ACCMODE
+        self._ended = False
         self.name = name
 
     def readable(self):
@@ -89,7 +90,7 @@ class File(io.RawIOBase):
 
     def flush(self):
         """Waits until the daemon has what was written."""
-        if not self.closed:
+        if not self._ended:
             self._handle.flush()
 
     def sync(self):
@@ -98,11 +99,20 @@ class File(io.RawIOBase):
 
     def close(self):
         """Ends the file; what was written is on the medium."""
-        if not self.closed:
-            try:
-                self._handle.close()
-            finally:
-                super().close()
+        if self.closed:
+            return
+        try:
+            self._handle.close()
+        except BufferError:
+            raise  # a view is in use; the file stays open
+        except Error:
+            self._end()
+            raise
+        self._end()
+
+    def _end(self):
+        self._ended = True
+        super().close()
 
     @property
     def contract(self):

@@ -30,7 +30,7 @@ pub fn prefix() -> &'static Path {
 fn build() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root()).args(["build", "--quiet", "--offline"]);
-    cargo.args(["-p", "slackline-capi", "-p", "slackline-preload"]);
+    cargo.args(["-p", "slackline-capi", "-p", "slackline-preload", "-p", "slackline-python"]);
     cargo.arg("--target-dir").arg(built().parent().unwrap());
     if !cfg!(debug_assertions) {
         cargo.arg("--release");

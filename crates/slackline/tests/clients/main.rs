@@ -3,6 +3,7 @@
 
 mod behaviours;
 mod installed;
+mod python;
 mod rust;
 mod shim;
 #[path = "../support/mod.rs"]
@@ -72,4 +73,12 @@ fn c_behaves() {
     let _daemon = dir.serve(&dir.make_pool(&["a"]));
     let program = installed::compile(&driver("driver.c"), &dir.path(""));
     behave(|behaviour| ask(Command::new(&program).arg(dir.path("s.sock")), behaviour));
+}
+
+#[test]
+fn python_behaves() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let (script, socket) = (driver("driver.py"), dir.path("s.sock"));
+    behave(|behaviour| ask(python::python().arg(&script).arg(&socket), behaviour));
 }

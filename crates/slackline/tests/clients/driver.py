@@ -1,0 +1,101 @@
+"""The driver for Python: reads steps of the table on standard input, does them with the
+package slackline, and prints one line for each. The first argument is the socket."""
+
+import errno
+import os
+import sys
+
+import slackline
+
+file = None
+last = None
+
+
+def stream(seed, at, length):
+    start = (at * 0x9E3779B1 + seed * 0x85EBCA6B) & 0xFFFFFFFF
+    return bytes(((start + i * 0x9E3779B1) & 0xFFFFFFFF) >> 24 for i in range(length))
+
+
+def same(data, seed, at):
+    return "same" if data == stream(seed, at, len(data)) else "other"
+
+
+def terms(options):
+    return {name: int(options[name]) for name in ("rate", "block", "burst") if name in options}
+
+
+def open_it(target, mode, *words):
+    global file
+    options = dict(word.split("=") for word in words if "=" in word)
+    flags = {"r": os.O_RDONLY, "w": os.O_WRONLY, "rw": os.O_RDWR}[mode]
+    flags |= os.O_TRUNC * ("truncate" in words) | os.O_APPEND * ("append" in words)
+    flags |= os.O_CREAT * ("create" in options)
+    size = int(options["create"]) if "create" in options else None
+    socket = options.get("socket", sys.argv[1])
+    file = slackline.open(target, flags, size=size, socket=socket, **terms(options))
+
+
+def write_it(seed, length):
+    data = memoryview(stream(int(seed), file.tell(), int(length)))
+    while len(data):
+        data = data[file.write(data):]
+    file.flush()
+    return f"wrote {length}"
+
+
+def read_it(seed, length):
+    at, data = file.tell(), b""
+    while len(data) < int(length) and (more := file.read(int(length) - len(data))):
+        data += more
+    return f"read {len(data)} {same(data, int(seed), at)}"
+
+
+def peek_it(seed, length):
+    with file.peek(int(length)) as view:
+        return "saw " + (same(bytes(view), int(seed), file.tell()) if len(view) else "nothing")
+
+
+def refused():
+    if not last.refusal:
+        return "not refused"
+    over = last.refusal["utilisation_ppm"] > 0 and last.refusal["rate_max"] > 0
+    fits = last.refusal["rate_max"] < 200000000
+    yes = {True: "yes", False: "no"}
+    return f"refused disk {last.refusal['disk']} over {yes[over]} fits {yes[fits]}"
+
+
+def contract():
+    has = file.contract
+    return f"rate {has.rate} block {has.block} burst {has.burst}" if has else "none"
+
+
+WHENCE = {"set": 0, "cur": 1, "end": 2}
+STEPS = {
+    "open": open_it,
+    "close": lambda: file.close(),
+    "text": lambda: f"{last.strerror}; next: {last.next_step}",
+    "refused": refused,
+    "write": write_it,
+    "read": read_it,
+    "peek": peek_it,
+    "seek": lambda offset, whence: f"at {file.seek(int(offset), WHENCE[whence])}",
+    "tell": lambda: f"at {file.tell()}",
+    "advance": lambda length: file.advance(int(length)),
+    "sync": lambda: file.sync(),
+    "durable": lambda: "none" if file.durable is None else f"durable {file.durable}",
+    "length": lambda: f"length {file.length}",
+    "truncate": lambda length: file.truncate(int(length)) and None,
+    "stream": lambda: "no" if file.stream is None else "yes",
+    "contract": contract,
+    "set": lambda *words: file.set_contract(**terms(dict(word.split("=") for word in words))),
+    "drop": lambda: setattr(file, "contract", None),
+}
+
+for line in sys.stdin:
+    step, *words = line.split()
+    try:
+        answer = STEPS[step](*words) or "ok"
+    except slackline.Error as error:
+        last = error
+        answer = f"error {errno.errorcode[error.errno]}"
+    print(answer, flush=True)

@@ -1,0 +1,147 @@
+//! The library for Python beyond the table: views, NumPy where it is there, asyncio, and
+//! Python's own buffers around a file.
+
+use crate::installed::{built, prefix, root, run};
+use crate::support::Scratch;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// A folder with the package as a wheel lays it down.
+fn package() -> PathBuf {
+    static PACKAGE: OnceLock<PathBuf> = OnceLock::new();
+    let made = PACKAGE.get_or_init(|| {
+        let site = prefix().join("python");
+        let package = site.join("slackline");
+        std::fs::create_dir_all(&package).unwrap();
+        for file in ["__init__.py", "aio.py"] {
+            let source = root().join("crates/python/slackline").join(file);
+            std::fs::copy(source, package.join(file)).unwrap();
+        }
+        // Not over the one that another test has mapped.
+        let library = package.join("_slackline.abi3.so");
+        let _ = std::fs::remove_file(&library);
+        std::fs::copy(built().join("lib_slackline.so"), library).unwrap();
+        site
+    });
+    made.clone()
+}
+
+/// Python, with the package to be found.
+pub fn python() -> Command {
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", package()).env("PYTHONDONTWRITEBYTECODE", "1");
+    python
+}
+
+#[test]
+fn views_buffers_and_tasks_of_python_work_on_a_file() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let script = dir.path("more.py");
+    std::fs::write(&script, MORE).unwrap();
+    let said = run(python().arg(script).arg(dir.path("s.sock")));
+    assert_eq!(said, "views\nbuffers\ntasks\nnumbers\nerrors\n");
+}
+
+const MORE: &str = r#"
+import asyncio, io, sys, threading
+import slackline, slackline.aio
+
+own = {"socket": sys.argv[1]}
+data = bytes(range(256)) * 1000
+with slackline.open("v", "wb", rate="8MB/s", size="4MiB", **own) as out:
+    assert isinstance(out, io.RawIOBase) and out.writable() and not out.readable()
+    assert out.write(data) == len(data)
+    assert out.contract == (8000000, 1 << 20, 1 << 20), out.contract
+
+with slackline.open("v", rate="2MB/s", block="64KiB", **own) as video:
+    back = b""
+    while True:
+        view = video.peek(100000)
+        if not len(view):
+            break
+        assert view.readonly and view.contiguous
+        try:
+            video.advance(1)
+            raise SystemExit("moved under a view")
+        except BufferError:
+            pass
+        back += bytes(view)
+        passed = len(view)
+        view.release()
+        video.advance(passed)
+    assert back == data
+    view.release()
+    video.seek(0)
+    held = video.peek(10)
+    for call in (video.close, lambda: video.read(1), video.sync):
+        try:
+            call()
+            raise SystemExit("moved under a view")
+        except BufferError:
+            pass
+    assert bytes(held) == data[:10]
+    held.release()
+print("views")
+
+lines = io.TextIOWrapper(io.BufferedWriter(slackline.open("text", "w", size=1 << 20, rate=8e6.__int__(), **own)))
+for number in range(1000):
+    print("line", number, file=lines)
+lines.close()
+with io.TextIOWrapper(io.BufferedReader(slackline.open("text", **own))) as lines:
+    assert [line.split()[1] for line in lines] == [str(number) for number in range(1000)]
+with slackline.open("text", "r+", **own) as both:
+    both.seek(5)
+    both.write(b"X")
+    both.seek(0)
+    assert both.read(7) == b"line X\n"
+print("buffers")
+
+async def tasks():
+    async with await slackline.aio.open("a", "w", rate="8MB/s", size="4MiB", **own) as out:
+        assert await out.write(data) == len(data)
+        await out.sync()
+    async with await slackline.aio.open("a", rate="8MB/s", **own) as one:
+        async with await slackline.aio.open("v", rate="2MB/s", block="64KiB", **own) as two:
+            assert await asyncio.gather(one.read(), two.read()) == [data, data]
+            ran = asyncio.create_task(one.seek(0))
+            await asyncio.sleep(0)
+            ran.cancel()
+            await asyncio.gather(ran, return_exceptions=True)
+            await one.seek(3)
+            assert await one.read(4) == data[3:7]
+asyncio.run(tasks())
+print("tasks")
+
+with slackline.open("v", rate="8MB/s", **own) as video, video.peek(64) as view:
+    try:
+        import numpy
+        numbers = numpy.frombuffer(view, dtype="<u4")
+        assert numbers[1] == 0x07060504
+        del numbers
+    except ImportError:
+        with view.cast("I") as numbers:
+            assert numbers[1] == 0x07060504
+print("numbers")
+
+try:
+    slackline.open("v", rate="300MB/s", **own)
+except OSError as error:
+    assert error.refusal["rate_max"] > 0 and "rate" in error.next_step and error.errno == 16
+for wrong in ({"rate": "fast"}, {"mode": "x"}):
+    try:
+        slackline.open("v", **wrong, **own)
+        raise SystemExit("taken")
+    except ValueError:
+        pass
+closed = slackline.open("v", **own)
+closed.close()
+closed.close()
+try:
+    closed.tell()
+    raise SystemExit("told")
+except ValueError:
+    pass
+print("errors")
+"#;
