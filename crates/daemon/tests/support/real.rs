@@ -43,24 +43,40 @@ impl Real {
         let profile = Some(disk::Profile::parse(PROFILE).unwrap());
         let size = Some(Bytes::mib(mib));
         let file = |path| DeviceSpec::Real { path };
-        Self::on(file, CreateOptions { profile, size, ..CreateOptions::default() })
+        Self::on(file, CreateOptions { profile, size, ..CreateOptions::default() }, false)
+    }
+
+    /// The same, with threads at real-time priority where the system permits, and windows
+    /// for a host that is late.
+    pub fn start_in_real_time(mib: u64) -> Self {
+        let profile = Some(disk::Profile::parse(PROFILE).unwrap());
+        let size = Some(Bytes::mib(mib));
+        let file = |path| DeviceSpec::Real { path };
+        Self::on(file, CreateOptions { profile, size, ..CreateOptions::default() }, true)
     }
 
     /// On an emulated disk of so many MiB.
     pub fn emulated(model: &str, mib: u64) -> Self {
         let size = Some(Bytes::mib(mib));
         let disk = |path| DeviceSpec::Emulated { model: model.into(), path };
-        Self::on(disk, CreateOptions { size, ..CreateOptions::default() })
+        Self::on(disk, CreateOptions { size, ..CreateOptions::default() }, false)
     }
 
-    fn on(device: impl FnOnce(PathBuf) -> DeviceSpec, create: CreateOptions) -> Self {
+    fn on(
+        device: impl FnOnce(PathBuf) -> DeviceSpec,
+        create: CreateOptions,
+        realtime: bool,
+    ) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir =
             std::env::temp_dir().join(format!("slackline-real-{}-{number}", std::process::id()));
         std::fs::create_dir(&dir).unwrap();
         let devices = [device(dir.join("disk"))];
         Pool::create("tape", &devices, &create).unwrap();
-        let mut options = Options { realtime: false, ..Options::default() };
+        let mut options = Options { realtime, ..Options::default() };
+        if realtime {
+            options.config.host_latency = Duration::from_millis(60);
+        }
         options.config.commit_interval = Duration::from_millis(600);
         let pool = Arc::new(Pool::open(&devices, options).unwrap());
         let socket = dir.join("s.sock");
