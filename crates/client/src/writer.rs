@@ -187,10 +187,11 @@ impl Write for Writer {
 
     /// Returns when the daemon has accepted everything; not yet durable.
     fn flush(&mut self) -> io::Result<()> {
-        Ok(match &mut self.carrier {
+        match &mut self.carrier {
             Carrier::Shared(writer) => writer.flush()?,
             Carrier::Carried(writer) => writer.flush()?,
-        })
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use rustix::mm::{Advice, MapFlags, MlockFlags, ProtFlags};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
 /// What the other process may do with memory that it is handed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Memory {
     fd: OwnedFd,
     base: NonNull<u8>,
     len: usize,
+    /// What this mapping is for.
+    rights: Rights,
 }
 
 // SAFETY: a mapping belongs to no thread; whoever makes references into it answers
@@ -84,7 +87,7 @@ impl Memory {
             rustix::mm::mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, &fd, 0)
         }?;
         let base = NonNull::new(base.cast()).expect("the kernel maps nothing at zero");
-        Ok(Self { fd, base, len })
+        Ok(Self { fd, base, len, rights })
     }
 
     /// Its first byte.
@@ -100,6 +103,18 @@ impl Memory {
     /// Whether it is of no length.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// All of it as words, for whoever looks at shared memory without trust, or writes
+    /// what it likes there: any thread of any process may change each at any time. Panics
+    /// where this mapping is only for reading.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        assert_eq!(self.rights, Rights::Write, "atomics can be written");
+        // SAFETY: so many words lie in the mapping, which may be written to, begins at a
+        // page, lives as long as the reference and cannot shrink; every pattern of bits is
+        // an atomic.
+        unsafe { std::slice::from_raw_parts(self.base().cast(), self.len / 8) }
     }
 
     /// What to hand to the other process.

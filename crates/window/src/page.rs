@@ -31,7 +31,6 @@
 //!   `moved`, and for `durable` with `durable_waiting`.
 //! * `bell_at` never falls, so that a client may compare with the last value that it
 //!   has seen and look again only when it comes there.
-#![allow(unsafe_code)]
 
 use crate::memory::Memory;
 use std::sync::atomic::AtomicU64;
@@ -117,14 +116,10 @@ pub(crate) fn slot(index: u64, capacity: u64) -> usize {
     AT_RING + (index & (capacity - 1)) as usize * SLOT
 }
 
-/// One word of a control page. Panics where it lies outside or between two words.
+/// One word of a control page. Panics where it lies outside.
+#[inline]
 pub(crate) fn word(memory: &Memory, at: usize) -> &AtomicU64 {
-    assert!(at.is_multiple_of(8) && at + 8 <= memory.len(), "no word at {at}");
-    // SAFETY: the word lies in the mapping (checked above), which lives as long as the
-    // reference and cannot shrink; mappings begin at a page, so that it is aligned. An
-    // atomic may be changed at any time by anybody, another process included, and every
-    // pattern of bits is one.
-    unsafe { AtomicU64::from_ptr(memory.base().wrapping_add(at).cast()) }
+    &memory.words()[at / 8]
 }
 
 impl Kind {

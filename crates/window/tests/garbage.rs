@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout)] // figures, for whoever asks with --nocapture
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use units::Bytes;
 use window::{Client, Daemon, Kind, Memory, Mode, Piece, Rights};
 
@@ -29,14 +29,6 @@ impl Random {
 fn pages() -> u64 {
     let asked = std::env::var("SLACKLINE_PAGES").ok().and_then(|text| text.parse().ok());
     asked.unwrap_or(1_100_000)
-}
-
-/// The words of a page, as the program has them mapped.
-#[allow(unsafe_code)]
-fn words(page: &Memory) -> &[AtomicU64] {
-    // SAFETY: the mapping lives as long as the reference, is aligned, and holds so many
-    // words, each of which anybody may change at any time.
-    unsafe { std::slice::from_raw_parts(page.base().cast(), page.len() / 8) }
 }
 
 /// A word of the kinds that are worth a try: near what is right, near the ends, or any.
@@ -90,7 +82,7 @@ fn garbage_between_calls_harms_nobody() {
     while page_count < pages() {
         let mut end = Daemon::create(Mode::Read, SLOTS).unwrap();
         let page = Memory::adopt(end.fd().try_clone_to_owned().unwrap(), Rights::Write).unwrap();
-        let words = words(&page);
+        let words = page.words();
         let (mut told, mut moved) = (0, 0);
         // Most windows end at the first lie, as the daemon ends them; some go on.
         let deaf = random.below(4) == 0;
@@ -129,7 +121,7 @@ fn garbage_during_calls_harms_nobody() {
     let over = Arc::clone(&stop);
     let scribbler = std::thread::spawn(move || {
         let mut random = Random(99);
-        let words = words(&page);
+        let words = page.words();
         let mut written = 0u64;
         while !over.load(Ordering::Relaxed) {
             for word in words {
@@ -159,7 +151,7 @@ fn a_program_does_not_leave_its_window_for_garbage_either() {
     let fds = || (end.fd().try_clone_to_owned().unwrap(), data.fd().try_clone_to_owned().unwrap());
     let (control, memory) = fds();
     let mut window = Client::open(control, memory, Bytes::ZERO).unwrap();
-    let words = words(&page);
+    let words = page.words();
     let (mut taken, mut refused) = (0u64, 0u64);
     for _ in 0..pages() {
         if window.moved().get() > 1 << 60 {
