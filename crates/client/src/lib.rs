@@ -40,6 +40,7 @@ mod carried_writer;
 mod connection;
 mod error;
 mod file;
+mod file_reader;
 mod http;
 mod line;
 mod reader;

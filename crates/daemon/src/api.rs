@@ -7,6 +7,7 @@
 mod extract;
 
 use crate::convert;
+use crate::files::Files;
 use crate::limits::{ATTACH_WITHIN, CONTROL_BODY_MAX};
 use crate::planning;
 use crate::pool::{Answer, Ask};
@@ -38,6 +39,8 @@ pub struct Control {
     pub sessions: Arc<Sessions>,
     /// Who may hold how much, and whose a stream is.
     pub quotas: Arc<Quotas>,
+    /// The files under contract.
+    pub files: Arc<Files>,
     /// The path of the data socket, for those who open streams.
     pub data_socket: PathBuf,
     /// When the pool was opened, on the pool's clock.
@@ -77,6 +80,7 @@ fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(disk_reprofile))
         .routes(routes!(plan))
         .routes(routes!(quota_list))
+        .routes(routes!(file_devices))
         .routes(routes!(document))
 }
 
@@ -402,6 +406,10 @@ async fn open_stream(
 fn refused(control: &Control, error: &node::Error) -> Box<Problem> {
     let mut problem = Box::new(problem::of(error));
     if let node::Error::Refused(refusal) = error {
+        let (number, name) =
+            (format!("disk {}", refusal.disk.0), control.ask.0.disk_name(refusal.disk));
+        problem.detail = problem.detail.replace(&number, &name);
+        problem.next_step = problem.next_step.replace(&number, &name);
         let who = control.quotas.who_has(refusal.disk, &*control.ask.0, &control.sessions);
         if !who.is_empty() {
             problem.detail = format!("{}; of its time, contracts have: {who}", problem.detail);
@@ -556,6 +564,15 @@ async fn stream_close(
 ))]
 async fn quota_list(State(control): State<Control>) -> Json<api::Quotas> {
     Json(control.quotas.told(&*control.ask.0, &control.sessions))
+}
+
+/// Show the devices that have files under contract, and what disturbed them.
+#[utoipa::path(get, path = "/v1/files", tag = "streams", responses(
+    (status = 200, description = "All devices in the order of their first use",
+        body = api::FileDevices),
+))]
+async fn file_devices(State(control): State<Control>) -> Json<api::FileDevices> {
+    Json(control.files.told())
 }
 
 /// Tell whether a list of streams would fit, and what would. Changes nothing.

@@ -4,6 +4,7 @@
 //! Invariant: a setting is read from the first of the three that has it; a list
 //! of disks is taken whole, never joined.
 
+use crate::files;
 use crate::quotas::Rules;
 use node::Policy;
 use node::limits::MEMORY_MIN;
@@ -41,6 +42,8 @@ pub struct Options {
     pub commit_interval: Option<Duration>,
     /// Who may hold how much.
     pub quota: Option<Rules>,
+    /// How contracts on ordinary files are given.
+    pub files: Option<files::Settings>,
 }
 
 /// All settings.
@@ -56,6 +59,8 @@ pub struct Settings {
     pub node: node::Config,
     /// Who may hold how much.
     pub quota: Rules,
+    /// How contracts on ordinary files are given.
+    pub files: files::Settings,
 }
 
 /// How a pool is set up where nobody says otherwise: as the engine does it.
@@ -77,7 +82,7 @@ impl FromStr for SocketMode {
     }
 }
 
-fn from_text<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+pub(crate) fn from_text<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: FromStr,
@@ -123,6 +128,7 @@ impl Options {
             host_latency: self.host_latency.or(other.host_latency),
             commit_interval: self.commit_interval.or(other.commit_interval),
             quota: self.quota.or(other.quota),
+            files: self.files.or(other.files),
         }
     }
 
@@ -150,6 +156,7 @@ impl Options {
             return Err(ConfigError { what, next_step: next_step.into() });
         }
         Ok(Settings {
+            files: self.files.unwrap_or_default(),
             quota,
             disks: self.disks,
             socket: self.socket.unwrap_or_else(socket),

@@ -9,11 +9,13 @@
 //! accepted bytes are synced by that.
 
 mod best_effort;
+mod file;
 mod frames;
 mod reader;
 mod window;
 mod writer;
 
+use crate::files::Files;
 use crate::limits::HELLO_WITHIN;
 use crate::pool::Ask;
 use crate::quotas::{Peer, Quotas};
@@ -37,22 +39,25 @@ pub struct House {
     pub sessions: Arc<Sessions>,
     /// Who may hold how much.
     pub quotas: Arc<Quotas>,
+    /// The files under contract.
+    pub files: Arc<Files>,
 }
 
 /// Serves one data connection to its end.
 pub async fn serve(connection: UnixStream, house: House) {
     let peer = Peer::of(&connection);
-    let House { ask, sessions, quotas } = house;
-    let (input, output) = connection.into_split();
-    let (mut input, output) = (Incoming::new(input), Outgoing::new(output));
-    let Ok(Ok((hello, body))) = tokio::time::timeout(HELLO_WITHIN, input.head()).await else {
+    let first = tokio::time::timeout(HELLO_WITHIN, frames::first(&connection)).await;
+    let Ok(Ok((hello, body, given))) = first else {
         return; // said nothing, or nothing that can be understood
     };
+    let (input, output) = connection.into_split();
+    let (mut input, output) = (Incoming::new(input), Outgoing::new(output));
     let (Head::HelloStream { version, .. }
     | Head::HelloWindow { version, .. }
-    | Head::HelloVolume { version, .. }) = hello
+    | Head::HelloVolume { version, .. }
+    | Head::HelloFile { version }) = hello
     else {
-        let what = "the first frame must be HelloStream, HelloWindow or HelloVolume";
+        let what = "the first frame must be HelloStream, HelloWindow, HelloVolume or HelloFile";
         return output.fail_last(&protocol(what)).await;
     };
     if version != VERSION {
@@ -61,6 +66,11 @@ pub async fn serve(connection: UnixStream, house: House) {
         let problem = Problem::new(Code::Version, what, "use a client of the daemon's version");
         return output.fail_last(&problem).await;
     }
+    if let Head::HelloFile { .. } = hello {
+        let Ok(body) = input.body(body).await else { return };
+        return file::open(&body, given, peer, house, &output).await;
+    }
+    let House { ask, sessions, quotas, .. } = house;
     match hello {
         Head::HelloStream { stream, .. } | Head::HelloWindow { stream, .. } => {
             let maps = matches!(hello, Head::HelloWindow { .. });

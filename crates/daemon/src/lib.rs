@@ -13,6 +13,7 @@ pub mod config;
 pub mod convert;
 mod data;
 mod engine;
+pub mod files;
 mod limited;
 pub mod limits;
 pub mod notify;

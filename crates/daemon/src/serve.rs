@@ -7,6 +7,7 @@
 use crate::api::{self, Control};
 use crate::config::{Settings, SocketMode};
 use crate::data::House;
+use crate::files::{Files, Together};
 use crate::limits::{
     CONTROL_CONNECTIONS_MAX, CONTROL_STOP_WITHIN, DATA_CONNECTIONS_MAX, STOP_WITHIN,
 };
@@ -28,6 +29,8 @@ pub struct Manners {
     pub mode: SocketMode,
     /// Who may hold how much.
     pub quotas: Arc<Quotas>,
+    /// The files under contract.
+    pub files: Arc<Files>,
 }
 
 impl Manners {
@@ -35,15 +38,17 @@ impl Manners {
     pub fn new(settings: &Settings) -> Self {
         let administrators = vec![0, quotas::own_uid()];
         let quotas = Quotas::new(&settings.quota, settings.node.memory, administrators);
-        Self { mode: settings.socket_mode, quotas }
+        let files = Files::new(&settings.files, settings.node.host_latency);
+        Self { mode: settings.socket_mode, quotas, files }
     }
 }
 
 /// As by default, for this user alone.
 impl From<SocketMode> for Manners {
     fn from(mode: SocketMode) -> Self {
-        let (rules, memory) = (quotas::Rules::default(), crate::config::node_default().memory);
-        Self { mode, quotas: Quotas::new(&rules, memory, vec![0, quotas::own_uid()]) }
+        let (rules, node) = (quotas::Rules::default(), crate::config::node_default());
+        let quotas = Quotas::new(&rules, node.memory, vec![0, quotas::own_uid()]);
+        Self { mode, quotas, files: Files::new(&Default::default(), node.host_latency) }
     }
 }
 
@@ -99,21 +104,22 @@ pub async fn serve(
     manners: impl Into<Manners>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let Manners { mode, quotas } = manners.into();
+    let Manners { mode, quotas, files } = manners.into();
     let (control_listener, data_listener) = claim.listen(mode).map_err(ServeError::Socket)?;
-    let ask = Ask(pool);
+    let ask = Ask(Arc::new(Together { pool, files: Arc::clone(&files) }));
     let sessions = Sessions::new(ask.clone());
     let control = Control {
         ask: ask.clone(),
         sessions: Arc::clone(&sessions),
         quotas: Arc::clone(&quotas),
+        files: Arc::clone(&files),
         data_socket: claim.data_path(),
         since: ask.0.status().now,
     };
     let (stopping, is_stopping) = watch::channel(false);
     let control = tokio::spawn(serve_control(control_listener, control, is_stopping));
     let connections = Arc::new(Semaphore::new(DATA_CONNECTIONS_MAX));
-    let house = House { ask: ask.clone(), sessions: Arc::clone(&sessions), quotas };
+    let house = House { ask: ask.clone(), sessions: Arc::clone(&sessions), quotas, files };
     let data = serve_data(data_listener, house, &connections);
     let name = ask.0.description().name;
     eprintln!("slackline: serving pool \"{name}\" at {}", claim.control_path().display());

@@ -127,6 +127,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("GET", list, list, json!(null), 200),
         ("GET", "/v1/status", "/v1/status", json!(null), 200),
         ("GET", "/v1/quota", "/v1/quota", json!(null), 200),
+        ("GET", "/v1/files", "/v1/files", json!(null), 200),
         ("POST", "/v1/disks/0/reprofile", reprofile, json!(null), 200),
         ("POST", "/v1/disks/7/reprofile", reprofile, json!(null), 404),
         ("PUT", "/v1/disks/0/profile", profile, json!({"profile": toml}), 200),

@@ -20,7 +20,7 @@ fn daemon(rules: &str) -> Running {
     let rules: Rules = toml::from_str(rules).unwrap();
     assert_eq!(rules.wrong(), None);
     let quotas = Quotas::new(&rules, Bytes::mib(64), vec![]);
-    Running::start_by(Manners { mode: SocketMode(0o666), quotas })
+    Running::start_by(Manners { quotas, ..Manners::from(SocketMode(0o666)) })
 }
 
 fn at(megabytes: u64) -> Contract {
@@ -164,7 +164,7 @@ fn another_user_may_not_close_change_or_carry_a_stream_unless_it_is_root() {
     }
     let rules: Rules = toml::from_str("[default]\nstreams = 1").unwrap();
     let quotas = Quotas::new(&rules, Bytes::mib(64), vec![0]);
-    let daemon = Running::start_by(Manners { mode: SocketMode(0o666), quotas });
+    let daemon = Running::start_by(Manners { quotas, ..Manners::from(SocketMode(0o666)) });
     let stream = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
     let unlimited = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
     let service = Service::Rate {

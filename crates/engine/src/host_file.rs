@@ -176,7 +176,7 @@ impl HostFile {
     /// # Errors
     /// Where they lie nowhere as they are, or in too many runs.
     pub fn extents(&self) -> Result<Vec<Extent>, FileError> {
-        let asked = sys::extents(&self.file, EXTENTS_MAX);
+        let asked = sys::extents(&self.file, EXTENTS_MAX, true);
         let found = asked.map_err(|error| {
             FileError::Io(self.path.clone(), "cannot ask where its bytes are", error)
         })?;
@@ -188,6 +188,17 @@ impl HostFile {
         }
         let data = found.into_iter().filter(|found| !found.is_zeros).map(|found| found.extent);
         Ok(data.collect())
+    }
+
+    /// As [`HostFile::extents`], without what is still only in memory, which is not
+    /// waited for.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn extents_so_far(&self) -> io::Result<Vec<Extent>> {
+        let found = sys::extents(&self.file, EXTENTS_MAX, false)?;
+        let there = found.into_iter().filter(|found| !found.is_zeros && !found.is_encoded);
+        Ok(there.map(|found| found.extent).collect())
     }
 
     /// The device of its file system.

@@ -284,15 +284,16 @@ pub(crate) struct FoundExtent {
     pub is_zeros: bool,
 }
 
-/// Where a file's bytes lie, at most `max` extents.
-pub(crate) fn extents(file: &File, max: usize) -> io::Result<Vec<FoundExtent>> {
+/// Where a file's bytes lie, at most `max` extents and some; what is only in memory is
+/// written first where that is asked for.
+pub(crate) fn extents(file: &File, max: usize, write: bool) -> io::Result<Vec<FoundExtent>> {
     let mut found = Vec::new();
     let mut start = 0;
     loop {
         let mut raw = RawExtents {
             start,
             length: u64::MAX - start,
-            flags: FIEMAP_FLAG_SYNC,
+            flags: if write { FIEMAP_FLAG_SYNC } else { 0 },
             mapped: 0,
             room: EXTENTS_AT_ONCE as u32,
             reserved: 0,

@@ -464,6 +464,11 @@ impl Device {
         self.streams.get(&id).map(|stream| (stream.position, stream.length))
     }
 
+    /// How long the blocks of a stream are.
+    pub fn block_of(&self, id: StreamId) -> Option<Bytes> {
+        self.streams.get(&id).map(|stream| stream.contract.block)
+    }
+
     /// The number of the first block of a stream's window: what is before it is done with.
     pub fn window_start(&self, id: StreamId) -> Option<u64> {
         self.streams.get(&id).map(|stream| stream.base)
@@ -535,7 +540,8 @@ impl Device {
     fn further(&self) -> BTreeMap<Lba, Duration> {
         let mut further = BTreeMap::new();
         for pending in self.keys.values() {
-            let Some(stream) = self.streams.get(&pending.stream) else { continue };
+            let stream = self.streams.get(&pending.stream).filter(|one| one.map.runs() > 1);
+            let Some(stream) = stream else { continue };
             let (access, cost) = stream.map.command(&self.profile, range(stream, pending.block));
             let more = cost.saturating_sub(one_run(&self.profile, &access));
             if !more.is_zero() {

@@ -10,6 +10,7 @@ mod demo;
 mod disk;
 mod explain;
 mod failure;
+mod files;
 mod lab;
 mod output;
 mod plan;
@@ -97,6 +98,8 @@ enum Command {
     /// Show, change and close streams
     #[command(subcommand)]
     Stream(stream::Command),
+    /// Show the devices that have ordinary files under contract, and what disturbed them
+    Files,
     /// Show who may hold how much of the pool, and holds
     Quota,
     /// Write a volume under contract: bytes in
@@ -132,6 +135,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Pool(command) => pool::run(command, common),
         Command::Volume(command) => volume::run(command, common),
         Command::Stream(command) => stream::run(command, common),
+        Command::Files => files::run(common),
         Command::Quota => quota::run(common),
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),

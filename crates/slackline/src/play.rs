@@ -13,14 +13,17 @@ use std::path::PathBuf;
 use std::time::Instant;
 use units::Bytes;
 
-/// Read a volume under contract.
+/// Read a volume, or an ordinary file, under contract.
+///
+/// A VOLUME with a slash in it is the path of a file on ext4 or xfs. Others use its device
+/// as well, so that the promise is a weaker one: what can disturb it is said first.
 ///
 /// Writes to standard output, or FILE, up to the end of what is recorded. Bytes
 /// that a disk has lost come as zeros, and are counted; the command then ends
 /// with 1.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The volume
+    /// The volume, or the path of a file
     volume: String,
     /// Where the bytes go [default: standard output]
     file: Option<PathBuf>,
@@ -40,10 +43,18 @@ const PIECE: usize = wire::frame::BODY_MAX;
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
-    let recorded = client.volume(&args.volume)?.length_bytes;
+    let is_file = args.volume.contains('/');
+    let contract = args.contract.contract();
+    let (recorded, mut reader) = if is_file {
+        let opened = client.file_open(&args.volume, contract, args.start)?;
+        opened.notes.iter().for_each(|note| eprintln!("slackline: note: {note}"));
+        (opened.length_bytes, client.attach_reader(opened.id)?)
+    } else {
+        let recorded = client.volume(&args.volume)?.length_bytes;
+        (recorded, client.reader(&args.volume, contract, args.start)?)
+    };
     let left = recorded.saturating_sub(args.start);
     let total = args.length.map_or(left, |length| length.min(left));
-    let mut reader = client.reader(&args.volume, args.contract.contract(), args.start)?;
     // Only now: what is refused must not empty a file.
     let mut out: Box<dyn Write> = match &args.file {
         Some(path) => Box::new(File::create(path).map_err(|error| Failure::file(path, &error))?),

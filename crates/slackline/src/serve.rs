@@ -73,6 +73,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         host_latency: args.host_latency,
         commit_interval: args.commit_interval,
         quota: None,
+        files: None,
     };
     let settings = flags.or(file).settle(client::default_socket)?;
     let specs: Result<Vec<DeviceSpec>, _> =

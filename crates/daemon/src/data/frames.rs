@@ -3,10 +3,13 @@
 use crate::limits::GOODBYE_WITHIN;
 use crate::pool::Room;
 use bytes::Buf;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg,
+};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -35,6 +38,43 @@ impl From<io::Error> for Over {
 
 /// Small frames are read many at a time; bodies go to their place directly.
 const HEADS_BUFFER: usize = 4096;
+
+/// The first head on a connection, the length of its body, and the descriptor that came
+/// with it, if one did.
+pub async fn first(connection: &UnixStream) -> Result<(Head, usize, Option<OwnedFd>), Over> {
+    let (mut bytes, mut have, mut given) = ([0; HEAD_LEN], 0, None);
+    while have < HEAD_LEN {
+        connection.readable().await?;
+        let rest = &mut bytes[have..];
+        let received = connection.try_io(Interest::READABLE, || receive(connection, rest));
+        match received {
+            Ok((0, _)) => return Err(Over::Gone),
+            Ok((read, descriptor)) => {
+                have += read;
+                given = descriptor.or(given);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let (head, body) =
+        Head::decode(&bytes).map_err(|error| Over::Failed(super::protocol(error.to_string())))?;
+    Ok((head, body, given))
+}
+
+/// Some bytes, and the first of the descriptors that came with them; others are closed.
+fn receive(connection: &UnixStream, into: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let into = &mut [io::IoSliceMut::new(into)];
+    let received = recvmsg(connection, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let rights = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    let given = rights.flatten().collect::<Vec<_>>().into_iter().next();
+    Ok((received.bytes, given))
+}
 
 /// The frames that come from a program.
 pub struct Incoming {

@@ -25,6 +25,9 @@ pub struct FileOpened {
     /// Memory of the playout window.
     #[serde(with = "quantity")]
     pub window_bytes: Bytes,
+    /// How long the file is.
+    #[serde(with = "quantity")]
+    pub length_bytes: Bytes,
     /// The stream is closed unless a data connection asks for it within this time.
     pub attach_within_ms: u64,
     /// What can disturb the promise, in words.

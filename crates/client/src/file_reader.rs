@@ -1,0 +1,134 @@
+//! Contracts on ordinary files: the descriptor goes to the daemon, a stream comes back.
+
+use crate::Reader;
+use crate::carried_reader::CarriedReader;
+use crate::{Client, Error, Result};
+use rustix::fs::OFlags;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use units::Bytes;
+use wire::control::{Contract, FileDevices, FileOpen, FileOpened};
+use wire::frame::{HEAD_LEN, Head, VERSION};
+use wire::{Code, Problem};
+
+impl Client {
+    /// Opens an ordinary file of ext4 or xfs for reading under contract, from `start` on.
+    /// The promise is weaker than a volume's, since others use the file's device as well:
+    /// [`Client::file_open`] says what can disturb it.
+    ///
+    /// # Errors
+    /// [`Code::Refused`] with figures where it does not fit, [`Code::BadFile`] where no
+    /// contract can be given on this file.
+    pub fn file_reader(
+        &self,
+        path: impl AsRef<Path>,
+        contract: Contract,
+        start: Bytes,
+    ) -> Result<Reader> {
+        let opened = self.file_open(path, contract, start)?;
+        self.attach_reader(opened.id)
+    }
+
+    /// As [`Client::file_reader`], and says what it came to; [`Client::attach_reader`] then
+    /// carries the bytes.
+    ///
+    /// # Errors
+    /// As [`Client::file_reader`].
+    pub fn file_open(
+        &self,
+        path: impl AsRef<Path>,
+        contract: Contract,
+        start: Bytes,
+    ) -> Result<FileOpened> {
+        let path = path.as_ref();
+        let file = open(path).map_err(|error| {
+            let detail = format!("{}: {error}", path.display());
+            Error::Problem(Box::new(Problem::new(Code::BadFile, detail, "correct the path")))
+        })?;
+        self.file_open_given(&file, contract, start)
+    }
+
+    /// As [`Client::file_open`], of a file that is open for reading; best with `O_DIRECT`,
+    /// which a daemon needs that may not open the file itself.
+    ///
+    /// # Errors
+    /// As [`Client::file_reader`].
+    pub fn file_open_given(
+        &self,
+        file: &File,
+        contract: Contract,
+        start: Bytes,
+    ) -> Result<FileOpened> {
+        let socket = wire::socket::data_path(self.socket());
+        let mut connection =
+            UnixStream::connect(&socket).map_err(|cause| Error::no_daemon(&socket, cause))?;
+        let request = FileOpen { contract, start_bytes: start };
+        let body = serde_json::to_vec(&request).expect("messages are JSON");
+        let head = Head::HelloFile { version: VERSION }.encode(body.len());
+        let sent = give(&connection, &head, file)?;
+        connection.write_all(&head[sent..])?;
+        connection.write_all(&body)?;
+        let mut head = [0; HEAD_LEN];
+        connection.read_exact(&mut head)?;
+        let garbled = |what: String| Error::Garbled(what);
+        let (head, len) = Head::decode(&head).map_err(|error| garbled(error.to_string()))?;
+        let mut body = vec![0; len];
+        connection.read_exact(&mut body)?;
+        let parsed = |error: serde_json::Error| garbled(error.to_string());
+        match head {
+            Head::FileOpened { .. } => serde_json::from_slice(&body).map_err(parsed),
+            Head::Refused { .. } => {
+                Err(Error::Problem(Box::new(serde_json::from_slice(&body).map_err(parsed)?)))
+            }
+            other => Err(crate::connection::error_in(other, &body)),
+        }
+    }
+
+    /// A reader for a stream that was opened and has no connection yet.
+    ///
+    /// # Errors
+    /// Where there is no such stream, or another connection carries it.
+    pub fn attach_reader(&self, stream: u64) -> Result<Reader> {
+        let contract = self.stream(stream)?.contract;
+        let reader = CarriedReader::attach(&wire::socket::data_path(self.socket()), stream)?;
+        Ok(Reader::carried(reader, self.clone(), stream, contract))
+    }
+
+    /// The devices that have files under contract, and what disturbed them.
+    ///
+    /// # Errors
+    /// Where the daemon has gone.
+    pub fn file_devices(&self) -> Result<FileDevices> {
+        crate::http::call(self.socket(), "GET", "/v1/files", None::<&()>)
+    }
+}
+
+/// Past the system's cache, where the file system can do that.
+fn open(path: &Path) -> io::Result<File> {
+    let direct = OFlags::DIRECT.bits() as i32;
+    match OpenOptions::new().read(true).custom_flags(direct).open(path) {
+        // The daemon says better why such a file cannot have a contract.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => File::open(path),
+        opened => opened,
+    }
+}
+
+/// Sends the first bytes, with the descriptor; gives how many they were.
+fn give(connection: &UnixStream, bytes: &[u8], file: &File) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let given = [file.as_fd()];
+    assert!(ancillary.push(SendAncillaryMessage::ScmRights(&given)), "there is space for one");
+    loop {
+        match sendmsg(connection, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+            Err(rustix::io::Errno::INTR) => {}
+            sent => return Ok(sent?),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A connection that opens a file under contract: one question, one answer. The stream's
+//! bytes then travel on a connection of their own, as every stream's.
+
+use super::House;
+use super::frames::Outgoing;
+use crate::convert;
+use crate::limits::{ATTACH_WITHIN, GOODBYE_WITHIN};
+use crate::problem;
+use crate::quotas::Peer;
+use crate::sessions::{Opened, Stop};
+use node::Mode;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use wire::control::{FileOpen, FileOpened};
+use wire::frame::Head;
+use wire::{Code, Problem};
+
+/// Opens what `given` is, under the contract in `body`, and answers.
+pub async fn open(
+    body: &[u8],
+    given: Option<OwnedFd>,
+    peer: Peer,
+    house: House,
+    output: &Outgoing,
+) {
+    // A task of its own: a stream that was opened must be known to the sessions, whatever
+    // becomes of the connection.
+    let opened = match (serde_json::from_slice::<FileOpen>(body), given) {
+        (Ok(request), Some(given)) => {
+            let opened = tokio::spawn(open_file(house, peer, given, request)).await;
+            opened.unwrap_or_else(|_| {
+                let what = "the request ended in a fault";
+                Err(Box::new(Problem::new(Code::Internal, what, "see the daemon's messages")))
+            })
+        }
+        (Err(error), _) => Err(Box::new(super::protocol(format!("HelloFile: {error}")))),
+        (_, None) => Err(Box::new(super::protocol("HelloFile without a descriptor"))),
+    };
+    let (head, answer) = match &opened {
+        Ok(opened) => (Head::FileOpened { stream: opened.id }, serde_json::to_vec(opened)),
+        Err(problem) => (Head::Refused { code: problem.code }, serde_json::to_vec(problem)),
+    };
+    let mut answer = answer.expect("messages are JSON");
+    answer.truncate(head.body_max());
+    let _ = tokio::time::timeout(GOODBYE_WITHIN, output.send(head, &answer)).await;
+}
+
+async fn open_file(
+    house: House,
+    owner: Peer,
+    given: OwnedFd,
+    request: FileOpen,
+) -> Result<FileOpened, Box<Problem>> {
+    let House { ask, sessions, quotas, files } = house;
+    let finding = Arc::clone(&files);
+    // May measure the device, which takes seconds: nobody else waits for it.
+    let found = tokio::task::spawn_blocking(move || finding.find(given)).await;
+    let found = found.unwrap_or_else(|_| {
+        let error = node::Error::Invalid { what: "file", rule: "see the daemon's messages" };
+        Err(Box::new(problem::of(&error)))
+    })?;
+    let _turn = quotas.turn().await;
+    let (contract, start) = (convert::contract(&request.contract), request.start_bytes);
+    let taken = files.open(found, &contract, start)?;
+    let stream = taken.stream;
+    let volume = taken.name;
+    sessions.add(Opened {
+        stream,
+        mode: Mode::Read,
+        volume,
+        start,
+        owner: owner.clone(),
+        shared: None,
+    });
+    if let Some(problem) = quotas.exceeded(&owner, &*ask.0, &sessions) {
+        let _ = sessions.close(stream, Stop::Closed).await;
+        return Err(problem);
+    }
+    Ok(FileOpened {
+        id: stream.0,
+        window_bytes: taken.window,
+        length_bytes: taken.length,
+        attach_within_ms: ATTACH_WITHIN.as_millis() as u64,
+        notes: taken.notes,
+    })
+}

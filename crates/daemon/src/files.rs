@@ -1,0 +1,287 @@
+//! Contracts on ordinary files: which devices they lie on, and how a program's file
+//! becomes a stream beside the pool's.
+//!
+//! A program opens its file and hands the descriptor over: what it may not read, it
+//! cannot hand over. From then on its stream is one like any other ([`Together`]): listed,
+//! changed, closed and carried in the same way. Invariant: file streams have numbers from
+//! [`FIRST_STREAM`] on, their devices from [`FIRST_DEVICE`] on, so that nothing of the
+//! pool is ever taken for theirs.
+
+mod desk;
+mod settings;
+mod together;
+
+pub use settings::{DeviceSettings, Settings};
+pub use together::Together;
+
+use crate::problem;
+use desk::{Desk, Opening};
+use disk::Profile;
+use engine::{BlockDevice, HostFile, IoClass};
+use files::{FileMap, Options, Piece};
+use node::{Contract, DiskIndex, Op, StreamId, StreamStatus};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use units::{Bytes, Direction, Duration, Lba};
+use wire::control as api;
+use wire::{Code, Problem};
+
+/// The number of the first stream on a file; a pool's count from 1 and do not get there.
+pub const FIRST_STREAM: u64 = 1_000_000_000_000;
+/// The number of the first device with files under contract.
+pub const FIRST_DEVICE: u16 = 0x8000;
+/// The longest request of others that is counted with where nothing else is said,
+const OTHERS_LONGEST: Bytes = Bytes::kib(512);
+/// and so many of them.
+const OTHERS_MANY: u64 = 4;
+
+/// All devices with files under contract.
+pub struct Files {
+    settings: Settings,
+    host_latency: Duration,
+    desks: Mutex<Vec<Arc<Desk>>>,
+    /// Held while a device is looked at and measured.
+    finding: Mutex<()>,
+    next_stream: AtomicU64,
+}
+
+/// A file that was looked at and may be given a contract.
+pub struct Found {
+    desk: Arc<Desk>,
+    file: HostFile,
+    map: FileMap,
+}
+
+/// A contract on a file.
+pub struct Taken {
+    /// The number of the stream.
+    pub stream: StreamId,
+    /// Memory of its window.
+    pub window: Bytes,
+    /// Where the file was.
+    pub name: String,
+    /// How long it was.
+    pub length: Bytes,
+    /// What can disturb the promise, in words.
+    pub notes: Vec<String>,
+}
+
+fn bad(what: impl Into<String>, next_step: impl Into<String>) -> Box<Problem> {
+    Box::new(Problem::new(Code::BadFile, what, next_step))
+}
+
+impl Files {
+    /// None yet.
+    pub fn new(settings: &Settings, host_latency: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            settings: settings.clone(),
+            host_latency,
+            desks: Mutex::default(),
+            finding: Mutex::default(),
+            next_stream: AtomicU64::new(FIRST_STREAM),
+        })
+    }
+
+    fn desks(&self) -> Vec<Arc<Desk>> {
+        self.desks.lock().expect("no thread panics while it holds the devices").clone()
+    }
+
+    /// Looks at a file that a program has opened, and at its device: the first time with a
+    /// measurement of some seconds, unless the configuration has a profile. Blocks.
+    pub fn find(&self, given: OwnedFd) -> Result<Found, Box<Problem>> {
+        if !self.settings.enabled {
+            let next = "set `enabled = true` in the section [files] of its configuration";
+            return Err(bad("this daemon gives no contracts on files", next));
+        }
+        let refused = |error: engine::FileError| bad(error.to_string(), error.next_step());
+        let file = HostFile::take(given).map_err(refused)?;
+        let place = file.path().display().to_string();
+        let system = |error: std::io::Error| {
+            bad(format!("{place}: its device: {error}"), "see the daemon's messages")
+        };
+        let device = file.device().map_err(system)?;
+        let desk = self
+            .desk(&file, &device)
+            .map_err(|error| bad(format!("{place} is on {}: {}", device.name, error.0), error.1))?;
+        let extents = file.extents().map_err(refused)?;
+        let length = file.length().map_err(system)?;
+        let map = map(&extents, length, desk.start_of(&device), &desk);
+        Ok(Found { map: map?, desk, file })
+    }
+
+    fn desk(&self, file: &HostFile, device: &BlockDevice) -> Result<Arc<Desk>, (String, String)> {
+        let _one = self.finding.lock().expect("no thread panics while it looks at a device");
+        // Another disk may have come under the same name.
+        let is_same =
+            |desk: &Arc<Desk>| desk.device.name == device.name && desk.device.size == device.size;
+        if let Some(desk) = self.desks().into_iter().find(is_same) {
+            return Ok(desk);
+        }
+        let own = self.settings.device.iter().find(|own| own.is(device));
+        let profile = match own.and_then(|own| own.profile.as_deref()) {
+            Some(path) => {
+                let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
+                let parsed =
+                    read.and_then(|text| Profile::parse(&text).map_err(|error| error.to_string()));
+                let next =
+                    "give what `slackline disk profile` wrote, in the section [[files.device]]";
+                parsed.map_err(|error| (format!("{}: {error}", path.display()), next.to_owned()))?
+            }
+            None => device.measure(file).map_err(|error| {
+                (format!("cannot measure it: {error}"), "see the daemon's messages".to_owned())
+            })?,
+        };
+        let mut desks = self.desks.lock().expect("no thread panics while it holds the devices");
+        let index = DiskIndex(FIRST_DEVICE + desks.len() as u16);
+        let notes = notes(device, &profile, own.is_some_and(|own| own.profile.is_some()));
+        for note in &notes {
+            eprintln!("slackline: files on {}: {note}", device.name);
+        }
+        let others = own.and_then(|own| own.others).unwrap_or_else(|| others(device, &profile));
+        let share = own.and_then(|own| own.share).or(self.settings.share);
+        let options = Options {
+            share_ppm: share.map_or(settings::SHARE_PPM, |share| share.0),
+            others,
+            host_latency: self.host_latency,
+            ride_out: self.settings.ride_out.unwrap_or(settings::RIDE_OUT),
+            memory: self.settings.memory.unwrap_or(settings::MEMORY),
+        };
+        let desk = Desk::start(index, device.clone(), profile, options, notes)
+            .map_err(|error| (error.to_string(), "see the daemon's messages".to_owned()))?;
+        desks.push(Arc::clone(&desk));
+        Ok(desk)
+    }
+
+    /// Gives a contract on a file that was looked at; admission decides.
+    pub fn open(
+        &self,
+        found: Found,
+        contract: &Contract,
+        start: Bytes,
+    ) -> Result<Taken, Box<Problem>> {
+        let Found { desk, file, map } = found;
+        let (name, length) = (file.path().display().to_string(), map.length());
+        let stream = StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed));
+        let opening = Opening { stream, name: name.clone(), file, map, start };
+        let window = desk.open(opening, contract).map_err(|error| {
+            let mut problem = Box::new(problem::of(&error));
+            problem.detail = named(&problem.detail, &desk);
+            problem.next_step = named(&problem.next_step, &desk);
+            problem
+        })?;
+        Ok(Taken { stream, window, name, length, notes: desk.notes.clone() })
+    }
+
+    /// The device that a stream's file is on.
+    fn desk_of(&self, stream: StreamId) -> Option<Arc<Desk>> {
+        if stream.0 < FIRST_STREAM {
+            return None;
+        }
+        self.desks().into_iter().find(|desk| desk.has(stream))
+    }
+
+    /// The streams, as a pool's.
+    fn streams(&self) -> Vec<StreamStatus> {
+        self.desks().iter().flat_map(|desk| desk.streams()).collect()
+    }
+
+    /// What a device is called.
+    fn name(&self, index: DiskIndex) -> Option<String> {
+        let desks = self.desks();
+        let desk = desks.get(usize::from(index.0.checked_sub(FIRST_DEVICE)?))?;
+        Some(format!("device {}", desk.device.name))
+    }
+
+    /// Ends every stream and every thread.
+    fn shut_down(&self) {
+        self.desks().iter().for_each(|desk| desk.stop());
+    }
+
+    /// All devices, with what happened on them.
+    pub fn told(&self) -> api::FileDevices {
+        api::FileDevices { devices: self.desks().iter().map(|desk| desk.told()).collect() }
+    }
+
+    /// The operation is about a stream on a file, whose device this is.
+    fn desk_for(&self, op: &Op) -> Option<Arc<Desk>> {
+        match op {
+            Op::StreamRead { stream, .. }
+            | Op::StreamAdvance { stream, .. }
+            | Op::StreamChange { stream, .. }
+            | Op::StreamSeek { stream, .. }
+            | Op::StreamRoom { stream, .. }
+            | Op::StreamWrite { stream, .. }
+            | Op::StreamDurable { stream, .. }
+            | Op::StreamSync { stream }
+            | Op::StreamClose { stream } => self.desk_of(*stream),
+            _ => None,
+        }
+    }
+}
+
+/// A text that names the device as people do.
+fn named(text: &str, desk: &Desk) -> String {
+    let number = desk.index.0;
+    text.replace(&format!("disk {number}"), &format!("device {}", desk.device.name))
+}
+
+/// Where a file lies on its whole device.
+fn map(
+    extents: &[engine::Extent],
+    length: Bytes,
+    start: Bytes,
+    desk: &Desk,
+) -> Result<FileMap, Box<Problem>> {
+    let piece = |extent: &engine::Extent| Piece {
+        at: extent.at,
+        len: extent.len,
+        lba: Lba::containing(start + extent.place),
+    };
+    let pieces = extents.iter().map(piece).collect();
+    FileMap::new(pieces, length, desk.capacity).map_err(|error| {
+        let next = format!("give the profile of {} in [[files.device]]", desk.device.name);
+        bad(error.to_string(), next)
+    })
+}
+
+/// What others may have in a device when a read under contract comes, where nobody says:
+/// as many long requests as the kernel has in it at a time, up to a few.
+fn others(device: &BlockDevice, profile: &Profile) -> Duration {
+    let end = Lba::containing(profile.capacity());
+    let len = OTHERS_LONGEST.min(device.longest);
+    let cost = profile.worst(Lba::default()..end, len, Direction::Read);
+    cost * device.depth.clamp(1, OTHERS_MANY)
+}
+
+/// What can disturb a promise on this device, in words.
+fn notes(device: &BlockDevice, profile: &Profile, given: bool) -> Vec<String> {
+    let name = &device.name;
+    let mut notes = vec![format!(
+        "others use {name} as they like: what they have in it when a read under contract comes \
+         goes first; `slackline files` counts when that was more than contracts allow for"
+    )];
+    if !matches!(device.scheduler.as_str(), "mq-deadline" | "bfq") {
+        let scheduler = if device.scheduler.is_empty() { "none" } else { &device.scheduler };
+        notes.push(format!(
+            "the kernel's scheduler on it is {scheduler}, which knows no classes: all that others \
+             have waiting goes first; `echo mq-deadline > /sys/block/{name}/queue/scheduler` puts \
+             reads under contract before it"
+        ));
+    }
+    let permitted = std::thread::spawn(|| engine::io_class(IoClass::RealTime)).join();
+    if let Ok(Err(error)) = permitted {
+        notes.push(format!(
+            "the daemon has no real-time I/O class ({error}), so that its reads wait as everybody's; \
+             run it as root, or give it CAP_SYS_NICE"
+        ));
+    }
+    if !given {
+        notes.push(format!(
+            "its profile was measured in some seconds beside whatever was going on ({}); \
+             `slackline disk profile` measures better, and [[files.device]] names what it wrote",
+            profile.source
+        ));
+    }
+    notes
+}

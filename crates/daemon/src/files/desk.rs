@@ -1,0 +1,345 @@
+//! One device with files under contract, at work: its threads read what its state
+//! machine says, in the kernel's real-time class, into memory of the windows.
+//!
+//! Invariants: the lock is never held over a read or a callback; a buffer is either with
+//! the thread that fills it, or in `blocks` and never written to again while anybody has
+//! it.
+
+use crate::pool::{Answer, Callback, Chunk};
+use disk::Profile;
+use engine::{BlockDevice, Buffer, HostFile, IoClass};
+use files::{Device, FileMap, Next, Options, Output, Piece, Reply};
+use node::{Contract, DiskIndex, Error, Op, StreamId, StreamStatus};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use units::{Bytes, Instant, Lba};
+use wire::control as api;
+
+/// Threads of one device at the most: what it has in flight of ours.
+const THREADS_MAX: u32 = 8;
+
+/// See the module.
+pub struct Desk {
+    pub index: DiskIndex,
+    pub device: BlockDevice,
+    pub notes: Vec<String>,
+    /// Of the device, by its profile.
+    pub capacity: Bytes,
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+struct State {
+    device: Device,
+    open: HashMap<StreamId, Open>,
+    calls: HashMap<u64, (StreamId, Callback)>,
+    next_ticket: u64,
+    stopping: bool,
+}
+
+/// A file under contract.
+struct Open {
+    file: Arc<HostFile>,
+    /// Where its file system begins on the device.
+    start: Bytes,
+    /// What is in memory, by number.
+    blocks: BTreeMap<u64, Arc<Buffer>>,
+    spare: Vec<Buffer>,
+}
+
+/// A file that is to get a contract.
+pub struct Opening {
+    pub stream: StreamId,
+    pub name: String,
+    pub file: HostFile,
+    pub map: FileMap,
+    pub start: Bytes,
+}
+
+/// Bytes of a block.
+struct Part {
+    buffer: Arc<Buffer>,
+    from: usize,
+    len: usize,
+}
+
+impl Chunk for Part {
+    fn bytes(&self) -> &[u8] {
+        &self.buffer.bytes()[self.from..][..self.len]
+    }
+}
+
+/// Callbacks, to be called without the lock.
+type Calls = Vec<(Callback, Result<Answer, Error>)>;
+
+fn call(calls: Calls) {
+    for (callback, result) in calls {
+        callback(result);
+    }
+}
+
+impl Desk {
+    /// A device without streams, and its threads.
+    pub fn start(
+        index: DiskIndex,
+        device: BlockDevice,
+        profile: Profile,
+        options: Options,
+        notes: Vec<String>,
+    ) -> io::Result<Arc<Self>> {
+        let (threads, capacity) = (profile.depth().clamp(1, THREADS_MAX), profile.capacity());
+        let state = State {
+            device: Device::new(index, profile, options),
+            open: HashMap::new(),
+            calls: HashMap::new(),
+            next_ticket: 0,
+            stopping: false,
+        };
+        let (state, news) = (Mutex::new(state), Condvar::new());
+        let desk = Arc::new(Self { index, device, notes, capacity, state, news });
+        for number in 0..threads {
+            let own = Arc::clone(&desk);
+            let name = format!("files-{}-{number}", desk.device.name);
+            std::thread::Builder::new().name(name).spawn(move || own.serve())?;
+        }
+        Ok(desk)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics while it holds a device")
+    }
+
+    /// Where the file system of a file begins, whose device was looked at.
+    pub fn start_of(&self, device: &BlockDevice) -> Bytes {
+        assert_eq!(device.name, self.device.name, "a file of this device");
+        device.start
+    }
+
+    /// Gives a contract on a file; gives the memory of its window.
+    pub fn open(&self, opening: Opening, contract: &Contract) -> Result<Bytes, Error> {
+        let Opening { stream, name, file, map, start } = opening;
+        let part = file.device().map_or(Bytes::ZERO, |device| device.start);
+        let mut state = self.state();
+        if state.stopping {
+            return Err(Error::ShuttingDown);
+        }
+        let window = state.device.open(engine::now(), stream, name, contract, start, map)?;
+        let (blocks, spare) = (BTreeMap::new(), Vec::new());
+        state.open.insert(stream, Open { file: Arc::new(file), start: part, blocks, spare });
+        drop(state);
+        self.news.notify_all();
+        Ok(window)
+    }
+
+    pub fn has(&self, stream: StreamId) -> bool {
+        self.state().open.contains_key(&stream)
+    }
+
+    pub fn streams(&self) -> Vec<StreamStatus> {
+        self.state().device.status()
+    }
+
+    /// Begins an operation on one of its streams.
+    pub fn submit(&self, op: &Op, callback: Callback) {
+        if let Op::StreamRead { stream, .. } = op {
+            self.look_for_more(*stream);
+        }
+        let now = engine::now();
+        let mut state = self.state();
+        let mut calls = Calls::new();
+        match *op {
+            Op::StreamRead { stream, len_max } => {
+                let ticket = state.next_ticket;
+                state.next_ticket += 1;
+                state.calls.insert(ticket, (stream, callback));
+                state.device.read(now, stream, ticket, len_max);
+            }
+            Op::StreamAdvance { stream, len } => {
+                let done = state.device.advance(now, stream, len).map(|()| Answer::Done);
+                state.trim(stream);
+                calls.push((callback, done));
+            }
+            Op::StreamChange { stream, contract } => {
+                let changed = state.device.change(now, stream, &contract);
+                let answer = changed.map(|window| Answer::Stream { stream, window });
+                calls.push((callback, answer));
+            }
+            Op::StreamClose { stream } => {
+                let closed = state.device.close(stream).map(|()| Answer::Done);
+                state.open.remove(&stream);
+                calls.push((callback, closed));
+            }
+            Op::StreamSeek { .. } => calls.push((callback, Err(not_on_a_file("seek")))),
+            _ => calls.push((callback, Err(Error::WrongMode))),
+        }
+        state.hear(&mut calls);
+        drop(state);
+        self.news.notify_all();
+        call(calls);
+    }
+
+    /// At the end of a file, whether it has grown since.
+    fn look_for_more(&self, stream: StreamId) {
+        let mut state = self.state();
+        let Some((position, length)) = state.device.place(stream) else { return };
+        let Some(open) = state.open.get(&stream).filter(|_| position >= length) else { return };
+        let (file, start) = (Arc::clone(&open.file), open.start);
+        drop(state);
+        let Ok(now_long) = file.length() else { return };
+        if now_long <= length {
+            return;
+        }
+        // What is only in memory so far is nowhere yet; it is read all the same.
+        let extents = file.extents_so_far().unwrap_or_default();
+        let pieces = extents.iter().map(|extent| Piece {
+            at: extent.at,
+            len: extent.len,
+            lba: Lba::containing(start + extent.place),
+        });
+        let Ok(map) = FileMap::new(pieces.collect(), now_long, self.capacity) else { return };
+        state = self.state();
+        state.device.grown(engine::now(), stream, map);
+    }
+
+    /// Reads what is to be read until the daemon stops.
+    fn serve(&self) {
+        // Both were tried, and told where they are not permitted, when the device was found.
+        let _ = engine::io_class(IoClass::RealTime);
+        let _ = engine::keep_time();
+        let mut state = self.state();
+        while !state.stopping {
+            let next = state.device.next(engine::now());
+            let mut calls = Calls::new();
+            state.hear(&mut calls);
+            match next {
+                Next::Read { key, stream, block, offset, len } => {
+                    let open = state.open.get_mut(&stream).expect("an open stream's read");
+                    let (file, buffer) = (Arc::clone(&open.file), open.spare.pop());
+                    drop(state);
+                    self.news.notify_one(); // another thread may have something to do as well
+                    call(calls);
+                    let mut buffer = buffer.unwrap_or_else(|| Buffer::new(len));
+                    let result = file.read(offset, len, &mut buffer);
+                    let (mut calls, now) = (Calls::new(), engine::now());
+                    state = self.state();
+                    if let Some(open) = state.open.get_mut(&stream) {
+                        match result {
+                            Ok(_) => drop(open.blocks.insert(block, Arc::new(buffer))),
+                            Err(_) => open.spare.push(buffer),
+                        }
+                    }
+                    state.device.finished(now, key, result);
+                    state.hear(&mut calls);
+                    state = self.without(state, calls);
+                }
+                Next::Wait { until } if calls.is_empty() => state = self.sleep(state, until),
+                Next::Wait { .. } => state = self.without(state, calls),
+            }
+        }
+    }
+
+    /// Calls back without the lock.
+    fn without<'a>(&'a self, state: MutexGuard<'a, State>, calls: Calls) -> MutexGuard<'a, State> {
+        if calls.is_empty() {
+            return state;
+        }
+        drop(state);
+        call(calls);
+        self.state()
+    }
+
+    fn sleep<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        until: Option<Instant>,
+    ) -> MutexGuard<'a, State> {
+        let held = "no thread panics while it holds a device";
+        match until {
+            None => self.news.wait(state).expect(held),
+            Some(until) => {
+                let left = until.saturating_since(engine::now()).as_nanos();
+                let left = std::time::Duration::from_nanos(left);
+                self.news.wait_timeout(state, left).expect(held).0
+            }
+        }
+    }
+
+    /// Ends its streams and its threads.
+    pub fn stop(&self) {
+        let mut state = self.state();
+        state.stopping = true;
+        let all: Vec<StreamId> = state.open.keys().copied().collect();
+        for stream in all {
+            let _ = state.device.close(stream);
+            state.open.remove(&stream);
+        }
+        let mut calls = Calls::new();
+        state.hear(&mut calls);
+        drop(state);
+        self.news.notify_all();
+        call(calls);
+    }
+
+    /// What happened on it.
+    pub fn told(&self) -> api::FileDevice {
+        let state = self.state();
+        let (device, account) = (&state.device, state.device.account());
+        api::FileDevice {
+            device: self.device.name.clone(),
+            profile: device.profile().source.clone(),
+            scheduler: self.device.scheduler.clone(),
+            streams: device.streams() as u64,
+            utilisation_ppm: device.utilisation_ppm(),
+            share_ppm: device.options().share_ppm,
+            requests: account.requests,
+            late_requests: account.late_requests,
+            late_max_ns: account.late_max,
+            disturbed: account.disturbed,
+            disturbed_max_ns: account.disturbed_max,
+            predicted_ns: account.predicted,
+            actual_ns: account.actual,
+            rate_max_bytes_per_second: device.rate_max(),
+            notes: self.notes.clone(),
+        }
+    }
+}
+
+fn not_on_a_file(what: &'static str) -> Error {
+    Error::Invalid { what, rule: "a stream on a file goes forward only: open another one" }
+}
+
+impl State {
+    /// What programs shall hear, with the bytes that it is about.
+    fn hear(&mut self, calls: &mut Calls) {
+        while let Some(Output { ticket, result }) = self.device.poll_output() {
+            let (stream, callback) = self.calls.remove(&ticket).expect("each ask ends once");
+            let answer = result.map(|reply| match reply {
+                Reply::Data { block, offset, len } => {
+                    let open = &self.open[&stream];
+                    let buffer = Arc::clone(&open.blocks[&block]);
+                    let block_len = self.device.block_of(stream).expect("an open stream");
+                    let from = (offset - block_len * block).as_usize();
+                    let part = Part { buffer, from, len: len.as_usize() };
+                    Answer::Data { chunk: Box::new(part), offset }
+                }
+                Reply::Gap { offset, len } => Answer::Gap { offset, len },
+                Reply::End => Answer::End,
+            });
+            calls.push((callback, answer));
+        }
+    }
+
+    /// Takes back the blocks that have left a stream's window, as far as nobody has them.
+    fn trim(&mut self, stream: StreamId) {
+        let (Some(first), Some(open)) =
+            (self.device.window_start(stream), self.open.get_mut(&stream))
+        else {
+            return;
+        };
+        let kept = open.blocks.split_off(&first);
+        for (_, buffer) in std::mem::replace(&mut open.blocks, kept) {
+            open.spare.extend(Arc::try_unwrap(buffer));
+        }
+    }
+}

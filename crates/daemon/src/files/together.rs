@@ -1,0 +1,81 @@
+//! The pool and the files as one: what is about a stream on a file goes to its device,
+//! all else to the pool.
+
+use super::{FIRST_DEVICE, FIRST_STREAM, Files};
+use crate::pool::{Callback, Description, HostLateness, Pool, Room};
+use node::{Contract, DiskIndex, Mode, Op, Priority, Status};
+use std::sync::Arc;
+use units::{Bytes, Instant};
+
+/// See the module.
+pub struct Together {
+    /// The pool.
+    pub pool: Arc<dyn Pool>,
+    /// The files.
+    pub files: Arc<Files>,
+}
+
+impl Pool for Together {
+    fn submit(&self, op: Op, callback: Callback) {
+        if let Some(desk) = self.files.desk_for(&op) {
+            return desk.submit(&op, callback);
+        }
+        if matches!(op, Op::Shutdown) {
+            self.files.shut_down();
+        }
+        self.pool.submit(op, callback);
+    }
+
+    fn open_window(
+        &self,
+        volume: &str,
+        mode: Mode,
+        contract: Contract,
+        start: Bytes,
+        callback: Callback,
+    ) -> bool {
+        self.pool.open_window(volume, mode, contract, start, callback)
+    }
+
+    fn now(&self) -> Instant {
+        self.pool.now()
+    }
+
+    fn write(
+        &self,
+        volume: String,
+        priority: Option<Priority>,
+        offset: Bytes,
+        room: Box<dyn Room>,
+        callback: Callback,
+    ) {
+        self.pool.write(volume, priority, offset, room, callback);
+    }
+
+    fn status(&self) -> Status {
+        let mut status = self.pool.status();
+        let first = status.streams.iter().map(|stream| stream.stream.0).max();
+        assert!(first.is_none_or(|last| last < FIRST_STREAM), "a pool's streams count from 1");
+        status.streams.extend(self.files.streams());
+        status
+    }
+
+    fn description(&self) -> Description {
+        self.pool.description()
+    }
+
+    fn disk_name(&self, disk: DiskIndex) -> String {
+        match disk.0 {
+            FIRST_DEVICE.. => self.files.name(disk).unwrap_or_else(|| "a device".into()),
+            _ => self.pool.disk_name(disk),
+        }
+    }
+
+    fn host_lateness(&self) -> HostLateness {
+        self.pool.host_lateness()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.pool.warnings()
+    }
+}

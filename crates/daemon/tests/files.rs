@@ -1,0 +1,245 @@
+//! Ordinary files under contract, through the daemon: the bytes are the file's, the stream
+//! is one like any other, and what cannot be promised is refused in words.
+//!
+//! Needs a temporary folder on ext4 or xfs; elsewhere only the refusals are tried.
+
+mod support;
+
+use client::control::Contract;
+use client::units::{Bytes, Rate};
+use client::{Code, Error};
+use daemon::config::SocketMode;
+use daemon::files::{DeviceSettings, Files, Settings};
+use daemon::serve::Manners;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use support::{Running, noise};
+use units::Duration;
+
+const PROFILE: &str = "\
+kind = 'linear'
+source = 'stated by the tests'
+confidence = 'none'
+capacity = '64TiB'
+flush = '2ms'
+[linear]
+depth = 2
+latency = '1ms'
+read = { fixed = '200us', rate = '100MB/s' }
+write = { fixed = '2ms', rate = '100MB/s' }
+";
+
+/// A folder on the disk that the tests were built on, and a daemon that has a profile of it.
+struct Scene {
+    daemon: Running,
+    folder: PathBuf,
+    /// Contracts can be given here.
+    is_fit: bool,
+}
+
+impl Scene {
+    fn new(name: &str) -> Self {
+        let base = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let folder = base.join(format!("files-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("profile.toml"), PROFILE).unwrap();
+        let probe = File::open(folder.join("profile.toml")).unwrap();
+        let taken = engine::HostFile::take(probe.into());
+        let device = taken.ok().and_then(|file| file.device().ok()).map(|device| device.name);
+        let settings = Settings {
+            device: vec![DeviceSettings {
+                device: device.clone().unwrap_or_default(),
+                profile: Some(folder.join("profile.toml")),
+                others: Some(Duration::from_millis(1)),
+                ..DeviceSettings::default()
+            }],
+            ..Settings::default()
+        };
+        let files = Files::new(&settings, Duration::from_millis(2));
+        let manners = Manners { files, ..Manners::from(SocketMode(0o600)) };
+        Self { daemon: Running::start_by(manners), folder, is_fit: device.is_some() }
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.join(name);
+        let mut file = File::create(&path).unwrap();
+        file.write_all(bytes).unwrap();
+        file.sync_all().unwrap();
+        path
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn at(rate: u64, block: Bytes) -> Contract {
+    let rate_bytes_per_second = Rate::per_second(rate);
+    Contract { rate_bytes_per_second, block_bytes: block, burst_bytes: block }
+}
+
+#[test]
+fn a_file_comes_as_it_is_from_anywhere_to_its_last_odd_byte() {
+    let scene = Scene::new("whole");
+    if !scene.is_fit {
+        return;
+    }
+    let bytes = noise(3 * 1024 * 1024 + 12_345);
+    let path = scene.file("film", &bytes);
+    let client = &scene.daemon.client;
+    let cases = [(64, 4_000_000, 0), (256, 8_000_000, 100_001), (4, 300_000, bytes.len() - 5)];
+    for (block, rate, start) in cases {
+        let contract = at(rate, Bytes::kib(block));
+        let mut reader = client.file_reader(&path, contract, Bytes::new(start as u64)).unwrap();
+        let mut back = Vec::new();
+        reader.read_to_end(&mut back).unwrap();
+        assert!(back == bytes[start..], "{} of {}", back.len(), bytes.len() - start);
+        reader.close().unwrap();
+    }
+    let device = client.file_devices().unwrap().devices.remove(0);
+    assert_eq!((device.streams, device.profile.as_str()), (0, "stated by the tests"));
+    assert!(device.requests >= 48 + 12 && !device.notes.is_empty(), "{device:?}");
+}
+
+/// Behind what was written there is a hole: it reads as zeros.
+#[test]
+fn a_hole_reads_as_zeros_and_reserved_space_as_well() {
+    let scene = Scene::new("holes");
+    if !scene.is_fit {
+        return;
+    }
+    let path = scene.file("holes", &noise(70_000));
+    File::options().write(true).open(&path).unwrap().set_len(900_001).unwrap();
+    let contract = at(4_000_000, Bytes::kib(64));
+    let mut reader = scene.daemon.client.file_reader(&path, contract, Bytes::ZERO).unwrap();
+    let mut back = Vec::new();
+    reader.read_to_end(&mut back).unwrap();
+    assert_eq!(back.len(), 900_001);
+    assert!(back[..70_000] == noise(70_000) && back[70_000..].iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn it_is_a_stream_like_any_other_to_those_who_list_change_and_close() {
+    let scene = Scene::new("stream");
+    if !scene.is_fit {
+        return;
+    }
+    let path = scene.file("film", &noise(2 << 20));
+    let client = &scene.daemon.client;
+    let mut reader = client.file_reader(&path, at(1_000_000, Bytes::kib(64)), Bytes::ZERO).unwrap();
+    let id = reader.stream();
+    let stream = client.stream(id).unwrap();
+    assert_eq!(stream.volume, path.canonicalize().unwrap().display().to_string());
+    assert!(stream.attached && !stream.user.is_empty());
+    let faster = at(2_000_000, Bytes::kib(64));
+    assert_eq!(client.stream_change(id, faster).unwrap().contract, faster);
+    let error = client.stream_change(id, at(45_000_000, Bytes::kib(64))).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Refused), "{error}");
+    assert_eq!(client.stream(id).unwrap().contract, faster);
+    let error = client.stream_change(id, at(1_000_000, Bytes::kib(128))).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Invalid), "{error}");
+    let mut some = vec![0; 4096];
+    reader.read_exact(&mut some).unwrap();
+    assert!(some == noise(4096));
+    client.stream_close(id).unwrap();
+    let mut rest = Vec::new();
+    assert!(reader.read_to_end(&mut rest).is_err(), "its program hears of it");
+    assert!(client.streams().unwrap().is_empty());
+    // A pool's stream beside it is none of the files' business.
+    let volume = client.reader("v", support::contract(), Bytes::ZERO).unwrap();
+    assert_eq!(volume.stream(), 1);
+}
+
+/// The file is cut while it is read, and another grows: the end is where it is.
+#[test]
+fn a_file_that_is_cut_ends_there_and_one_that_grows_goes_on() {
+    let scene = Scene::new("cut");
+    if !scene.is_fit {
+        return;
+    }
+    let bytes = noise(8 << 20);
+    let path = scene.file("cut", &bytes);
+    let client = &scene.daemon.client;
+    let contract = at(1_000_000, Bytes::kib(64));
+    let mut reader = client.file_reader(&path, contract, Bytes::ZERO).unwrap();
+    let mut back = vec![0; 100_000];
+    reader.read_exact(&mut back).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(200_000).unwrap();
+    reader.read_to_end(&mut back).unwrap();
+    // What was in the window before the cut may still come: it was promised.
+    assert!(back.len() >= 200_000 && back.len() < 4 << 20, "{}", back.len());
+    assert!(back[..200_000] == bytes[..200_000]);
+    drop(reader);
+    let path = scene.file("grows", &bytes[..100_000]);
+    let mut reader = client.file_reader(&path, contract, Bytes::ZERO).unwrap();
+    let mut back = Vec::new();
+    reader.read_to_end(&mut back).unwrap();
+    assert_eq!(back.len(), 100_000);
+    let mut file = File::options().append(true).open(&path).unwrap();
+    file.write_all(&bytes[100_000..300_000]).unwrap();
+    file.sync_all().unwrap();
+    reader.read_to_end(&mut back).unwrap();
+    assert!(back == bytes[..300_000], "{}", back.len());
+}
+
+#[test]
+fn what_cannot_be_promised_is_refused_in_words() {
+    let scene = Scene::new("refused");
+    let client = &scene.daemon.client;
+    let contract = at(1_000_000, Bytes::kib(64));
+    let refused = |error: Error, code: Code, wanted: &str| {
+        let problem = error.problem().unwrap_or_else(|| panic!("{error}")).clone();
+        assert_eq!(problem.code, code, "{problem:?}");
+        let said = format!("{} {}", problem.detail, problem.next_step);
+        assert!(said.contains(wanted), "{said}");
+    };
+    let open = |path: &Path, contract| client.file_open(path, contract, Bytes::ZERO).unwrap_err();
+    refused(open(&scene.folder, contract), Code::BadFile, "no regular file");
+    refused(open(Path::new("/nowhere"), contract), Code::BadFile, "No such file");
+    let shared = PathBuf::from(format!("/dev/shm/slackline-files-{}", std::process::id()));
+    if std::fs::write(&shared, "x").is_ok() {
+        let error = open(&shared, contract);
+        std::fs::remove_file(&shared).unwrap();
+        if error.to_string().contains("tmpfs") {
+            refused(error, Code::BadFile, "copy it to ext4 or xfs");
+        }
+    }
+    let path = scene.file("plain", &noise(1 << 20));
+    let writing = File::options().write(true).open(&path).unwrap();
+    let error = client.file_open_given(&writing, contract, Bytes::ZERO).unwrap_err();
+    refused(error, Code::BadFile, "not opened for reading");
+    if !scene.is_fit {
+        return;
+    }
+    let error = open(&path, at(49_000_000, Bytes::kib(64)));
+    assert!(error.refusal().is_some_and(|refusal| refusal.rate_max_bytes_per_second.get() > 0));
+    refused(error, Code::Refused, "device ");
+    refused(open(&path, at(1, Bytes::kib(5))), Code::Invalid, "power of two");
+    refused(open(&path, at(40_000_000, Bytes::mib(1) * 2)), Code::Invalid, "power of two");
+    assert!(client.streams().unwrap().is_empty());
+}
+
+/// The protocol's own corners: no descriptor, no JSON, several descriptors.
+#[test]
+fn a_hello_without_a_file_is_refused() {
+    use wire::frame::{HEAD_LEN, Head, VERSION};
+    let scene = Scene::new("hello");
+    for body in [&b"{}"[..], b"nonsense", br#"{"contract":1}"#] {
+        let mut socket =
+            std::os::unix::net::UnixStream::connect(scene.daemon.data_socket()).unwrap();
+        let head = Head::HelloFile { version: VERSION }.encode(body.len());
+        socket.write_all(&[&head[..], body].concat()).unwrap();
+        let mut answer = [0; HEAD_LEN];
+        socket.read_exact(&mut answer).unwrap();
+        let (head, len) = Head::decode(&answer).unwrap();
+        assert_eq!(head, Head::Refused { code: Code::Protocol });
+        let mut body = vec![0; len];
+        socket.read_exact(&mut body).unwrap();
+        let problem: wire::Problem = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem.code, Code::Protocol);
+        assert_eq!(socket.read(&mut answer).unwrap(), 0, "and that is all");
+    }
+}
