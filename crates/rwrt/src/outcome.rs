@@ -289,7 +289,11 @@ fn wrong(who: &str, checked: Option<&Checker>) -> Vec<String> {
 /// latencies, the share that took longer than so many milliseconds, both axes logarithmic,
 /// with the host's own lateness. Each outcome has a name.
 pub fn plot(title: &str, outcomes: &[(&str, &Outcome)]) -> Chart {
-    let x = Axis::logarithmic("longer than, ms").from(FROM_MS);
+    let longest = outcomes.iter().flat_map(|(_, outcome)| {
+        [outcome.jitter().max(), outcome.host_lateness().max(), outcome.greedy_latency().max()]
+    });
+    let longest = longest.max().unwrap_or_default();
+    let x = Axis::logarithmic("took longer than").from(FROM_MS).named(decades(longest));
     let y = Axis::logarithmic("share of operations, %").from(LEAST).to(100.0);
     let mut chart = Chart::new(title, x, y);
     let line = |name: String, style: Style, samples: &Samples| {
@@ -309,7 +313,7 @@ pub fn plot(title: &str, outcomes: &[(&str, &Outcome)]) -> Chart {
         }
         let greedy = outcome.greedy_latency();
         if !greedy.is_empty() {
-            chart = chart.with(line(format!("greedy, {name}"), Style::Steps, &greedy));
+            chart = chart.with(line(format!("greedy beside it, {name}"), Style::Steps, &greedy));
         }
     }
     let mut host = Samples::default();
@@ -317,6 +321,25 @@ pub fn plot(title: &str, outcomes: &[(&str, &Outcome)]) -> Chart {
     match host.is_empty() {
         true => chart,
         false => chart.with(line("the host's own lateness".into(), Style::Printed, &host)),
+    }
+}
+
+/// Powers of ten in milliseconds, from 1 us to beyond `longest`.
+fn decades(longest: Duration) -> Vec<(f64, String)> {
+    let mut ticks = Vec::new();
+    let mut nanos = 1_000;
+    loop {
+        let span = Duration::from_nanos(nanos);
+        let (count, unit) = match nanos {
+            0..1_000_000 => (nanos / 1_000, "us"),
+            0..1_000_000_000 => (nanos / 1_000_000, "ms"),
+            _ => (nanos / 1_000_000_000, "s"),
+        };
+        ticks.push((span.as_millis_f64(), format!("{count} {unit}")));
+        if span >= longest || ticks.len() == 12 {
+            return ticks;
+        }
+        nanos *= 10;
     }
 }
 
@@ -405,5 +428,77 @@ impl CheckedFigures {
             wrong_bytes: checker.wrong().get(),
             faults: checker.faults().iter().map(ToString::to_string).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::Mark;
+
+    fn stream(account: Option<Account>, read: &[u8]) -> StreamOutcome {
+        let mut seen = Seen::default();
+        (1..=1_000).for_each(|us| seen.jitter.add(Duration::from_micros(us)));
+        let mut checker = Checker::new(Mark::new("film", 1));
+        checker.check(Bytes::ZERO, read);
+        StreamOutcome {
+            name: "film".into(),
+            writes: false,
+            asked: Rate::per_second(1_000_000),
+            seen,
+            account,
+            checked: Some(checker),
+            missing: Bytes::ZERO,
+        }
+    }
+
+    fn outcome(stream: StreamOutcome) -> Outcome {
+        Outcome {
+            streams: vec![stream],
+            greedy: Vec::new(),
+            elapsed: Duration::from_secs(1),
+            daemon: None,
+        }
+    }
+
+    fn account(underruns: u64, late_requests: u64) -> Account {
+        Account {
+            requests: 100,
+            late_requests,
+            late_max_ns: 0,
+            underruns,
+            throttled: 7,
+            gap_bytes: 0,
+            window_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn what_was_promised_and_not_kept_is_a_problem_and_slow_best_effort_is_none() {
+        let mut right = vec![0; 80];
+        Mark::new("film", 1).fill(Bytes::ZERO, &mut right);
+        for kept in [None, Some(account(0, 0))] {
+            assert_eq!(outcome(stream(kept, &right)).problems(), Vec::<String>::new());
+        }
+        let broken = outcome(stream(Some(account(2, 3)), &right)).problems();
+        let told =
+            ["reads film: 2 times the window was not ready", "reads film: 3 requests were late"];
+        assert_eq!(broken, told);
+        let wrong = outcome(stream(None, &[0; 80])).problems();
+        assert_eq!(wrong, ["reads film: 80 bytes at offset 0 are zeros"]);
+        let short = StreamOutcome { missing: Bytes::new(9), ..stream(None, &right) };
+        assert_eq!(
+            outcome(short).problems(),
+            ["reads film: it ended after 0 bytes; 9 are missing"]
+        );
+    }
+
+    #[test]
+    fn the_plot_ends_behind_the_longest_and_names_what_it_shows() {
+        let plot = plot("title", &[("under contract", &outcome(stream(None, &[])))]).svg();
+        for words in ["reader, under contract", ">1 us<", ">1 ms<"] {
+            assert!(plot.contains(words), "{words}: {plot}");
+        }
+        assert!(!plot.contains(">10 ms<"), "nothing was longer than 1 ms");
     }
 }

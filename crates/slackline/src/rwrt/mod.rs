@@ -316,7 +316,7 @@ impl Line {
             *began = Some((progress.what.clone(), Instant::now()));
         }
         let since = began.as_ref().map_or(0.0, |(_, began)| began.elapsed().as_secs_f64());
-        if !progress.greedy.is_zero() && since > 0.0 {
+        if !progress.greedy.is_zero() && since > 0.0 && progress.what == "running" {
             let rate = megabytes(progress.greedy) / since;
             text.push_str(&format!(", greedy programs {rate:.1} MB/s"));
         }
