@@ -470,6 +470,7 @@ mod tests {
             throttled: 7,
             gap_bytes: 0,
             window_bytes: 0,
+            is_shared: true,
         }
     }
 

@@ -72,10 +72,13 @@ pub struct Account {
     pub gap_bytes: u64,
     /// Memory of the window.
     pub window_bytes: u64,
+    /// Whether the program has the window mapped.
+    pub is_shared: bool,
 }
 
-impl From<&Stream> for Account {
-    fn from(stream: &Stream) -> Self {
+impl Account {
+    /// Of a stream as the daemon sees it.
+    pub(crate) fn of(stream: &Stream, is_shared: bool) -> Self {
         Self {
             requests: stream.requests,
             late_requests: stream.late_requests,
@@ -84,6 +87,7 @@ impl From<&Stream> for Account {
             throttled: stream.throttled,
             gap_bytes: stream.gap_bytes.get(),
             window_bytes: stream.window_bytes.get(),
+            is_shared,
         }
     }
 }

@@ -194,7 +194,7 @@ impl Target {
         };
         if let (Use::Stream(rate), Some(shape)) = (how, contract) {
             let reader = client.reader(&self.name, shape.contract(rate), Bytes::ZERO)?;
-            return Ok(Box::new(StreamInput::new(client.clone(), reader)));
+            return Ok(Box::new(StreamInput::new(reader)));
         }
         let part = volume::Part { end, looping: matches!(how, Use::Greedy), written };
         Ok(Box::new(Ahead::new(client.best_effort(&self.name)?, part)))
@@ -216,7 +216,7 @@ impl Target {
         };
         if let (Use::Stream(rate), Some(shape)) = (how, contract) {
             let writer = client.writer(&self.name, shape.contract(rate), Bytes::ZERO)?;
-            return Ok(Box::new(StreamOutput::new(client.clone(), writer)));
+            return Ok(Box::new(StreamOutput::new(writer)));
         }
         let part = volume::Part { end, looping: matches!(how, Use::Greedy), written };
         Ok(Box::new(Behind::new(client.best_effort(&self.name)?, part)))

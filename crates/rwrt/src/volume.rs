@@ -7,9 +7,8 @@
 
 use crate::error::Error;
 use crate::storage::{Account, Input, Output, Written};
-use client::{BestEffort, Client, Piece, Reader, Tag, Writer};
+use client::{BestEffort, Peek, Reader, Tag, Writer};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::Arc;
 use units::Bytes;
 
@@ -21,17 +20,26 @@ const AHEAD: u64 = 2;
 const BEHIND: usize = 64;
 const BLOCK: Bytes = Bytes::kib(4);
 
-/// A reader under contract.
+/// A reader under contract: its bytes are copied out of the window, which is the read of
+/// figure 13, and then let go of, which moves the playout point.
 pub struct StreamInput {
-    client: Client,
     reader: Reader,
+    /// Copied, and not let go of yet.
+    copied: usize,
     /// Of a declared gap, what has not come up yet; it reads as zeros.
     gap: usize,
 }
 
 impl StreamInput {
-    pub fn new(client: Client, reader: Reader) -> Self {
-        Self { client, reader, gap: 0 }
+    pub fn new(reader: Reader) -> Self {
+        Self { reader, copied: 0, gap: 0 }
+    }
+
+    fn let_go(&mut self) {
+        if self.copied > 0 {
+            self.reader.advance(self.copied);
+            self.copied = 0;
+        }
     }
 }
 
@@ -46,43 +54,76 @@ impl Input for StreamInput {
                 (self.gap, done) = (self.gap - len, done + len);
                 continue;
             }
-            match self.reader.next_piece(rest)? {
-                Piece::Data(len) => done += len,
-                Piece::Gap { len, .. } => self.gap = len.as_usize(),
-                Piece::End => break,
+            // What lies behind the end of a piece is shown once the piece is let go of.
+            self.let_go();
+            match self.reader.peek(rest.len())? {
+                Peek::Data(bytes) => {
+                    rest[..bytes.len()].copy_from_slice(bytes);
+                    self.copied = bytes.len();
+                    done += bytes.len();
+                }
+                Peek::Gap { len, .. } => self.gap = len.as_usize(),
+                Peek::End => break,
             }
         }
         Ok(done)
     }
 
-    fn close(self: Box<Self>) -> Result<Option<Account>, Error> {
-        let account = Account::from(&self.client.stream(self.reader.stream())?);
+    fn move_playout(&mut self) -> Result<(), Error> {
+        self.let_go();
+        Ok(())
+    }
+
+    fn close(mut self: Box<Self>) -> Result<Option<Account>, Error> {
+        self.let_go();
+        let account = Account::of(&self.reader.stats()?, self.reader.is_shared());
         self.reader.close()?;
         Ok(Some(account))
     }
 }
 
-/// A writer under contract.
+/// A writer under contract: its bytes are copied into the window, and then handed over,
+/// which moves the playout point.
 pub struct StreamOutput {
-    client: Client,
     writer: Writer,
+    /// Copied, and not handed over yet.
+    copied: usize,
 }
 
 impl StreamOutput {
-    pub fn new(client: Client, writer: Writer) -> Self {
-        Self { client, writer }
+    pub fn new(writer: Writer) -> Self {
+        Self { writer, copied: 0 }
+    }
+
+    fn hand_over(&mut self) {
+        if self.copied > 0 {
+            self.writer.filled(self.copied);
+            self.copied = 0;
+        }
     }
 }
 
 impl Output for StreamOutput {
-    fn write(&mut self, from: &[u8]) -> Result<(), Error> {
-        let taken = self.writer.write_all(from).and_then(|()| self.writer.flush());
-        taken.map_err(|error| client::Error::from(error).into())
+    fn write(&mut self, mut from: &[u8]) -> Result<(), Error> {
+        while !from.is_empty() {
+            self.hand_over();
+            let room = self.writer.room(from.len())?;
+            let (now, rest) = from.split_at(room.len().min(from.len()));
+            room[..now.len()].copy_from_slice(now);
+            (self.copied, from) = (now.len(), rest);
+        }
+        Ok(())
+    }
+
+    fn move_playout(&mut self) -> Result<(), Error> {
+        self.hand_over();
+        Ok(())
     }
 
     fn close(mut self: Box<Self>) -> Result<Option<Account>, Error> {
+        self.hand_over();
         self.writer.sync()?; // so that the account is complete
-        let account = Account::from(&self.client.stream(self.writer.stream())?);
+        let account = Account::of(&self.writer.stats()?, self.writer.is_shared());
         self.writer.close()?;
         Ok(Some(account))
     }
