@@ -2,14 +2,15 @@
 #
 #   make demo    the main job on an emulated disk in real time, under 3 minutes
 #   make test    formatting, lints, all tests, the rules of the house, docs
-#   make bench   decisions, simulated requests, and transfers beside fio
+#   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy
+#   make rwrt    figure 14 of the ABISS paper in real time, 25 minutes: out/rwrt.html
 #   make lab     the experiments of the papers: out/lab/index.html, half an hour
 #   make soak    the searches and the crash tests, many times larger
 #   make fmt     format the sources
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test bench lab soak fmt clean
+.PHONY: demo test bench rwrt lab soak fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
 # what they can. DEMO_ARGS, for example: make demo DEMO_ARGS="--json"
@@ -36,6 +37,14 @@ bench:
 	cargo bench -p slackline-sched --bench policies
 	cargo bench -p slackline-sim --bench requests
 	cargo bench -p slackline-engine --bench beside_fio
+	cargo bench -p slackline --bench windows
+
+# RWRT_ARGS, for example: make rwrt RWRT_ARGS="--total 20MB"
+rwrt:
+	@scripts/setup build
+	cargo build --release --bin slackline
+	@mkdir -p out
+	target/release/slackline rwrt --scene abiss --svg out/rwrt.svg --report out/rwrt.html $(RWRT_ARGS)
 
 # Root, FUSE and loop devices are needed for the part that runs beside the kernel's
 # schedulers; without them the report says that it was not run.

@@ -45,6 +45,8 @@ pub struct Load {
     pub block: Bytes,
     /// What a stream moves in all.
     pub total: Bytes,
+    /// A stream ends after so long, whatever is missing then.
+    pub limit: Option<Duration>,
     /// What there is of each greedy program's volume or file.
     pub greedy_total: Bytes,
     /// Another seed gives other bytes.
@@ -413,11 +415,16 @@ impl StreamProgram {
     ) -> Result<StreamOutcome, Error> {
         on_stream();
         let pace = Pace { block: load.block, rate: load.rate, total: load.total };
+        let begins = begins + self.behind;
+        let end = load.limit.map_or(Instant::from_nanos(u64::MAX), |limit| begins + limit);
+        let cut = AtomicBool::new(false);
         let told = |moved: Bytes| {
             shared.moved.fetch_add(moved.get(), Ordering::Relaxed);
-            shared.goes_on()
+            let is_over = clock.now() >= end;
+            cut.fetch_or(is_over, Ordering::Relaxed);
+            shared.goes_on() && !is_over
         };
-        let seen = pace::isochronous(clock, (pace, begins + self.behind), self.moves.work(), &told);
+        let seen = pace::isochronous(clock, (pace, begins), self.moves.work(), &told);
         let writes = matches!(self.moves, Moves::Writes(_));
         // The account is complete when the last stream's last byte is where it belongs;
         // greedy programs go on until then.
@@ -426,7 +433,8 @@ impl StreamProgram {
         let (seen, (account, checked)) = closed?;
         let missing = if writes { Bytes::ZERO } else { load.total - seen.bytes };
         let asked = load.rate;
-        Ok(StreamOutcome { name: self.name, writes, asked, seen, account, checked, missing })
+        let cut = cut.into_inner();
+        Ok(StreamOutcome { name: self.name, writes, asked, seen, account, checked, missing, cut })
     }
 }
 

@@ -157,13 +157,35 @@ impl Checker {
     }
 
     fn note(&mut self, fault: Fault) {
+        let continues = |last: &Fault, next: &Fault| {
+            last.offset + last.len == next.offset && last.kind == next.kind
+        };
+        if self.faults.last().is_some_and(|last| !continues(last, &fault)) {
+            self.believe();
+        }
         let room = self.faults.len() < FAULTS_MAX;
         match self.faults.last_mut() {
-            Some(last) if last.offset + last.len == fault.offset && last.kind == fault.kind => {
-                last.len += fault.len;
-            }
+            Some(last) if continues(last, &fault) => last.len += fault.len,
             _ if room => self.faults.push(fault),
             _ => {}
+        }
+    }
+
+    /// One word of random damage may look like a word of some other stream: only two in a
+    /// row are believed.
+    fn believe(&mut self) {
+        let Some(last) = self.faults.last_mut() else { return };
+        let foreign = matches!(last.kind, Kind::Elsewhere(mark, _) if mark != self.mark.0);
+        if !foreign || last.len.get() > WORD as u64 {
+            return;
+        }
+        last.kind = Kind::Damaged;
+        if let [.., before, last] = &mut self.faults[..]
+            && before.offset + before.len == last.offset
+            && before.kind == Kind::Damaged
+        {
+            before.len += last.len;
+            self.faults.pop();
         }
     }
 
@@ -177,17 +199,11 @@ impl Checker {
         self.wrong
     }
 
-    /// The first faults, longest runs together.
+    /// The first faults, neighbours of a kind together.
     pub fn faults(&self) -> Vec<Fault> {
-        // One word of random damage looks like a word of some other stream: only two in a
-        // row are believed.
-        let believed = |fault: &Fault| match fault.kind {
-            Kind::Elsewhere(mark, _) if mark != self.mark.0 && fault.len.get() <= WORD as u64 => {
-                Fault { kind: Kind::Damaged, ..*fault }
-            }
-            _ => *fault,
-        };
-        self.faults.iter().map(believed).collect()
+        let mut believed = self.clone();
+        believed.believe();
+        believed.faults
     }
 }
 
@@ -256,6 +272,11 @@ mod tests {
             "400 bytes at offset 82400 belong at offset 8 of another stream",
         ];
         assert_eq!(faults(mark, 80_000, &bytes), told);
+        // Noise is one fault, though one word in 256 looks like that of another stream.
+        let noise: Vec<u8> =
+            (0..8_000u64).flat_map(|n| mix(n ^ 0xABCD_EF01).to_be_bytes()).collect();
+        let told = ["64000 bytes at offset 0 are damaged, or were not written by rwrt"];
+        assert_eq!(faults(mark, 0, &noise), told);
         // The same bytes in odd pieces: parts of words are found, too.
         let mut checker = Checker::new(mark);
         for (at, piece) in (80_000..).step_by(13).zip(bytes.chunks(13)) {

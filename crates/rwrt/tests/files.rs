@@ -35,6 +35,7 @@ fn load(folder: &Path, direct: bool, block: u64) -> Load {
         rate: Rate::per_second(1 << 40),
         block: Bytes::new(block),
         total: Bytes::new(1_234_567),
+        limit: None,
         greedy_total: Bytes::mib(1),
         seed: 1,
         verify: true,

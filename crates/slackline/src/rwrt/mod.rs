@@ -106,6 +106,10 @@ struct Programs {
     /// What it moves in all [default: 10MB; a scene: 200MB]
     #[arg(long, value_name = "SIZE")]
     total: Option<Bytes>,
+    /// End each reader and writer after so long, whatever is missing then [default: never; a
+    /// scene: one and a half times of what it takes at the rate]
+    #[arg(long, value_name = "TIME")]
+    at_most: Option<Duration>,
     /// What each greedy program goes round and round in [default: half of --total, from
     /// 2MiB to 64MiB]
     #[arg(long, value_name = "SIZE")]
@@ -189,6 +193,7 @@ impl Programs {
             rate: self.rate,
             block: self.block,
             total,
+            limit: self.at_most,
             greedy_total: self.greedy_total.unwrap_or(greedy_total),
             seed: ways.seed,
             verify: !ways.no_verify,

@@ -71,7 +71,11 @@ impl Part {
     fn load(self, args: &Args, place: Place) -> Load {
         let total = args.programs.total(TOTAL);
         let load = args.programs.load(place, total, &args.ways);
-        let load = Load { overwrite: true, ..load };
+        // A reader as best effort may take hours: greedy writers have hundreds of requests
+        // waiting before each of its own.
+        let limit = load.rate.time_for(total) * 3 / 2;
+        let limit = Some(args.programs.at_most.unwrap_or(limit));
+        let load = Load { overwrite: true, limit, ..load };
         match self {
             Self::Reading => Load { readers: 1, greedy_readers: GREEDY, ..load },
             Self::Writing => Load { writers: 1, greedy_writers: GREEDY, ..load },
