@@ -17,7 +17,7 @@ use common::contract;
 use disk::{HardDisk, Profile};
 use node::{Config, Contract, DiskSetup, Error, Mode, Node, Op, Policy, Region, Reply, StreamId};
 use sim::{Context, Metadata, Program, Random, SimDisk, Timing, World};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{Bytes, Duration, Instant};
@@ -35,6 +35,8 @@ struct Seen {
     seeks: u64,
     changes: u64,
     refused: u64,
+    joins: u64,
+    leaves: u64,
     /// How long from a seek to its first byte, at the most, and stated.
     first_byte: Duration,
     first_byte_stated: Duration,
@@ -58,7 +60,7 @@ struct Tracer {
     number: u32,
     random: Random,
     /// Its moves come to the node up to so much later.
-    host_latency: Duration,
+    host_latency: Rc<Cell<Duration>>,
     seen: Shared,
     mode: Mode,
     contract: Contract,
@@ -90,14 +92,14 @@ impl Tracer {
     fn new(
         number: u32,
         seed: u64,
-        host_latency: Duration,
+        host_latency: &Rc<Cell<Duration>>,
         [breaks, exact]: [bool; 2],
         seen: &Shared,
     ) -> Self {
         Self {
             number,
             random: Random::new(seed),
-            host_latency,
+            host_latency: host_latency.clone(),
             seen: seen.clone(),
             mode: Mode::Read,
             contract: contract(1, Bytes::kib(4), Bytes::ZERO),
@@ -231,7 +233,7 @@ impl Tracer {
             context.ask(WAITS, Op::WindowWaits { stream: self.stream.expect("open") });
         }
         self.line = self.line.min(Self::at(self.point) - time);
-        let late = self.random.span(self.host_latency);
+        let late = self.random.span(self.host_latency.get());
         let last = self.moves.back().map_or(now, |&(at, _)| at);
         self.moves.push_back((last.max(now + late), self.point - before));
     }
@@ -368,6 +370,7 @@ impl Program<Metadata> for Tracer {
         match (tag, result) {
             (OPEN, Ok(Reply::Stream { stream, .. })) => {
                 self.stream = Some(stream);
+                self.seen.borrow_mut().joins += 1;
                 self.steady = now;
                 if self.mode == Mode::Write {
                     self.began(now);
@@ -450,6 +453,7 @@ impl Program<Metadata> for Tracer {
             (MOVED | WAITS, Ok(_)) => {}
             (CLOSE, Ok(_)) => {
                 self.stream = None;
+                self.seen.borrow_mut().leaves += 1;
                 self.asked = false;
                 self.next = None;
                 self.pending = false;
@@ -504,12 +508,20 @@ impl Program<Metadata> for Greedy {
     }
 }
 
-fn world(seed: u64, policy: Policy, host_latency: Duration) -> World<Metadata> {
+fn volumes(world: &mut World<Metadata>) {
+    for name in ["r0", "r1", "r2"] {
+        create(world, name);
+        fill(world, name);
+    }
+    create(world, "g");
+}
+
+fn world(seed: u64, policy: Policy, memory: Bytes, host_latency: Duration) -> World<Metadata> {
     let mut random = Random::new(seed);
     let config = Config {
         policy,
         admission: true,
-        memory: Bytes::mib(96),
+        memory,
         host_latency,
         commit_interval: Duration::from_secs(2),
     };
@@ -562,17 +574,14 @@ fn run(seed: u64, traces: u64, seen: &Shared) {
     };
     let exact = random.chance(80);
     let policy = if exact { Policy::Slack } else { Policy::DeltaL };
-    let mut world = world(seed, policy, host_latency);
-    for name in ["r0", "r1", "r2"] {
-        create(&mut world, name);
-        fill(&mut world, name);
-    }
-    create(&mut world, "g");
+    let mut world = world(seed, policy, Bytes::mib(96), host_latency);
+    volumes(&mut world);
+    let host_latency = Rc::new(Cell::new(host_latency));
     let tracers = random.between(1, 6) as u32;
     for number in 0..tracers {
         create(&mut world, &format!("w{number}"));
         let breaks = number > 0 && random.chance(20);
-        world.add(Tracer::new(number, random.bits(), host_latency, [breaks, exact], seen));
+        world.add(Tracer::new(number, random.bits(), &host_latency, [breaks, exact], seen));
     }
     if random.chance(50) {
         world.add(Greedy { random: Random::new(random.bits()), writes: random.chance(30) });
@@ -617,4 +626,94 @@ fn every_access_within_section_2_3_is_served_from_memory() {
     let seen = seen.borrow();
     assert!(seen.seeks > wanted / 10 && seen.broken > wanted / 30, "{seen:?}");
     eprintln!("{seen:?}");
+}
+
+/// The engine's part: says how late the host was found to be. Programs are later only
+/// when it has been said and the windows can follow, and no longer before it is taken
+/// back.
+struct Lateness {
+    random: Random,
+    now: Duration,
+    next: Duration,
+    allowed: Rc<Cell<Duration>>,
+    samples: Rc<RefCell<Vec<String>>>,
+}
+
+impl Lateness {
+    fn sample(&self, context: &Context<'_, Metadata>) {
+        let status = context.node.status(context.now);
+        let windows: Vec<String> =
+            status.streams.iter().map(|stream| stream.window.to_string()).collect();
+        self.samples.borrow_mut().push(format!(
+            "{:>9}  host {:>7}  {:>8} in {} windows: {}",
+            context.now.to_string(),
+            self.now.to_string(),
+            status.memory.regions.to_string(),
+            windows.len(),
+            windows.join(", ")
+        ));
+        let sum: Bytes = status.streams.iter().map(|stream| stream.window).sum();
+        assert!(status.memory.regions == sum, "{:?} in regions, {sum:?}", status.memory.regions);
+    }
+}
+
+impl Program<Metadata> for Lateness {
+    fn start(&mut self, context: &mut Context<'_, Metadata>) {
+        context.alarm_at(context.now + Duration::from_secs(5));
+    }
+    fn alarm(&mut self, context: &mut Context<'_, Metadata>) {
+        if self.next == self.now {
+            self.allowed.set(self.now);
+            self.sample(context);
+            self.next = self.random.span(Duration::from_millis(60));
+            self.allowed.set(self.now.min(self.next));
+            context.alarm_at(context.now + Duration::from_secs(5));
+        } else {
+            self.now = self.next;
+            context.ask(0, Op::HostLatency { latency: self.now });
+            context.alarm_at(context.now + Duration::from_secs(15));
+        }
+    }
+    fn answer(&mut self, context: &mut Context<'_, Metadata>, _: u64, _: Result<Reply, Error>) {
+        self.sample(context);
+    }
+}
+
+/// Windows grow and shrink while streams join, leave, change and jump, and while the
+/// host is found to be late by more and by less; and nobody misses.
+#[test]
+fn windows_are_resized_and_nobody_misses_through_a_thousand_changes() {
+    let seen = Shared::default();
+    let mut random = Random::new(77);
+    let mut world = world(77, Policy::Slack, Bytes::mib(512), Duration::ZERO);
+    volumes(&mut world);
+    let host_latency = Rc::new(Cell::new(Duration::ZERO));
+    for number in 0..7 {
+        create(&mut world, &format!("w{number}"));
+        world.add(Tracer::new(number, random.bits(), &host_latency, [false, true], &seen));
+    }
+    world.add(Greedy { random: Random::new(5), writes: false });
+    let samples = Rc::new(RefCell::new(Vec::new()));
+    world.add(Lateness {
+        random: Random::new(6),
+        now: Duration::ZERO,
+        next: Duration::ZERO,
+        allowed: host_latency,
+        samples: samples.clone(),
+    });
+    let done = |seen: &Seen| seen.joins + seen.leaves + seen.changes + seen.seeks;
+    while done(&seen.borrow()) < 1_000 {
+        world.run_for(Duration::from_secs(5));
+        let seen = seen.borrow();
+        assert!(seen.wrong.is_empty(), "{}", seen.wrong.join("; "));
+    }
+    let status = world.node.status(world.now());
+    let late: u64 = status.disks.iter().map(|disk| disk.late_requests).sum();
+    let underruns: u64 = status.streams.iter().map(|stream| stream.underruns).sum();
+    assert_eq!((late, underruns), (0, 0));
+    let samples = samples.borrow();
+    for sample in samples.iter().step_by(samples.len() / 12) {
+        eprintln!("{sample}");
+    }
+    eprintln!("{:?}", seen.borrow());
 }
