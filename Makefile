@@ -57,7 +57,7 @@ lab:
 # is cut at every write. KILLS: recordings ended by kill -9. REQUESTS: how many each
 # load of the statistical admission serves. MINUTES: how long each sweep runs. LARGE:
 # requests in random large worlds. SECONDS: simulated in each cell of the table of
-# best effort.
+# best effort. TRACES: random accesses through windows, held against what is promised.
 soak:
 	@scripts/setup test
 	SLACKLINE_LARGE=100000000 cargo test --release -p slackline-sched \
@@ -65,7 +65,7 @@ soak:
 	SLACKLINE_SECONDS=3000 cargo test --release -p slackline-sim \
 		--test best_effort_table -- --nocapture
 	SLACKLINE_SETS=50000 SLACKLINE_HISTORIES=5000 SLACKLINE_KILLS=50 \
-		SLACKLINE_REQUESTS=20000000 SLACKLINE_MINUTES=1000 \
+		SLACKLINE_REQUESTS=20000000 SLACKLINE_MINUTES=1000 SLACKLINE_TRACES=1000000 \
 		cargo test --release --workspace
 
 fmt:
