@@ -89,10 +89,13 @@ impl Line {
         let (Some(control), Some(data)) = (fds.next(), fds.next()) else {
             return Err(Error::Garbled("a welcome without the window".into()));
         };
+        Ok(Attached { line: Self::over(connection), start, control, data })
+    }
+
+    fn over(socket: UnixStream) -> Self {
         let decoder = Some(Box::default());
         let state = State { heard: Heard::default(), decoder, over: None };
-        let (state, news) = (Mutex::new(state), Condvar::new());
-        Ok(Attached { line: Self { socket: connection, state, news }, start, control, data })
+        Self { socket, state: Mutex::new(state), news: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -128,7 +131,7 @@ impl Line {
     }
 
     /// The reason why nothing more comes, which the daemon has announced.
-    pub fn over(&self) -> Error {
+    pub fn why_over(&self) -> Error {
         self.reason(Error::Broken(io::ErrorKind::UnexpectedEof.into()))
     }
 
@@ -259,6 +262,13 @@ impl Heard {
         }
         Ok(())
     }
+}
+
+/// A line to a test that plays the daemon, and the test's end of it.
+#[cfg(test)]
+pub fn pair() -> (Line, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    (Line::over(ours), theirs)
 }
 
 /// The first head, with the descriptors that come with it.

@@ -207,3 +207,116 @@ impl Drop for SharedReader {
         self.line.shut();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use window::{Daemon, Memory, Mode, Rights};
+    use wire::frame::HEAD_LEN;
+
+    const BLOCK: u64 = 4096;
+
+    /// A reader, the daemon's end of its window, and the daemon's end of its socket.
+    fn reader() -> (SharedReader, Daemon, UnixStream) {
+        let end = Daemon::create(Mode::Read, 64).unwrap();
+        let data = Memory::create("test", 64 * BLOCK as usize, Rights::Read).unwrap();
+        let fds = (end.fd().try_clone_to_owned(), data.fd().try_clone_to_owned());
+        let window = window::Client::open(fds.0.unwrap(), fds.1.unwrap(), Bytes::ZERO).unwrap();
+        let (line, socket) = line::pair();
+        socket.set_nonblocking(true).unwrap();
+        let line = Arc::new(line);
+        (SharedReader { window, line, armed: false, gaps: Bytes::ZERO }, end, socket)
+    }
+
+    fn publish(end: &mut Daemon, number: u64) -> bool {
+        let [place, offset, len] = [number % 64 * BLOCK, number * BLOCK, BLOCK].map(Bytes::new);
+        let news = end.publish(window::Piece { kind: Kind::Data, place, offset, len });
+        assert!(!end.ring_at_next(), "it cannot have passed what it was not told of");
+        news
+    }
+
+    /// The frames that the program has sent, all of which are bells.
+    fn bells(socket: &mut UnixStream) -> usize {
+        let mut bytes = vec![0; 1 << 16];
+        let read = socket.read(&mut bytes).unwrap_or(0);
+        let frames = bytes[..read].chunks_exact(HEAD_LEN);
+        frames.map(|bytes| assert_eq!(bytes, Head::Bell.encode(0))).count()
+    }
+
+    #[test]
+    fn what_is_in_the_window_costs_one_bell_a_block_and_no_other_word() {
+        let (mut reader, mut end, mut socket) = reader();
+        for round in 0..10 {
+            (0..32).for_each(|number| assert!(!publish(&mut end, round * 32 + number)));
+            let mut buf = [0; 100];
+            for _ in 0..32 * BLOCK / 128 {
+                // By copy and in place, in steps that meet no block's end or both.
+                assert_eq!(reader.next_piece(&mut buf).unwrap(), Piece::Data(100));
+                let mut left = 28;
+                while left > 0 {
+                    let Peek::Data(seen) = reader.peek(left).unwrap() else { panic!("no data") };
+                    let len = seen.len();
+                    reader.advance(len);
+                    left -= len;
+                }
+            }
+            // One for the first mark; the daemon, which is asleep here, has set no other.
+            assert_eq!(bells(&mut socket), 1);
+            assert_eq!(end.further().unwrap().bytes.get(), 32 * BLOCK);
+            assert!(!end.ring_at_next(), "nothing is with the program");
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_listens_hears_one_bell_for_each_block() {
+        let (mut reader, mut end, mut socket) = reader();
+        (0..64).for_each(|number| assert!(!publish(&mut end, number)));
+        let mut heard = 0;
+        for _ in 0..64 * BLOCK / 64 {
+            assert_eq!(reader.next_piece(&mut [0; 64]).unwrap(), Piece::Data(64));
+            let now = bells(&mut socket);
+            if now > 0 {
+                assert_eq!(end.further().unwrap().bytes.get(), BLOCK);
+                let _ = end.ring_at_next();
+            }
+            heard += now;
+        }
+        assert_eq!(heard, 64);
+    }
+
+    #[test]
+    fn who_finds_nothing_says_once_that_it_waits_and_sees_what_comes() {
+        let (mut reader, mut end, mut socket) = reader();
+        for number in 0..100 {
+            for _ in 0..5 {
+                assert_eq!(reader.try_peek(1).unwrap(), None);
+            }
+            assert_eq!(bells(&mut socket), 1, "however often it looks");
+            assert!(end.begins_to_wait() && !end.begins_to_wait());
+            assert!(publish(&mut end, number), "news are due");
+            socket.write_all(&Head::News.encode(0)).unwrap();
+            assert!(matches!(reader.try_peek(1), Ok(Some(Peek::Data(_)))));
+            reader.advance(BLOCK as usize);
+            bells(&mut socket);
+            assert_eq!(end.further().unwrap().bytes.get(), BLOCK);
+        }
+    }
+
+    #[test]
+    fn what_the_daemon_says_last_is_why_it_is_over_also_later() {
+        let (mut reader, _end, mut socket) = reader();
+        let head = Head::Failed { tag: 0, code: wire::Code::ShuttingDown };
+        let text = b"it stops\nstart it again";
+        socket.write_all(&head.encode(text.len())).unwrap();
+        socket.write_all(text).unwrap();
+        drop(socket);
+        for _ in 0..3 {
+            let error = reader.peek(1).unwrap_err();
+            assert_eq!(error.code(), Some(wire::Code::ShuttingDown), "{error}");
+        }
+        assert_eq!(reader.seek(Bytes::ZERO).unwrap_err().code(), Some(wire::Code::ShuttingDown));
+    }
+}

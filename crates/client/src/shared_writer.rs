@@ -99,7 +99,7 @@ impl SharedWriter {
     /// Has the daemon notice a part of a block.
     pub fn flush(&mut self) -> Result<()> {
         if self.window.is_over() {
-            return Err(self.line.over());
+            return Err(self.line.why_over());
         }
         if self.window.moved() > self.noticed {
             self.noticed = self.window.moved();
@@ -139,7 +139,7 @@ impl SharedWriter {
     fn next(&mut self) -> Result<()> {
         loop {
             if self.window.is_over() {
-                return Err(self.line.over());
+                return Err(self.line.why_over());
             }
             if self.window.left() > 0 || self.take()? {
                 return Ok(());
@@ -165,7 +165,7 @@ impl SharedWriter {
     fn try_next(&mut self) -> Result<bool> {
         loop {
             if self.window.is_over() {
-                return Err(self.line.over());
+                return Err(self.line.why_over());
             }
             if self.window.left() > 0 || self.take()? {
                 return Ok(true);
