@@ -33,7 +33,7 @@ struct sl_contract {
 
 /* How to open. All zero: as without options. */
 struct sl_options {
-	const char *socket;          /* the daemon's control socket; NULL: its usual place */
+	const char *socket;          /* the daemon's control socket; NULL: as usual */
 	uint64_t size;               /* with O_CREAT: space of the volume that is made */
 	struct sl_contract contract; /* with a rate: open under contract */
 	uint64_t reserved[4];        /* must be zero */

@@ -10,7 +10,7 @@ use units::Bytes;
 use wire::control::{Placement, Volume, VolumeCreate};
 
 /// Says how to open a [`File`]. Without a word: for reading, as best effort, at the
-/// daemon's own socket.
+/// daemon's usual socket.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     socket: Option<PathBuf>,
@@ -27,7 +27,8 @@ impl OpenOptions {
         Self::default()
     }
 
-    /// The daemon's control socket.
+    /// The daemon's control socket. Without this, `SLACKLINE_SOCKET` of the environment,
+    /// or the usual one.
     pub fn socket(&mut self, path: impl Into<PathBuf>) -> &mut Self {
         self.socket = Some(path.into());
         self
@@ -77,7 +78,7 @@ impl OpenOptions {
     /// Opens it.
     pub fn open_target(&self, target: Target) -> Result<File> {
         let name = target.volume()?;
-        let socket = self.socket.clone().unwrap_or_else(crate::default_socket);
+        let socket = self.socket.clone().unwrap_or_else(named_socket);
         let client = Client::at(socket);
         let (volume, made) = self.find(&client, &name)?;
         let opened = self.open_found(client.clone(), &volume);
@@ -129,4 +130,10 @@ impl OpenOptions {
             (volume, _) => Ok((volume?, false)),
         }
     }
+}
+
+/// The socket that the environment names, as for the command; else the usual one.
+fn named_socket() -> PathBuf {
+    let named = std::env::var_os("SLACKLINE_SOCKET").filter(|path| !path.is_empty());
+    named.map_or_else(crate::default_socket, PathBuf::from)
 }

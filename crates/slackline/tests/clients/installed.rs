@@ -26,16 +26,20 @@ pub fn prefix() -> &'static Path {
     })
 }
 
-/// Builds the libraries in the profile and at the place of this test.
+/// Builds the libraries and the example in Rust in the profile and at the place of this
+/// test.
 fn build() {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(root()).args(["build", "--quiet", "--offline"]);
-    cargo.args(["-p", "slackline-capi", "-p", "slackline-preload", "-p", "slackline-python"]);
-    cargo.arg("--target-dir").arg(built().parent().unwrap());
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
+    let libraries = ["-p", "slackline-capi", "-p", "slackline-preload", "-p", "slackline-python"];
+    let example = ["-p", "slackline-client", "--example", "record_and_play"];
+    for what in [&libraries[..], &example[..]] {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(root()).args(["build", "--quiet", "--offline"]).args(what);
+        cargo.arg("--target-dir").arg(built().parent().unwrap());
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
+        run(&mut cargo);
     }
-    run(&mut cargo);
 }
 
 /// Compiles a program in C against the installed library; gives its path.

@@ -2,6 +2,7 @@
 //! each language.
 
 mod behaviours;
+mod examples;
 mod installed;
 mod python;
 mod rust;

@@ -58,11 +58,12 @@ fn programs_of_the_core_utilities_read_and_write_volumes() {
 const FFMPEG: [&str; 4] = ["-v", "error", "-nostdin", "-y"];
 
 /// Hashes of all decoded frames, picture and sound.
-fn frames(ffmpeg: &mut Command, film: &str) -> String {
+pub fn frames(ffmpeg: &mut Command, film: &str) -> String {
     run(ffmpeg.args(FFMPEG).args(["-i", film, "-f", "framemd5", "-"]))
 }
 
-fn make_film(path: &Path) {
+/// A short video: a moving picture and a tone.
+pub fn make_film(path: &Path) {
     let mut ffmpeg = Command::new("ffmpeg");
     ffmpeg.args(FFMPEG).args(["-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=3"]);
     ffmpeg.args(["-f", "lavfi", "-i", "sine=frequency=440:duration=3"]);
