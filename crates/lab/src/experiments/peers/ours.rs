@@ -10,6 +10,9 @@ use node::{Config, Contract, Error, Mode, Op, Placement, Policy, Service, Stream
 use std::time::Duration;
 use units::{Bytes, Rate};
 
+/// How often admission is asked again that could not say when a stream might begin.
+const ASKED_AGAIN: usize = 20;
+
 /// A pool whose volumes hold what the programs read.
 pub struct Filled {
     specs: Vec<DeviceSpec>,
@@ -101,7 +104,7 @@ impl Filled {
         let pool = self.open(admission)?;
         let mut streams = Vec::new();
         for (number, program) in programs.iter().enumerate() {
-            match accept(&pool, number, *program) {
+            match accept_in_time(&pool, number, *program) {
                 Ok(stream) => streams.push(stream),
                 Err(Error::Refused(_)) => {
                     pool.shutdown().map_err(|error| error.to_string())?;
@@ -174,6 +177,21 @@ fn fill(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
 fn brought(rate: Rate) -> Bytes {
     let most = rate.bytes_in(units::Duration::from_secs(4)).max(Bytes::kib(64));
     Bytes::MIB.min(Bytes::new(1 << most.get().ilog2()))
+}
+
+/// Asks again where nothing but a disk that is behind for a moment speaks against it:
+/// the machine may have held its emulator up.
+fn accept_in_time(pool: &Pool, number: usize, program: Program) -> Result<Option<StreamId>, Error> {
+    let mut accepted = accept(pool, number, program);
+    for _ in 0..ASKED_AGAIN {
+        let Err(Error::Refused(refusal)) = &accepted else { break };
+        if refusal.deadline.is_some() || refusal.utilisation_ppm >= 1_000_000 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        accepted = accept(pool, number, program);
+    }
+    accepted
 }
 
 /// Gives a program its contract: streams have a handle then.
