@@ -68,7 +68,7 @@ impl Bench {
     fn program(&self, number: u64, block: Bytes, period: Duration, len: Bytes) -> Program {
         let range = self.range(Self::place(number), len);
         let worst = self.profile.worst(range.clone(), block, READ);
-        let (mean, deviation) = self.from_anywhere(&range, block, worst);
+        let (mean, deviation) = self.mean_and_deviation(&range, block, worst);
         let task = StatisticalTask { task: Task::new(period, period, worst), mean, deviation };
         let places = match len > Bytes::mib(32) {
             true => Places::Sequential(range),
@@ -79,7 +79,7 @@ impl Bench {
 
     /// Mean and deviation, rounded up, where the heads are anywhere with equal
     /// probability, and so is the platter.
-    fn from_anywhere(
+    fn mean_and_deviation(
         &self,
         range: &Range<Lba>,
         len: Bytes,
@@ -242,7 +242,8 @@ fn what_is_promised_is_kept_and_nobody_refused_goes_further() {
         let [edf, reached] = [PolicyKind::Edf, PolicyKind::Slack]
             .map(|policy| bench.reach(&programs, seldom, runs(policy, false)));
         assert!(reached.0 > rare && rare >= worst, "{mix:?}: {reached:?}, {rare}, {worst}");
-        assert!(reached.0 > edf.0, "{mix:?}: {reached:?}, edf {edf:?}");
+        let all = programs.len();
+        assert!(reached.0 > edf.0 || reached.0 == all, "{mix:?}: {reached:?}, edf {edf:?}");
         assert!(reached.1 > 0.0, "best effort is not shut out: {mix:?}");
         let films = |count: usize| count - usize::from(database);
         writeln!(
