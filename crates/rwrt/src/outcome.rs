@@ -335,7 +335,7 @@ fn decades(longest: Duration) -> Vec<(f64, String)> {
         let span = Duration::from_nanos(nanos);
         let (count, unit) = match nanos {
             0..1_000_000 => (nanos / 1_000, "us"),
-            0..1_000_000_000 => (nanos / 1_000_000, "ms"),
+            1_000_000..1_000_000_000 => (nanos / 1_000_000, "ms"),
             _ => (nanos / 1_000_000_000, "s"),
         };
         ticks.push((span.as_millis_f64(), format!("{count} {unit}")));
