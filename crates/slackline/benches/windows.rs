@@ -94,14 +94,15 @@ struct Seen {
     pread: Samples,
     /// How late the host woke the program.
     host: Samples,
-    /// Reads that were not in the window at once.
-    waited: u64,
+    /// Reads that were not in the window at once, and are in none of the others.
+    waited: Samples,
     /// Of a look at few bytes, in ns.
     glance: f64,
 }
 
 fn print(title: &str, seen: &Seen) {
-    println!("\n{title}; {} were not in the window at once", seen.waited);
+    let (waited, longest) = (seen.waited.len(), seen.waited.max());
+    println!("\n{title}; {waited} were not in the window at once (the longest took {longest})");
     let mut table = Table::new(&["us", ">50 %", ">99 %", ">99.9 %", ">largest", ">50 % / memcpy"]);
     let base = seen.memcpy.figures().p50_ns as f64;
     let rows = [
@@ -177,7 +178,6 @@ impl Bench {
         match which {
             0 => {
                 let waits = matches!(self.reader.try_peek(len), Ok(None));
-                seen.waited += u64::from(waits);
                 let mut done = 0;
                 while done < len {
                     let Ok(Peek::Data(bytes)) = self.reader.peek(len - done) else {
@@ -188,7 +188,8 @@ impl Bench {
                     self.reader.advance(had);
                     done += had;
                 }
-                add(&mut seen.window, began.elapsed());
+                let took = if waits { &mut seen.waited } else { &mut seen.window };
+                add(took, began.elapsed());
             }
             1 => {
                 self.into.copy_from_slice(&self.memory[self.at as usize..][..len]);

@@ -147,7 +147,7 @@ fn plots(measured: &[Measured]) -> Vec<Chart> {
     let plot = |part: &str| {
         let runs = measured.iter().filter(|run| run.part == part);
         let runs: Vec<_> = runs.map(|run| (run.kind.name(), &run.outcome)).collect();
-        let title = if parts.len() == 1 { "How long operations took" } else { part };
+        let title = if part == "run" { "How long operations took" } else { part };
         rwrt::plot(title, &runs)
     };
     parts.iter().map(|part| plot(part)).collect()
