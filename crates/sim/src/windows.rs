@@ -97,7 +97,7 @@ impl WindowRecorder {
                 self.rooms.pop_front();
             }
             self.moved += len;
-            left = left - len;
+            left -= len;
         }
         let len = self.moved - before;
         if !len.is_zero() {

@@ -169,7 +169,7 @@ fn act(world: &mut sim::World, ledger: &Ledger, random: &mut Random, step: u64) 
                     contract(random.between(200_000, 1_000_000), Bytes::kib(256), Bytes::ZERO);
                 let length = size - Bytes::new(random.below(100_000));
                 let (piece, sync_every) = (Bytes::kib(100), Bytes::kib(700));
-                if step % 2 == 0 {
+                if step.is_multiple_of(2) {
                     let recorder = Recorder::new(&name, seed, contract, piece, length);
                     let recorder = recorder.sync_every(sync_every);
                     change(ledger, &name, |known| known.recording = Some(recorder.tally()));

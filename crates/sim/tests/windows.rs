@@ -762,8 +762,7 @@ fn a_window_is_made_for_the_lateness_that_is_measured() {
         while seen.borrow().traces < 1_500 && seen.borrow().wrong.is_empty() {
             world.run_for(Duration::from_secs(5));
         }
-        let wrong = seen.borrow().wrong.clone();
-        wrong
+        seen.take().wrong
     };
     assert_eq!(waits(true), Vec::<String>::new());
     let without = waits(false);
