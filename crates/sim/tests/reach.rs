@@ -224,6 +224,7 @@ fn what_is_promised_is_kept_and_nobody_refused_goes_further() {
          nobody refused | slack, nobody refused | greedy there, MB/s \
          |\n|---|---|---|---|---|---|---|---|---|\n",
     );
+    let mut further = 0;
     for (kib, database) in [(512, false), (512, true), (1024, false), (1024, true)] {
         let mix = Mix { block: Bytes::kib(kib), database };
         let programs = bench.programs(mix);
@@ -242,8 +243,8 @@ fn what_is_promised_is_kept_and_nobody_refused_goes_further() {
         let [edf, reached] = [PolicyKind::Edf, PolicyKind::Slack]
             .map(|policy| bench.reach(&programs, seldom, runs(policy, false)));
         assert!(reached.0 > rare && rare >= worst, "{mix:?}: {reached:?}, {rare}, {worst}");
-        let all = programs.len();
-        assert!(reached.0 > edf.0 || reached.0 == all, "{mix:?}: {reached:?}, edf {edf:?}");
+        assert!(reached.0 >= edf.0, "{mix:?}: {reached:?}, edf {edf:?}");
+        further += reached.0 - edf.0;
         assert!(reached.1 > 0.0, "best effort is not shut out: {mix:?}");
         let films = |count: usize| count - usize::from(database);
         writeln!(
@@ -261,6 +262,7 @@ fn what_is_promised_is_kept_and_nobody_refused_goes_further() {
         .unwrap();
     }
     println!("{text}");
+    assert!(further > 0, "deadline order alone carries as many");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/admission.md");
         let old = std::fs::read_to_string(path).unwrap();
