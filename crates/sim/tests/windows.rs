@@ -444,13 +444,15 @@ impl Program<Metadata> for Tracer {
                 let changed = self.changing.take().expect("it asked");
                 if result.is_ok() {
                     self.seen.borrow_mut().changes += 1;
-                    self.contract = changed;
-                    // A faster one holds when the window can follow; only then is it tried.
+                    let before = std::mem::replace(&mut self.contract, changed);
+                    // A faster one holds when the window can follow: what was served ahead of
+                    // its turn under the old one comes first. Only then is it tried.
                     let window = match result {
-                        Ok(Reply::Stream { window, .. }) => window,
+                        Ok(Reply::Stream { window, .. }) => window + changed.block * 4,
                         other => panic!("{other:?}"),
                     };
-                    self.steady = now + changed.rate.time_for(window) * 3;
+                    let (old, new) = (before.rate.time_for(window), changed.rate.time_for(window));
+                    self.steady = now + old * 2 + new * 3;
                     self.line = i128::MAX;
                     self.node_line = i128::MAX;
                 }
