@@ -285,10 +285,11 @@ impl Core {
                 event.signal();
             }
         }
+        // Gone before the close is answered that it goes with.
+        drop(news.garbage);
         for (callback, result) in news.calls {
             callback(result);
         }
-        drop(news.garbage);
     }
 }
 
