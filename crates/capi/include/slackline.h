@@ -48,7 +48,8 @@ struct sl_refusal {
 	uint64_t rate_max;        /* the largest rate in these blocks that would be taken */
 };
 
-/* Opens a volume ("NAME" or "slackline:NAME"). flags: O_RDONLY, O_WRONLY or O_RDWR,
+/* Opens a volume ("NAME" or "slackline:NAME"), or for reading a file outside the pool (its
+ * absolute path). flags: O_RDONLY, O_WRONLY or O_RDWR,
  * with O_CREAT, O_TRUNC and O_APPEND. options may be NULL. */
 sl_file *sl_open(const char *target, int flags, const struct sl_options *options);
 

@@ -4,6 +4,7 @@
 //! has passed.
 
 use crate::{Client, Peek, Piece, Reader, Result};
+use std::path::Path;
 use units::Bytes;
 use wire::control;
 
@@ -22,6 +23,17 @@ impl Input {
         start: u64,
     ) -> Result<Self> {
         let reader = client.reader(volume, terms, Bytes::new(start))?;
+        Ok(Self { reader, seen: 0 })
+    }
+
+    /// The same of a file outside the pool.
+    pub fn open_file(
+        client: &Client,
+        path: &Path,
+        terms: control::Contract,
+        start: u64,
+    ) -> Result<Self> {
+        let reader = client.file_reader(path, terms, Bytes::new(start))?;
         Ok(Self { reader, seen: 0 })
     }
 

@@ -22,6 +22,7 @@ use input::Input;
 use output::Output;
 use random::Random;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
 use units::Bytes;
 use wire::control::Mode;
 use wire::{Code, Problem};
@@ -29,7 +30,8 @@ use wire::{Code, Problem};
 /// What a best-effort peek takes at once at the most.
 const PEEK_MAX: usize = wire::frame::BODY_MAX;
 
-/// An open volume with a cursor.
+/// An open volume with a cursor; or a file outside the pool ([`Target::Path`]), which is
+/// read only, and whose contract is the weaker one of [`Client::file_reader`].
 ///
 /// ```no_run
 /// use client::units::{Bytes, Rate};
@@ -53,6 +55,8 @@ const PEEK_MAX: usize = wire::frame::BODY_MAX;
 pub struct File {
     client: Client,
     volume: String,
+    /// A file outside the pool, in place of a volume.
+    path: Option<PathBuf>,
     access: Access,
     /// The volume's size when it was opened, or last cut.
     size: u64,
@@ -90,6 +94,24 @@ struct Run {
 }
 
 impl File {
+    fn new(client: Client, volume: String, random: Random, access: Access) -> Self {
+        Self {
+            client,
+            volume,
+            path: None,
+            access,
+            size: 0,
+            recorded: 0,
+            cursor: 0,
+            contract: None,
+            stream: None,
+            random,
+            seen: (0, Vec::new()),
+            run: Run::default(),
+            left: None,
+        }
+    }
+
     /// Opens a volume for reading, as best effort.
     pub fn open(target: &str) -> Result<Self> {
         Self::options().open(target)
@@ -100,7 +122,7 @@ impl File {
         OpenOptions::new()
     }
 
-    /// The name of the volume.
+    /// The name of the volume; of a file outside the pool, its path.
     pub fn volume(&self) -> &str {
         &self.volume
     }
@@ -119,6 +141,11 @@ impl File {
     pub fn length(&mut self) -> Result<Bytes> {
         if let Some(Stream::Out(output)) = &mut self.stream {
             output.flush()?;
+        }
+        if let Some(length) = self.random.plain_length() {
+            self.recorded = length?;
+            self.size = self.recorded;
+            return Ok(Bytes::new(self.recorded));
         }
         let volume = self.client.volume(&self.volume)?;
         (self.size, self.recorded) = (volume.size_bytes.get(), volume.length_bytes.get());
@@ -194,7 +221,10 @@ impl File {
         let (mode, terms) = (self.direction(&contract)?, contract.terms());
         let (client, volume) = (&self.client, &self.volume);
         Ok(match mode {
-            Mode::Read => Stream::In(Input::open(client, volume, terms, self.cursor)?),
+            Mode::Read => Stream::In(match &self.path {
+                Some(path) => Input::open_file(client, path, terms, self.cursor)?,
+                None => Input::open(client, volume, terms, self.cursor)?,
+            }),
             Mode::Write => {
                 let random = &mut self.random;
                 Stream::Out(Output::open(client, volume, terms, self.cursor, random)?)
@@ -247,9 +277,11 @@ impl File {
             if self.cursor > self.recorded && self.cursor > self.length()?.get() {
                 return Ok(None);
             }
-            if let Some(Stream::In(input)) = &mut self.stream {
+            if let (Some(Stream::In(input)), None) = (&mut self.stream, &self.path) {
                 input.seek(self.cursor)?;
             } else {
+                // The stream of a file outside the pool goes only forward.
+                self.end_stream()?;
                 let contract = self.contract.expect("asked only under contract");
                 self.stream = Some(self.begin_stream(contract)?);
             }
@@ -268,7 +300,10 @@ impl File {
         }
         match self.readable(buf.len())? {
             0 => Ok(Piece::End),
-            len => Ok(Piece::Data(self.random.read(self.cursor, &mut buf[..len])?)),
+            len => match self.random.read(self.cursor, &mut buf[..len])? {
+                0 => Ok(Piece::End),
+                read => Ok(Piece::Data(read)),
+            },
         }
     }
 
@@ -325,6 +360,9 @@ impl File {
             let read = self.random.read(self.cursor, &mut bytes)?;
             bytes.truncate(read);
             self.seen = (self.cursor, bytes);
+            if read == 0 {
+                return Ok(Peek::End);
+            }
         }
         let seen = self.seen_at_cursor().expect("read just now");
         Ok(Peek::Data(&seen[..seen.len().min(len_max)]))

@@ -3,8 +3,8 @@
 //! Invariant: an open that fails leaves things as they were; a volume that it made is
 //! gone again.
 
-use super::{Access, Contract, File, Random, Run, Target};
-use crate::{Client, Code, Result};
+use super::{Access, Contract, File, Random, Target};
+use crate::{Client, Code, Error, Problem, Result};
 use std::path::PathBuf;
 use units::Bytes;
 use wire::control::{Placement, Volume, VolumeCreate};
@@ -77,9 +77,11 @@ impl OpenOptions {
 
     /// Opens it.
     pub fn open_target(&self, target: Target) -> Result<File> {
-        let name = target.volume()?;
-        let socket = self.socket.clone().unwrap_or_else(named_socket);
-        let client = Client::at(socket);
+        let client = Client::at(self.socket.clone().unwrap_or_else(named_socket));
+        let name = match target {
+            Target::Volume(name) => name,
+            Target::Path(path) => return self.open_path(client, path),
+        };
         let (volume, made) = self.find(&client, &name)?;
         let opened = self.open_found(client.clone(), &volume);
         if opened.is_err() && made {
@@ -93,26 +95,38 @@ impl OpenOptions {
         let mut access = self.access;
         access.write |= self.append || self.truncate;
         access.read |= !access.write;
-        let mut file = File {
-            random: Random::new(client.clone(), name.clone()),
-            client,
-            volume: name,
-            access,
-            size: volume.size_bytes.get(),
-            recorded: volume.length_bytes.get(),
-            cursor: 0,
-            contract: None,
-            stream: None,
-            seen: (0, Vec::new()),
-            run: Run::default(),
-            left: None,
-        };
+        let random = Random::new(client.clone(), name.clone());
+        let mut file = File::new(client, name, random, access);
+        (file.size, file.recorded) = (volume.size_bytes.get(), volume.length_bytes.get());
         if self.truncate {
             file.set_len(Bytes::ZERO)?;
         }
         if self.append {
             file.cursor = file.recorded;
         }
+        if self.contract.is_some() {
+            file.set_contract(self.contract)?;
+        }
+        Ok(file)
+    }
+
+    /// A file outside the pool: it is read, as best effort, or under a contract that
+    /// others on its disk can disturb.
+    fn open_path(&self, client: Client, path: PathBuf) -> Result<File> {
+        let bad = |what: String, next: &str| {
+            Error::Problem(Box::new(Problem::new(Code::BadFile, what, next)))
+        };
+        let name = path.display().to_string();
+        if self.access.write || self.append || self.truncate || self.create.is_some() {
+            let what = format!("{name} is a file outside the pool, and those are only read");
+            return Err(bad(what, "open it for reading, or name a volume"));
+        }
+        let opened = std::fs::File::open(&path);
+        let opened = opened.map_err(|error| bad(format!("{name}: {error}"), "correct the path"))?;
+        let random = Random::of_file(client.clone(), opened);
+        let mut file = File::new(client, name, random, Access { read: true, write: false });
+        file.path = Some(path);
+        file.length()?;
         if self.contract.is_some() {
             file.set_contract(self.contract)?;
         }

@@ -5,6 +5,8 @@
 //! outstanding between calls; what was written and not synced is remembered.
 
 use crate::{BestEffort, Client, Error, Result};
+use std::io;
+use std::os::unix::fs::FileExt;
 use units::Bytes;
 use wire::frame::BODY_MAX;
 use wire::{Code, Problem};
@@ -18,13 +20,26 @@ pub struct Random {
     client: Client,
     volume: String,
     connection: Option<BestEffort>,
+    /// A file outside the pool, which is read as any program reads it.
+    plain: Option<std::fs::File>,
     /// Written and not synced.
     dirty: bool,
 }
 
 impl Random {
     pub fn new(client: Client, volume: String) -> Self {
-        Self { client, volume, connection: None, dirty: false }
+        Self { client, volume, connection: None, plain: None, dirty: false }
+    }
+
+    /// The same for a file outside the pool.
+    pub fn of_file(client: Client, file: std::fs::File) -> Self {
+        Self { plain: Some(file), ..Self::new(client, String::new()) }
+    }
+
+    /// The length of a file outside the pool, where it is one.
+    pub fn plain_length(&self) -> Option<Result<u64>> {
+        let file = self.plain.as_ref()?;
+        Some(file.metadata().map(|known| known.len()).map_err(unreadable))
     }
 
     fn connection(&mut self) -> Result<&mut BestEffort> {
@@ -35,8 +50,11 @@ impl Random {
     }
 
     /// Reads the front of `buf` from `offset`, 1 MiB at most; all of it lies within the
-    /// volume. Gives how much.
+    /// volume. Gives how much: nothing only where a file was cut meanwhile.
     pub fn read(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        if let Some(file) = &self.plain {
+            return file.read_at(buf, offset).map_err(unreadable);
+        }
         let within = offset % SECTOR;
         let len = buf.len().min(BODY_MAX - within as usize);
         let whole = (within + len as u64).next_multiple_of(SECTOR);
@@ -99,6 +117,11 @@ impl Random {
         }
         Ok(())
     }
+}
+
+fn unreadable(error: io::Error) -> Error {
+    let next = "look at the file, and at the kernel's messages of its disk";
+    Error::Problem(Box::new(Problem::new(Code::Device, error.to_string(), next)))
 }
 
 /// What a write at the end of a volume hears, as a stream's would.

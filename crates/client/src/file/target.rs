@@ -1,8 +1,6 @@
 //! What a name stands for: a volume of the pool, or a file beside it.
 
-use crate::{Error, Result};
 use std::path::PathBuf;
-use wire::{Code, Problem};
 
 /// The word before a volume's name where a name alone could be a path.
 const SCHEME: &str = "slackline:";
@@ -25,18 +23,6 @@ impl Target {
             None => Self::Volume(name.into()),
         }
     }
-
-    /// The volume, or why a file cannot be opened here.
-    pub(crate) fn volume(self) -> Result<String> {
-        match self {
-            Self::Volume(name) => Ok(name),
-            Self::Path(path) => {
-                let what = format!("{} is a file outside the pool", path.display());
-                let next = "name a volume; this library opens no other files so far";
-                Err(Error::Problem(Box::new(Problem::new(Code::Invalid, what, next))))
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -50,7 +36,5 @@ mod tests {
         assert_eq!(Target::parse("slackline:video"), volume("video"));
         assert_eq!(Target::parse("slackline:/x"), volume("/x"), "said, so it is");
         assert_eq!(Target::parse("/srv/film.mkv"), Target::Path("/srv/film.mkv".into()));
-        let error = Target::parse("/srv/film.mkv").volume().unwrap_err();
-        assert!(error.to_string().contains("outside the pool"), "{error}");
     }
 }

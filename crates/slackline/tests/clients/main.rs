@@ -4,6 +4,7 @@
 mod behaviours;
 mod examples;
 mod installed;
+mod outside;
 mod python;
 mod rust;
 mod shim;
