@@ -143,8 +143,11 @@ impl<'a> Session<'a> {
 
     /// The program wants a look at the control page.
     async fn bell(&mut self) -> Result<(), Over> {
-        let moved = self.take_note().await?;
+        // In this order: what the program is done with, it said before it began to wait.
         let began = self.end.begins_to_wait();
+        let moved = self.take_note().await?;
+        // One that was told of a piece since has been sent news of it.
+        let began = began && self.end.left().is_zero();
         if moved || (began && !self.waits) {
             self.idle_bells = self.idle_bells.saturating_sub(1);
         } else {
@@ -155,10 +158,6 @@ impl<'a> Session<'a> {
         }
         if !began {
             return Ok(());
-        }
-        if !self.end.left().is_zero() {
-            // Told meanwhile.
-            return self.output.send(Head::News, &[]).await;
         }
         if !self.waits {
             self.waits = true;
