@@ -14,6 +14,7 @@ use crate::arena::{Arena, Loans};
 use crate::backend::{Completion, fills, region, zero_room};
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Loan, Owner};
+use crate::lateness::Lately;
 use crate::lock::{Guard, Mutex};
 use crate::sys::{self, Event};
 use node::{
@@ -23,7 +24,7 @@ use node::{
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 use window::{Kind, Memory, Piece, Rights};
 
 /// Most disks in a pool: one bit each in [`News::wake`].
@@ -55,6 +56,8 @@ pub(crate) struct Inner {
     disks: Vec<DiskState>,
     /// The latest time that the node was told.
     now: Instant,
+    /// How late the host was lately.
+    lately: Lately,
     /// Nothing is started and nobody is answered any more.
     stopping: bool,
 }
@@ -117,6 +120,7 @@ impl Core {
             windows: HashMap::new(),
             disks: events.iter().map(|_| DiskState::default()).collect(),
             now: sys::now(),
+            lately: Lately::new(sys::now()),
             stopping: false,
         };
         Arc::new(Self { arena, events, inner: Mutex::new(inner) })
@@ -194,17 +198,22 @@ impl Core {
         inner.node.status(now)
     }
 
-    /// A disk's thread tells what has ended, and asks what to do. It sleeps
-    /// afterwards, unless there are callbacks to run.
+    /// A disk's thread tells what has ended and how late the host was at the worst since
+    /// its last turn, and asks what to do. It sleeps afterwards, unless there are
+    /// callbacks to run.
     pub(crate) fn turn(
         self: &Arc<Self>,
         disk: DiskIndex,
         done: &mut Vec<Completion>,
+        late: Duration,
     ) -> (Turn, News) {
         let (mut news, mut commands) = (News::default(), Vec::new());
         let mut inner = self.inner.lock();
         let now = inner.read_clock();
         let at = usize::from(disk.0);
+        if let Some(latency) = inner.lately.note(now, late) {
+            inner.tell(NOBODY, Op::HostLatency { latency });
+        }
         for ended in done.drain(..) {
             inner.ended(&self.arena, disk, &ended, now, &mut news);
         }

@@ -157,7 +157,8 @@ impl Pool {
         let (ready, all) = mpsc::channel();
         for (at, (seat, event)) in seats.into_iter().zip(events).enumerate() {
             let lateness = Arc::clone(&self.lateness[at]);
-            let around = Surroundings { arena: Arc::clone(&arena), event, lateness };
+            let around =
+                Surroundings { arena: Arc::clone(&arena), event, lateness: Arc::clone(&lateness) };
             let (core, ready) = (Arc::clone(&self.core), ready.clone());
             let (realtime, wrap) = (options.realtime, options.wrap.clone());
             let disk = DiskIndex(u16::try_from(at).expect("fewer disks than that"));
@@ -173,7 +174,7 @@ impl Pool {
                             Some(wrap) => wrap(disk, backend),
                             None => backend,
                         };
-                        thread::serve(&core, disk, backend);
+                        thread::serve(&core, disk, backend, &lateness);
                     }
                 }
             };

@@ -4,9 +4,10 @@
 //! back, programs would wait for ever, and a pool survives the end of its process
 //! at any moment.
 
-use crate::Backend;
 use crate::core::{self, Core};
+use crate::lock::Mutex;
 use crate::sys;
+use crate::{Backend, HostLateness};
 use node::DiskIndex;
 use std::sync::Arc;
 
@@ -77,11 +78,17 @@ pub fn io_class(class: IoClass) -> std::io::Result<()> {
 }
 
 /// Serves a disk until the pool stops and nothing is in flight.
-pub(crate) fn serve(core: &Arc<Core>, disk: DiskIndex, mut backend: Box<dyn Backend>) {
+pub(crate) fn serve(
+    core: &Arc<Core>,
+    disk: DiskIndex,
+    mut backend: Box<dyn Backend>,
+    lateness: &Mutex<HostLateness>,
+) {
     let _abort = AbortOnPanic;
     let mut done = Vec::new();
     loop {
-        let (turn, news) = core.turn(disk, &mut done);
+        let late = lateness.lock().take_worst();
+        let (turn, news) = core.turn(disk, &mut done, late);
         let started = !turn.commands.is_empty();
         turn.commands.into_iter().for_each(|command| backend.start(command));
         if turn.stopping && backend.in_flight() == 0 {

@@ -139,13 +139,13 @@ impl Backend for Emulated {
         let before = done.len();
         done.extend(self.busy.extract_if(.., |busy| busy.finished <= now));
         for ended in &done[before..] {
-            self.around.lateness.lock().completions.record(now - ended.finished);
+            self.around.lateness.lock().noticed_late(now - ended.finished);
         }
         if done.len() > before {
             // In the order in which the drive ended them.
             done[before..].sort_by_key(|ended| ended.finished);
         } else if let (false, Some(wake)) = (woken, wake) {
-            self.around.lateness.lock().timers.record(now.saturating_since(wake));
+            self.around.lateness.lock().woken_late(now.saturating_since(wake));
         }
     }
 

@@ -290,7 +290,7 @@ impl Backend for Uring {
         let already = !self.at_once.is_empty() || !self.ring.completion().is_empty();
         let late = self.enter(usize::from(!already), until);
         if let (true, Some(until)) = (late, until) {
-            self.around.lateness.lock().timers.record(sys::now().saturating_since(until));
+            self.around.lateness.lock().woken_late(sys::now().saturating_since(until));
         }
         done.append(&mut self.at_once);
         self.reap(done);
