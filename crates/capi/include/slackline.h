@@ -31,12 +31,21 @@ struct sl_contract {
 	                   else one block */
 };
 
+/* Which best effort goes first, as far as the volume's service and the quota let it. */
+enum {
+	SL_PRIORITY_UNSAID,      /* as the volume's service says */
+	SL_PRIORITY_INTERACTIVE, /* somebody waits for the answer: before the others */
+	SL_PRIORITY_NORMAL,
+	SL_PRIORITY_BACKGROUND,  /* only when nothing else wants the disk */
+};
+
 /* How to open. All zero: as without options. */
 struct sl_options {
 	const char *socket;          /* the daemon's control socket; NULL: as usual */
 	uint64_t size;               /* with O_CREAT: space of the volume that is made */
 	struct sl_contract contract; /* with a rate: open under contract */
-	uint64_t reserved[4];        /* must be zero */
+	uint64_t priority;           /* of what is best effort: SL_PRIORITY_... */
+	uint64_t reserved[3];        /* must be zero */
 };
 
 /* Why a contract was refused, and what would have fitted. */
@@ -96,6 +105,10 @@ int sl_contract_get(sl_file *file, struct sl_contract *contract);
 /* Takes a contract, another one, or, with NULL, none. Refused (EBUSY), nothing changes,
  * and sl_refused() has the figures. */
 int sl_contract_set(sl_file *file, const struct sl_contract *contract);
+
+/* The priority of a handle's best effort, and another one for what comes next. */
+int sl_priority_get(sl_file *file);
+int sl_priority_set(sl_file *file, int priority);
 
 /* A volume as a FILE. mode is that of fopen(3). */
 FILE *sl_fopen(const char *target, const char *mode, const struct sl_options *options);

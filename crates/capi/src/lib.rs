@@ -223,6 +223,22 @@ pub unsafe extern "C" fn sl_contract_set(handle: *mut SlFile, asked: *const SlCo
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_priority_get(handle: *mut SlFile) -> c_int {
+    // SAFETY: the header asks for an open handle.
+    guard(-1, || Ok(options::number_of(unsafe { file(handle) }?.priority())))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_priority_set(handle: *mut SlFile, number: c_int) -> c_int {
+    guard(-1, || {
+        // SAFETY: the header asks for an open handle.
+        let mut file = unsafe { file(handle) }?;
+        let priority = options::priority(u64::try_from(number).unwrap_or(u64::MAX))?;
+        file.set_priority(priority).map(|()| 0)
+    })
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn sl_error() -> *const c_char {
     error::words()
 }

@@ -4,7 +4,7 @@
 //! order.
 
 use crate::error::invalid;
-use client::control;
+use client::control::{self, Priority};
 use client::units::{Bytes, Rate};
 use client::{Contract, Error, File, OpenOptions, Refusal};
 use libc::{c_char, c_int};
@@ -51,7 +51,8 @@ pub struct SlOptions {
     socket: *const c_char,
     size: u64,
     contract: SlContract,
-    reserved: [u64; 4],
+    priority: u64,
+    reserved: [u64; 3],
 }
 
 /// `struct sl_refusal`.
@@ -78,6 +79,22 @@ impl From<&Refusal> for SlRefusal {
     }
 }
 
+/// The priorities, each at its number in the header.
+const PRIORITIES: [Option<Priority>; 4] =
+    [None, Some(Priority::Interactive), Some(Priority::Normal), Some(Priority::Background)];
+
+/// The priority behind a number of the header.
+pub fn priority(number: u64) -> Result<Option<Priority>, Error> {
+    let known = PRIORITIES.get(usize::try_from(number).unwrap_or(usize::MAX));
+    known.copied().ok_or_else(|| invalid("the priority is none of SL_PRIORITY_..."))
+}
+
+/// The number of a priority in the header.
+pub fn number_of(priority: Option<Priority>) -> c_int {
+    let at = PRIORITIES.iter().position(|known| *known == priority);
+    at.expect("the header has them all") as c_int
+}
+
 /// Opens a file as `sl_open` says.
 ///
 /// # Safety
@@ -97,8 +114,11 @@ pub unsafe fn open(
         if let Some(socket) = unsafe { text(options.socket) }? {
             open.socket(socket);
         }
-        if options.reserved != [0; 4] {
+        if options.reserved != [0; 3] {
             return Err(invalid("a reserved field of the options is not zero"));
+        }
+        if let Some(priority) = priority(options.priority)? {
+            open.priority(priority);
         }
         if options.contract.rate != 0 {
             open.contract(options.contract.contract()?);

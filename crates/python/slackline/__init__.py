@@ -133,6 +133,16 @@ class File(io.RawIOBase):
         self._handle.set_contract(rate, block, burst)
 
     @property
+    def priority(self):
+        """Which best effort goes first: "interactive", "normal" or "background"; with
+        None, as the volume's service says. Set it for what comes next."""
+        return self._handle.priority()
+
+    @priority.setter
+    def priority(self, name):
+        self._handle.set_priority(name)
+
+    @property
     def length(self):
         """The end of the recorded data."""
         return self._handle.length()
@@ -153,11 +163,21 @@ class File(io.RawIOBase):
         return self._handle.stream()
 
 
-def open(target, mode="rb", *, rate=None, block=None, burst=None, size=None, socket=None):
+def open(
+    target,
+    mode="rb",
+    *,
+    rate=None,
+    block=None,
+    burst=None,
+    size=None,
+    socket=None,
+    priority=None,
+):
     """Opens a volume, under contract where a rate is given, else as best effort.
 
     `mode` is one of r, w and a, with + or without, or flags as for `os.open`. `size` is
-    the space of a volume that is made. Quantities are numbers of bytes, or text such as
+    the space of a volume that is made; `priority` that of `File.priority`. Quantities are numbers of bytes, or text such as
     "2MB/s" and "1GiB"."""
     if isinstance(mode, str):
         kind = mode.replace("b", "").replace("+", "")
@@ -169,4 +189,4 @@ def open(target, mode="rb", *, rate=None, block=None, burst=None, size=None, soc
     else:
         flags = mode
     name = os.fspath(target)
-    return File(Handle(name, flags, rate, block, burst, size, socket), flags, name)
+    return File(Handle(name, flags, rate, block, burst, size, socket, priority), flags, name)

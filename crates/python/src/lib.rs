@@ -9,6 +9,7 @@
 mod error;
 mod view;
 
+use client::control::Priority;
 use client::units::{Bytes, Rate};
 use client::{Contract, File, Peek};
 use error::{Error, raise};
@@ -87,7 +88,7 @@ impl Handle {
 #[pymethods]
 impl Handle {
     #[new]
-    #[pyo3(signature = (target, flags, rate=None, block=None, burst=None, size=None, socket=None))]
+    #[pyo3(signature = (target, flags, rate=None, block=None, burst=None, size=None, socket=None, priority=None))]
     #[allow(clippy::too_many_arguments)] // Python's are named
     fn new(
         py: Python<'_>,
@@ -98,6 +99,7 @@ impl Handle {
         burst: Option<&Bound<'_, PyAny>>,
         size: Option<&Bound<'_, PyAny>>,
         socket: Option<std::path::PathBuf>,
+        priority: Option<&str>,
     ) -> PyResult<Self> {
         let mode = flags & libc::O_ACCMODE;
         let mut open = File::options();
@@ -105,6 +107,9 @@ impl Handle {
         open.truncate(flags & libc::O_TRUNC != 0).append(flags & libc::O_APPEND != 0);
         if let Some(socket) = socket {
             open.socket(socket);
+        }
+        if let Some(priority) = priority_named(priority)? {
+            open.priority(priority);
         }
         if let Some(rate) = rate {
             open.contract(contract(rate, block, burst)?);
@@ -239,6 +244,18 @@ impl Handle {
         self.change(py, |file| Ok(file.set_contract(None)?))
     }
 
+    fn priority(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        let priority = self.ask(py, |file| Ok(file.priority()))?;
+        let found = PRIORITIES.iter().find(|(_, known)| Some(*known) == priority);
+        Ok(found.map(|(name, _)| *name))
+    }
+
+    #[pyo3(signature = (priority))]
+    fn set_priority(&self, py: Python<'_>, priority: Option<&str>) -> PyResult<()> {
+        let priority = priority_named(priority)?;
+        self.ask(py, |file| Ok(file.set_priority(priority)?))
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let closed = py.detach(|| {
             let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,6 +266,20 @@ impl Handle {
         });
         closed.map_err(|failure| failure.raise(py))
     }
+}
+
+const PRIORITIES: [(&str, Priority); 3] = [
+    ("interactive", Priority::Interactive),
+    ("normal", Priority::Normal),
+    ("background", Priority::Background),
+];
+
+fn priority_named(name: Option<&str>) -> PyResult<Option<Priority>> {
+    let Some(name) = name else { return Ok(None) };
+    let found = PRIORITIES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, priority)| Some(*priority)).ok_or_else(|| {
+        PyValueError::new_err(format!("{name:?} is none of interactive, normal and background"))
+    })
 }
 
 fn contract(

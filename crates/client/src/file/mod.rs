@@ -24,7 +24,7 @@ use random::Random;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use units::Bytes;
-use wire::control::Mode;
+use wire::control::{Mode, Priority};
 use wire::{Code, Problem};
 
 /// What a best-effort peek takes at once at the most.
@@ -198,6 +198,26 @@ impl File {
             }
         }
         self.contract = Some(new);
+        Ok(())
+    }
+
+    /// The priority that this handle's best effort states.
+    pub fn priority(&self) -> Option<Priority> {
+        self.random.priority()
+    }
+
+    /// What this handle reads and writes as best effort goes before or behind other best
+    /// effort, as far as the volume's service and the user's quota let it; with none, as
+    /// the volume's service says. A contract has its own time, whatever this says.
+    ///
+    /// # Errors
+    /// For a file outside the pool, which is read as any program reads it.
+    pub fn set_priority(&mut self, priority: Option<Priority>) -> Result<()> {
+        if priority.is_some() && self.path.is_some() {
+            let what = format!("{} is a file outside the pool, without priorities", self.volume);
+            return Err(problem(Code::Invalid, what, "open it without one, or under a contract"));
+        }
+        self.random.set_priority(priority);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use super::{Access, Contract, File, Random, Target};
 use crate::{Client, Code, Error, Problem, Result};
 use std::path::PathBuf;
 use units::Bytes;
-use wire::control::{Placement, Volume, VolumeCreate};
+use wire::control::{Placement, Priority, Volume, VolumeCreate};
 
 /// Says how to open a [`File`]. Without a word: for reading, as best effort, at the
 /// daemon's usual socket.
@@ -19,6 +19,7 @@ pub struct OpenOptions {
     truncate: bool,
     append: bool,
     contract: Option<Contract>,
+    priority: Option<Priority>,
 }
 
 impl OpenOptions {
@@ -70,6 +71,12 @@ impl OpenOptions {
         self
     }
 
+    /// Which best effort goes first ([`File::set_priority`]).
+    pub fn priority(&mut self, priority: Priority) -> &mut Self {
+        self.priority = Some(priority);
+        self
+    }
+
     /// Opens a volume by its name ([`Target`]).
     pub fn open(&self, target: &str) -> Result<File> {
         self.open_target(Target::parse(target))
@@ -98,6 +105,7 @@ impl OpenOptions {
         let random = Random::new(client.clone(), name.clone());
         let mut file = File::new(client, name, random, access);
         (file.size, file.recorded) = (volume.size_bytes.get(), volume.length_bytes.get());
+        file.set_priority(self.priority)?;
         if self.truncate {
             file.set_len(Bytes::ZERO)?;
         }
@@ -126,6 +134,7 @@ impl OpenOptions {
         let random = Random::of_file(client.clone(), opened);
         let mut file = File::new(client, name, random, Access { read: true, write: false });
         file.path = Some(path);
+        file.set_priority(self.priority)?;
         file.length()?;
         if self.contract.is_some() {
             file.set_contract(self.contract)?;

@@ -8,6 +8,7 @@ use crate::{BestEffort, Client, Error, Result};
 use std::io;
 use std::os::unix::fs::FileExt;
 use units::Bytes;
+use wire::control::Priority;
 use wire::frame::BODY_MAX;
 use wire::{Code, Problem};
 
@@ -20,6 +21,8 @@ pub struct Random {
     client: Client,
     volume: String,
     connection: Option<BestEffort>,
+    /// What the connection states, or will.
+    priority: Option<Priority>,
     /// A file outside the pool, which is read as any program reads it.
     plain: Option<std::fs::File>,
     /// Written and not synced.
@@ -28,7 +31,7 @@ pub struct Random {
 
 impl Random {
     pub fn new(client: Client, volume: String) -> Self {
-        Self { client, volume, connection: None, plain: None, dirty: false }
+        Self { client, volume, connection: None, priority: None, plain: None, dirty: false }
     }
 
     /// The same for a file outside the pool.
@@ -42,9 +45,25 @@ impl Random {
         Some(file.metadata().map(|known| known.len()).map_err(unreadable))
     }
 
+    pub fn priority(&self) -> Option<Priority> {
+        self.priority
+    }
+
+    /// A connection states its priority when it is made, so the next transfer makes
+    /// another one. What was written is on the disk, and any connection can sync it.
+    pub fn set_priority(&mut self, priority: Option<Priority>) {
+        if priority != self.priority {
+            (self.priority, self.connection) = (priority, None);
+        }
+    }
+
     fn connection(&mut self) -> Result<&mut BestEffort> {
         if self.connection.is_none() {
-            self.connection = Some(self.client.best_effort(&self.volume)?);
+            let (client, volume) = (&self.client, &self.volume);
+            self.connection = Some(match self.priority {
+                Some(priority) => client.best_effort_as(volume, priority)?,
+                None => client.best_effort(volume)?,
+            });
         }
         Ok(self.connection.as_mut().expect("made just now"))
     }
@@ -129,4 +148,63 @@ fn full(size: u64) -> Error {
     let what = format!("the volume is full: it has {}", Bytes::new(size));
     let next = "make it larger with `slackline volume resize`";
     Error::Problem(Box::new(Problem::new(Code::VolumeFull, what, next)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+    use wire::frame::{HEAD_LEN, Head, VERSION};
+
+    /// Plays the daemon to one connection: welcomes it, answers one read with zeros, and
+    /// gives the priority that it has stated.
+    fn serve_one(listener: &UnixListener) -> Option<Priority> {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut receive = |answer: &dyn Fn(Head) -> (Head, usize)| {
+            let mut head = [0; HEAD_LEN];
+            socket.read_exact(&mut head).unwrap();
+            let (head, len) = Head::decode(&head).unwrap();
+            socket.read_exact(&mut vec![0; len]).unwrap();
+            let (answer, body) = answer(head);
+            socket.write_all(&answer.encode(body)).unwrap();
+            socket.write_all(&vec![0; body]).unwrap();
+            head
+        };
+        let (offset, len) = (Bytes::ZERO, Bytes::MIB);
+        let hello = receive(&|_| (Head::Welcome { version: VERSION, offset, len }, 0));
+        receive(&|read| match read {
+            Head::ReadAt { tag, len, .. } => (Head::ReadDone { tag }, len.get() as usize),
+            other => panic!("{other:?}"),
+        });
+        match hello {
+            Head::HelloVolume { priority, .. } => priority,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_priority_is_stated_by_a_connection_of_its_own() {
+        let control = std::env::temp_dir().join(format!("priority-{}.sock", std::process::id()));
+        let data = wire::socket::data_path(&control);
+        let _ = std::fs::remove_file(&data);
+        let listener = UnixListener::bind(&data).unwrap();
+        let asked = [
+            None,
+            Some(Priority::Interactive),
+            Some(Priority::Normal),
+            Some(Priority::Background),
+            None,
+        ];
+        let daemon = std::thread::spawn(move || asked.map(|_| serve_one(&listener)));
+        let mut random = Random::new(Client::at(&control), "v".into());
+        for priority in asked {
+            random.set_priority(priority);
+            random.set_priority(priority);
+            assert_eq!(random.priority(), priority);
+            assert_eq!(random.read(0, &mut [1; 10]).unwrap(), 10);
+        }
+        assert_eq!(daemon.join().unwrap(), asked);
+        let _ = std::fs::remove_file(data);
+    }
 }

@@ -47,9 +47,29 @@ static struct sl_contract contract(const char *line)
 	};
 }
 
+static const char *const priorities[] = { "unsaid", "interactive", "normal", "background" };
+
+/* The number of a name of a priority. */
+static int priority(const char *name)
+{
+	int number = 3;
+	while (number > 0 && strcmp(priorities[number], name))
+		number--;
+	return number;
+}
+
+static void priority_it(const char *line)
+{
+	char name[16];
+	if (sscanf(line, "priority %15s", name) == 1 && sl_priority_set(file, priority(name)) < 0)
+		ok(-1);
+	else
+		printf("priority %s\n", priorities[sl_priority_get(file)]);
+}
+
 static void open_it(const char *line)
 {
-	char target[256] = "", mode[8] = "", other[256] = "";
+	char target[256] = "", mode[8] = "", other[256] = "", first[16];
 	sscanf(line, "open %255s %7s", target, mode);
 	int flags = !strcmp(mode, "rw") ? O_RDWR : *mode == 'w' ? O_WRONLY : O_RDONLY;
 	if (strstr(line, " truncate"))
@@ -62,6 +82,9 @@ static void open_it(const char *line)
 	const char *socket = strstr(line, " socket=");
 	if (socket && sscanf(socket, " socket=%255s", other) == 1)
 		options.socket = other;
+	const char *said = strstr(line, " priority=");
+	if (said && sscanf(said, " priority=%15s", first) == 1)
+		options.priority = priority(first);
 	file = sl_open(target, flags, &options);
 	ok(file ? 0 : -1);
 }
@@ -187,7 +210,9 @@ static void step(const char *line)
 	else if (!strcmp(word, "set")) {
 		struct sl_contract asked = contract(line);
 		ok(sl_contract_set(file, &asked));
-	} else if (!strcmp(word, "drop"))
+	} else if (!strcmp(word, "priority"))
+		priority_it(line);
+	else if (!strcmp(word, "drop"))
 		ok(sl_contract_set(file, NULL));
 	else
 		printf("no such step: %s\n", line);

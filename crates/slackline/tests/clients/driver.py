@@ -32,7 +32,10 @@ def open_it(target, mode, *words):
     flags |= os.O_CREAT * ("create" in options)
     size = int(options["create"]) if "create" in options else None
     socket = options.get("socket", sys.argv[1])
-    file = slackline.open(target, flags, size=size, socket=socket, **terms(options))
+    first = options.get("priority")
+    file = slackline.open(
+        target, flags, size=size, socket=socket, priority=first, **terms(options)
+    )
 
 
 def write_it(seed, length):
@@ -69,6 +72,12 @@ def contract():
     return f"rate {has.rate} block {has.block} burst {has.burst}" if has else "none"
 
 
+def priority(*name):
+    if name:
+        (file.priority,) = name
+    return f"priority {file.priority or 'unsaid'}"
+
+
 WHENCE = {"set": 0, "cur": 1, "end": 2}
 STEPS = {
     "open": open_it,
@@ -81,6 +90,7 @@ STEPS = {
     "seek": lambda offset, whence: f"at {file.seek(int(offset), WHENCE[whence])}",
     "tell": lambda: f"at {file.tell()}",
     "advance": lambda length: file.advance(int(length)),
+    "priority": priority,
     "sync": lambda: file.sync(),
     "durable": lambda: "none" if file.durable is None else f"durable {file.durable}",
     "length": lambda: f"length {file.length}",

@@ -34,6 +34,8 @@ fn a_file_outside_the_pool_is_read_and_takes_a_contract_or_says_why_not() {
         file.read_to_end(&mut back).unwrap();
         assert!(back == bytes[place..], "from {place}");
     }
+    let background = client::control::Priority::Background;
+    assert_eq!(file.set_priority(Some(background)).unwrap_err().code(), Some(Code::Invalid));
     file.close().unwrap();
     let refused = options.write(true).create(Bytes::MIB).open(&path).unwrap_err();
     assert!(refused.to_string().contains("only read"), "{refused}");

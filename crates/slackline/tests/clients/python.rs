@@ -129,7 +129,7 @@ try:
     slackline.open("v", rate="300MB/s", **own)
 except OSError as error:
     assert error.refusal["rate_max"] > 0 and "rate" in error.next_step and error.errno == 16
-for wrong in ({"rate": "fast"}, {"mode": "x"}):
+for wrong in ({"rate": "fast"}, {"mode": "x"}, {"priority": "first"}):
     try:
         slackline.open("v", **wrong, **own)
         raise SystemExit("taken")

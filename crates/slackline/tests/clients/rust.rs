@@ -1,5 +1,6 @@
 //! The driver for Rust: answers the steps of the table with `client::File`.
 
+use client::control::Priority;
 use client::units::{Bytes, Rate};
 use client::{Contract, Error, File, Peek};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -85,6 +86,7 @@ impl<'a> Driver<'a> {
             match option.split_once('=') {
                 Some(("create", size)) => open.create(Bytes::new(size.parse().unwrap())),
                 Some(("socket", path)) => open.socket(path),
+                Some(("priority", name)) => open.priority(priority(name)),
                 None if *option == "truncate" => open.truncate(true),
                 None if *option == "append" => open.append(true),
                 _ => &mut open,
@@ -102,6 +104,15 @@ impl<'a> Driver<'a> {
         let fits = refusal.rate_max_bytes_per_second < Rate::per_second(200_000_000);
         let word = |yes| if yes { "yes" } else { "no" };
         format!("refused disk {} over {} fits {}", refusal.disk, word(over), word(fits))
+    }
+}
+
+fn priority(name: &str) -> Priority {
+    match name {
+        "interactive" => Priority::Interactive,
+        "normal" => Priority::Normal,
+        "background" => Priority::Background,
+        _ => panic!("no such priority: {name}"),
     }
 }
 
@@ -171,6 +182,13 @@ fn on(file: &mut File, words: &[&str]) -> Answer {
             None => "none".into(),
         },
         ["set", options @ ..] => file.set_contract(contract(options)).map(|()| "ok".into())?,
+        ["priority", name @ ..] => {
+            if let [name] = name {
+                file.set_priority(Some(priority(name)))?;
+            }
+            let has = file.priority().map(|has| format!("{has:?}").to_lowercase());
+            format!("priority {}", has.as_deref().unwrap_or("unsaid"))
+        }
         ["drop"] => file.set_contract(None).map(|()| "ok".into())?,
         _ => panic!("no such step: {words:?}"),
     })
