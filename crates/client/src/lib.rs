@@ -34,6 +34,8 @@
 //! share them, and otherwise carried over a socket: nobody who calls sees a difference,
 //! but in speed.
 
+#[cfg(feature = "tokio")]
+pub mod aio;
 mod best_effort;
 mod carried_reader;
 mod carried_writer;

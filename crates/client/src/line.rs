@@ -106,10 +106,14 @@ impl Line {
     pub fn send(&self, head: Head) -> Result<()> {
         let frame = head.encode(0);
         let mut sent = 0;
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         while sent < frame.len() {
-            match rustix::net::send(&self.socket, &frame[sent..], SendFlags::NOSIGNAL) {
+            match rustix::net::send(&self.socket, &frame[sent..], flags) {
                 Ok(n) => sent += n,
                 Err(Errno::INTR) => {}
+                // The daemon looks at the window after each of the frames that fill the
+                // socket: one bell more says nothing.
+                Err(Errno::AGAIN) if sent == 0 && matches!(head, Head::Bell) => return Ok(()),
                 Err(Errno::AGAIN) => self.poll(PollFlags::OUT),
                 Err(error) => return Err(self.reason(Error::Broken(error.into()))),
             }
@@ -161,6 +165,25 @@ impl Line {
 
     /// Takes what has come already, without waiting; what the line has heard so far.
     pub fn look<T>(&self, take: impl FnOnce(&mut Heard) -> T) -> Result<T> {
+        let mut state = self.drain();
+        match &state.over {
+            Some(over) if state.heard.failed.is_none() => Err(over.again()),
+            _ => Ok(take(&mut state.heard)),
+        }
+    }
+
+    /// As [`Self::wait`], and none where that would have to wait.
+    #[cfg(feature = "tokio")]
+    pub fn try_wait<T>(&self, done: impl FnOnce(&mut Heard) -> Option<T>) -> Result<Option<T>> {
+        let mut state = self.drain();
+        match (done(&mut state.heard), &state.over) {
+            (None, Some(over)) => Err(over.again()),
+            (wanted, _) => Ok(wanted),
+        }
+    }
+
+    /// Takes what has come already.
+    fn drain(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         while state.over.is_none()
             && let Some(decoder) = state.decoder.take()
@@ -172,10 +195,7 @@ impl Line {
                 break;
             }
         }
-        match &state.over {
-            Some(over) if state.heard.failed.is_none() => Err(over.again()),
-            _ => Ok(take(&mut state.heard)),
-        }
+        state
     }
 
     /// Reads the socket once; false where nothing came without waiting.

@@ -109,6 +109,13 @@ impl SharedWriter {
     }
 
     pub fn sync(&mut self) -> Result<Bytes> {
+        let before = self.begin_sync()?;
+        let durable = self.line.wait(|heard| (heard.syncs > before).then_some(heard.durable))?;
+        Ok(durable.max(self.durable()))
+    }
+
+    /// Asks for a sync; gives how many were answered before.
+    pub fn begin_sync(&mut self) -> Result<u64> {
         let before = self.line.look(|heard| {
             // One that was not waited for any more; the next try says whether it holds.
             heard.failed = None;
@@ -116,13 +123,30 @@ impl SharedWriter {
         })?;
         self.noticed = self.window.moved();
         self.line.send(Head::Sync)?;
-        let durable = self.line.wait(|heard| (heard.syncs > before).then_some(heard.durable))?;
-        Ok(durable.max(self.durable()))
+        Ok(before)
+    }
+
+    /// What the sync that was asked for has come to, where it was answered.
+    #[cfg(feature = "tokio")]
+    pub fn try_synced(&self, before: u64) -> Result<Option<Bytes>> {
+        let durable = self.line.try_wait(|heard| (heard.syncs > before).then_some(heard.durable));
+        Ok(durable?.map(|durable| durable.max(self.durable())))
     }
 
     pub fn close(self) -> Result<Bytes> {
-        self.line.send(Head::Close)?;
+        self.begin_close()?;
         self.line.wait(|heard| heard.closed.then_some(heard.durable))
+    }
+
+    /// Asks for the stream to be closed.
+    pub fn begin_close(&self) -> Result<()> {
+        self.line.send(Head::Close)
+    }
+
+    /// What closing the stream has come to, where it is closed.
+    #[cfg(feature = "tokio")]
+    pub fn try_closed(&self) -> Result<Option<Bytes>> {
+        self.line.try_wait(|heard| heard.closed.then_some(heard.durable))
     }
 
     /// Takes the next room, where there is some.

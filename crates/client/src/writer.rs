@@ -175,6 +175,33 @@ impl Writer {
     }
 }
 
+/// The same without waiting, for a window that is mapped.
+#[cfg(feature = "tokio")]
+impl Writer {
+    fn mapped(&mut self) -> &mut SharedWriter {
+        match &mut self.carrier {
+            Carrier::Shared(writer) => writer,
+            Carrier::Carried(_) => unreachable!("only a shared window is used without waiting"),
+        }
+    }
+
+    pub(crate) fn begin_sync(&mut self) -> Result<u64> {
+        self.mapped().begin_sync()
+    }
+
+    pub(crate) fn try_synced(&mut self, before: u64) -> Result<Option<Bytes>> {
+        self.mapped().try_synced(before)
+    }
+
+    pub(crate) fn begin_close(&mut self) -> Result<()> {
+        self.mapped().begin_close()
+    }
+
+    pub(crate) fn try_closed(&mut self) -> Result<Option<Bytes>> {
+        self.mapped().try_closed()
+    }
+}
+
 impl Write for Writer {
     /// As much as there is room for. Waits for room where the caller is faster than its
     /// contract and the window is full.

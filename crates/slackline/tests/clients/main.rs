@@ -1,6 +1,7 @@
 //! The libraries for Rust, C and Python against a real daemon: the same behaviours in
 //! each language.
 
+mod aio;
 mod behaviours;
 mod examples;
 mod installed;
