@@ -118,12 +118,11 @@ impl View<'_> {
     pub fn slack_covers(&mut self, cost: Duration) -> bool {
         self.core.slack_covers(self.now, cost.as_nanos())
     }
-    /// True where contracts were taken that leave less than the reserve, which only
-    /// happens without admission: nothing is promised, and best effort that waited for
-    /// slack would wait for ever.
+    /// True where contracts were taken that cannot all be kept, which only happens
+    /// without admission: nothing is promised, and best effort that waited for slack
+    /// would wait for ever.
     pub fn is_overcommitted(&self) -> bool {
-        let Options { admission, reserve, .. } = self.core.options;
-        !admission && self.core.tasks.slack() < reserve.max(Duration::from_nanos(1))
+        !self.core.options.admission && self.core.tasks.cannot_be_kept()
     }
     /// True where the slack has grown to about `threshold` (three quarters of it at
     /// least), for a policy that serves requests under contract until it has. Cheap;

@@ -144,9 +144,8 @@ pub trait Predict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Off where something else decides, or for comparisons: every task is then taken.
-    /// What is promised of the set holds as before; of one that leaves less than the
-    /// reserve nothing is, and `slack` lets best effort begin whenever nothing under
-    /// contract waits.
+    /// What is promised of the set holds as before; of one that cannot be kept nothing
+    /// is, and `slack` lets best effort begin whenever nothing under contract waits.
     pub admission: bool,
     /// Static slack that admission leaves. At least the cost of the longest
     /// best-effort command, so that best effort never waits for ever.

@@ -307,6 +307,16 @@ impl TaskSet {
         }
     }
 
+    /// True where it is known that in the worst case not every deadline of the set can be
+    /// kept (only with [`TaskSet::add_unchecked`]).
+    pub fn cannot_be_kept(&self) -> bool {
+        match self.verdict() {
+            Verdict::Overloaded => true,
+            Verdict::Least { difference, .. } => difference < 0,
+            Verdict::Empty | Verdict::Undecided => false,
+        }
+    }
+
     /// A lower bound of the static slack that is known without looking; exact for a
     /// small set, and after [`TaskSet::slack`].
     pub fn slack_least(&self) -> Duration {

@@ -4,7 +4,7 @@
 //! best effort is refused, released requests under contract are drained until
 //! the slack exceeds the burst threshold or none is left, because every change
 //! between the two kinds costs long seeks. Where contracts were taken without admission
-//! that leave less than the reserve, best effort also goes whenever none of them waits.
+//! that cannot all be kept, best effort also goes whenever none of them waits.
 //!
 //! Order: best effort while requests under contract wait (if the slack covers
 //! it); released requests by deadline, but a near one first where that makes none

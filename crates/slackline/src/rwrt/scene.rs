@@ -72,8 +72,8 @@ impl Part {
         let total = args.programs.total(TOTAL);
         let load = args.programs.load(place, total, &args.ways);
         // A reader as best effort may take hours: greedy writers have hundreds of requests
-        // waiting before each of its own.
-        let limit = load.rate.time_for(total) * 3 / 2;
+        // waiting before each of its own. A window has time to fill before that counts.
+        let limit = load.rate.time_for(total) * 3 / 2 + Duration::from_secs(10);
         let limit = Some(args.programs.at_most.unwrap_or(limit));
         let load = Load { overwrite: true, limit, ..load };
         match self {

@@ -231,7 +231,7 @@ fn run(run: &Run<'_>) -> Findings {
         "the check sees lateness: with more streams than the disks can serve",
         "late",
         format!("{} of {}", canary.results.late, canary.results.real_time.count()),
-        canary.results.late * 10 > canary.results.real_time.count(),
+        canary.results.late * 20 > canary.results.real_time.count(),
     ));
     let most = |from: &[Found]| from.iter().map(|it| it.load).fold(0.0, f64::max);
     findings
