@@ -379,3 +379,14 @@ fn a_move_that_is_cut_anywhere_loses_nothing() {
     }
     assert!(cuts > 200, "only {cuts} cuts");
 }
+
+/// The canary: a disk whose flushes do nothing loses what was acknowledged, and
+/// the test sees it.
+#[test]
+fn a_lying_disk_is_caught() {
+    let caught = (0..20).any(|seed| {
+        let lie = |disk: &mut SimDisk| disk.faults.push(sim::Fault::LyingFlush);
+        !history(seed, 8, lie).problems.is_empty()
+    });
+    assert!(caught, "the test does not notice lost bytes");
+}
