@@ -122,7 +122,7 @@ fn by_deadlines(name: &str, cost: Option<Duration>, rotate: bool, span: Duration
 fn too_many(span: Duration) -> Found {
     let options = Options { admission: false, ..Options::default() };
     let mut machine = machine(PolicyKind::Slack, options);
-    let streams = 33;
+    let streams = 36;
     for number in 0..streams {
         let rate = Rate::per_second(RATES[0] * 1024);
         let plan = stream((0..DISKS).collect(), rate, None, number);
@@ -231,7 +231,7 @@ fn run(run: &Run<'_>) -> Findings {
         "the check sees lateness: with more streams than the disks can serve",
         "late",
         format!("{} of {}", canary.results.late, canary.results.real_time.count()),
-        canary.results.late * 20 > canary.results.real_time.count(),
+        canary.results.late * 10 > canary.results.real_time.count(),
     ));
     let most = |from: &[Found]| from.iter().map(|it| it.load).fold(0.0, f64::max);
     findings
