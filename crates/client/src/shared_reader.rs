@@ -180,9 +180,6 @@ impl SharedReader {
             if let Some(taken) = self.take()? {
                 return Ok(Some(taken));
             }
-            if self.armed {
-                return Ok(None);
-            }
             if self.arm() {
                 return Ok(None);
             }

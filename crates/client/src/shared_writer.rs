@@ -201,7 +201,7 @@ impl SharedWriter {
             if self.take()? {
                 return Ok(true);
             }
-            if self.armed || self.arm() {
+            if self.arm() {
                 return Ok(false);
             }
         }

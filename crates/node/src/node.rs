@@ -506,7 +506,7 @@ impl Node {
                 Op::WindowNext { .. } => {
                     return stream.window_next(core, now, ticket, growing);
                 }
-                Op::WindowMoved { len, .. } => stream.window_moved(core, now, len, growing),
+                Op::WindowMoved { len, .. } => stream.window_moved(core, now, len),
                 Op::StreamSeek { to, .. } => stream.seek(core, now, to, growing),
                 _ => stream.window_waits(core, now),
             };

@@ -87,7 +87,6 @@ impl Stream {
         core: &mut Core,
         now: Instant,
         len: Bytes,
-        _growing: bool,
     ) -> Result<Reply, Error> {
         let Some(shared) = &mut self.shared else { return Err(not_this_kind()) };
         if self.closing {

@@ -418,16 +418,6 @@ impl Program<Metadata> for Tracer {
             }
             (SEEK, Ok(Reply::Ready { at, steady })) => {
                 assert!(at <= steady || at <= now, "{at} {steady} {now}");
-                if std::env::var_os("SLACKLINE_DEBUG").is_some() {
-                    let Contract { rate, block, burst } = self.contract;
-                    eprintln!(
-                        "SEEK at {now} p{}: first {} steady {} period {} burst {burst} block {block}",
-                        self.number,
-                        at.saturating_since(now),
-                        steady.saturating_since(now),
-                        rate.time_for(block)
-                    );
-                }
                 self.steady = steady;
                 self.first_by = (self.point < SIZE).then_some((at, now));
                 let mut seen = self.seen.borrow_mut();
