@@ -40,6 +40,8 @@ pub struct Options {
     /// Time between commits of the metadata log, for example `"1s"`.
     #[serde(deserialize_with = "from_text")]
     pub commit_interval: Option<Duration>,
+    /// False keeps the disks' profiles as they are, though they do not hold.
+    pub remeasure: Option<bool>,
     /// Who may hold how much.
     pub quota: Option<Rules>,
     /// How contracts on ordinary files are given.
@@ -127,6 +129,7 @@ impl Options {
             admission: self.admission.or(other.admission),
             host_latency: self.host_latency.or(other.host_latency),
             commit_interval: self.commit_interval.or(other.commit_interval),
+            remeasure: self.remeasure.or(other.remeasure),
             quota: self.quota.or(other.quota),
             files: self.files.or(other.files),
         }
@@ -167,6 +170,7 @@ impl Options {
                 memory: memory.round_down(Bytes::MIB),
                 host_latency: self.host_latency.unwrap_or(default.host_latency),
                 commit_interval: self.commit_interval.unwrap_or(default.commit_interval),
+                remeasure: self.remeasure.unwrap_or(default.remeasure),
             },
         })
     }

@@ -42,6 +42,7 @@ impl Default for Options {
             memory: Bytes::mib(256),
             host_latency: Duration::from_millis(2),
             commit_interval: Duration::from_secs(1),
+            remeasure: true,
         };
         Self { config, realtime: true, pages: Pages::default(), wrap: None }
     }

@@ -397,6 +397,9 @@ pub struct Config {
     /// Time between commits of the metadata log; raised where a disk is so slow
     /// that commits would take much of it.
     pub commit_interval: Duration,
+    /// A disk whose profile does not hold is measured again without being asked to, and
+    /// its profile widened where that fits.
+    pub remeasure: bool,
 }
 
 /// Everything that can be seen of a node, at one instant.

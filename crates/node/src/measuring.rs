@@ -148,7 +148,8 @@ impl Node {
         let state = &self.core.disks[disk.as_usize()];
         let verdict = state.seen.verdict();
         let hopeless = matches!(verdict, Verdict::Stale { why: Staleness::Capacity { .. } });
-        if verdict == Verdict::Fresh || hopeless || self.is_ending() {
+        if !self.core.config.remeasure || verdict == Verdict::Fresh || hopeless || self.is_ending()
+        {
             return;
         }
         let ended = self.core.measuring.ended.get(&disk);

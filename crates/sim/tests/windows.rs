@@ -530,6 +530,7 @@ fn world(
         memory,
         host_latency,
         commit_interval: Duration::from_secs(2),
+        remeasure: true,
     };
     let model = common::model(Bytes::mib(if full { 512 } else { 256 }));
     let profile = Profile::of(&model);

@@ -44,6 +44,9 @@ pub struct Args {
     /// Time between commits of the metadata log [default: 1s]
     #[arg(long, value_name = "TIME")]
     commit_interval: Option<Duration>,
+    /// Keep the disks' profiles as they are, though they do not hold
+    #[arg(long)]
+    no_remeasure: bool,
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
@@ -72,6 +75,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         admission: args.no_admission.then_some(false),
         host_latency: args.host_latency,
         commit_interval: args.commit_interval,
+        remeasure: args.no_remeasure.then_some(false),
         quota: None,
         files: None,
     };

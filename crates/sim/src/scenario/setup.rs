@@ -74,6 +74,7 @@ fn config(scenario: &Scenario) -> Config {
         memory: scenario.memory,
         host_latency: Duration::ZERO,
         commit_interval: scenario.commit_interval,
+        remeasure: true,
     }
 }
 

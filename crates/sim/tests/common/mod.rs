@@ -15,6 +15,7 @@ pub fn config(policy: Policy) -> Config {
         memory: MEMORY,
         host_latency: Duration::ZERO,
         commit_interval: Duration::from_secs(2),
+        remeasure: true,
     }
 }
 

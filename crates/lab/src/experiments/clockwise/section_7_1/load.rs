@@ -90,5 +90,6 @@ pub fn config(policy: Policy) -> Config {
         memory: Bytes::mib(64),
         host_latency: units::Duration::from_millis(2),
         commit_interval: units::Duration::from_secs(1),
+        remeasure: true,
     }
 }
