@@ -7,6 +7,7 @@ use core::str::FromStr;
 
 mod abiss;
 mod anticipatory;
+mod best_effort_first;
 mod bubble_up;
 mod c_scan;
 mod cello;
@@ -99,6 +100,8 @@ policies! {
     /// Earliest deadline first, best effort when nothing else waits. Best effort
     /// that begins on an idle disk can make requests late.
     Edf, "edf", EVERYONE, edf::Edf::default();
+    /// Contracts only where no best effort waits: what best effort can have at all.
+    BestEffortFirst, "best-effort-first", EVERYONE, best_effort_first::BestEffortFirst::default();
     /// First come, first served. Contracts count for nothing.
     Fcfs, "fcfs", EVERYONE, fcfs::Fcfs::default();
     /// The nearest request next. Promises nothing; what is far can wait for ever.

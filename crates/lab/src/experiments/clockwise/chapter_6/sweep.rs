@@ -76,6 +76,11 @@ impl Sweep<'_> {
         Swept { steps: self.steps.clone(), cells }
     }
 
+    /// What best effort could have, step by step, if contracts counted for nothing.
+    pub fn yardstick(&self) -> Vec<Cell> {
+        self.steps.iter().map(|&pairs| self.cell(PolicyKind::BestEffortFirst, pairs)).collect()
+    }
+
     fn cell(&self, policy: PolicyKind, pairs: u64) -> Cell {
         let systems = self.loads[0].systems.len();
         let mut cell = Cell {
@@ -141,7 +146,16 @@ pub(super) struct Against {
 /// Slack against the best of edf, lst and delta-l by their means; none where nobody
 /// asked for anything.
 pub(super) fn against(cell: &[Cell], values: impl Fn(&Cell) -> &[f64]) -> Option<Against> {
-    let ours = values(&cell[SLACK]);
+    held_against(&cell[SLACK], cell, values)
+}
+
+/// The same of another cell in the place of ours.
+pub(super) fn held_against(
+    ours: &Cell,
+    cell: &[Cell],
+    values: impl Fn(&Cell) -> &[f64],
+) -> Option<Against> {
+    let ours = values(ours);
     let others = [EDF, LST, DELTA_L].map(|at| values(&cell[at]));
     let best = others.into_iter().min_by(|a, b| mean(a).total_cmp(&mean(b)))?;
     if !mean(ours).is_finite() || !mean(best).is_finite() {
