@@ -1,10 +1,10 @@
-//! Files under contract on a real file system, beside greedy programs: ext4 on a loop
+//! Files under contract on a real file system, beside greedy programs: ext4 or xfs on a loop
 //! device over an emulated disk over FUSE, under the kernel's schedulers. Each setting is
 //! run with the same players three times: reading the files plainly, through the page
 //! cache and its read-ahead; past it in the kernel's real-time class; and under contract.
 //!
 //! Needs root, FUSE, loop devices and minutes: `SLACKLINE_BESIDE=SECONDS` runs it, with so
-//! many seconds each.
+//! many seconds each; `SLACKLINE_FILESYSTEM=xfs` on xfs.
 #![allow(clippy::print_stdout)] // the table is the result
 
 mod support;
@@ -64,7 +64,7 @@ impl Mounted {
             orders: Vec::new(),
             on_thread: || drop(engine::keep_time()),
         };
-        std::fs::create_dir_all(folder.join("ext4")).unwrap();
+        std::fs::create_dir_all(folder.join("files")).unwrap();
         std::fs::create_dir_all(folder.join("disk")).unwrap();
         let emulator = Emulator::start(&options).unwrap();
         let file = emulator.file().display().to_string();
@@ -72,14 +72,20 @@ impl Mounted {
         let this = Self { loop_device, folder, emulator: Some(emulator) };
         this.set("scheduler", "none");
         this.set("nr_requests", "4");
-        run("mkfs.ext4", &["-q", "-O", "^has_journal", "-E", "nodiscard", &this.loop_device]);
+        match std::env::var("SLACKLINE_FILESYSTEM").as_deref().unwrap_or("ext4") {
+            "xfs" => run("mkfs.xfs", &["-q", "-K", &this.loop_device]),
+            _ => {
+                let without = ["-q", "-O", "^has_journal", "-E", "nodiscard"];
+                run("mkfs.ext4", &[&without[..], &[&this.loop_device]].concat())
+            }
+        };
         let at = this.at("").display().to_string();
         run("mount", &["-o", "noatime", &this.loop_device, &at]);
         this
     }
 
     fn at(&self, name: &str) -> PathBuf {
-        self.folder.join("ext4").join(name)
+        self.folder.join("files").join(name)
     }
 
     fn name(&self) -> &str {
