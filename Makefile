@@ -2,6 +2,7 @@
 #
 #   make demo    the main job on an emulated disk in real time, under 3 minutes
 #   make test    formatting, lints, all tests, the rules of the house, docs
+#   make wheel   the package for Python: built by maturin, installed, tested as it is then
 #   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy
 #   make rwrt    figure 14 of the ABISS paper in real time, 25 minutes: out/rwrt.html
 #   make lab     the experiments of the papers: out/lab/index.html, half an hour
@@ -10,7 +11,7 @@
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test bench rwrt lab soak fmt clean
+.PHONY: demo test wheel bench rwrt lab soak fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
 # what they can. DEMO_ARGS, for example: make demo DEMO_ARGS="--json"
@@ -30,6 +31,24 @@ test:
 	cargo run -q -p xtask -- tidy
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --document-private-items
 	@echo "make test: formatting, lints, tests, tidy (arrows, purity, licences, links) and docs: all passed"
+
+# Python's own index is asked for maturin and NumPy. WHEEL_PYTHON: any Python from 3.11 on,
+# for example: make wheel WHEEL_PYTHON=python3.13. WHEEL_ARGS="--release" is what a wheel
+# for others is built with.
+WHEEL_PYTHON ?= /usr/bin/python3
+WHEEL_ARGS ?=
+WHEEL := target/wheel
+wheel:
+	@scripts/setup wheel
+	rm -rf $(WHEEL)
+	$(WHEEL_PYTHON) -m venv $(WHEEL)/building
+	$(WHEEL)/building/bin/pip install --quiet "maturin>=1.9.4,<2"
+	$(WHEEL)/building/bin/maturin build $(WHEEL_ARGS) -m crates/python/Cargo.toml --out $(WHEEL)
+	$(WHEEL_PYTHON) -m venv $(WHEEL)/using
+	$(WHEEL)/using/bin/pip install --quiet numpy $(WHEEL)/slackline-*-cp311-abi3-*.whl
+	SLACKLINE_PYTHON=$(CURDIR)/$(WHEEL)/using/bin/python \
+		cargo test -p slackline --test clients -- python
+	@echo "make wheel: tested as installed: $$(ls $(WHEEL)/*.whl)"
 
 bench:
 	@scripts/setup bench

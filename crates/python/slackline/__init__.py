@@ -58,11 +58,12 @@ class File(io.RawIOBase):
         return True
 
     def readinto(self, buffer, /):
-        """Fills the front of a buffer; gives how much of it, 0 at the end."""
+        """Fills the front of a buffer, an array for one; gives how many bytes of it, 0
+        at the end."""
         return self._handle.readinto(buffer)
 
     def write(self, data, /):
-        """Writes the front of some bytes; gives how much of them."""
+        """Writes the front of some bytes, those of an array for one; gives how many."""
         return self._handle.write(data)
 
     def seek(self, offset, whence=os.SEEK_SET, /):
@@ -177,8 +178,8 @@ def open(
     """Opens a volume, under contract where a rate is given, else as best effort.
 
     `mode` is one of r, w and a, with + or without, or flags as for `os.open`. `size` is
-    the space of a volume that is made; `priority` that of `File.priority`. Quantities are numbers of bytes, or text such as
-    "2MB/s" and "1GiB"."""
+    the space of a volume that is made; `priority` that of `File.priority`. Quantities
+    are numbers of bytes, or text such as "2MB/s" and "1GiB"."""
     if isinstance(mode, str):
         kind = mode.replace("b", "").replace("+", "")
         if kind not in _FLAGS:

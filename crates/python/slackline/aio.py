@@ -43,13 +43,14 @@ class File:
     async def write(self, data):
         """Writes all of some bytes."""
 
-        def all_of(view):
+        def write_all():
             done = 0
-            while done < len(view):
-                done += self._file.write(view[done:])
+            with memoryview(data) as view:
+                while done < view.nbytes:
+                    done += self._file._handle.write(view, done)
             return done
 
-        return await self._run(all_of, memoryview(data).cast("B"))
+        return await self._run(write_all)
 
     async def seek(self, offset, whence=0):
         return await self._run(self._file.seek, offset, whence)

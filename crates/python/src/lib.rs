@@ -7,13 +7,14 @@
 #![allow(unsafe_code)] // what Python hands over as a buffer is a pointer
 
 mod error;
+mod lent;
 mod view;
 
 use client::control::Priority;
 use client::units::{Bytes, Rate};
 use client::{Contract, File, Peek};
 use error::{Error, raise};
-use pyo3::buffer::PyBuffer;
+use lent::Lent;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyString};
@@ -121,36 +122,35 @@ impl Handle {
         Ok(Self { file: Mutex::new(Some(file)), views: AtomicUsize::new(0) })
     }
 
-    fn readinto(&self, py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<usize> {
-        if buffer.readonly() || !buffer.is_c_contiguous() {
-            return Err(PyBufferError::new_err("the buffer cannot be filled"));
-        }
-        let (data, len) = (buffer.buf_ptr() as usize, buffer.len_bytes());
+    fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let lent = Lent::to_fill(buffer)?;
+        let (data, len) = (lent.address(), lent.len());
         self.change(py, |file| {
             if len == 0 {
                 return Ok(0);
             }
-            // SAFETY: the buffer is held until the end of this call, so that its memory
-            // stays; it is writable and contiguous. A program that uses the same bytes
+            // SAFETY: the loan lasts until the end of this call, so that its memory
+            // stays; it is writable and in one piece. A program that uses the same bytes
             // from another thread meanwhile finds some of them changed, as with any file.
             let buffer = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, len) };
             Ok(file.read(buffer)?)
         })
     }
 
-    fn write(&self, py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<usize> {
-        if !buffer.is_c_contiguous() {
-            return Err(PyBufferError::new_err("the bytes do not lie one behind the other"));
-        }
-        let (data, len) = (buffer.buf_ptr() as usize, buffer.len_bytes());
+    /// Writes what stands behind the first `start` bytes.
+    #[pyo3(signature = (buffer, start=0))]
+    fn write(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, start: usize) -> PyResult<usize> {
+        let lent = Lent::to_read(buffer)?;
+        let (data, len) = (lent.address(), lent.len());
         self.change(py, |file| {
-            if len == 0 {
+            if start >= len {
                 return Ok(0);
             }
-            // SAFETY: the buffer is held until the end of this call, so that its memory
-            // stays; it is contiguous. What another thread changes in it meanwhile is
+            // SAFETY: the loan lasts until the end of this call, so that its memory
+            // stays; it is in one piece. What another thread changes in it meanwhile is
             // written as it is found.
-            Ok(file.write(unsafe { std::slice::from_raw_parts(data as *const u8, len) })?)
+            let all = unsafe { std::slice::from_raw_parts(data as *const u8, len) };
+            Ok(file.write(&all[start..])?)
         })
     }
 
