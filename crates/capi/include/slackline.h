@@ -26,7 +26,7 @@ typedef struct sl_file sl_file;
 struct sl_contract {
 	uint64_t rate;  /* bytes a second, sustained; must be said */
 	uint64_t block; /* what moves at a time: a power of two from 4 KiB to 1 MiB;
-	                   else one that lasts 0.25 to 0.5 s at the rate */
+	                   else what suits the rate and the disks */
 	uint64_t burst; /* how much may be touched at once past the playout point;
 	                   else one block */
 };

@@ -64,11 +64,11 @@ use shared_reader::SharedReader;
 use shared_writer::SharedWriter;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use units::Bytes;
+use units::{Bytes, Rate};
 use wire::control::{
-    Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Priority, Quotas, Service, Status, Stream,
-    StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, Volume, VolumeCreate,
-    VolumeResize, Volumes,
+    BlockAsk, BlockChosen, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Priority, Quotas,
+    Service, Status, Stream, StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, Volume,
+    VolumeCreate, VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -169,6 +169,15 @@ impl Client {
     pub fn volume_service(&self, name: &str, service: &Service) -> Result<Volume> {
         let path = format!("{}/service", volume_path(name));
         http::call(&self.socket, "PUT", &path, Some(service))
+    }
+
+    /// Which block suits a stream of this rate on a volume, by the profiles of its disks:
+    /// what [`Contract`] has where the program names none.
+    pub fn block_for(&self, volume: &str, mode: Mode, rate: Rate) -> Result<Bytes> {
+        let path = format!("{}/block", volume_path(volume));
+        let ask = BlockAsk { mode, rate_bytes_per_second: rate };
+        let chosen: BlockChosen = http::call(&self.socket, "POST", &path, Some(&ask))?;
+        Ok(chosen.block_bytes)
     }
 
     /// All streams.

@@ -74,6 +74,7 @@ fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(volume_list, volume_create))
         .routes(routes!(volume_show, volume_resize, volume_delete))
         .routes(routes!(volume_service))
+        .routes(routes!(volume_block))
         .routes(routes!(stream_list, stream_open))
         .routes(routes!(stream_show, stream_change, stream_close))
         .routes(routes!(disk_profile))
@@ -312,6 +313,31 @@ async fn serve_volume(
     let was_contract = !matches!(before, node::Service::BestEffort(_));
     quotas.note_service(&name, was_contract.then_some(&peer));
     Err(problem)
+}
+
+/// Tell which block suits a stream of a rate on a volume, by the profiles of its disks.
+/// Changes nothing.
+#[utoipa::path(post, path = "/v1/volumes/{name}/block", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume")),
+    request_body = api::BlockAsk,
+    responses(
+        (status = 200, description = "The block", body = api::BlockChosen),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn volume_block(
+    State(control): State<Control>,
+    Text(name): Text,
+    Body(request): Body<api::BlockAsk>,
+) -> Answered<Json<api::BlockChosen>> {
+    let (mode, rate) = (convert::mode(request.mode), request.rate_bytes_per_second);
+    let Answer::Block { block } = control.ask.op(Op::Block { volume: name, mode, rate }).await?
+    else {
+        unreachable!("the pool answers Block to who asks for one")
+    };
+    Ok(Json(api::BlockChosen { block_bytes: block }))
 }
 
 /// Remove a volume and its data.

@@ -34,6 +34,7 @@ fn answer(reply: Reply) -> Answer {
         Reply::Shared { stream, window, memory } => Answer::Shared { stream, window, memory },
         Reply::Piece { piece, seeks } => Answer::Piece { piece, seeks },
         Reply::Ready { at, steady, seeks } => Answer::Ready { at, steady, seeks },
+        Reply::Block { block } => Answer::Block { block },
         Reply::Planner(planner) => Answer::Planner(planner),
     }
 }

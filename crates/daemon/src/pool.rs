@@ -50,6 +50,8 @@ pub enum Answer {
     Piece { piece: Piece, seeks: u64 },
     /// After a seek, of this number.
     Ready { at: Instant, steady: Instant, seeks: u64 },
+    /// What a stream should move at a time.
+    Block { block: Bytes },
     /// What planning needs to know of the pool.
     Planner(Box<Planner>),
 }

@@ -97,6 +97,8 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
     let every = json!({"name": "l", "service": {
         "class": "latency", "len_bytes": 4096, "within_ns": 50_000_000, "every_ns": 100_000_000}});
     let (plan, service) = ("/v1/plan", "/v1/volumes/{name}/service");
+    let block = "/v1/volumes/{name}/block";
+    let of = |rate: u64| json!({"mode": "write", "rate_bytes_per_second": rate});
     let (profile, reprofile) = ("/v1/disks/{disk}/profile", "/v1/disks/{disk}/reprofile");
     let toml = disk::Profile::of(&disk::Model::named("laptop-4200").unwrap()).to_toml();
     let (list, one) = ("/v1/volumes", "/v1/volumes/{name}");
@@ -116,6 +118,9 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "best_effort"}), 200),
         ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "rate", "rate": 1}), 400),
         ("PUT", "/v1/volumes/nobody/service", service, json!({"class": "best_effort"}), 404),
+        ("POST", "/v1/volumes/a%20b/block", block, of(100_000), 200),
+        ("POST", "/v1/volumes/a%20b/block", block, json!({"mode": "read"}), 400),
+        ("POST", "/v1/volumes/nobody/block", block, of(100_000), 404),
         ("POST", streams, streams, open(6_000_000), 201),
         ("PATCH", "/v1/streams/1", stream, json!({"contract": contract(5_000_000)}), 200),
         ("PATCH", "/v1/streams/1", stream, json!({"contract": contract(50_000_000)}), 409),

@@ -487,6 +487,7 @@ impl Inner {
             node::Reply::Gap { offset, len } => Reply::Gap { offset, len },
             node::Reply::Durable { upto } => Reply::Durable { upto },
             node::Reply::Ready { at, steady } => Reply::Ready { at, steady, seeks: 0 },
+            node::Reply::Block { block } => Reply::Block { block },
             node::Reply::Planner(planner) => Reply::Planner(planner),
         });
         Some((callback, result))

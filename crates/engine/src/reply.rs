@@ -72,6 +72,11 @@ pub enum Reply {
         /// The number of this seek, from 1.
         seeks: u64,
     },
+    /// What a stream should move at a time.
+    Block {
+        /// A power of two.
+        block: Bytes,
+    },
     /// What planning needs to know of the pool.
     Planner(Box<Planner>),
 }

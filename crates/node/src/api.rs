@@ -13,7 +13,7 @@ pub use disk::online::{Observed, Staleness, Suspect, Verdict};
 pub use sched::PolicyKind as Policy;
 use store::StoreError;
 pub use store::{DiskIndex, Placement, Zone};
-use units::{Bytes, Duration, Instant, Rate};
+use units::{Bytes, Direction, Duration, Instant, Rate};
 
 /// Chosen by the caller of an operation; comes back with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,6 +89,16 @@ pub enum Mode {
     Write,
 }
 
+impl Mode {
+    /// Which way a request on a disk goes.
+    pub(crate) const fn direction(self) -> Direction {
+        match self {
+            Self::Read => Direction::Read,
+            Self::Write => Direction::Write,
+        }
+    }
+}
+
 /// What can be asked. Each ends in exactly one [`Output`] with its ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
@@ -102,6 +112,10 @@ pub enum Op {
     /// waits; admission decides about the kinds that are contracts, and a refusal
     /// changes nothing. Lives as long as the node. [`Reply::Done`].
     VolumeService { name: String, service: Service },
+    /// Which block suits a stream of this rate on this volume, by the profiles of the
+    /// disks that it lies on, for a program that names none. Changes nothing.
+    /// [`Reply::Block`].
+    Block { volume: String, mode: Mode, rate: Rate },
     /// Open a stream under contract; admission decides. [`Reply::Stream`].
     StreamOpen { volume: String, mode: Mode, contract: Contract, start: Bytes },
     /// Another rate or burst for an open stream, in the same blocks; admission
@@ -192,6 +206,9 @@ pub enum Reply {
         stream: StreamId,
         /// Memory of the playout window.
         window: Bytes,
+    },
+    Block {
+        block: Bytes,
     },
     /// Bytes are in memory.
     Data {

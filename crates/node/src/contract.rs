@@ -24,6 +24,7 @@
 //! once, so that it cannot bear to be put off.
 
 use crate::api::*;
+use crate::block;
 use crate::core::{Core, ppm};
 use crate::limits;
 use alloc::vec::Vec;
@@ -31,7 +32,7 @@ use core::ops::Range;
 use disk::Profile;
 use sched::{Schedule, Task, TaskId, TaskSet};
 use store::{EXTENT, VolumeId};
-use units::{Bytes, Direction, Duration, Instant, Lba, Rate};
+use units::{Bytes, Duration, Instant, Lba, Rate};
 
 /// What a volume's extents mean for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,11 +104,8 @@ impl Seen<'_> {
         mode: Mode,
     ) -> Result<Task, Refusal> {
         let period = contract.rate.time_for(contract.block) * share.gap;
-        let direction = match mode {
-            Mode::Read => Direction::Read,
-            Mode::Write => Direction::Write,
-        };
-        let cost = self.profile.worst(share.range.clone(), contract.block, direction);
+        let range = share.range.clone();
+        let cost = self.profile.worst(range, contract.block, mode.direction());
         self.possible(share.disk, cost, period, period)
     }
 
@@ -235,6 +233,12 @@ impl Core {
         let mut shares: Vec<Share> = disks.iter().filter_map(share).collect();
         shares.sort_by_key(|share| share.disk);
         shares
+    }
+
+    /// The block for a stream of `volume` whose program names none.
+    pub(crate) fn block_for(&self, volume: VolumeId, mode: Mode, rate: Rate) -> Bytes {
+        let profile = |share: &Share| self.seen(share.disk).profile;
+        block::chosen(rate, mode.direction(), &self.shares(volume), profile)
     }
 
     /// A disk as admission sees it.

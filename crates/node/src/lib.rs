@@ -15,6 +15,7 @@ pub mod alone;
 mod api;
 mod arena;
 mod best_effort;
+mod block;
 mod commits;
 mod contract;
 mod core;

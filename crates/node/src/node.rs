@@ -258,6 +258,11 @@ impl Node {
                 let begun = self.reprofile(now, disk);
                 self.core.answer(ticket, begun.map(|()| Reply::Done));
             }
+            Op::Block { volume, mode, rate } => {
+                let id = self.find(&volume);
+                let block = id.map(|id| self.core.block_for(id, mode, rate));
+                self.core.answer(ticket, block.map(|block| Reply::Block { block }));
+            }
             Op::Plan => {
                 let planner = Box::new(self.core.planner());
                 self.core.answer(ticket, Ok(Reply::Planner(planner)));

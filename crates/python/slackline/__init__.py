@@ -178,7 +178,8 @@ def open(
     """Opens a volume, under contract where a rate is given, else as best effort.
 
     `mode` is one of r, w and a, with + or without, or flags as for `os.open`. `size` is
-    the space of a volume that is made; `priority` that of `File.priority`. Quantities
+    the space of a volume that is made; `priority` that of `File.priority`. Where no
+    `block` is named, the daemon chooses one, and `File.contract` tells it. Quantities
     are numbers of bytes, or text such as "2MB/s" and "1GiB"."""
     if isinstance(mode, str):
         kind = mode.replace("b", "").replace("+", "")

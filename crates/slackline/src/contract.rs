@@ -1,6 +1,8 @@
 //! Contracts and placements as arguments.
 
-use client::control::{Contract, Placement, Zone};
+use crate::failure::Failure;
+use client::Client;
+use client::control::{Contract, Mode, Placement, Zone};
 use units::{Bytes, Rate};
 
 /// A contract.
@@ -9,21 +11,38 @@ pub struct ContractArgs {
     /// Bytes per second to keep, for example 1MB/s
     #[arg(long, short, value_name = "RATE")]
     pub rate: Rate,
-    /// What the stream transfers at a time: a power of two from 4KiB to 1MiB
-    #[arg(long, short, value_name = "SIZE", default_value = "1MiB")]
-    pub block: Bytes,
+    /// What the stream transfers at a time: a power of two from 4KiB to 1MiB [default: what
+    /// suits the rate and the disks]
+    #[arg(long, short, value_name = "SIZE")]
+    pub block: Option<Bytes>,
     /// How far the program may run past its playout point at once [default: one block]
     #[arg(long, value_name = "SIZE")]
     pub burst: Option<Bytes>,
 }
 
 impl ContractArgs {
-    /// As the daemon takes it.
-    pub fn contract(&self) -> Contract {
+    /// As the daemon takes it, for a stream on this volume. Where no block is named, the
+    /// daemon chooses one.
+    pub fn on(&self, client: &Client, volume: &str, mode: Mode) -> Result<Contract, Failure> {
+        let block = match self.block {
+            Some(block) => block,
+            None => client.block_for(volume, mode, self.rate)?,
+        };
+        Ok(self.in_blocks(block))
+    }
+
+    /// The same for a file outside the pool. Where no block is named, it is one that suits
+    /// the rate.
+    pub fn on_file(&self) -> Contract {
+        let chosen = client::Contract::at(self.rate).terms().block_bytes;
+        self.in_blocks(self.block.unwrap_or(chosen))
+    }
+
+    fn in_blocks(&self, block: Bytes) -> Contract {
         Contract {
             rate_bytes_per_second: self.rate,
-            block_bytes: self.block,
-            burst_bytes: self.burst.unwrap_or(self.block),
+            block_bytes: block,
+            burst_bytes: self.burst.unwrap_or(block),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::output::json;
 use crate::progress::Progress;
 use crate::summary::Summary;
 use crate::{Common, output};
+use client::control::Mode;
 use client::{Piece, Reader};
 use std::fs::File;
 use std::io::{self, Write};
@@ -44,13 +45,13 @@ const PIECE: usize = wire::frame::BODY_MAX;
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
     let is_file = args.volume.contains('/');
-    let contract = args.contract.contract();
     let (recorded, mut reader) = if is_file {
-        let opened = client.file_open(&args.volume, contract, args.start)?;
+        let opened = client.file_open(&args.volume, args.contract.on_file(), args.start)?;
         opened.notes.iter().for_each(|note| eprintln!("slackline: note: {note}"));
         (opened.length_bytes, client.attach_reader(opened.id)?)
     } else {
         let recorded = client.volume(&args.volume)?.length_bytes;
+        let contract = args.contract.on(&client, &args.volume, Mode::Read)?;
         (recorded, client.reader(&args.volume, contract, args.start)?)
     };
     let left = recorded.saturating_sub(args.start);

@@ -9,7 +9,7 @@ use crate::output::json;
 use crate::progress::Progress;
 use crate::summary::Summary;
 use crate::{Common, output};
-use client::control::{Placement, VolumeCreate};
+use client::control::{Mode, Placement, VolumeCreate};
 use client::{Client, Code, Durability, Writer};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
@@ -81,17 +81,22 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
 /// A writer that stands at the offset where the recording starts.
 fn open(args: &Args, client: &Client) -> Result<(Writer, Bytes), Failure> {
     let (start, made) = prepare_volume(args, client)?;
-    // A writer begins at a block; what stands in it already is written once more.
-    let block_start = start.round_down(args.contract.block.max(Bytes::new(1)));
-    let before = read_before(client, &args.volume, block_start, start)?;
-    let writer = client.writer(&args.volume, args.contract.contract(), block_start);
+    let writer = open_at(args, client, start);
     if writer.is_err() && made {
         // A refusal leaves things as they were.
         client.volume_delete(&args.volume)?;
     }
-    let mut writer = writer?;
+    Ok((writer?, start))
+}
+
+fn open_at(args: &Args, client: &Client, start: Bytes) -> Result<Writer, Failure> {
+    let contract = args.contract.on(client, &args.volume, Mode::Write)?;
+    // A writer begins at a block; what stands in it already is written once more.
+    let block_start = start.round_down(contract.block_bytes.max(Bytes::new(1)));
+    let before = read_before(client, &args.volume, block_start, start)?;
+    let mut writer = client.writer(&args.volume, contract, block_start)?;
     writer.write_all(&before).map_err(client::Error::from)?;
-    Ok((writer, start))
+    Ok(writer)
 }
 
 fn open_input(args: &Args) -> Result<(Box<dyn Read + Send>, Option<Bytes>), Failure> {

@@ -133,7 +133,7 @@ fn every_command_prints_its_result_for_people_and_for_programs() {
         assert!(child.try_wait().unwrap().is_none(), "it holds its stream");
     };
     let shown = dir.run(&["stream", "show", &stream]).succeeded();
-    assert!(shown.text().contains("contract   1 MB/s in blocks of 1 MiB"), "{}", shown.text());
+    assert!(shown.text().contains("contract   1 MB/s in blocks of 256 KiB"), "{}", shown.text());
     assert!(dir.run(&["pool", "status"]).succeeded().text().contains("streams  1\n"));
     let closed = dir.run(&["stream", "close", &stream]).succeeded();
     assert_eq!(closed.text(), format!("closed stream {stream}; durable up to offset 0\n"));

@@ -172,6 +172,29 @@ pub struct StreamOpen {
     pub shared_window: bool,
 }
 
+/// Asks which block suits a stream on a volume, for a program that names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct BlockAsk {
+    /// Which way the stream would go.
+    pub mode: Mode,
+    /// Bytes per second, sustained.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub rate_bytes_per_second: Rate,
+}
+
+/// The block that suits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct BlockChosen {
+    /// A power of two from 4 KiB to 1 MiB.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub block_bytes: Bytes,
+}
+
 /// The contract is taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -38,8 +38,11 @@ impl Contract {
         Self { rate, block: None, burst: None, mode: None }
     }
 
-    /// What moves at a time: a power of two from 4 KiB to 1 MiB. Without this, one
-    /// that lasts 0.25 to 0.5 s at the rate, as far as the bounds allow.
+    /// What moves at a time: a power of two from 4 KiB to 1 MiB. Without this, the
+    /// daemon chooses one when the contract is asked for, by the rate and the profiles of
+    /// the disks ([`Client::block_for`](crate::Client::block_for)); for a file outside the
+    /// pool, and in [`Contract::terms`], it is one that lasts 0.25 to 0.5 s at the rate, as
+    /// far as the bounds allow.
     #[must_use]
     pub const fn block(mut self, block: Bytes) -> Self {
         self.block = Some(block);
@@ -76,7 +79,8 @@ impl Contract {
         self.mode
     }
 
-    /// The whole contract, as the daemon takes it.
+    /// The whole contract, as the daemon takes it. That of a file which has one
+    /// ([`File::contract`](crate::File::contract)) tells the block that was chosen.
     pub fn terms(&self) -> control::Contract {
         let block_bytes = self.block.unwrap_or_else(|| block_for(self.rate));
         control::Contract {

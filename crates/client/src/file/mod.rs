@@ -156,7 +156,7 @@ impl File {
         Ok(Bytes::new(self.recorded))
     }
 
-    /// The contract that this handle has.
+    /// The contract that this handle has, with the block that it came to.
     pub fn contract(&self) -> Option<Contract> {
         self.contract
     }
@@ -192,6 +192,9 @@ impl File {
                 }
             }
             _ => {
+                if !new.names_block() && self.path.is_none() {
+                    new = new.block(self.client.block_for(&self.volume, mode, new.rate())?);
+                }
                 let begun = self.begin_stream(new)?;
                 self.end_stream()?;
                 self.stream = Some(begun);

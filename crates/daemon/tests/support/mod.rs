@@ -326,6 +326,9 @@ impl Pool for Fake {
                 Err(Error::NoSuchDisk { disk, disks: 1 })
             }
             Op::ProfileSet { .. } | Op::Reprofile { .. } => Ok(Answer::Done),
+            Op::Block { volume, .. } => {
+                state.volume(&volume).map(|_| Answer::Block { block: Bytes::kib(8) })
+            }
             Op::StreamChange { stream, contract } => state.change(stream, contract),
             Op::StreamRead { stream, len_max } => state.read(stream, len_max),
             Op::StreamAdvance { stream, len } => state.stream(stream, Mode::Read).map(|stream| {
