@@ -125,12 +125,18 @@ impl BestEffort {
 
     /// Begins a write. Done means on the disk; durable after the next sync.
     pub fn begin_write(&mut self, offset: Bytes, bytes: &[u8]) -> Result<Tag> {
+        self.begin_padded(offset, bytes, Bytes::ZERO)
+    }
+
+    /// As [`BestEffort::begin_write`]; the last bytes, less than 4 KiB, only make the write
+    /// whole: what is recorded does not reach over them.
+    pub fn begin_padded(&mut self, offset: Bytes, bytes: &[u8], padding: Bytes) -> Result<Tag> {
         if bytes.len() > wire::frame::BODY_MAX {
             let detail = "one transfer has at most 1 MiB";
             let problem = Problem::new(Code::Invalid, detail, "write in smaller pieces");
             return Err(Error::Problem(Box::new(problem)));
         }
-        self.begin(|tag| Head::WriteAt { tag, offset }, bytes)
+        self.begin(|tag| Head::WriteAt { tag, offset, padding }, bytes)
     }
 
     /// Begins to make durable every write whose answer has been taken.
@@ -174,8 +180,15 @@ impl BestEffort {
     /// Writes `bytes`. Panics where other requests are outstanding.
     #[track_caller]
     pub fn write_at(&mut self, offset: Bytes, bytes: &[u8]) -> Result<()> {
+        self.write_padded(offset, bytes, Bytes::ZERO)
+    }
+
+    /// As [`BestEffort::begin_padded`], and waits. Panics where other requests are
+    /// outstanding.
+    #[track_caller]
+    pub fn write_padded(&mut self, offset: Bytes, bytes: &[u8], padding: Bytes) -> Result<()> {
         assert_eq!(self.outstanding, 0, "take the answers of what was begun first");
-        self.begin_write(offset, bytes)?;
+        self.begin_padded(offset, bytes, padding)?;
         self.take()?.result.map(drop)
     }
 

@@ -49,12 +49,13 @@ impl Pool for engine::Pool {
         volume: String,
         priority: Option<Priority>,
         offset: Bytes,
+        padding: Bytes,
         room: Box<dyn Room>,
         callback: Callback,
     ) {
         let room = room.into_any().downcast::<ChunkMut>().expect("the room came from this pool");
         let done = move |result: Result<Reply, Error>| callback(result.map(answer));
-        self.write_as(priority, &volume, offset, *room, done);
+        self.write_as(priority, &volume, offset, padding, *room, done);
     }
 
     fn open_window(

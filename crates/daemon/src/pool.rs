@@ -101,12 +101,14 @@ pub trait Pool: Send + Sync + 'static {
     fn now(&self) -> Instant {
         self.status().now
     }
-    /// Begins a best-effort write of `room` to a volume.
+    /// Begins a best-effort write of `room` to a volume; `padding` bytes at its end
+    /// are not counted as recorded.
     fn write(
         &self,
         volume: String,
         priority: Option<Priority>,
         offset: Bytes,
+        padding: Bytes,
         room: Box<dyn Room>,
         callback: Callback,
     );
@@ -172,11 +174,12 @@ impl Ask {
         volume: String,
         priority: Option<Priority>,
         offset: Bytes,
+        padding: Bytes,
         room: Box<dyn Room>,
     ) -> Result<(), Error> {
         let (answer, coming) = oneshot::channel();
         let callback = Box::new(move |result| drop(answer.send(result)));
-        self.0.write(volume, priority, offset, room, callback);
+        self.0.write(volume, priority, offset, padding, room, callback);
         coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
     }
 

@@ -163,7 +163,8 @@ fn a_write_larger_than_a_transfer_is_refused_on_either_side() {
     let error = volume.begin_write(Bytes::ZERO, &vec![0; BODY_MAX + 1]).unwrap_err();
     assert_eq!(error.code(), Some(Code::Invalid));
     let mut socket = by_hand(&daemon);
-    let mut head = Head::WriteAt { tag: 1, offset: Bytes::ZERO }.encode(BODY_MAX);
+    let mut head =
+        Head::WriteAt { tag: 1, offset: Bytes::ZERO, padding: Bytes::ZERO }.encode(BODY_MAX);
     head[0..4].copy_from_slice(&(BODY_MAX as u32 + 1).to_le_bytes());
     socket.write_all(&head).unwrap();
     let (failed, text) = answer(&mut socket);

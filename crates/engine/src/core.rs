@@ -163,7 +163,8 @@ impl Core {
     pub(crate) fn write(
         self: &Arc<Self>,
         volume: String,
-        offset: units::Bytes,
+        offset: Bytes,
+        padding: Bytes,
         priority: Option<node::Priority>,
         room: ChunkMut,
         callback: Callback,
@@ -173,7 +174,8 @@ impl Core {
         assert_eq!(owner, Owner::BestEffort, "a stream's memory is written with StreamWrite");
         self.section(|inner, news| {
             inner.loans.take_back(span);
-            inner.begin(Op::Write { volume, offset, span, priority }, callback, news);
+            let op = Op::Write { volume, offset, span, padding, priority };
+            inner.begin(op, callback, news);
         });
     }
 

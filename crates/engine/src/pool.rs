@@ -239,10 +239,11 @@ impl Pool {
         room: ChunkMut,
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) {
-        self.write_as(None, volume, offset, room, done);
+        self.write_as(None, volume, offset, Bytes::ZERO, room, done);
     }
 
-    /// As [`Pool::write`], of a handle that states a priority.
+    /// As [`Pool::write`], of a handle that states a priority; `padding` bytes at the
+    /// end of the room are not counted as recorded.
     ///
     /// # Panics
     /// When `room` is a stream's memory or another pool's.
@@ -251,10 +252,11 @@ impl Pool {
         priority: Option<node::Priority>,
         volume: &str,
         offset: Bytes,
+        padding: Bytes,
         room: ChunkMut,
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) {
-        self.core.write(volume.to_owned(), offset, priority, room, Box::new(done));
+        self.core.write(volume.to_owned(), offset, padding, priority, room, Box::new(done));
     }
 
     /// Does an operation and waits for its end.
@@ -276,7 +278,8 @@ impl Pool {
     /// # Panics
     /// As [`Pool::write`] and [`Pool::call`] do.
     pub fn call_write(&self, volume: &str, offset: Bytes, room: ChunkMut) -> Result<Reply, Error> {
-        self.wait_for(|done| self.core.write(volume.to_owned(), offset, None, room, done))
+        let padding = Bytes::ZERO;
+        self.wait_for(|done| self.core.write(volume.to_owned(), offset, padding, None, room, done))
     }
 
     fn wait_for(&self, begin: impl FnOnce(crate::callers::Callback)) -> Result<Reply, Error> {

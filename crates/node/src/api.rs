@@ -178,7 +178,14 @@ pub enum Op {
     /// Write `span` (from [`Op::Room`]) as best effort, 4 KiB aligned.
     /// [`Reply::Done`] when it is on the disk; durable after [`Op::Sync`]. Its priority is
     /// as a read's.
-    Write { volume: String, offset: Bytes, span: Span, priority: Option<Priority> },
+    Write {
+        volume: String,
+        offset: Bytes,
+        span: Span,
+        /// So many bytes at its end, less than 4 KiB, are not counted as recorded.
+        padding: Bytes,
+        priority: Option<Priority>,
+    },
     /// Give memory back. [`Reply::Done`].
     Release { span: Span },
     /// Make all completed best-effort writes durable. [`Reply::Done`].

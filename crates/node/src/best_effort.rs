@@ -39,6 +39,8 @@ struct Operation {
     volume: VolumeId,
     offset: Bytes,
     span: Option<Span>,
+    /// Of a write: what is not counted as recorded.
+    padding: Bytes,
     write: bool,
     /// What the handle states.
     priority: Option<Priority>,
@@ -102,8 +104,9 @@ impl BestEffort {
                 core.answer(ticket, Ok(Reply::Done));
                 self.serve_waiting(core, now);
             }
-            Op::Write { volume, offset, span, priority } => {
-                let written = self.write(core, now, ticket, &volume, offset, span, priority);
+            Op::Write { volume, offset, span, padding, priority } => {
+                let written =
+                    self.write(core, now, ticket, &volume, offset, padding, span, priority);
                 if let Err(error) = written {
                     core.arena.give(span, Use::BestEffort);
                     core.answer(ticket, Err(error));
@@ -178,6 +181,7 @@ impl BestEffort {
             volume,
             offset,
             span: Some(span),
+            padding: Bytes::ZERO,
             write: false,
             priority,
             pieces: 0,
@@ -213,10 +217,14 @@ impl BestEffort {
         ticket: Ticket,
         volume: &str,
         offset: Bytes,
+        padding: Bytes,
         span: Span,
         priority: Option<Priority>,
     ) -> Result<(), Error> {
         let volume = find(core, volume, offset, span.len)?;
+        if padding >= limits::BLOCK_MIN {
+            return Err(Error::Invalid { what: "padding", rule: "less than 4 KiB" });
+        }
         if let Some(error) = core.read_only() {
             return Err(error);
         }
@@ -225,6 +233,7 @@ impl BestEffort {
             volume,
             offset,
             span: Some(span),
+            padding,
             write: true,
             priority,
             pieces: 0,
@@ -265,6 +274,7 @@ impl BestEffort {
             volume,
             offset: EXTENT * extent,
             span: None,
+            padding: Bytes::ZERO,
             write: true,
             priority: None,
             pieces: 0,
@@ -364,13 +374,13 @@ impl BestEffort {
 
     fn end(&mut self, core: &mut Core, now: Instant, id: u64) {
         let operation = self.operations.remove(&id).expect("an operation ends once");
-        let Operation { ticket, volume, offset, span, write, error, then, .. } = operation;
+        let Operation { ticket, volume, offset, span, padding, write, error, then, .. } = operation;
         let give_back = write || error.is_some();
         let answer = match (error, then, span) {
             (Some(error), ..) => Err(error),
             (None, Some(then), _) => Ok(then),
             (None, None, Some(span)) if write => {
-                core.store.note_length(volume, offset + span.len);
+                core.store.note_length(volume, offset + span.len - padding);
                 Ok(Reply::Done)
             }
             (None, None, Some(span)) => Ok(Reply::Data { span, offset }),

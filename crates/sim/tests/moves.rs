@@ -177,7 +177,13 @@ fn writes_to_an_extent_on_its_way_are_never_lost() {
             let (offset, seed) = (PIECE * piece, 100 + seed);
             let Ok(Reply::Room { span }) = world.call(Op::Room { len: PIECE }) else { panic!() };
             pattern(seed, offset, world.bytes_mut(span));
-            let op = Op::Write { volume: "v".into(), offset, span, priority: None };
+            let op = Op::Write {
+                volume: "v".into(),
+                offset,
+                span,
+                padding: Bytes::ZERO,
+                priority: None,
+            };
             assert_eq!(world.call(op), Ok(Reply::Done));
             seeds[piece as usize] = seed;
             world.run_for(random.span(Duration::from_millis(150)));

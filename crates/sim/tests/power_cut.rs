@@ -247,7 +247,13 @@ fn write_some(world: &mut sim::World, ledger: &Ledger, random: &mut Random, name
                 other => panic!("{other:?}"),
             };
             pattern(seed, at, world.bytes_mut(span));
-            match world.call(Op::Write { volume: name.clone(), offset: at, span, priority: None }) {
+            match world.call(Op::Write {
+                volume: name.clone(),
+                offset: at,
+                span,
+                padding: Bytes::ZERO,
+                priority: None,
+            }) {
                 Ok(_) => {}
                 Err(Error::BeyondEnd { .. }) => return,
                 Err(error) => panic!("{error}"),

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use node::{Error, Mode, Op, Policy, Reply};
-use sim::{Fault, Greedy, Player, Random, Recorder, Timing, pattern_matches};
+use sim::{Fault, Greedy, Player, Random, Recorder, Timing, pattern, pattern_matches};
 use units::{Bytes, Duration};
 
 struct Outcome {
@@ -368,7 +368,13 @@ fn a_volume_that_is_being_recorded_takes_no_other_writes() {
         let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::kib(64) }) else {
             panic!("no room")
         };
-        world.call(Op::Write { volume: "v".into(), offset: Bytes::kib(512), span, priority: None })
+        world.call(Op::Write {
+            volume: "v".into(),
+            offset: Bytes::kib(512),
+            span,
+            padding: Bytes::ZERO,
+            priority: None,
+        })
     };
     let free = world.node.status(world.now()).memory.free;
     assert!(matches!(write(&mut world), Err(Error::VolumeBusy { .. })));
@@ -376,4 +382,40 @@ fn a_volume_that_is_being_recorded_takes_no_other_writes() {
     assert_eq!(world.node.status(world.now()).memory.free, free, "the memory came back");
     assert!(world.call(Op::StreamClose { stream }).is_ok());
     assert_eq!(write(&mut world), Ok(Reply::Done));
+}
+
+/// A write as best effort may say how much of its end only makes it whole 4 KiB.
+#[test]
+fn what_only_makes_a_write_whole_is_written_and_not_recorded() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    create(&mut world, "v", Bytes::mib(4));
+    let write = |world: &mut sim::World, offset: Bytes, len: Bytes, padding: u64| {
+        let Ok(Reply::Room { span }) = world.call(Op::Room { len }) else { panic!("no room") };
+        pattern(1, offset, world.bytes_mut(span));
+        let (volume, padding) = ("v".into(), Bytes::new(padding));
+        world.call(Op::Write { volume, offset, span, padding, priority: None })
+    };
+    let length = |world: &sim::World| world.node.status(world.now()).volumes[0].length.get();
+    let free = world.node.status(world.now()).memory.free;
+    // The third write lies in what is recorded, which does not shrink.
+    for (offset, len, padding, wanted) in
+        [(0, 4, 4091, 5), (0, 8, 4091, 4101), (0, 4, 1, 4101), (4, 4, 0, 8192), (8, 4, 4095, 8193)]
+    {
+        let done = write(&mut world, Bytes::kib(offset), Bytes::kib(len), padding);
+        assert_eq!((done, length(&world)), (Ok(Reply::Done), wanted));
+    }
+    let refused = write(&mut world, Bytes::kib(12), Bytes::kib(8), 4096);
+    assert!(matches!(refused, Err(Error::Invalid { what: "padding", .. })), "{refused:?}");
+    assert_eq!(world.node.status(world.now()).memory.free, free, "its memory is back");
+    let read =
+        Op::Read { volume: "v".into(), offset: Bytes::kib(8), len: Bytes::kib(4), priority: None };
+    let Ok(Reply::Data { span, .. }) = world.call(read) else { panic!("no data") };
+    let mut wanted = vec![0; 4096];
+    pattern(1, Bytes::kib(8), &mut wanted);
+    assert!(world.bytes(span) == wanted, "the padding is on the disk");
+    assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
+    let mut dice = Random::new(1);
+    let mut disks: Vec<_> = world.disks.iter().map(|disk| disk.clone().cut(&mut dice)).collect();
+    let store = sim::open(&mut disks).unwrap();
+    assert_eq!(store.find("v").unwrap().length(), Bytes::new(8193), "after a power cut");
 }

@@ -500,7 +500,10 @@ impl Program<Metadata> for Greedy {
             Reply::Room { span } => {
                 let offset = span.len * self.random.below(SIZE / span.len);
                 let volume = String::from("g");
-                context.ask(slot, Op::Write { volume, offset, span, priority: None });
+                context.ask(
+                    slot,
+                    Op::Write { volume, offset, span, padding: Bytes::ZERO, priority: None },
+                );
             }
             _ => self.go(context, slot),
         }
@@ -566,7 +569,8 @@ fn fill(world: &mut World<Metadata>, name: &str) {
         let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::MIB }) else {
             panic!("no room")
         };
-        let op = Op::Write { volume: name.into(), offset, span, priority: None };
+        let op =
+            Op::Write { volume: name.into(), offset, span, padding: Bytes::ZERO, priority: None };
         assert_eq!(world.call(op), Ok(Reply::Done));
         offset += Bytes::MIB;
     }

@@ -122,6 +122,9 @@ pub enum Head {
         tag: u64,
         /// Where.
         offset: Bytes,
+        /// So many bytes at the end of the body only make it whole, less than 4 KiB: they
+        /// are written, but what is recorded does not reach over them. In `len`.
+        padding: Bytes,
     },
     /// Best effort: make durable what was answered with [`Head::WriteDone`].
     /// Answer: [`Head::SyncDone`].
@@ -362,7 +365,9 @@ impl Head {
             Self::ReadAt { tag, offset, len } => {
                 Raw { kind: 7, tag, offset: offset.get(), len: len.get(), ..raw }
             }
-            Self::WriteAt { tag, offset } => Raw { kind: 8, tag, offset: offset.get(), ..raw },
+            Self::WriteAt { tag, offset, padding } => {
+                Raw { kind: 8, tag, offset: offset.get(), len: padding.get(), ..raw }
+            }
             Self::SyncAll { tag } => Raw { kind: 9, tag, ..raw },
             Self::Welcome { version, offset, len } => {
                 Raw { kind: 65, code: version, offset: offset.get(), len: len.get(), ..raw }
@@ -405,7 +410,7 @@ impl Head {
             5 => Self::Sync,
             6 => Self::Close,
             7 => Self::ReadAt { tag, offset, len },
-            8 => Self::WriteAt { tag, offset },
+            8 => Self::WriteAt { tag, offset, padding: len },
             9 => Self::SyncAll { tag },
             65 => Self::Welcome { version: code, offset, len },
             66 => Self::Data { offset },

@@ -46,7 +46,7 @@ fn every_head() -> Vec<Head> {
         Head::Sync,
         Head::Close,
         Head::ReadAt { tag: 9, offset, len },
-        Head::WriteAt { tag: 10, offset },
+        Head::WriteAt { tag: 10, offset, padding: Bytes::new(5) },
         Head::SyncAll { tag: 11 },
         Head::Welcome { version: 1, offset, len },
         Head::Data { offset },

@@ -1,5 +1,5 @@
 //! Best effort at any byte: what lies across the edges of 4 KiB is read, changed and
-//! written.
+//! written. What is recorded ends with the last byte that a program wrote all the same.
 //!
 //! Invariants: the connection is made when it is first needed; no request is
 //! outstanding between calls; what was written and not synced is remembered.
@@ -122,7 +122,8 @@ impl Random {
                 self.read_exact(start + last as u64, &mut sectors[last..])?;
             }
             sectors[within as usize..][..len].copy_from_slice(&bytes[..len]);
-            self.connection()?.write_at(Bytes::new(start), &sectors)?;
+            let padding = Bytes::new(whole as u64 - end);
+            self.connection()?.write_padded(Bytes::new(start), &sectors, padding)?;
         }
         self.dirty = true;
         Ok(len)

@@ -135,7 +135,7 @@ async fn take_request(
             shared.spawn(place, move |shared| async move { shared.read(tag, offset, len).await });
             Ok(())
         }
-        Head::WriteAt { tag, offset } => {
+        Head::WriteAt { tag, offset, padding } => {
             let place = account.place(Bytes::new(body as u64)).await;
             let len = Bytes::new(body as u64);
             let mut room = match shared.ask.room(Op::Room { len }).await {
@@ -146,7 +146,9 @@ async fn take_request(
                 }
             };
             input.fill(room.as_mut(), body).await?;
-            shared.spawn(place, move |shared| async move { shared.write(tag, offset, room).await });
+            shared.spawn(place, move |shared| async move {
+                shared.write(tag, offset, padding, room).await
+            });
             Ok(())
         }
         Head::SyncAll { tag } => {
@@ -185,8 +187,14 @@ impl Shared {
         }
     }
 
-    async fn write(&self, tag: u64, offset: Bytes, room: Box<dyn Room>) -> Result<(), Over> {
-        match self.ask.write(self.volume.clone(), self.priority, offset, room).await {
+    async fn write(
+        &self,
+        tag: u64,
+        offset: Bytes,
+        padding: Bytes,
+        room: Box<dyn Room>,
+    ) -> Result<(), Over> {
+        match self.ask.write(self.volume.clone(), self.priority, offset, padding, room).await {
             Ok(()) => self.send(Head::WriteDone { tag }, &[]).await,
             Err(error) => self.fail(tag, &error).await,
         }

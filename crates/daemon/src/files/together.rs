@@ -46,10 +46,11 @@ impl Pool for Together {
         volume: String,
         priority: Option<Priority>,
         offset: Bytes,
+        padding: Bytes,
         room: Box<dyn Room>,
         callback: Callback,
     ) {
-        self.pool.write(volume, priority, offset, room, callback);
+        self.pool.write(volume, priority, offset, padding, room, callback);
     }
 
     fn status(&self) -> Status {

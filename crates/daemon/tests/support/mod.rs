@@ -379,6 +379,7 @@ impl Pool for Fake {
         volume: String,
         priority: Option<Priority>,
         offset: Bytes,
+        padding: Bytes,
         mut room: Box<dyn Room>,
         callback: Callback,
     ) {
@@ -389,8 +390,11 @@ impl Pool for Fake {
             if at + bytes.len() > volume.size as usize {
                 return Err(Error::BeyondEnd { size: Bytes::new(volume.size) });
             }
-            volume.data.resize(volume.data.len().max(at + bytes.len()), 0);
-            volume.data[at..at + bytes.len()].copy_from_slice(bytes);
+            let end = at + bytes.len();
+            volume.data.resize(volume.data.len().max(end - padding.as_usize()), 0);
+            let counted = &mut volume.data[at..];
+            let len = counted.len().min(bytes.len());
+            counted[..len].copy_from_slice(&bytes[..len]);
             Ok(Answer::Done)
         });
         drop(state);

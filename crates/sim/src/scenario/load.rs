@@ -324,7 +324,13 @@ impl Program<Metadata> for Loader {
                 let volume = self.grounds[ground].volume.clone();
                 context.ask(
                     tag - ROOM + MOVE,
-                    Op::Write { volume, offset: access.lba.offset(), span, priority: None },
+                    Op::Write {
+                        volume,
+                        offset: access.lba.offset(),
+                        span,
+                        padding: Bytes::ZERO,
+                        priority: None,
+                    },
                 );
             }
             (MOVE, Ok(Reply::Data { span, .. })) => {

@@ -64,7 +64,8 @@ pub fn fill(world: &mut World, name: &str, seed: u64, size: Bytes) {
         let len = Bytes::MIB.min(size - offset);
         let Ok(Reply::Room { span }) = world.call(Op::Room { len }) else { panic!("no room") };
         pattern(seed, offset, world.bytes_mut(span));
-        let op = Op::Write { volume: name.into(), offset, span, priority: None };
+        let op =
+            Op::Write { volume: name.into(), offset, span, padding: Bytes::ZERO, priority: None };
         assert_eq!(world.call(op), Ok(Reply::Done));
         offset += len;
     }

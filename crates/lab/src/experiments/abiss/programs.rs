@@ -180,7 +180,13 @@ impl Rwrt {
                         let (volume, offset) = (self.volume.clone(), CHUNK * piece);
                         context.ask(
                             PIECES + piece,
-                            Op::Write { volume, offset, span, priority: None },
+                            Op::Write {
+                                volume,
+                                offset,
+                                span,
+                                padding: Bytes::ZERO,
+                                priority: None,
+                            },
                         );
                     }
                 }
@@ -379,8 +385,10 @@ impl Program<Metadata> for Greedy {
             Ok(Reply::Room { span }) => {
                 self.took(context.now, slot);
                 let (volume, offset) = (self.volume.clone(), self.place());
-                context
-                    .ask(2 * self.most + slot, Op::Write { volume, offset, span, priority: None });
+                context.ask(
+                    2 * self.most + slot,
+                    Op::Write { volume, offset, span, padding: Bytes::ZERO, priority: None },
+                );
             }
             // Written: the next one. Memory given back: nothing.
             Ok(_) if tag >= 2 * self.most => {

@@ -59,7 +59,13 @@ fn fill(world: &mut World<Metadata>, name: &str, size: Bytes) -> Result<(), Erro
             unreachable!("room is what was asked for")
         };
         let offset = Bytes::MIB * at;
-        world.call(Op::Write { volume: name.into(), offset, span, priority: None })?;
+        world.call(Op::Write {
+            volume: name.into(),
+            offset,
+            span,
+            padding: Bytes::ZERO,
+            priority: None,
+        })?;
     }
     world.call(Op::Sync).map(|_| ())
 }
