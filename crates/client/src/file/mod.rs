@@ -504,6 +504,7 @@ impl File {
             self.client.volume_resize(&self.volume, len)?;
             self.client.volume_resize(&self.volume, size)?;
             self.recorded = len.get();
+            self.random.clear_behind(len.get())?;
             // The stream comes back with the next read or write, wherever that is.
             self.run = Run { end: self.cursor, len: u64::MAX };
         }
