@@ -40,7 +40,7 @@ pub struct Options {
     /// Time between commits of the metadata log, for example `"1s"`.
     #[serde(deserialize_with = "from_text")]
     pub commit_interval: Option<Duration>,
-    /// False keeps the disks' profiles as they are, though they do not hold.
+    /// False: disks whose profiles do not hold are measured again only when asked for.
     pub remeasure: Option<bool>,
     /// Who may hold how much.
     pub quota: Option<Rules>,
@@ -187,6 +187,7 @@ mod tests {
         memory = "64MiB"
         policy = "edf"
         commit_interval = "500ms"
+        remeasure = false
     "#;
 
     #[test]
@@ -197,6 +198,7 @@ mod tests {
         assert_eq!(settings.node.memory, Bytes::mib(32), "from the flag");
         assert_eq!(settings.node.policy, Policy::Edf, "from the file");
         assert_eq!(settings.socket_mode, SocketMode(0o600), "from the file");
+        assert!(!settings.node.remeasure && node_default().remeasure, "from the file");
         assert_eq!(settings.node.host_latency, node_default().host_latency, "the default");
         assert_eq!(settings.disks.len(), 2);
     }

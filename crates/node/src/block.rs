@@ -15,8 +15,8 @@ use units::{Bytes, Direction, Duration, Rate};
 /// To begin with, a block lasts no longer than one second divided by this, and then more
 /// than half as long.
 const BLOCKS_A_SECOND: u64 = 2;
-/// However much it pays, a block lasts no longer: playout begins a block's time after
-/// somebody asked for it, at the latest.
+/// However much it pays, a block lasts no longer: the promise is that playout begins two
+/// and a half blocks' time after somebody asked for it, at the latest.
 const LASTS_MAX: Duration = Duration::from_secs(2);
 /// A block of twice the size pays while a request for it takes less than this many times
 /// as long, as a fraction: the stream has less than three quarters of what it had of the

@@ -92,7 +92,7 @@ impl Rules {
         open
     }
 
-    /// What a program should move at a time.
+    /// What a program should move at a time, as long as nothing is open.
     pub fn block(&self) -> Bytes {
         self.contract.map_or(Bytes::kib(64), |contract| contract.terms().block_bytes)
     }

@@ -3,6 +3,7 @@
 
 use crate::rules::rules;
 use crate::{guard, names, real, table};
+use client::units::Bytes;
 use client::{Client, Error};
 use libc::{c_char, c_int, c_uint, stat as Stat, statx as Statx};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,24 +16,29 @@ const MODE: u32 = libc::S_IFREG | 0o660;
 struct Facts {
     len: u64,
     number: u64,
+    /// What a program should move at a time.
+    block: Bytes,
 }
 
 impl Facts {
-    fn new(name: &str, len: u64) -> Self {
+    fn new(name: &str, len: u64, block: Bytes) -> Self {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
-        Self { len, number: hasher.finish() >> 1 | 1 }
+        Self { len, number: hasher.finish() >> 1 | 1, block }
     }
 
     fn of(name: &str) -> Result<Self, Error> {
         let volume = Client::at(rules().socket()).volume(name)?;
-        Ok(Self::new(name, volume.length_bytes.get()))
+        Ok(Self::new(name, volume.length_bytes.get(), rules().block()))
     }
 
     fn of_descriptor(fd: c_int) -> Option<Result<Self, Error>> {
         let open = table::find(fd)?;
-        let len = open.file().length();
-        Some(len.map(|len| Self::new(&open.name, len.get())))
+        let mut file = open.file();
+        let len = file.length();
+        let block =
+            file.contract().map_or(rules().block(), |contract| contract.terms().block_bytes);
+        Some(len.map(|len| Self::new(&open.name, len.get(), block)))
     }
 
     /// # Safety
@@ -47,7 +53,7 @@ impl Facts {
             told.st_nlink = 1;
             (told.st_uid, told.st_gid) = (libc::geteuid(), libc::getegid());
             told.st_size = self.len as i64;
-            told.st_blksize = rules().block().get() as _;
+            told.st_blksize = self.block.get() as _;
             told.st_blocks = self.len.div_ceil(512) as i64;
             *into = told;
         }
@@ -66,7 +72,7 @@ impl Facts {
             told.stx_nlink = 1;
             (told.stx_uid, told.stx_gid) = (libc::geteuid(), libc::getegid());
             told.stx_size = self.len;
-            told.stx_blksize = rules().block().get() as u32;
+            told.stx_blksize = self.block.get() as u32;
             told.stx_blocks = self.len.div_ceil(512);
             *into = told;
         }

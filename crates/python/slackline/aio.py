@@ -43,14 +43,15 @@ class File:
     async def write(self, data):
         """Writes all of some bytes."""
 
-        def write_all():
+        def write_all(view):
             done = 0
-            with memoryview(data) as view:
-                while done < view.nbytes:
-                    done += self._file._handle.write(view, done)
+            while done < view.nbytes:
+                done += self._file._handle.write(view, done)
             return done
 
-        return await self._run(write_all)
+        # Held from now on, so that nobody makes it shorter while its turn has not come.
+        with memoryview(data) as view:
+            return await self._run(write_all, view)
 
     async def seek(self, offset, whence=0):
         return await self._run(self._file.seek, offset, whence)

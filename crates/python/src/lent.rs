@@ -1,8 +1,8 @@
 //! The bytes of what Python hands over: of everything that lends them as one piece, such
 //! as bytes, views and arrays of any kind of number, whatever they mean there.
 //!
-//! Invariants: the bytes stay until the loan is dropped; one for filling is writable; none
-//! holds references to objects, which bytes from a file could not be.
+//! Invariants: the bytes stay until the loan is dropped; one for filling is writable. What
+//! says that it holds references to objects is refused: bytes from a file cannot be such.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::{ffi, prelude::*};
@@ -29,13 +29,13 @@ impl Lent {
     // PyO3's own buffers are typed, or know no array without dimensions.
     fn get(from: &Bound<'_, PyAny>, flags: i32) -> PyResult<Self> {
         let mut view = Box::new(ffi::Py_buffer::new());
-        // SAFETY: the interpreter is held, as `from` shows; the view is a place to fill.
-        let got = unsafe {
-            ffi::PyObject_GetBuffer(from.as_ptr(), &raw mut *view, flags | ffi::PyBUF_FORMAT)
+        let mut get = |flags| {
+            // SAFETY: the interpreter is held, as `from` shows; the view is a place to fill.
+            let got = unsafe { ffi::PyObject_GetBuffer(from.as_ptr(), &raw mut *view, flags) };
+            if got == 0 { Ok(()) } else { Err(PyErr::fetch(from.py())) }
         };
-        if got != 0 {
-            return Err(PyErr::fetch(from.py()));
-        }
+        // NumPy's dates have no format to tell, and lend their bytes without one.
+        get(flags | ffi::PyBUF_FORMAT).or_else(|_| get(flags))?;
         let lent = Self { view }; // dropped, it gives the loan back
         if lent.holds_objects() {
             return Err(PyTypeError::new_err("references to objects are no bytes of a file"));

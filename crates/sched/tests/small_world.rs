@@ -243,6 +243,7 @@ fn planted_bugs_are_caught() {
         ("an idle disk takes anything", Box::new(SlackOnlyWhenBusy)),
         ("earliest deadline first with best effort on an idle disk", PolicyKind::Edf.start()),
         ("first come, first served", PolicyKind::Fcfs.start()),
+        ("best effort before contracts, always", PolicyKind::BestEffortFirst.start()),
     ] {
         let caught = caught(policy.as_ref(), 60);
         println!("{name}: caught in {caught} of 60 worlds");

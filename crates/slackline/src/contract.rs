@@ -12,7 +12,7 @@ pub struct ContractArgs {
     #[arg(long, short, value_name = "RATE")]
     pub rate: Rate,
     /// What the stream transfers at a time: a power of two from 4KiB to 1MiB [default: what
-    /// suits the rate and the disks]
+    /// suits the rate, and a volume's disks]
     #[arg(long, short, value_name = "SIZE")]
     pub block: Option<Bytes>,
     /// How far the program may run past its playout point at once [default: one block]

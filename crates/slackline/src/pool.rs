@@ -58,7 +58,8 @@ pub enum Command {
     /// Reads in every part of the disk, when nothing else wants it, held against the
     /// profile. Where bounds have to be wider, such a profile is used and stored, if
     /// every open contract fits with it. `slackline pool status` tells how far it is.
-    /// The daemon does this by itself where a profile does not hold. It cannot find
+    /// The daemon does this by itself where a profile does not hold, unless it was started
+    /// with --no-remeasure. It cannot find
     /// bounds that may be tighter, nor measure writes: `slackline disk profile` does,
     /// on a disk that is not in use.
     Reprofile {
@@ -277,7 +278,8 @@ fn profile_notes(disk: u16, profile: &ProfileState) -> String {
         text.push_str(&format!(
             "disk {disk}   its profile is {}; contracts on it may be late\n\
              disk {disk}   next: the daemon measures its reads again whenever nothing else wants the \
-             disk (at once: `slackline pool reprofile --disk {disk}`); for a whole profile stop the \
+             disk, unless it was started with --no-remeasure (at once: `slackline pool reprofile \
+             --disk {disk}`); for a whole profile stop the \
              daemon, run `slackline disk profile DEVICE -o FILE`, start it, and give it with \
              `slackline pool profile --set FILE --disk {disk}`\n",
             profile.detail

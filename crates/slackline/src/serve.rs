@@ -44,7 +44,7 @@ pub struct Args {
     /// Time between commits of the metadata log [default: 1s]
     #[arg(long, value_name = "TIME")]
     commit_interval: Option<Duration>,
-    /// Keep the disks' profiles as they are, though they do not hold
+    /// Do not measure disks again whose profiles do not hold, unless asked to
     #[arg(long)]
     no_remeasure: bool,
     /// Do not ask for real-time priority

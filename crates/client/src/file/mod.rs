@@ -191,9 +191,13 @@ impl File {
                     Stream::Out(output) => output.set_contract(new.terms())?,
                 }
             }
-            _ => {
+            (before, _) => {
                 if !new.names_block() && self.path.is_none() {
-                    new = new.block(self.client.block_for(&self.volume, mode, new.rate())?);
+                    let block = match before.filter(|(_, old_mode)| *old_mode == mode) {
+                        Some((old, _)) => old.terms().block_bytes,
+                        None => self.client.block_for(&self.volume, mode, new.rate())?,
+                    };
+                    new = new.block(block);
                 }
                 let begun = self.begin_stream(new)?;
                 self.end_stream()?;
@@ -487,8 +491,10 @@ impl File {
         }
     }
 
-    /// Cuts what is recorded to `len`. The space stays reserved. Refused while another
-    /// program has a stream on the volume.
+    /// Cuts what is recorded to `len`, on the medium. The space stays reserved. Refused
+    /// while another program has a stream on the volume. Where a crash keeps this from
+    /// returning, it may be cut already, and what stood in the last 4 KiB behind `len` come
+    /// back when something is written behind it that leaves a gap.
     pub fn set_len(&mut self, len: Bytes) -> Result<()> {
         self.may(self.access.write, "writing")?;
         let recorded = self.length()?;
@@ -504,9 +510,9 @@ impl File {
             self.client.volume_resize(&self.volume, len)?;
             self.client.volume_resize(&self.volume, size)?;
             self.recorded = len.get();
-            self.random.clear_behind(len.get())?;
             // The stream comes back with the next read or write, wherever that is.
             self.run = Run { end: self.cursor, len: u64::MAX };
+            self.random.clear_behind(len.get())?;
         }
         Ok(())
     }

@@ -129,8 +129,9 @@ impl Random {
         Ok(len)
     }
 
-    /// Puts zeros behind the end of what is recorded, up to whole 4 KiB: what stood there
-    /// was cut off, and must not come back when something is written further on.
+    /// Puts zeros behind the end of what is recorded, up to whole 4 KiB, and on the medium:
+    /// what stood there was cut off, and must not come back when something is written
+    /// further on.
     pub fn clear_behind(&mut self, end: u64) -> Result<()> {
         let within = (end % SECTOR) as usize;
         if within > 0 {
@@ -138,7 +139,7 @@ impl Random {
             self.read_exact(start, &mut sector[..within])?;
             let padding = Bytes::new(SECTOR - within as u64);
             self.connection()?.write_padded(Bytes::new(start), &sector, padding)?;
-            self.dirty = true;
+            self.connection()?.sync()?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! `best-effort-first`: contracts count for nothing as long as best effort waits.
 //!
-//! The yardstick: what best effort could have if nothing were promised to anybody. A
-//! policy that keeps contracts can come near its latencies, and where it is near, no
-//! other policy can be much better. Best effort goes in the order of `slack`.
+//! The yardstick of `slack`, whose order among best effort it has: what that order could
+//! give if nothing were promised to anybody. Where `slack` is near it, contracts cost best
+//! effort little; another order may be quicker (`satf`).
 //!
 //! Promises: everyone is served, and best effort waits for nothing but the one command
 //! under way and other best effort.
@@ -23,9 +23,9 @@ pub(super) struct BestEffortFirst {
 
 impl Policy for BestEffortFirst {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        match view.queues().ready_first().map(|ready| ready.key) {
-            Some(key) if !view.queues().has_best_effort() => Choice::Start(key),
-            Some(_) => self.rest.without_contract(view),
+        match view.queues().ready_first() {
+            _ if view.queues().has_best_effort() => self.rest.without_contract(view),
+            Some(ready) => Choice::Start(ready.key),
             None => self.rest.choose(view),
         }
     }

@@ -100,7 +100,7 @@ policies! {
     /// Earliest deadline first, best effort when nothing else waits. Best effort
     /// that begins on an idle disk can make requests late.
     Edf, "edf", EVERYONE, edf::Edf::default();
-    /// Contracts only where no best effort waits: what best effort can have at all.
+    /// Contracts only where no best effort waits: what they cost best effort under `slack`.
     BestEffortFirst, "best-effort-first", EVERYONE, best_effort_first::BestEffortFirst::default();
     /// First come, first served. Contracts count for nothing.
     Fcfs, "fcfs", EVERYONE, fcfs::Fcfs::default();

@@ -50,6 +50,7 @@ with slackline.open("b", "wb", rate="8MB/s", size="1MiB", **own) as out:
         numpy.array([(1, 2.0)], dtype=[("Offset", "u1"), ("y", ">f4")]),
         numpy.zeros((0, 7)),
         numpy.array([True, False]),
+        numpy.array(["2026-11-22"], dtype="datetime64[D]"),
     ]
     for piece in pieces:
         assert out.write(piece) == piece.nbytes

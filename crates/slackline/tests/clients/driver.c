@@ -15,12 +15,14 @@ static uint8_t byte(uint32_t seed, uint64_t i)
 	return ((uint32_t)i * 0x9e3779b1u + seed * 0x85ebca6bu) >> 24;
 }
 
-static int same(const uint8_t *bytes, uint32_t seed, uint64_t at, size_t len)
+static const char *same(const uint8_t *bytes, uint32_t seed, uint64_t at, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		if (bytes[i] != byte(seed, at + i))
-			return 0;
-	return 1;
+	int same = 1, zeros = 1;
+	for (size_t i = 0; i < len; i++) {
+		same &= bytes[i] == byte(seed, at + i);
+		zeros &= bytes[i] == 0;
+	}
+	return same ? "same" : zeros ? "zeros" : "other";
 }
 
 static void ok(int result)
@@ -116,7 +118,7 @@ static void read_it(uint32_t seed, size_t len)
 	if (got < 0)
 		ok(-1);
 	else
-		printf("read %zu %s\n", done, same(bytes, seed, at, done) ? "same" : "other");
+		printf("read %zu %s\n", done, same(bytes, seed, at, done));
 	free(bytes);
 }
 
@@ -130,7 +132,7 @@ static void peek_it(uint32_t seed, size_t len)
 	else if (seen == 0)
 		printf("saw nothing\n");
 	else
-		printf("saw %s\n", same(bytes, seed, at, seen) ? "same" : "other");
+		printf("saw %s\n", same(bytes, seed, at, seen));
 }
 
 static void place(const char *word, int64_t at)

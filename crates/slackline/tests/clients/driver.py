@@ -17,7 +17,9 @@ def stream(seed, at, length):
 
 
 def same(data, seed, at):
-    return "same" if data == stream(seed, at, len(data)) else "other"
+    if data == stream(seed, at, len(data)):
+        return "same"
+    return "other" if any(data) else "zeros"
 
 
 def terms(options):

@@ -203,6 +203,10 @@ fn read(file: &mut File, seed: u32, len: usize) -> Answer {
             read => done += read,
         }
     }
-    let same = back[..done] == bytes(seed, at, done);
-    Ok(format!("read {done} {}", if same { "same" } else { "other" }))
+    let what = match &back[..done] {
+        back if *back == bytes(seed, at, done) => "same",
+        back if back.iter().all(|&byte| byte == 0) => "zeros",
+        _ => "other",
+    };
+    Ok(format!("read {done} {what}"))
 }

@@ -76,7 +76,8 @@ impl Sweep<'_> {
         Swept { steps: self.steps.clone(), cells }
     }
 
-    /// What best effort could have, step by step, if contracts counted for nothing.
+    /// What best effort has in the order of slack if contracts count for nothing, step by
+    /// step.
     pub fn yardstick(&self) -> Vec<Cell> {
         self.steps.iter().map(|&pairs| self.cell(PolicyKind::BestEffortFirst, pairs)).collect()
     }
