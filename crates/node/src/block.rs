@@ -12,9 +12,8 @@ use crate::limits::{BLOCK_MAX, BLOCK_MIN};
 use disk::Profile;
 use units::{Bytes, Direction, Duration, Rate};
 
-/// To begin with, a block lasts no longer than one second divided by this, and then more
-/// than half as long.
-const BLOCKS_A_SECOND: u64 = 2;
+/// To begin with, a block lasts no longer, and more than half as long.
+const LASTS_FIRST: Duration = Duration::from_millis(500);
 /// However much it pays, a block lasts no longer: the promise is that playout begins two
 /// and a half blocks' time after somebody asked for it, at the latest.
 const LASTS_MAX: Duration = Duration::from_secs(2);
@@ -45,8 +44,7 @@ pub(crate) fn chosen<'a>(
 
 /// What is begun with.
 fn shortest(rate: Rate) -> Bytes {
-    let longest = (rate.get() / BLOCKS_A_SECOND).clamp(BLOCK_MIN.get(), BLOCK_MAX.get());
-    Bytes::new(1 << longest.ilog2())
+    rate.power_of_two_in(LASTS_FIRST, BLOCK_MIN, BLOCK_MAX)
 }
 
 #[cfg(test)]

@@ -59,9 +59,8 @@ pub enum Command {
     /// profile. Where bounds have to be wider, such a profile is used and stored, if
     /// every open contract fits with it. `slackline pool status` tells how far it is.
     /// The daemon does this by itself where a profile does not hold, unless it was started
-    /// with --no-remeasure. It cannot find
-    /// bounds that may be tighter, nor measure writes: `slackline disk profile` does,
-    /// on a disk that is not in use.
+    /// with --no-remeasure. It cannot find bounds that may be tighter, nor measure writes:
+    /// `slackline disk profile` does, on a disk that is not in use.
     Reprofile {
         /// The disk's number in the pool
         #[arg(long, value_name = "N", default_value_t = 0)]
@@ -279,9 +278,9 @@ fn profile_notes(disk: u16, profile: &ProfileState) -> String {
             "disk {disk}   its profile is {}; contracts on it may be late\n\
              disk {disk}   next: the daemon measures its reads again whenever nothing else wants the \
              disk, unless it was started with --no-remeasure (at once: `slackline pool reprofile \
-             --disk {disk}`); for a whole profile stop the \
-             daemon, run `slackline disk profile DEVICE -o FILE`, start it, and give it with \
-             `slackline pool profile --set FILE --disk {disk}`\n",
+             --disk {disk}`); for a whole profile stop the daemon, run `slackline disk profile \
+             DEVICE -o FILE`, start it, and give it with `slackline pool profile --set FILE --disk \
+             {disk}`\n",
             profile.detail
         ));
     }

@@ -117,6 +117,11 @@ impl Rate {
         let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / NANOS;
         Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
+    /// The largest power of two that passes in `span` at this rate, but from `least` to
+    /// `most`, which are powers of two and not zero.
+    pub fn power_of_two_in(self, span: Duration, least: Bytes, most: Bytes) -> Bytes {
+        Bytes(1 << self.bytes_in(span).0.clamp(least.0, most.0).ilog2())
+    }
     /// The rate of `amount` in `span`, rounded down; zero where `span` is zero.
     pub fn of(amount: Bytes, span: Duration) -> Self {
         if span.is_zero() {

@@ -3,17 +3,17 @@
 //! Invariant: what [`Contract::terms`] gives is within the bounds of the node: a block
 //! is a power of two from 4 KiB to 1 MiB, unless the caller named another.
 
-use units::{Bytes, Rate};
+use units::{Bytes, Duration, Rate};
 use wire::control::{self, Mode};
 
 /// Smallest block of a stream.
 const BLOCK_MIN: Bytes = Bytes::kib(4);
 /// Largest block of a stream.
 const BLOCK_MAX: Bytes = Bytes::MIB;
-/// A block that is chosen here lasts no longer than one second divided by this, and
-/// then more than half as long: large enough that a disk spends its time on data and
-/// not on the way there, small enough that playout begins soon.
-const BLOCKS_A_SECOND_MIN: u64 = 2;
+/// A block that is chosen here lasts no longer, and more than half as long: large enough
+/// that a disk spends its time on data and not on the way there, small enough that playout
+/// begins soon. What the daemon chooses begins there, too.
+const BLOCK_LASTS: Duration = Duration::from_millis(500);
 
 /// What a program asks of a volume: bytes a second, whatever the others do.
 ///
@@ -82,7 +82,9 @@ impl Contract {
     /// The whole contract, as the daemon takes it. That of a file which has one
     /// ([`File::contract`](crate::File::contract)) tells the block that was chosen.
     pub fn terms(&self) -> control::Contract {
-        let block_bytes = self.block.unwrap_or_else(|| block_for(self.rate));
+        let block_bytes = self
+            .block
+            .unwrap_or_else(|| self.rate.power_of_two_in(BLOCK_LASTS, BLOCK_MIN, BLOCK_MAX));
         control::Contract {
             rate_bytes_per_second: self.rate,
             block_bytes,
@@ -99,12 +101,6 @@ impl From<control::Contract> for Contract {
     }
 }
 
-/// The largest power of two that lasts half a second at most, within the bounds.
-fn block_for(rate: Rate) -> Bytes {
-    let longest = (rate.get() / BLOCKS_A_SECOND_MIN).clamp(BLOCK_MIN.get(), BLOCK_MAX.get());
-    Bytes::new(1 << longest.ilog2())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +108,7 @@ mod tests {
     #[test]
     fn a_block_lasts_a_quarter_to_half_a_second_within_its_bounds() {
         for rate in (1..=40).map(|power| 3u64.pow(power / 2) << (power % 2)) {
-            let block = block_for(Rate::per_second(rate));
+            let block = Contract::at(Rate::per_second(rate)).terms().block_bytes;
             assert!(block.get().is_power_of_two() && block >= BLOCK_MIN && block <= BLOCK_MAX);
             let lasts = Rate::per_second(rate).time_for(block).as_millis();
             if rate < 8 << 10 {
@@ -123,7 +119,7 @@ mod tests {
                 assert!((250..=500).contains(&lasts), "{rate}: {block} for {lasts} ms");
             }
         }
-        assert_eq!(block_for(Rate::per_second(0)), BLOCK_MIN);
+        assert_eq!(Contract::at(Rate::ZERO).terms().block_bytes, BLOCK_MIN);
     }
 
     #[test]

@@ -139,7 +139,8 @@ impl Random {
             self.read_exact(start, &mut sector[..within])?;
             let padding = Bytes::new(SECTOR - within as u64);
             self.connection()?.write_padded(Bytes::new(start), &sector, padding)?;
-            self.connection()?.sync()?;
+            self.dirty = true;
+            self.sync()?;
         }
         Ok(())
     }

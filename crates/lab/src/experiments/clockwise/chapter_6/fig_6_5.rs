@@ -136,6 +136,34 @@ const NEAR: f64 = 1.1;
 /// Of fewer requests a mean says nothing.
 const REQUESTS_MIN: u64 = 30;
 
+/// One file system at one load: slack to the best of the others, and beside it the same of
+/// what slack would give without contracts.
+struct Judged {
+    text: String,
+    requests: u64,
+    ours: f64,
+    least: f64,
+}
+
+/// All of them that asked for anything.
+fn judge(top: &Sweep<'_>, cells: &[Vec<Cell>], possible: &[Cell]) -> Vec<Judged> {
+    let mut judged = Vec::new();
+    for ((&pairs, cells), possible) in top.steps.iter().zip(cells).zip(possible) {
+        for (system, &requests) in cells[SLACK].requests.iter().enumerate() {
+            let ratio = |ours| Some(held_against(ours, cells, |it| &it.systems[system])?.ratio);
+            let (Some(ours), Some(least)) = (ratio(&cells[SLACK]), ratio(possible)) else {
+                continue;
+            };
+            let load = load_of(pairs);
+            let text = format!(
+                "disk {system} at {load:.1} MB/s ({requests} requests: {ours:.2}; {least:.2})"
+            );
+            judged.push(Judged { text, requests, ours, least });
+        }
+    }
+    judged
+}
+
 /// At the highest tenth of loads, beside what there is to have without contracts.
 fn highest(findings: &mut Findings, top: &Sweep<'_>, cells: &[Vec<Cell>]) {
     let possible = top.yardstick();
@@ -152,46 +180,36 @@ fn highest(findings: &mut Findings, top: &Sweep<'_>, cells: &[Vec<Cell>]) {
              one block of a stream, which no order can avoid (the thorough run holds such bursts)",
         ),
     );
-    let (mut within, mut near, mut beyond) = (0, Vec::new(), Vec::new());
-    for system in 0..cells[0][SLACK].systems.len() {
-        for (at, cells) in cells.iter().enumerate() {
-            if cells[SLACK].requests[system] < REQUESTS_MIN {
-                continue;
-            }
-            let ratio = |ours: &Cell| {
-                held_against(ours, cells, |cell| &cell.systems[system]).map(|found| found.ratio)
-            };
-            let (Some(ours), Some(least)) = (ratio(&cells[SLACK]), ratio(&possible[at])) else {
-                continue;
-            };
-            let text = format!(
-                "disk {system} at {:.1} MB/s ({} requests: {ours:.2}; {least:.2})",
-                load_of(top.steps[at]),
-                cells[SLACK].requests[system]
-            );
-            match () {
-                () if ours <= 0.85 => within += 1,
-                () if ours <= NEAR * least => near.push(text),
-                () => beyond.push(text),
-            }
-        }
-    }
-    let list = |cells: &[String]| match cells.is_empty() {
+    let judged = judge(top, cells, &possible);
+    let (within, above): (Vec<_>, Vec<_>) = judged.iter().partition(|one| one.ours <= 0.85);
+    let list = |all: &[&Judged]| match all.is_empty() {
         true => "none".to_owned(),
-        false => cells.join(", "),
+        false => all.iter().map(|one| &*one.text).collect::<Vec<_>>().join(", "),
     };
-    let all = within + near.len() + beyond.len();
+    findings.claim(
+        Claim::at_most(
+            "the same on the worst cello disk, at the worst of these loads",
+            0.85,
+            judged.iter().map(|one| one.ours).fold(f64::NAN, f64::max),
+            "",
+        )
+        .explained(format!(
+            "{} of {} are within it. Above it are (slack; slack if it kept no contract): {}. \
+             Whether more was there to have, the next claim says",
+            within.len(),
+            judged.len(),
+            list(&above)
+        )),
+    );
+    let told = judged.iter().filter(|one| one.requests >= REQUESTS_MIN);
+    let beyond: Vec<_> =
+        told.clone().filter(|it| it.ours > f64::max(0.85, NEAR * it.least)).collect();
     findings.claim(Claim::holds(
-        "the same on every cello disk of 30 requests or more, or within a tenth of what slack \
+        "every cello disk of 30 requests or more is within 0.85, or within a tenth of what slack \
          would give if it kept no contract (best-effort-first)",
-        "at most 0.85, or that",
-        format!("{within} of {all} within 0.85; beyond both: {}", list(&beyond)),
-        beyond.is_empty() && all > 0,
-    ));
-    findings.note(format!(
-        "Above 0.85 of the best of edf, lst and delta-l, but within a tenth of best-effort-first, \
-         which keeps no contract (slack; best-effort-first): {}.",
-        list(&near)
+        "each",
+        format!("of {} not: {}", told.clone().count(), list(&beyond)),
+        beyond.is_empty() && told.count() > 0,
     ));
     findings.table(
         "Mean latency at the highest tenth of loads, disk by disk",
