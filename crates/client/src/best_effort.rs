@@ -32,7 +32,8 @@ pub struct Completion {
 
 /// A volume that is read and written as best effort.
 ///
-/// Offsets and lengths are multiples of 4 KiB; one transfer has at most 1 MiB.
+/// Offsets and lengths of reads are multiples of 4 KiB; writes are of any bytes. One
+/// transfer has at most 1 MiB, counted from a multiple of 4 KiB on.
 /// Either one call at a time ([`BestEffort::read_at`]), or many at once: begin
 /// them, then take the answers, which come in any order.
 #[derive(Debug)]
@@ -123,13 +124,14 @@ impl BestEffort {
         self.begin(|tag| Head::ReadAt { tag, offset, len }, &[])
     }
 
-    /// Begins a write. Done means on the disk; durable after the next sync.
+    /// Begins a write. Done means that whoever reads from now on finds it; durable after
+    /// the next sync.
     pub fn begin_write(&mut self, offset: Bytes, bytes: &[u8]) -> Result<Tag> {
         self.begin_padded(offset, bytes, Bytes::ZERO)
     }
 
-    /// As [`BestEffort::begin_write`]; the last bytes, less than 4 KiB, only make the write
-    /// whole: what is recorded does not reach over them.
+    /// As [`BestEffort::begin_write`]; what is recorded does not reach over the last
+    /// `padding` bytes.
     pub fn begin_padded(&mut self, offset: Bytes, bytes: &[u8], padding: Bytes) -> Result<Tag> {
         if bytes.len() > wire::frame::BODY_MAX {
             let detail = "one transfer has at most 1 MiB";

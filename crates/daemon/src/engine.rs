@@ -2,7 +2,7 @@
 
 use crate::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
 use engine::{ChunkMut, Reply};
-use node::{Contract, Error, Mode, Op, Priority, Status};
+use node::{Contract, Error, Mode, Op, Priority, Status, WriteRange};
 use std::any::Any;
 use units::{Bytes, Instant};
 use wire::control::Lateness;
@@ -48,14 +48,13 @@ impl Pool for engine::Pool {
         &self,
         volume: String,
         priority: Option<Priority>,
-        offset: Bytes,
-        padding: Bytes,
+        range: WriteRange,
         room: Box<dyn Room>,
         callback: Callback,
     ) {
         let room = room.into_any().downcast::<ChunkMut>().expect("the room came from this pool");
         let done = move |result: Result<Reply, Error>| callback(result.map(answer));
-        self.write_as(priority, &volume, offset, padding, *room, done);
+        self.write_as(priority, &volume, range, *room, done);
     }
 
     fn open_window(

@@ -6,7 +6,7 @@
 //! Invariant: memory that a pool hands out ([`Chunk`], [`Room`]) goes back when
 //! its handle is dropped, so that a connection may end at any point.
 
-use node::{Contract, DiskIndex, Error, Mode, Op, Planner, Priority, Status, StreamId};
+use node::{Contract, DiskIndex, Error, Mode, Op, Planner, Priority, Status, StreamId, WriteRange};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use units::{Bytes, Instant};
@@ -101,14 +101,13 @@ pub trait Pool: Send + Sync + 'static {
     fn now(&self) -> Instant {
         self.status().now
     }
-    /// Begins a best-effort write of `room` to a volume; `padding` bytes at its end
-    /// are not counted as recorded.
+    /// Begins a best-effort write to a volume; the bytes lie in `room` from
+    /// [`WriteRange::skip`] on.
     fn write(
         &self,
         volume: String,
         priority: Option<Priority>,
-        offset: Bytes,
-        padding: Bytes,
+        range: WriteRange,
         room: Box<dyn Room>,
         callback: Callback,
     );
@@ -173,13 +172,12 @@ impl Ask {
         &self,
         volume: String,
         priority: Option<Priority>,
-        offset: Bytes,
-        padding: Bytes,
+        range: WriteRange,
         room: Box<dyn Room>,
     ) -> Result<(), Error> {
         let (answer, coming) = oneshot::channel();
         let callback = Box::new(move |result| drop(answer.send(result)));
-        self.0.write(volume, priority, offset, padding, room, callback);
+        self.0.write(volume, priority, range, room, callback);
         coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
     }
 

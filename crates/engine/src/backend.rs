@@ -10,7 +10,8 @@ pub(crate) mod uring;
 use crate::arena::Arena;
 use crate::sys::Event;
 use crate::{HostLateness, lock::Mutex};
-use node::{CommandId, DeviceError, DiskAction, DiskCommand, Region, Span};
+use node::{Blocks, CommandId, DeviceError, DiskAction, DiskCommand, Region, Span};
+use std::ops::Range;
 use std::sync::Arc;
 use units::{Bytes, Instant};
 
@@ -63,7 +64,7 @@ pub(crate) struct Surroundings {
 pub(crate) fn fills(action: &DiskAction) -> Option<Span> {
     match action {
         _ if region(action).is_some() => None,
-        DiskAction::Read { span, .. } => Some(*span),
+        DiskAction::Read { span, .. } | DiskAction::Merge { span, .. } => Some(*span),
         DiskAction::Write { span, valid, .. } if *valid < span.len => Some(after(*span, *valid)),
         DiskAction::Write { .. } | DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
     }
@@ -72,9 +73,9 @@ pub(crate) fn fills(action: &DiskAction) -> Option<Span> {
 /// The shared window that a command transfers to or from, if it does.
 pub(crate) fn region(action: &DiskAction) -> Option<Region> {
     match action {
-        DiskAction::Read { span, .. } | DiskAction::Write { span, .. } => {
-            Region::of(span).map(|(region, _)| region)
-        }
+        DiskAction::Read { span, .. }
+        | DiskAction::Write { span, .. }
+        | DiskAction::Merge { span, .. } => Region::of(span).map(|(region, _)| region),
         DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
     }
 }
@@ -97,6 +98,32 @@ fn zero_before_write(arena: &Arena, span: Span, valid: Bytes) {
 pub(crate) fn zero_room(arena: &Arena, span: Span) {
     assert!(Region::of(&span).is_some(), "room in the arena is zeroed when it is written");
     zero_behind(arena, span, Bytes::ZERO);
+}
+
+/// Fills with zeros what a read leaves out of its span.
+fn zero_unwritten(arena: &Arena, span: Span, written: &Blocks) {
+    for hole in written.holes(span.len) {
+        let hole = hole.start..hole.end.min(span.len);
+        zero_behind(
+            arena,
+            Span { offset: span.offset + hole.start, len: hole.end - hole.start },
+            Bytes::ZERO,
+        );
+    }
+}
+
+/// Puts a block that was read around the bytes of a span that are kept.
+#[allow(unsafe_code)]
+fn merge(arena: &Arena, span: Span, keep: &Range<Bytes>, block: &[u8]) {
+    assert_eq!(block.len(), span.len.as_usize(), "a block for all of the span");
+    for part in [Bytes::ZERO..keep.start, keep.end..span.len] {
+        let (at, len) = (part.start.as_usize(), (part.end - part.start).as_usize());
+        let into =
+            arena.pointer(Span { offset: span.offset + part.start, len: part.end - part.start });
+        // SAFETY: the part lies in the arena (`pointer` checks), and by `fills` it is lent
+        // to this command alone; `block` is not of the arena and has these bytes.
+        unsafe { into.copy_from_nonoverlapping(block[at..at + len].as_ptr(), len) };
+    }
 }
 
 /// Fills what a span holds behind its first `valid` bytes with zeros.

@@ -21,7 +21,7 @@ use crate::lock::Mutex;
 use crate::sys::{self, Event};
 use crate::{Completion, HostLateness};
 use disk::{Kind, Line, LinearProfile, Profile};
-use node::{CommandId, DeviceError, DiskAction, DiskCommand, Span};
+use node::{Blocks, CommandId, DeviceError, DiskAction, DiskCommand, Span};
 use std::io;
 use std::sync::Arc;
 use units::{Bytes, Duration, Instant, Rate};
@@ -166,7 +166,7 @@ impl Bench {
         let offset = self.place(read, size);
         let span = Span { offset: Bytes::MIB * slot, len: size };
         let action = if read {
-            DiskAction::Read { offset, span, valid: size }
+            DiskAction::Read { offset, span, written: Blocks::first(size) }
         } else {
             DiskAction::Write { offset, span, valid: size }
         };

@@ -163,8 +163,7 @@ impl Core {
     pub(crate) fn write(
         self: &Arc<Self>,
         volume: String,
-        offset: Bytes,
-        padding: Bytes,
+        range: node::WriteRange,
         priority: Option<node::Priority>,
         room: ChunkMut,
         callback: Callback,
@@ -174,7 +173,7 @@ impl Core {
         assert_eq!(owner, Owner::BestEffort, "a stream's memory is written with StreamWrite");
         self.section(|inner, news| {
             inner.loans.take_back(span);
-            let op = Op::Write { volume, offset, span, padding, priority };
+            let op = Op::Write { volume, range, span, priority };
             inner.begin(op, callback, news);
         });
     }

@@ -10,7 +10,9 @@ use crate::lock::Mutex;
 use crate::sys::{self, Event};
 use crate::{ChunkMut, HostLateness, Pages, Reply, arena::Arena, metadata, thread};
 use disk::Profile;
-use node::{Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status};
+use node::{
+    Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status, WriteRange,
+};
 use std::fs::File;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -228,7 +230,8 @@ impl Pool {
         self.core.open_window((volume.to_owned(), mode, contract, start), Box::new(done))
     }
 
-    /// Begins a best-effort write of all of `room`, which came from [`Op::Room`].
+    /// Begins a best-effort write of all of `room`, which came from [`Op::Room`], at a
+    /// multiple of 4 KiB.
     ///
     /// # Panics
     /// When `room` is a stream's memory or another pool's.
@@ -239,11 +242,12 @@ impl Pool {
         room: ChunkMut,
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) {
-        self.write_as(None, volume, offset, Bytes::ZERO, room, done);
+        let range = WriteRange::new(offset, Bytes::new(room.len() as u64));
+        self.write_as(None, volume, range, room, done);
     }
 
-    /// As [`Pool::write`], of a handle that states a priority; `padding` bytes at the
-    /// end of the room are not counted as recorded.
+    /// As [`Pool::write`], of a handle that states a priority, and of any bytes: they lie
+    /// in `room` from [`WriteRange::skip`] on.
     ///
     /// # Panics
     /// When `room` is a stream's memory or another pool's.
@@ -251,12 +255,11 @@ impl Pool {
         &self,
         priority: Option<node::Priority>,
         volume: &str,
-        offset: Bytes,
-        padding: Bytes,
+        range: WriteRange,
         room: ChunkMut,
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) {
-        self.core.write(volume.to_owned(), offset, padding, priority, room, Box::new(done));
+        self.core.write(volume.to_owned(), range, priority, room, Box::new(done));
     }
 
     /// Does an operation and waits for its end.
@@ -278,8 +281,8 @@ impl Pool {
     /// # Panics
     /// As [`Pool::write`] and [`Pool::call`] do.
     pub fn call_write(&self, volume: &str, offset: Bytes, room: ChunkMut) -> Result<Reply, Error> {
-        let padding = Bytes::ZERO;
-        self.wait_for(|done| self.core.write(volume.to_owned(), offset, padding, None, room, done))
+        let range = WriteRange::new(offset, Bytes::new(room.len() as u64));
+        self.wait_for(|done| self.core.write(volume.to_owned(), range, None, room, done))
     }
 
     fn wait_for(&self, begin: impl FnOnce(crate::callers::Callback)) -> Result<Reply, Error> {

@@ -8,11 +8,12 @@ pub use crate::service::{Priority, Service};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 pub use disk::online::{Observed, Staleness, Suspect, Verdict};
 /// Which policy a pool's disks follow.
 pub use sched::PolicyKind as Policy;
 use store::StoreError;
-pub use store::{DiskIndex, Placement, Zone};
+pub use store::{Blocks, DiskIndex, Placement, Zone};
 use units::{Bytes, Direction, Duration, Instant, Rate};
 
 /// Chosen by the caller of an operation; comes back with its result.
@@ -78,6 +79,35 @@ pub struct Contract {
     pub block: Bytes,
     /// At most [`limits::BURST_MAX`](crate::limits::BURST_MAX).
     pub burst: Bytes,
+}
+
+/// Which bytes of a volume a best-effort write is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteRange {
+    pub offset: Bytes,
+    pub len: Bytes,
+    /// So many of the bytes, at their end, are not counted as recorded.
+    pub padding: Bytes,
+}
+
+impl WriteRange {
+    /// All of it is recorded.
+    pub const fn new(offset: Bytes, len: Bytes) -> Self {
+        Self { offset, len, padding: Bytes::ZERO }
+    }
+
+    /// How far into its memory the first byte lies: the start of its first 4 KiB is the
+    /// memory's.
+    pub fn skip(&self) -> Bytes {
+        self.offset % crate::limits::BLOCK_MIN
+    }
+
+    /// The memory that it needs: whole 4 KiB.
+    pub fn room(&self) -> Bytes {
+        let end = self.skip().saturating_add(self.len);
+        end.saturating_add(crate::limits::BLOCK_MIN - Bytes::new(1))
+            .round_down(crate::limits::BLOCK_MIN)
+    }
 }
 
 /// Which way a stream moves bytes.
@@ -175,20 +205,23 @@ pub enum Op {
     /// Memory for a best-effort write. [`Reply::Room`]; the caller's until it is
     /// given to [`Op::Write`] or [`Op::Release`].
     Room { len: Bytes },
-    /// Write `span` (from [`Op::Room`]) as best effort, 4 KiB aligned.
-    /// [`Reply::Done`] when it is on the disk; durable after [`Op::Sync`]. Its priority is
-    /// as a read's.
+    /// Write a range of any bytes as best effort. [`Reply::Done`] when they
+    /// are on the disk and every read that comes from now on finds them; durable after
+    /// [`Op::Sync`]. Writes of the same 4 KiB are done in the order in which they came. An
+    /// error says nothing of the bytes that it speaks of, and binds nobody else. Its
+    /// priority is as a read's.
     Write {
         volume: String,
-        offset: Bytes,
+        range: WriteRange,
+        /// From [`Op::Room`]: the bytes lie from their offset modulo 4 KiB on, and it has
+        /// whole 4 KiB around them, whose other bytes stay what they are in the volume.
         span: Span,
-        /// So many bytes at its end, less than 4 KiB, are not counted as recorded.
-        padding: Bytes,
         priority: Option<Priority>,
     },
     /// Give memory back. [`Reply::Done`].
     Release { span: Span },
-    /// Make all completed best-effort writes durable. [`Reply::Done`].
+    /// Make durable every write that was answered with [`Reply::Done`] before, whoever
+    /// wrote. [`Reply::Done`].
     Sync,
     /// Use this profile for a disk from now on, and store it; refused, and nothing
     /// changes, where an open contract would not fit. One of another depth is only
@@ -371,9 +404,13 @@ pub struct DiskCommand {
 /// The action of a [`DiskCommand`]; offsets are bytes on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskAction {
-    /// Fill the first `valid` bytes of `span` from the disk and the rest with
-    /// zeros; where `valid` is zero, without touching the disk.
-    Read { offset: Bytes, span: Span, valid: Bytes },
+    /// Fill the blocks of `span` that `written` has from the disk, where they lie from
+    /// `offset` on, and the others with zeros: what the disk holds there is nobody's to
+    /// see. Where it has none, without touching the disk.
+    Read { offset: Bytes, span: Span, written: Blocks },
+    /// Fill what a `span` of 4 KiB has outside of `keep` with what the disk has at
+    /// `offset`; with zeros, and without touching the disk, where that was never `written`.
+    Merge { offset: Bytes, span: Span, keep: Range<Bytes>, written: bool },
     /// Fill `span` from `valid` on with zeros, then write all of it. A span of a region
     /// is written as it is: the program may be filling what follows. (For the same reason
     /// room in a region is filled with zeros before the program is told of it.)
@@ -382,6 +419,36 @@ pub enum DiskAction {
     WriteBytes { offset: Bytes, bytes: Vec<u8> },
     /// Put all completed writes on the medium.
     Flush,
+}
+
+impl DiskAction {
+    /// True where nothing is asked of the disk.
+    pub fn needs_no_disk(&self) -> bool {
+        match self {
+            Self::Read { written, .. } => written.is_empty(),
+            Self::Merge { written, .. } => !written,
+            Self::Write { .. } | Self::WriteBytes { .. } | Self::Flush => false,
+        }
+    }
+
+    /// What of the disk is transferred, in bytes, and which way; none for a flush, and
+    /// where nothing is asked of the disk.
+    pub fn transfer(&self) -> Option<(Range<Bytes>, Direction)> {
+        let whole = |offset: Bytes, len| offset..offset + len;
+        Some(match *self {
+            _ if self.needs_no_disk() => return None,
+            Self::Read { offset, ref written, .. } => {
+                let span = written.span();
+                (offset + span.start..offset + span.end, Direction::Read)
+            }
+            Self::Merge { offset, span, .. } => (whole(offset, span.len), Direction::Read),
+            Self::Write { offset, span, .. } => (whole(offset, span.len), Direction::Write),
+            Self::WriteBytes { offset, ref bytes } => {
+                (whole(offset, Bytes::new(bytes.len() as u64)), Direction::Write)
+            }
+            Self::Flush => return None,
+        })
+    }
 }
 
 /// One disk of a pool, for making a node.
@@ -543,7 +610,7 @@ pub enum Unmoved {
     Unreadable { offset: Bytes, error: DeviceError },
     /// The disk failed to write the copy.
     Unwritable { error: DeviceError },
-    /// It is being written to, or a write of it failed and was not repeated.
+    /// It is being written to.
     Written,
     /// The disk has no free extent that is not suspect where the volume may lie.
     NoSpace,

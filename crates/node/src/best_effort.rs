@@ -1,32 +1,33 @@
 //! Operations without a contract: read, write, and memory for them.
 //!
-//! An operation has one span of memory and is cut into pieces, one command
+//! An operation has one span of memory and is cut into pieces, one transfer
 //! each, so that no contract waits long behind it. It is answered when its last
 //! piece has ended. Operations that find no memory wait in order, up to a
 //! bound; past that the work is handed back.
+//!
+//! A piece of a write claims its blocks ([`Writes`](crate::writes::Writes)) and waits for
+//! those that came before it and overlap it. Where it begins or ends within 4 KiB, the
+//! rest of these is read first, and goes back to the disk with it.
 
 use crate::api::*;
 use crate::arena::Use;
-use crate::core::{Core, Owner, Written};
+use crate::core::{Core, Owner, Part};
 use crate::limits;
+use crate::writes::{Claim, End, Extent};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::ops::Range;
-use sched::{Class, Flow};
+use sched::Class;
 use store::{EXTENT, VolumeId};
 use units::{Bytes, Duration, Instant};
 use units::{Direction, Lba};
 
-/// Zeros of one extent and the writes that may only follow them: one after the
-/// other. (Two extents in one flow would only wait for each other needlessly.)
-fn in_order(volume: VolumeId, extent: u64) -> Class {
-    let flow = Flow(volume.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(extent) | 1 << 63);
-    Class::BestEffort { synchronous: true, flow, ordered: true }
-}
-
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BestEffort {
     operations: BTreeMap<u64, Operation>,
+    /// Pieces of writes that have not ended.
+    pieces: BTreeMap<Claim, Piece>,
     /// Waiting for memory.
     waiting: VecDeque<(Ticket, Op)>,
     next: u64,
@@ -34,20 +35,38 @@ pub(crate) struct BestEffort {
 
 #[derive(Clone, Debug)]
 struct Operation {
-    /// Whom to answer; none for zeros that nobody asked for.
-    ticket: Option<Ticket>,
+    ticket: Ticket,
     volume: VolumeId,
     offset: Bytes,
     span: Option<Span>,
-    /// Of a write: what is not counted as recorded.
-    padding: Bytes,
+    /// Of a write: the volume's recorded bytes reach so far when it has ended.
+    recorded: Bytes,
     write: bool,
     /// What the handle states.
     priority: Option<Priority>,
+    /// Those that have not ended.
     pieces: u64,
     error: Option<Error>,
     /// What to answer when it went well, where that is not plain.
     then: Option<Reply>,
+}
+
+/// A piece of a write.
+#[derive(Clone, Debug)]
+struct Piece {
+    operation: u64,
+    extent: Extent,
+    /// What is written, in bytes of the extent; without [`Piece::span`], nothing.
+    bytes: Range<Bytes>,
+    /// The whole blocks around them.
+    blocks: Range<Bytes>,
+    /// Their memory; none where only zeros are written.
+    span: Option<Span>,
+    /// Commands that must end before it is written.
+    before: u64,
+    failed: bool,
+    /// The command that waits or is under way, and those before it.
+    commands: Vec<CommandId>,
 }
 
 /// A range of an extent that was never written and shall be zeros.
@@ -71,7 +90,7 @@ impl BestEffort {
 
     /// Who asked for this operation.
     pub(crate) fn ticket(&self, operation: u64) -> Option<Ticket> {
-        self.operations.get(&operation).and_then(|operation| operation.ticket)
+        self.operations.get(&operation).map(|operation| operation.ticket)
     }
 
     /// True while any operation touches the volume.
@@ -104,9 +123,8 @@ impl BestEffort {
                 core.answer(ticket, Ok(Reply::Done));
                 self.serve_waiting(core, now);
             }
-            Op::Write { volume, offset, span, padding, priority } => {
-                let written =
-                    self.write(core, now, ticket, &volume, offset, padding, span, priority);
+            Op::Write { volume, range, span, priority } => {
+                let written = self.write(core, now, ticket, &volume, range, span, priority);
                 if let Err(error) = written {
                     core.arena.give(span, Use::BestEffort);
                     core.answer(ticket, Err(error));
@@ -133,7 +151,9 @@ impl BestEffort {
             _ => unreachable!("only operations that need memory"),
         };
         let checked = match &op {
-            Op::Read { volume, offset, len, .. } => find(core, volume, *offset, *len).map(Some),
+            Op::Read { volume, offset, len, .. } => {
+                find_read(core, volume, *offset, *len).map(Some)
+            }
             _ => check_len(len).map(|()| None),
         };
         let volume = match checked {
@@ -177,35 +197,30 @@ impl BestEffort {
         priority: Option<Priority>,
     ) {
         let id = self.open(Operation {
-            ticket: Some(ticket),
+            ticket,
             volume,
             offset,
             span: Some(span),
-            padding: Bytes::ZERO,
+            recorded: Bytes::ZERO,
             write: false,
             priority,
             pieces: 0,
             error: None,
             then: None,
         });
-        let mut at = offset;
-        let end = offset + span.len;
-        while at < end {
-            let (extent, within) = (at / EXTENT, at % EXTENT);
+        for (extent, range) in cut(core, volume, offset..offset + span.len) {
             let location = core.store.locate(volume, extent).expect("within the volume");
-            let piece = core.disk(location.disk).piece.min(core.services.piece(volume));
-            let len = (end - at).min(EXTENT - within).min(piece);
-            let place = Lba::containing(location.offset + within);
+            let (len, before) = (range.end - range.start, EXTENT * extent + range.start - offset);
+            let place = Lba::containing(location.offset + range.start);
             let class = core.class_of(volume, location.disk, place, len, Direction::Read, priority);
             let action = DiskAction::Read {
-                offset: location.offset + within,
-                span: Span { offset: span.offset + (at - offset), len },
-                valid: location.written.saturating_sub(within).min(len),
+                offset: location.offset + range.start,
+                span: Span { offset: span.offset + before, len },
+                written: location.written.within(&range),
             };
-            let owner = Owner::Piece { operation: id, write: None };
+            let owner = Owner::Piece { operation: id, part: Part::Read };
             core.submit(now, location.disk, class, action, owner);
             self.operation(id).pieces += 1;
-            at += len;
         }
     }
 
@@ -216,49 +231,58 @@ impl BestEffort {
         now: Instant,
         ticket: Ticket,
         volume: &str,
-        offset: Bytes,
-        padding: Bytes,
+        range: WriteRange,
         span: Span,
         priority: Option<Priority>,
     ) -> Result<(), Error> {
-        let volume = find(core, volume, offset, span.len)?;
-        if padding >= limits::BLOCK_MIN {
-            return Err(Error::Invalid { what: "padding", rule: "less than 4 KiB" });
+        let bytes = range.offset..range.offset.saturating_add(range.len);
+        let start = range.offset - range.skip();
+        let blocks = start..start.saturating_add(range.room());
+        let volume = find(core, volume, &blocks)?;
+        if range.len.is_zero() || range.room() > span.len {
+            let rule = "more than nothing, and in memory from the start of its first 4 KiB on";
+            return Err(Error::Invalid { what: "length", rule });
+        }
+        if range.padding > range.len {
+            return Err(Error::Invalid { what: "padding", rule: "at most what is written" });
         }
         if let Some(error) = core.read_only() {
             return Err(error);
         }
         let id = self.open(Operation {
-            ticket: Some(ticket),
+            ticket,
             volume,
-            offset,
+            offset: bytes.start,
             span: Some(span),
-            padding,
+            recorded: bytes.end - range.padding,
             write: true,
             priority,
             pieces: 0,
             error: None,
             then: None,
         });
-        let mut at = offset;
-        let end = offset + span.len;
-        while at < end {
-            let (extent, within) = (at / EXTENT, at % EXTENT);
-            let location = core.store.locate(volume, extent).expect("within the volume");
-            let piece = core.disk(location.disk).piece.min(core.services.piece(volume));
-            let len = (end - at).min(EXTENT - within).min(piece);
-            let range = within..within + len;
-            if let Some(gap) = core.writes.claim(volume, extent, range.clone(), location.written) {
-                self.write_zeros(core, now, id, volume, extent, gap);
-            }
-            let part = Span { offset: span.offset + (at - offset), len };
-            self.write_piece(core, now, id, volume, extent, range, part);
-            at += len;
+        for (index, range) in cut(core, volume, blocks.clone()) {
+            let start = EXTENT * index;
+            let piece = Piece {
+                operation: id,
+                extent: (volume, index),
+                bytes: bytes.start.saturating_sub(start).max(range.start)
+                    ..(bytes.end - start).min(range.end),
+                span: Some(Span {
+                    offset: span.offset + (start + range.start - blocks.start),
+                    len: range.end - range.start,
+                }),
+                blocks: range,
+                before: 0,
+                failed: false,
+                commands: Vec::new(),
+            };
+            self.claim(core, now, piece);
         }
         Ok(())
     }
 
-    /// Fills an extent with zeros from its watermark to `upto`, so that a
+    /// Fills an extent with zeros where it was never written before `upto`, so that a
     /// stream can begin to write there. Answers `ticket` with `then`.
     pub(crate) fn prepare(
         &mut self,
@@ -270,103 +294,183 @@ impl BestEffort {
     ) {
         let Gap { volume, extent, range } = gap;
         let id = self.open(Operation {
-            ticket: Some(ticket),
+            ticket,
             volume,
             offset: EXTENT * extent,
             span: None,
-            padding: Bytes::ZERO,
+            recorded: Bytes::ZERO,
             write: true,
             priority: None,
             pieces: 0,
             error: None,
             then: Some(then),
         });
-        // Claimed as a write of the gap itself, so nothing is left to fill.
-        let none = core.writes.claim(volume, extent, range.clone(), range.start);
-        assert!(none.is_none(), "the gap begins at the watermark");
-        self.write_zeros(core, now, id, volume, extent, range);
+        let piece = Piece {
+            operation: id,
+            extent: (volume, extent),
+            bytes: range.end..range.end,
+            blocks: range,
+            span: None,
+            before: 0,
+            failed: false,
+            commands: Vec::new(),
+        };
+        self.claim(core, now, piece);
     }
 
-    /// `range` must have been claimed as one; its pieces complete as one.
-    fn write_zeros(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        id: u64,
-        volume: VolumeId,
-        extent: u64,
-        range: Range<Bytes>,
-    ) {
-        let parts = (range.end - range.start).div_ceil(limits::ZEROS);
-        core.writes.fill(volume, extent, range.clone(), parts);
-        let zeros = core.arena.zeros();
-        let mut at = range.start;
-        while at < range.end {
-            let len = (range.end - at).min(limits::ZEROS);
-            let part = Span { offset: zeros.offset, len };
-            self.write_piece(core, now, id, volume, extent, at..at + len, part);
-            at += len;
+    /// Claims the blocks of a piece, and begins with it unless it must wait for others.
+    fn claim(&mut self, core: &mut Core, now: Instant, piece: Piece) {
+        let extent = piece.extent;
+        let operation = self.operation(piece.operation);
+        operation.pieces += 1;
+        let waits_long = operation.priority == Some(Priority::Background);
+        let claim = core.writes.claim(&mut core.store, extent, piece.blocks.clone());
+        self.pieces.insert(claim, piece);
+        if core.writes.may_start(extent, claim) {
+            return self.begin(core, now, claim);
+        }
+        if !waits_long {
+            for before in core.writes.before(extent, claim) {
+                let before = &self.pieces[&before];
+                before.commands.iter().for_each(|&id| core.lift(now, id, extent.0));
+            }
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // where from, where to, and for whom
-    fn write_piece(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        id: u64,
-        volume: VolumeId,
-        extent: u64,
-        range: Range<Bytes>,
-        span: Span,
-    ) {
-        let location = core.store.locate(volume, extent).expect("within the volume");
-        let offset = location.offset + range.start;
-        let action = DiskAction::Write { offset, span, valid: span.len };
-        let after_zeros = core.writes.behind_zeros(volume, extent, &range);
-        let class = match after_zeros {
-            true => in_order(volume, extent),
-            false => {
-                let place = Lba::containing(offset);
-                let stated = self.operation(id).priority;
-                core.class_of(volume, location.disk, place, span.len, Direction::Write, stated)
+    /// Nobody is before this piece: whatever must be done first, or it itself.
+    fn begin(&mut self, core: &mut Core, now: Instant, claim: Claim) {
+        let piece = &self.pieces[&claim];
+        let (volume, index) = piece.extent;
+        let (blocks, span) = (piece.blocks.clone(), piece.span);
+        let location = core.store.locate(volume, index).expect("within the volume");
+        let claimed = core.writes.range(piece.extent, claim);
+        let mut first = Vec::new();
+        if let Some(span) = span {
+            for (block, keep) in edges(&piece.bytes, &blocks) {
+                let at = block..block + limits::BLOCK_MIN;
+                first.push(DiskAction::Merge {
+                    offset: location.offset + block,
+                    span: Span {
+                        offset: span.offset + (block - blocks.start),
+                        len: limits::BLOCK_MIN,
+                    },
+                    keep,
+                    written: location.written.covers(&at),
+                });
             }
+        }
+        // What the extent may not leave as a hole, in pieces as long as there are zeros for.
+        let zeros = match span {
+            Some(_) => claimed.start..blocks.start,
+            None => claimed,
         };
-        let write = Some(Written { volume, extent, from: range.start, to: range.end });
-        let owner = Owner::Piece { operation: id, write };
-        core.submit(now, location.disk, class, action, owner);
-        self.operation(id).pieces += 1;
+        for run in Blocks::of(&zeros).without(&location.written).runs() {
+            let mut at = run.start;
+            while at < run.end {
+                let len = (run.end - at).min(limits::ZEROS);
+                let span = Span { offset: core.arena.zeros().offset, len };
+                first.push(DiskAction::Write { offset: location.offset + at, span, valid: len });
+                at += len;
+            }
+        }
+        self.piece(claim).before = first.len() as u64;
+        if first.is_empty() {
+            return self.write_piece(core, now, claim);
+        }
+        for action in first {
+            self.submit(core, now, claim, location.disk, action, Part::Before(claim));
+        }
     }
 
-    /// A piece has ended.
-    pub(crate) fn piece_done(
+    /// All is done that had to be done before.
+    fn write_piece(&mut self, core: &mut Core, now: Instant, claim: Claim) {
+        let piece = self.piece(claim);
+        let (blocks, (volume, index)) = (piece.blocks.clone(), piece.extent);
+        match piece.span.filter(|_| !piece.failed) {
+            None => {
+                let end = if piece.failed { End::Failed } else { End::Written };
+                self.end_piece(core, now, claim, end);
+            }
+            Some(span) => {
+                let location = core.store.locate(volume, index).expect("within the volume");
+                let offset = location.offset + blocks.start;
+                let action = DiskAction::Write { offset, span, valid: span.len };
+                self.submit(core, now, claim, location.disk, action, Part::Write(claim));
+            }
+        }
+    }
+
+    fn submit(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        claim: Claim,
+        disk: DiskIndex,
+        action: DiskAction,
+        part: Part,
+    ) {
+        let piece = &self.pieces[&claim];
+        let operation = piece.operation;
+        let stated = self.operations[&operation].priority;
+        let class = match action.transfer() {
+            Some((range, direction)) => {
+                let (at, len) = (Lba::containing(range.start), range.end - range.start);
+                core.class_of(piece.extent.0, disk, at, len, direction, stated)
+            }
+            None => Class::Background, // it is done at once
+        };
+        let id = core.submit(now, disk, class, action, Owner::Piece { operation, part });
+        self.piece(claim).commands.push(id);
+    }
+
+    /// A command has ended.
+    pub(crate) fn command_done(
         &mut self,
         core: &mut Core,
         now: Instant,
         id: u64,
-        write: Option<Written>,
+        part: Part,
         result: Result<(), (DiskIndex, DeviceError)>,
         promised: Option<(Duration, Duration)>,
     ) {
-        if let Some((late_by, latency)) = promised {
-            let volume = self.operation(id).volume;
-            core.services.account(volume, late_by, latency);
-        }
-        if let Some(Written { volume, extent, from, to }) = write {
-            match result {
-                Ok(()) => {
-                    let watermark = core.writes.complete(volume, extent, from..to);
-                    core.store.note_written(volume, extent, watermark);
-                    core.changed(now);
-                }
-                Err((disk, error)) => core.writes.fail(volume, extent, from..to, disk, error),
-            }
-        }
         let operation = self.operation(id);
-        operation.pieces -= 1;
+        if let Some((late_by, latency)) = promised {
+            core.services.account(operation.volume, late_by, latency);
+        }
         if let Err((disk, error)) = result {
             operation.error.get_or_insert(Error::Device { disk, error });
         }
+        match part {
+            Part::Read => self.piece_ended(core, now, id),
+            Part::Before(claim) => {
+                let piece = self.piece(claim);
+                piece.before -= 1;
+                piece.failed |= result.is_err();
+                if piece.before == 0 {
+                    self.write_piece(core, now, claim);
+                }
+            }
+            Part::Write(claim) => {
+                let end = if result.is_ok() { End::Written } else { End::Failed };
+                self.end_piece(core, now, claim, end);
+            }
+        }
+    }
+
+    /// A piece of a write has ended: those that waited for it begin.
+    fn end_piece(&mut self, core: &mut Core, now: Instant, claim: Claim, end: End) {
+        let piece = self.pieces.remove(&claim).expect("a piece ends once");
+        let free = core.writes.end(&mut core.store, piece.extent, claim, end);
+        core.changed(now);
+        self.piece_ended(core, now, piece.operation);
+        for claim in free {
+            self.begin(core, now, claim);
+        }
+    }
+
+    fn piece_ended(&mut self, core: &mut Core, now: Instant, id: u64) {
+        let operation = self.operation(id);
+        operation.pieces -= 1;
         if operation.pieces == 0 {
             self.end(core, now, id);
         }
@@ -374,21 +478,20 @@ impl BestEffort {
 
     fn end(&mut self, core: &mut Core, now: Instant, id: u64) {
         let operation = self.operations.remove(&id).expect("an operation ends once");
-        let Operation { ticket, volume, offset, span, padding, write, error, then, .. } = operation;
+        let Operation { ticket, volume, offset, span, recorded, write, error, then, .. } =
+            operation;
         let give_back = write || error.is_some();
         let answer = match (error, then, span) {
             (Some(error), ..) => Err(error),
             (None, Some(then), _) => Ok(then),
-            (None, None, Some(span)) if write => {
-                core.store.note_length(volume, offset + span.len - padding);
+            (None, None, Some(_)) if write => {
+                core.store.note_length(volume, recorded);
                 Ok(Reply::Done)
             }
             (None, None, Some(span)) => Ok(Reply::Data { span, offset }),
             (None, None, None) => Ok(Reply::Done),
         };
-        if let Some(ticket) = ticket {
-            core.answer(ticket, answer);
-        }
+        core.answer(ticket, answer);
         if let (true, Some(span)) = (give_back, span) {
             core.arena.give(span, Use::BestEffort);
             self.serve_waiting(core, now);
@@ -405,6 +508,38 @@ impl BestEffort {
     fn operation(&mut self, id: u64) -> &mut Operation {
         self.operations.get_mut(&id).expect("an operation under way")
     }
+
+    fn piece(&mut self, claim: Claim) -> &mut Piece {
+        self.pieces.get_mut(&claim).expect("a piece of a write that has not ended")
+    }
+}
+
+/// The blocks that `bytes` cover in part, and what of each they cover.
+fn edges(bytes: &Range<Bytes>, blocks: &Range<Bytes>) -> Vec<(Bytes, Range<Bytes>)> {
+    let block = limits::BLOCK_MIN;
+    let last = blocks.end - block;
+    let covered = |at: Bytes| {
+        let (from, to) = (bytes.start.max(at), bytes.end.min(at + block));
+        (at, from - at..to - at)
+    };
+    let both = [covered(blocks.start), covered(last)];
+    let both = &both[..if last > blocks.start { 2 } else { 1 }];
+    both.iter().filter(|(_, keep)| *keep != (Bytes::ZERO..block)).cloned().collect()
+}
+
+/// The pieces that whole blocks of a volume are moved in: an extent and a part of it each.
+fn cut(core: &Core, volume: VolumeId, blocks: Range<Bytes>) -> Vec<(u64, Range<Bytes>)> {
+    let mut pieces = Vec::new();
+    let mut at = blocks.start;
+    while at < blocks.end {
+        let (extent, within) = (at / EXTENT, at % EXTENT);
+        let location = core.store.locate(volume, extent).expect("within the volume");
+        let piece = core.disks[location.disk.as_usize()].piece.min(core.services.piece(volume));
+        let len = (blocks.end - at).min(EXTENT - within).min(piece);
+        pieces.push((extent, within..within + len));
+        at += len;
+    }
+    pieces
 }
 
 fn check_len(len: Bytes) -> Result<(), Error> {
@@ -414,17 +549,22 @@ fn check_len(len: Bytes) -> Result<(), Error> {
     Ok(())
 }
 
-/// The volume of that name, if it has these bytes.
-fn find(core: &Core, name: &str, offset: Bytes, len: Bytes) -> Result<VolumeId, Error> {
+/// The volume of that name, if it has these whole 4 KiB.
+fn find(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<VolumeId, Error> {
+    let none = || Error::NoSuchVolume { name: String::from(name) };
+    let volume = core.store.find(name).map(|volume| volume.id()).ok_or_else(none)?;
+    let size = core.store.volume(volume).expect("just found").size();
+    if blocks.end > size {
+        return Err(Error::BeyondEnd { size });
+    }
+    Ok(volume)
+}
+
+/// The volume of that name, if these bytes of it can be read at once.
+fn find_read(core: &Core, name: &str, offset: Bytes, len: Bytes) -> Result<VolumeId, Error> {
     check_len(len)?;
     if !offset.is_multiple_of(limits::BLOCK_MIN) {
         return Err(Error::Invalid { what: "offset", rule: "a multiple of 4 KiB" });
     }
-    let none = || Error::NoSuchVolume { name: String::from(name) };
-    let volume = core.store.find(name).map(|volume| volume.id()).ok_or_else(none)?;
-    let size = core.store.volume(volume).expect("just found").size();
-    match offset.checked_add(len) {
-        Some(end) if end <= size.round_up(limits::BLOCK_MIN) => Ok(volume),
-        _ => Err(Error::BeyondEnd { size }),
-    }
+    find(core, name, &(offset..offset.saturating_add(len)))
 }

@@ -13,22 +13,22 @@ use crate::limits;
 use crate::measuring::Measuring;
 use crate::moves::Moves;
 use crate::services::{Piece, Services};
-use crate::writes::Writes;
+use crate::writes::{Claim, Writes};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Observed, Suspect};
 use disk::{Head, Profile};
 use sched::{Class, Next, Request, Schedule, Task, TaskId};
-use store::{IoId, Store, VolumeId};
+use store::{IoId, Store};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
 
 /// Whom the end of a command concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A block of a stream, in this place.
-    Block { stream: StreamId, block: u64, place: Bytes },
-    /// A piece of a best-effort operation.
-    Piece { operation: u64, write: Option<Written> },
+    /// A block of a stream, in this place; of a writer, with its claim.
+    Block { stream: StreamId, block: u64, place: Bytes, claim: Option<Claim> },
+    /// A command of a best-effort operation.
+    Piece { operation: u64, part: Part },
     /// A piece of a write (or a flush) of the store.
     Store { io: IoId },
     /// A piece of the move that runs on the disk.
@@ -37,13 +37,16 @@ pub(crate) enum Owner {
     Measure,
 }
 
-/// Which bytes a write covers: a range of one extent of a volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
-    pub volume: VolumeId,
-    pub extent: u64,
-    pub from: Bytes,
-    pub to: Bytes,
+/// What a command does for a best-effort operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Reads a piece of it.
+    Read,
+    /// Has to be done before the piece with this claim can be written: its edges, or zeros
+    /// before it.
+    Before(Claim),
+    /// Writes the piece with this claim.
+    Write(Claim),
 }
 
 #[derive(Clone, Debug)]
@@ -229,7 +232,7 @@ impl Core {
         let (command, len) = as_command(&action);
         let state = self.disk(disk);
         state.wake = true;
-        if matches!(action, DiskAction::Read { valid: Bytes::ZERO, .. }) {
+        if action.needs_no_disk() {
             state.instant.push_back(id);
         } else {
             state.schedule.submit(now, id.0, Request { class, command });
@@ -289,6 +292,13 @@ impl Core {
         cancelled
     }
 
+    /// Where a command waits for its disk, and as what.
+    pub(crate) fn waits_as(&self, id: CommandId) -> Option<(DiskIndex, Class)> {
+        let pending = self.commands.get(&id)?;
+        let schedule = &self.disks[pending.disk.as_usize()].schedule;
+        schedule.queues().get(id.0).map(|_| (pending.disk, pending.class))
+    }
+
     /// The disk of a command that waits under contract and can be redirected or taken back;
     /// or needs no disk and was not given out.
     pub(crate) fn waits_on(&self, id: CommandId) -> Option<DiskIndex> {
@@ -311,7 +321,7 @@ impl Core {
         let Some(pending) = self.commands.get_mut(&id).filter(|it| it.class == class) else {
             return false;
         };
-        if matches!(action, DiskAction::Read { valid: Bytes::ZERO, .. }) {
+        if action.needs_no_disk() {
             return false;
         }
         let (command, len) = as_command(&action);
@@ -417,8 +427,7 @@ impl Core {
     ) -> Ended {
         let pending = self.commands.remove(&id).expect("a command ends once");
         let state = &mut self.disks[usize::from(pending.disk.0)];
-        let without_device = pending.predicted.is_zero()
-            && matches!(pending.action, DiskAction::Read { valid: Bytes::ZERO, .. });
+        let without_device = pending.predicted.is_zero() && pending.action.needs_no_disk();
         let (mut late_by, mut latency) = (Duration::ZERO, Duration::ZERO);
         let (mut news, mut took) = (None, None);
         if !without_device {
@@ -702,16 +711,7 @@ fn is_ordered(class: Class) -> bool {
 }
 
 fn as_command(action: &DiskAction) -> (Command, Bytes) {
-    let transfer = |offset, len: Bytes, direction| {
-        let len = len.round_up(limits::BLOCK_MIN);
-        (Command::Transfer(Access { lba: Lba::containing(offset), len, direction }), len)
-    };
-    match action {
-        DiskAction::Read { offset, valid, .. } => transfer(*offset, *valid, Direction::Read),
-        DiskAction::Write { offset, span, .. } => transfer(*offset, span.len, Direction::Write),
-        DiskAction::WriteBytes { offset, bytes } => {
-            transfer(*offset, Bytes::new(bytes.len() as u64), Direction::Write)
-        }
-        DiskAction::Flush => (Command::Flush, Bytes::ZERO),
-    }
+    let Some((range, direction)) = action.transfer() else { return (Command::Flush, Bytes::ZERO) };
+    let len = (range.end - range.start).round_up(limits::BLOCK_MIN);
+    (Command::Transfer(Access { lba: Lba::containing(range.start), len, direction }), len)
 }

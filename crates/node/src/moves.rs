@@ -8,9 +8,8 @@
 //!
 //! Invariants: at most one move runs on a disk; while it does, the writes to its extent
 //! are watched, and a copy that was written to meanwhile is not switched to but made
-//! again; an extent is not moved while a write of it is under way or has failed, since
-//! what lies behind such a hole is only known to [`Writes`](crate::writes::Writes). Bytes
-//! that cannot be read are never replaced by others: the extent stays, and is named.
+//! again; an extent is not moved while a write of it is under way. Bytes that cannot be
+//! read are never replaced by others: the extent stays, and is named.
 //!
 //! [`Store::relocate`]: store::Store::relocate
 
@@ -36,7 +35,9 @@ struct Move {
     index: u64,
     from: Bytes,
     to: Bytes,
-    /// The watermark: what has to be copied.
+    /// What has to be copied,
+    written: Blocks,
+    /// and where the last of it ends.
     upto: Bytes,
     /// What is copied.
     at: Bytes,
@@ -125,7 +126,7 @@ impl Core {
         volume: VolumeId,
         index: u64,
     ) -> Result<(), Unmoved> {
-        if !self.writes.is_quiet(volume, index) {
+        if !self.writes.is_quiet((volume, index)) {
             return Err(Unmoved::Written);
         }
         let location = self.store.locate(volume, index).expect("the volume has the extent");
@@ -137,10 +138,11 @@ impl Core {
             self.store.release(disk, to);
             return Err(Unmoved::NoMemory);
         };
-        self.writes.watch(volume, index);
-        let (from, upto, at) = (location.offset, location.written, Bytes::ZERO);
+        self.writes.watch((volume, index));
+        let (from, written, at) = (location.offset, location.written, Bytes::ZERO);
+        let upto = written.span().end;
         let (command, abandoned) = (None, false);
-        let one = Move { volume, index, from, to, upto, at, span, command, abandoned };
+        let one = Move { volume, index, from, to, written, upto, at, span, command, abandoned };
         self.moves.running.insert(disk, one);
         Ok(())
     }
@@ -153,7 +155,8 @@ impl Core {
             return false;
         }
         let (offset, span) = (one.from + one.at, Span { len, ..one.span });
-        let action = DiskAction::Read { offset, span, valid: len };
+        let written = one.written.within(&(one.at..one.at + len));
+        let action = DiskAction::Read { offset, span, written };
         self.submit_move(now, disk, action, false);
         true
     }
@@ -176,7 +179,7 @@ impl Core {
     /// meanwhile.
     fn switch(&mut self, now: Instant, disk: DiskIndex) -> Result<(), Unmoved> {
         let Move { volume, index, to, .. } = self.moves.running[&disk];
-        if self.writes.was_written(volume, index) || !self.writes.is_quiet(volume, index) {
+        if self.writes.was_written((volume, index)) || !self.writes.is_quiet((volume, index)) {
             return Err(Unmoved::Written);
         }
         self.store.relocate(volume, index, to).map_err(Unmoved::Store)?;
@@ -189,7 +192,7 @@ impl Core {
     fn end_move(&mut self, disk: DiskIndex, switched: bool) -> Option<Move> {
         let one = self.moves.running.remove(&disk)?;
         self.arena.give(one.span, Use::BestEffort);
-        self.writes.watch_no_more(one.volume, one.index);
+        self.writes.watch_no_more((one.volume, one.index));
         if !switched {
             self.store.release(disk, one.to);
         }

@@ -244,12 +244,7 @@ impl Node {
             op @ (Op::Read { .. } | Op::Room { .. } | Op::Write { .. } | Op::Release { .. }) => {
                 self.best_effort.handle(&mut self.core, now, ticket, op);
             }
-            Op::Sync => match self.core.writes.failure() {
-                Some((disk, error)) => {
-                    self.core.answer(ticket, Err(Error::Device { disk, error }));
-                }
-                None => self.core.answer_when_committed(now, ticket),
-            },
+            Op::Sync => self.core.answer_when_committed(now, ticket),
             Op::ProfileSet { disk, profile } => {
                 let set = self.set_profile(now, disk, &profile);
                 self.change(now, ticket, set);
@@ -318,7 +313,6 @@ impl Node {
         }
         self.core.abandon_moves(Some(volume));
         self.core.store.delete(volume)?;
-        self.core.writes.forget(volume);
         self.core.serve_no_more(volume);
         Ok(())
     }
@@ -337,9 +331,6 @@ impl Node {
             self.core.abandon_moves(Some(volume));
         }
         self.core.store.resize(volume, size)?;
-        if size < before {
-            self.core.writes.forget(volume);
-        }
         let mut moved = Vec::new();
         for &id in &open {
             if let Err(error) = self.rejoin(now, id) {
@@ -567,8 +558,8 @@ impl Node {
         start: Bytes,
     ) -> Option<(u64, core::ops::Range<Bytes>)> {
         let (extent, within) = (start / EXTENT, start % EXTENT);
-        let written = self.core.store.locate(volume, extent)?.written;
-        (mode == Mode::Write && written < within).then_some((extent, written..within))
+        let before = self.core.store.locate(volume, extent)?.written.watermark();
+        (mode == Mode::Write && before < within).then_some((extent, before..within))
     }
 
     /// Calls `f` with an open stream; answers the ticket where there is none.
@@ -660,7 +651,7 @@ impl Node {
         };
         self.finished = promised.then_some(Finished { whose, late_by, latency });
         match owner {
-            Owner::Block { stream: id, block, place } => {
+            Owner::Block { stream: id, block, place, claim } => {
                 let growing = self.growing(id);
                 let core = &mut self.core;
                 let stream = self.streams.get_mut(&id).expect("a stream outlives its commands");
@@ -668,7 +659,10 @@ impl Node {
                 let result = result.map_err(|error| (disk, error));
                 match stream.mode {
                     Mode::Read => stream.block_read(core, now, (block, place), result, growing),
-                    Mode::Write => stream.block_written(core, now, block, result),
+                    Mode::Write => {
+                        let claim = claim.expect("a block that was written was claimed");
+                        stream.block_written(core, now, block, claim, result);
+                    }
                 }
                 let (mode, volume) = (stream.mode, stream.volume);
                 stream.leave_retired(core);
@@ -677,10 +671,10 @@ impl Node {
                     self.pump_readers(now, volume);
                 }
             }
-            Owner::Piece { operation, write } => {
+            Owner::Piece { operation, part } => {
                 let result = result.map_err(|error| (disk, error));
                 let times = promised.then_some((late_by, latency));
-                self.best_effort.piece_done(&mut self.core, now, operation, write, result, times);
+                self.best_effort.command_done(&mut self.core, now, operation, part, result, times);
             }
             Owner::Store { io } => self.core.store_piece_done(now, io, result),
             Owner::Measure => self.measured(now, disk, took),

@@ -116,10 +116,10 @@ impl Stream {
         let (disk, offset, extent, within) = self.locate(core, block);
         let len = self.contract.block;
         let location = core.store.locate(self.volume, extent).expect("located above");
-        let valid = location.written.saturating_sub(within).min(len);
+        let written = location.written.within(&(within..within + len));
         let span = Span { offset: self.place(len * block), len };
-        let owner = Owner::Block { stream: self.id, block, place: span.offset };
-        (disk, DiskAction::Read { offset, span, valid }, owner)
+        let owner = Owner::Block { stream: self.id, block, place: span.offset, claim: None };
+        (disk, DiskAction::Read { offset, span, written }, owner)
     }
 
     fn answer_reader(&mut self, core: &mut Core, now: Instant, growing: bool) {

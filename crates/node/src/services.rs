@@ -105,6 +105,17 @@ impl Core {
         }
     }
 
+    /// A command without a contract is waited for by somebody else on this volume: where
+    /// it waits itself, it does so as one that somebody waits for.
+    pub(crate) fn lift(&mut self, now: Instant, id: CommandId, volume: VolumeId) {
+        let Some((disk, class)) = self.waits_as(id) else { return };
+        let low = matches!(class, Class::Background | Class::BestEffort { synchronous: false, .. });
+        let lifted = in_slack(Priority::Interactive, volume);
+        if low && self.disk(disk).schedule.upgrade(now, id.0, lifted).is_some() {
+            self.note_class(id, lifted);
+        }
+    }
+
     /// Serves a volume this way from now on, also what waits; or says why not and
     /// changes nothing.
     pub(crate) fn serve(

@@ -4,6 +4,7 @@ use crate::api::*;
 use crate::core::{Core, Owner};
 use crate::limits;
 use crate::stream::{Ask, DurableAsk, Slot, Stream};
+use crate::writes::{Claim, End};
 use units::{Bytes, Instant};
 
 impl Stream {
@@ -120,12 +121,10 @@ impl Stream {
     pub(crate) fn write_block(&mut self, core: &mut Core, now: Instant, block: u64, valid: Bytes) {
         let (disk, offset, extent, within) = self.locate(core, block);
         let len = valid.round_up(limits::BLOCK_MIN);
-        let written = core.store.locate(self.volume, extent).expect("located above").written;
-        let zeros = core.writes.claim(self.volume, extent, within..within + len, written);
-        assert!(zeros.is_none(), "a stream writes from its extent's watermark on");
+        let claim = core.writes.claim_next((self.volume, extent), within..within + len);
         let span = Span { offset: self.place(self.contract.block * block), len };
         let action = DiskAction::Write { offset, span, valid };
-        let owner = Owner::Block { stream: self.id, block, place: span.offset };
+        let owner = Owner::Block { stream: self.id, block, place: span.offset, claim: Some(claim) };
         let id = core.submit(now, disk, self.class(disk), action, owner);
         *self.slot(block).expect("a block of the window") = Slot::Moving(id);
     }
@@ -151,19 +150,16 @@ impl Stream {
         core: &mut Core,
         now: Instant,
         block: u64,
+        claim: Claim,
         result: Result<(), (DiskIndex, DeviceError)>,
     ) {
-        let (disk, _, extent, within) = self.locate(core, block);
+        let (disk, _, extent, _) = self.locate(core, block);
         let partial = self.partial.take_if(|upto| upto.get() / self.contract.block.get() == block);
-        let len = match partial {
-            Some(upto) => (upto % self.contract.block).round_up(limits::BLOCK_MIN),
-            None => self.contract.block,
-        };
-        let range = within..within + len;
+        let end = if result.is_ok() { End::Written } else { End::Failed };
+        let free = core.writes.end(&mut core.store, (self.volume, extent), claim, end);
+        assert!(free.is_empty(), "a stream has the volume's writes to itself");
         match result {
             Ok(()) => {
-                let watermark = core.writes.complete(self.volume, extent, range);
-                core.store.note_written(self.volume, extent, watermark);
                 let state = if partial.is_some() { Slot::Open } else { Slot::Ready };
                 *self.slot(block).expect("a block of the window") = state;
                 if let Some(upto) = partial {
@@ -172,7 +168,6 @@ impl Stream {
                 }
             }
             Err((_, error)) => {
-                core.writes.fail(self.volume, extent, range, disk, error);
                 *self.slot(block).expect("a block of the window") = Slot::Failed(disk, error);
             }
         }

@@ -1,222 +1,190 @@
-//! Which bytes of an extent are being written, and how far it may be read.
+//! Which writes of an extent are under way, in which order, and what they have written.
 //!
-//! An extent's written watermark rises only over bytes that are on the disk,
-//! without holes: a deleted volume's bytes are never seen. While writes are
-//! under way, a tracker per extent holds what has been claimed and what has
-//! come back out of order. A failed write leaves a hole that the watermark does
-//! not pass until the same bytes are written again.
+//! A write claims the blocks that it writes. Claims of one extent that overlap are served
+//! one after the other, in the order in which they came, so that the last one to come is
+//! the one that stays. A claim that has ended well is told to the store at once: from then
+//! on its blocks are read, and the next commit covers them. One that has failed leaves the
+//! blocks as the store knows them, and binds nobody else.
+//!
+//! An extent that is written with holes needs room in the metadata. Where there is none,
+//! best effort claims all that lies between the watermark and its own blocks as well, and
+//! fills what was never written with zeros first; and a stream's blocks, which come from
+//! the watermark on, are told to the store as soon as none before them is missing.
+//!
+//! Invariants: no two claims that overlap are under way at a time; an extent has a tracker
+//! exactly while it has claims; a tracker gives its place for holes back when it goes.
 
-use crate::api::{DeviceError, DiskIndex};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use store::VolumeId;
+use store::{Blocks, Store, VolumeId};
 use units::Bytes;
 
-type Key = (VolumeId, u64);
+/// One extent of a volume.
+pub(crate) type Extent = (VolumeId, u64);
+
+/// One write of a range of an extent, from when it came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Claim(u64);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writes {
-    extents: BTreeMap<Key, Tracker>,
+    extents: BTreeMap<Extent, Tracker>,
     /// Extents that are being copied: whether something was written to them since.
-    watched: BTreeMap<Key, bool>,
+    watched: BTreeMap<Extent, bool>,
+    next: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Tracker {
-    written: Bytes,
-    /// End of the furthest write that was issued.
-    claimed: Bytes,
-    under_way: u32,
-    /// Ranges that are being filled with zeros, or were while this is tracked.
-    zeros: Vec<Range<Bytes>>,
-    /// Done, but behind a hole; sorted, apart.
-    done: Vec<Range<Bytes>>,
-    failed: Vec<(Range<Bytes>, DiskIndex, DeviceError)>,
+    /// In the order in which they came. One is under way when none before it overlaps it.
+    claims: Vec<(Claim, Range<Bytes>)>,
+    /// The extent may have holes: there is room in the metadata for them.
+    may_have_holes: bool,
+    /// Written, but behind a hole that the extent may not have.
+    done: Blocks,
+}
+
+impl Tracker {
+    /// The claims that came before `claim` and overlap it.
+    fn before(&self, claim: Claim) -> impl Iterator<Item = Claim> {
+        let at = self.claims.iter().position(|(other, _)| *other == claim);
+        let (earlier, rest) = self.claims.split_at(at.expect("a claim of this extent"));
+        let range = &rest[0].1;
+        earlier.iter().filter(move |(_, other)| overlap(other, range)).map(|(claim, _)| *claim)
+    }
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// All of it is on the disk.
+    Written,
+    /// Some of it may be on the disk.
+    Failed,
 }
 
 impl Writes {
     /// From now on it is remembered whether the extent is written to.
-    pub(crate) fn watch(&mut self, volume: VolumeId, extent: u64) {
-        self.watched.insert((volume, extent), false);
+    pub(crate) fn watch(&mut self, extent: Extent) {
+        self.watched.insert(extent, false);
     }
 
     /// Whether a watched extent was written to since.
-    pub(crate) fn was_written(&self, volume: VolumeId, extent: u64) -> bool {
-        self.watched.get(&(volume, extent)).copied().unwrap_or(true)
+    pub(crate) fn was_written(&self, extent: Extent) -> bool {
+        self.watched.get(&extent).copied().unwrap_or(true)
     }
 
-    pub(crate) fn watch_no_more(&mut self, volume: VolumeId, extent: u64) {
-        self.watched.remove(&(volume, extent));
+    pub(crate) fn watch_no_more(&mut self, extent: Extent) {
+        self.watched.remove(&extent);
     }
 
-    /// No write of the extent is under way, and none has failed and was not repeated.
-    pub(crate) fn is_quiet(&self, volume: VolumeId, extent: u64) -> bool {
-        !self.extents.contains_key(&(volume, extent))
+    /// No write of the extent is under way.
+    pub(crate) fn is_quiet(&self, extent: Extent) -> bool {
+        !self.extents.contains_key(&extent)
     }
 
-    /// A write of `range` (offsets in the extent) is about to be issued.
-    /// Returns what has to be filled with zeros before the watermark can reach
-    /// it; that range is claimed as well and must be completed like a write.
+    /// A stream is about to write `range`, whole blocks of an extent. It never overlaps
+    /// what is under way, and comes from the watermark on.
+    pub(crate) fn claim_next(&mut self, extent: Extent, range: Range<Bytes>) -> Claim {
+        let claim = self.push(extent, range);
+        assert!(self.may_start(extent, claim), "a stream has the volume's writes to itself");
+        claim
+    }
+
+    /// Best effort wants to write `range`, whole blocks of an extent. It is to be asked
+    /// whether it [may start](Self::may_start), and with which [range](Self::range): where
+    /// the extent may not have holes, what was never written before it comes with it.
     pub(crate) fn claim(
         &mut self,
-        volume: VolumeId,
-        extent: u64,
+        store: &mut Store,
+        extent: Extent,
         range: Range<Bytes>,
-        written: Bytes,
-    ) -> Option<Range<Bytes>> {
-        if let Some(written) = self.watched.get_mut(&(volume, extent)) {
+    ) -> Claim {
+        let tracker = self.extents.entry(extent).or_default();
+        if !tracker.may_have_holes && store.reserve_scattered() {
+            tracker.may_have_holes = true;
+            tell(store, extent, &core::mem::take(&mut tracker.done));
+        }
+        let from = match tracker.may_have_holes {
+            true => range.start,
+            false => range.start.min(written(store, extent).watermark()),
+        };
+        self.push(extent, from..range.end)
+    }
+
+    fn push(&mut self, extent: Extent, range: Range<Bytes>) -> Claim {
+        if let Some(written) = self.watched.get_mut(&extent) {
             *written = true;
         }
-        let tracker = self.extents.entry((volume, extent)).or_insert(Tracker {
-            written,
-            claimed: written,
-            under_way: 0,
-            zeros: Vec::new(),
-            done: Vec::new(),
-            failed: Vec::new(),
-        });
-        let gap = tracker.claimed..range.start;
-        tracker.under_way += 1 + u32::from(!gap.is_empty());
-        tracker.claimed = tracker.claimed.max(range.end);
-        (!gap.is_empty()).then_some(gap)
+        let claim = Claim(self.next);
+        self.next += 1;
+        self.extents.entry(extent).or_default().claims.push((claim, range));
+        claim
     }
 
-    /// Whether zeros for some of these bytes may be under way. A write of them
-    /// must not start before the zeros are on the disk, which would then replace it.
-    pub(crate) fn behind_zeros(&self, volume: VolumeId, extent: u64, range: &Range<Bytes>) -> bool {
-        self.extents.get(&(volume, extent)).is_some_and(|tracker| {
-            tracker.zeros.iter().any(|zeros| zeros.start < range.end && range.start < zeros.end)
-        })
+    /// What is claimed: more than was asked for where the extent may not have holes.
+    pub(crate) fn range(&self, extent: Extent, claim: Claim) -> Range<Bytes> {
+        let mut claims = self.extents[&extent].claims.iter();
+        let found = claims.find(|(other, _)| *other == claim);
+        found.expect("a claim of this extent").1.clone()
     }
 
-    /// A claimed range is filled with zeros, and will be completed in so many parts.
-    pub(crate) fn fill(&mut self, volume: VolumeId, extent: u64, range: Range<Bytes>, parts: u64) {
-        let tracker = self.extents.get_mut(&(volume, extent)).expect("a write that was claimed");
-        tracker.zeros.push(range);
-        tracker.under_way += u32::try_from(parts - 1).expect("an extent has few parts");
+    /// True where no write that came before has any of the claim's blocks.
+    pub(crate) fn may_start(&self, extent: Extent, claim: Claim) -> bool {
+        self.extents[&extent].before(claim).next().is_none()
     }
 
-    /// A claimed range, or a part of one, is on the disk. Returns the watermark.
-    pub(crate) fn complete(&mut self, volume: VolumeId, extent: u64, range: Range<Bytes>) -> Bytes {
-        let tracker = self.extents.get_mut(&(volume, extent)).expect("a write that was claimed");
-        tracker.under_way -= 1;
-        tracker.failed.retain(|(hole, ..)| !(range.start <= hole.start && hole.end <= range.end));
-        tracker.done.push(range);
-        tracker.done.sort_unstable_by_key(|range| range.start);
-        let mut written = tracker.written;
-        tracker.done.retain(|range| {
-            let reaches = range.start <= written;
-            if reaches {
-                written = written.max(range.end);
-            }
-            !reaches
-        });
-        tracker.written = written;
-        self.forget_if_idle(volume, extent);
-        written
+    /// Those that `claim` waits for.
+    pub(crate) fn before(&self, extent: Extent, claim: Claim) -> Vec<Claim> {
+        self.extents[&extent].before(claim).collect()
     }
 
-    /// A claimed range failed: its bytes are unknown.
-    pub(crate) fn fail(
+    /// A claim has ended: gives those that may start now because of it, in their order.
+    pub(crate) fn end(
         &mut self,
-        volume: VolumeId,
-        extent: u64,
-        range: Range<Bytes>,
-        disk: DiskIndex,
-        error: DeviceError,
-    ) {
-        let tracker = self.extents.get_mut(&(volume, extent)).expect("a write that was claimed");
-        tracker.under_way -= 1;
-        tracker.failed.push((range, disk, error));
-    }
-
-    /// The first write that failed and was not repeated since.
-    pub(crate) fn failure(&self) -> Option<(DiskIndex, DeviceError)> {
-        self.extents
-            .values()
-            .find_map(|tracker| tracker.failed.first().map(|&(_, disk, error)| (disk, error)))
-    }
-
-    /// The volume is gone, and with it its failures.
-    pub(crate) fn forget(&mut self, volume: VolumeId) {
-        self.extents.retain(|key, _| key.0 != volume);
-    }
-
-    fn forget_if_idle(&mut self, volume: VolumeId, extent: u64) {
-        let tracker = &self.extents[&(volume, extent)];
-        if tracker.under_way == 0 && tracker.failed.is_empty() {
-            debug_assert!(tracker.done.is_empty(), "a hole that nobody fills");
-            self.extents.remove(&(volume, extent));
+        store: &mut Store,
+        extent: Extent,
+        claim: Claim,
+        end: End,
+    ) -> Vec<Claim> {
+        let tracker = self.extents.get_mut(&extent).expect("a claim of this extent");
+        let at = tracker.claims.iter().position(|(other, _)| *other == claim);
+        let at = at.expect("a claim of this extent");
+        let (_, range) = tracker.claims.remove(at);
+        if end == End::Written {
+            tracker.done = tracker.done.union(&Blocks::of(&range));
+            let known = written(store, extent);
+            let visible = match tracker.may_have_holes {
+                true => tracker.done,
+                false => known.union(&Blocks::first(known.union(&tracker.done).watermark())),
+            };
+            tell(store, extent, &tracker.done.intersection(&visible));
+            tracker.done = tracker.done.without(&visible);
         }
+        let later = tracker.claims[at..].iter().filter(|(_, other)| overlap(other, &range));
+        let free = later.map(|(later, _)| *later);
+        let free = free.filter(|&later| tracker.before(later).next().is_none()).collect();
+        if tracker.claims.is_empty() {
+            if tracker.may_have_holes {
+                store.release_scattered();
+            }
+            self.extents.remove(&extent);
+        }
+        free
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {
+    a.start < b.end && b.start < a.end
+}
 
-    const VOLUME: VolumeId = VolumeId(1);
-    fn kib(from: u64, to: u64) -> Range<Bytes> {
-        Bytes::kib(from)..Bytes::kib(to)
-    }
+fn written(store: &Store, (volume, index): Extent) -> Blocks {
+    store.locate(volume, index).expect("an extent that is written to stays").written
+}
 
-    #[test]
-    fn the_watermark_rises_only_over_bytes_that_are_all_there() {
-        let mut writes = Writes::default();
-        for at in [0, 64, 128] {
-            assert_eq!(writes.claim(VOLUME, 0, kib(at, at + 64), Bytes::ZERO), None);
-        }
-        assert_eq!(writes.complete(VOLUME, 0, kib(128, 192)), Bytes::ZERO);
-        assert_eq!(writes.complete(VOLUME, 0, kib(0, 64)), Bytes::kib(64));
-        assert_eq!(writes.complete(VOLUME, 0, kib(64, 128)), Bytes::kib(192));
-        assert!(writes.extents.is_empty(), "nothing under way, nothing kept");
-    }
-
-    #[test]
-    fn a_write_past_the_watermark_asks_for_zeros_once() {
-        let mut writes = Writes::default();
-        let gap = writes.claim(VOLUME, 0, kib(256, 320), Bytes::kib(64));
-        assert_eq!(gap, Some(kib(64, 256)));
-        assert_eq!(writes.claim(VOLUME, 0, kib(128, 192), Bytes::kib(64)), None, "claimed already");
-        writes.fill(VOLUME, 0, kib(64, 256), 3);
-        assert!(writes.behind_zeros(VOLUME, 0, &kib(128, 192)));
-        assert!(
-            !writes.behind_zeros(VOLUME, 0, &kib(256, 320))
-                && !writes.behind_zeros(VOLUME, 1, &kib(0, 1))
-        );
-        assert_eq!(writes.complete(VOLUME, 0, kib(256, 320)), Bytes::kib(64));
-        assert_eq!(writes.complete(VOLUME, 0, kib(128, 192)), Bytes::kib(64));
-        for at in [64, 128, 192] {
-            writes.complete(VOLUME, 0, kib(at, at + 64));
-        }
-        assert!(writes.extents.is_empty());
-    }
-
-    #[test]
-    fn a_write_to_a_watched_extent_is_remembered_and_none_is_quiet_before_it_has_ended() {
-        let mut writes = Writes::default();
-        writes.watch(VOLUME, 0);
-        writes.claim(VOLUME, 1, kib(0, 64), Bytes::ZERO);
-        assert!(!writes.was_written(VOLUME, 0) && writes.is_quiet(VOLUME, 0));
-        writes.claim(VOLUME, 0, kib(0, 64), Bytes::ZERO);
-        assert!(writes.was_written(VOLUME, 0) && !writes.is_quiet(VOLUME, 0));
-        writes.complete(VOLUME, 0, kib(0, 64));
-        assert!(writes.was_written(VOLUME, 0) && writes.is_quiet(VOLUME, 0));
-        writes.watch_no_more(VOLUME, 0);
-        assert!(writes.was_written(VOLUME, 0), "what is not watched may have been written to");
-    }
-
-    #[test]
-    fn a_failed_write_is_a_hole_until_it_is_written_again() {
-        let mut writes = Writes::default();
-        writes.claim(VOLUME, 0, kib(0, 64), Bytes::ZERO);
-        writes.claim(VOLUME, 0, kib(64, 128), Bytes::ZERO);
-        writes.fail(VOLUME, 0, kib(0, 64), DiskIndex(2), DeviceError(5));
-        assert_eq!(writes.complete(VOLUME, 0, kib(64, 128)), Bytes::ZERO);
-        assert_eq!(writes.failure(), Some((DiskIndex(2), DeviceError(5))));
-        assert_eq!(writes.claim(VOLUME, 0, kib(0, 64), Bytes::ZERO), None);
-        assert_eq!(writes.complete(VOLUME, 0, kib(0, 64)), Bytes::kib(128));
-        assert_eq!(writes.failure(), None);
+fn tell(store: &mut Store, (volume, index): Extent, blocks: &Blocks) {
+    if !blocks.is_empty() {
+        store.note_written(volume, index, blocks);
     }
 }

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
+use units::{Access, Bytes, Command, Duration, Instant, Lba};
 
 const BLOCK: usize = 4096;
 /// What a power cut may tear: the sector that the electronics guard.
@@ -233,6 +233,13 @@ impl<K: Keeps> SimDisk<K> {
         }
     }
 
+    /// A write that fails has got half-way all the same.
+    fn cut_short(&mut self, key: u64) {
+        if let Some(write) = self.cache.get_mut(&key) {
+            write.bytes.truncate(write.bytes.len() / 2);
+        }
+    }
+
     fn flush_below(&mut self, below: u64) {
         if self.faults.contains(&Fault::LyingFlush) {
             return;
@@ -285,23 +292,20 @@ impl<K: Keeps> SimDisk<K> {
         memory: &mut K::Memory,
     ) {
         let node::DiskCommand { id, action, predicted } = command;
-        let (command, cached) = match &action {
-            DiskAction::Read { offset, valid, .. } => {
-                (transfer(*offset, *valid, Direction::Read), None)
-            }
+        let command = action.transfer().map_or(Command::Flush, |(range, direction)| {
+            let len = (range.end - range.start).round_up(Bytes::new(BLOCK as u64));
+            Command::Transfer(Access { lba: Lba::containing(range.start), len, direction })
+        });
+        let cached = match &action {
+            DiskAction::Read { .. } | DiskAction::Merge { .. } => None,
             DiskAction::Write { offset, span, valid } => {
                 let taken = K::taken(memory, span, *valid);
-                let key = taken.map(|bytes| self.write(*offset, bytes));
-                (transfer(*offset, span.len, Direction::Write), key)
+                taken.map(|bytes| self.write(*offset, bytes))
             }
-            DiskAction::WriteBytes { offset, bytes } => {
-                let len = Bytes::new(bytes.len() as u64);
-                let key = self.write(*offset, bytes.clone());
-                (transfer(*offset, len, Direction::Write), Some(key))
-            }
-            DiskAction::Flush => (Command::Flush, Some(self.next_cached)),
+            DiskAction::WriteBytes { offset, bytes } => Some(self.write(*offset, bytes.clone())),
+            DiskAction::Flush => Some(self.next_cached),
         };
-        let instant = matches!(action, DiskAction::Read { valid: Bytes::ZERO, .. });
+        let instant = action.needs_no_disk();
         let overlaps = matches!(self.timing, Timing::Flash(_));
         let begin = if overlaps { now } else { now.max(self.busy_until) };
         let time = if instant { Duration::ZERO } else { self.time(begin, &command) };
@@ -374,24 +378,21 @@ impl<K: Keeps> SimDisk<K> {
             .any(|fault| matches!(fault, Fault::WriteError { after } if self.served >= *after));
         let writes_fail = writes_fail || self.fails();
         match &running.action {
-            DiskAction::Read { offset, span, valid } => {
-                let end = *offset + *valid;
-                let hit = |fault: &Fault| matches!(fault, Fault::ReadError { from, to } if *from < end && *offset < *to);
+            action if action.needs_no_disk() => self.fill(action, memory),
+            action @ (DiskAction::Read { .. } | DiskAction::Merge { .. }) => {
+                let (range, _) = action.transfer().expect("it reads");
+                let hit = |fault: &Fault| matches!(fault, Fault::ReadError { from, to } if *from < range.end && range.start < *to);
                 if self.faults.iter().any(hit) || self.fails() {
                     return Err(EIO);
                 }
-                if let Some(whole) = K::place(memory, span) {
-                    let (data, zeros) = whole.split_at_mut(valid.as_usize());
-                    self.kept(*offset, data);
-                    zeros.fill(0);
-                }
+                self.fill(action, memory);
             }
             DiskAction::Write { .. } | DiskAction::WriteBytes { .. } => {
                 if let Some(key) = running.cached {
                     self.write_ended(key);
                 }
                 if writes_fail {
-                    running.cached.map(|key| self.cache.remove(&key));
+                    running.cached.into_iter().for_each(|key| self.cut_short(key));
                     return Err(EIO);
                 }
             }
@@ -404,11 +405,33 @@ impl<K: Keeps> SimDisk<K> {
         }
         Ok(())
     }
-}
 
-fn transfer(offset: Bytes, len: Bytes, direction: Direction) -> Command {
-    let len = len.round_up(Bytes::new(BLOCK as u64));
-    Command::Transfer(Access { lba: Lba::containing(offset), len, direction })
+    /// What a read brings into memory.
+    fn fill(&mut self, action: &DiskAction, memory: &mut K::Memory) {
+        match action {
+            DiskAction::Read { offset, span, written } => {
+                let Some(whole) = K::place(memory, span) else { return };
+                whole.fill(0);
+                for run in written.runs() {
+                    self.kept(
+                        *offset + run.start,
+                        &mut whole[run.start.as_usize()..run.end.as_usize()],
+                    );
+                }
+            }
+            DiskAction::Merge { offset, span, keep, written } => {
+                let Some(whole) = K::place(memory, span) else { return };
+                let mut block = vec![0; whole.len()];
+                if *written {
+                    self.kept(*offset, &mut block);
+                }
+                let keep = keep.start.as_usize()..keep.end.as_usize();
+                block[keep.clone()].copy_from_slice(&whole[keep]);
+                whole.copy_from_slice(&block);
+            }
+            _ => unreachable!("only what reads fills memory"),
+        }
+    }
 }
 
 /// Copies what of `bytes` (at `from`) falls into `into` (at `offset`).

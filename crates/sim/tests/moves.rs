@@ -6,7 +6,7 @@ mod common;
 
 use common::{config, contract, create, drive, fill, late, model, start, world};
 use disk::Profile;
-use node::{Error, MoveStatus, Op, Policy, Reply, Unmoved};
+use node::{Error, MoveStatus, Op, Policy, Reply, Unmoved, WriteRange};
 use sim::{Fault, Player, Random, SimDisk, World, pattern, pattern_matches};
 use std::collections::BTreeMap;
 use units::{Bytes, Duration};
@@ -179,9 +179,8 @@ fn writes_to_an_extent_on_its_way_are_never_lost() {
             pattern(seed, offset, world.bytes_mut(span));
             let op = Op::Write {
                 volume: "v".into(),
-                offset,
+                range: WriteRange::new(offset, span.len),
                 span,
-                padding: Bytes::ZERO,
                 priority: None,
             };
             assert_eq!(world.call(op), Ok(Reply::Done));

@@ -8,7 +8,7 @@
 mod common;
 
 use common::*;
-use node::{Error, Op, Placement, Policy, Region, Reply};
+use node::{Error, Op, Placement, Policy, Region, Reply, WriteRange};
 use sim::{Random, Recorder, SimDisk, Tally, Timing, WindowRecorder, pattern, pattern_matches};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -54,11 +54,13 @@ fn judge(store: &Store, disks: &[SimDisk], ledger: &BTreeMap<String, Known>) -> 
             let location = store.locate(volume.id(), extent).expect("an extent of the volume");
             let disk = &disks[usize::from(location.disk.0)];
             bytes.fill(0);
-            let written = location.written.as_usize();
-            disk.read(location.offset, &mut bytes[..written]);
+            for run in location.written.runs() {
+                let part = run.start.as_usize()..run.end.as_usize();
+                disk.read(location.offset + run.start, &mut bytes[part]);
+            }
             let from = EXTENT * extent;
             // Nothing but its own bytes and zeros, sector by sector.
-            for (index, sector) in bytes[..written].chunks(512).enumerate() {
+            for (index, sector) in bytes.chunks(512).enumerate() {
                 let at = from + Bytes::new(512 * index as u64);
                 if sector.iter().any(|&byte| byte != 0) && !pattern_matches(known.seed, at, sector)
                 {
@@ -249,9 +251,8 @@ fn write_some(world: &mut sim::World, ledger: &Ledger, random: &mut Random, name
             pattern(seed, at, world.bytes_mut(span));
             match world.call(Op::Write {
                 volume: name.clone(),
-                offset: at,
+                range: WriteRange::new(at, span.len),
                 span,
-                padding: Bytes::ZERO,
                 priority: None,
             }) {
                 Ok(_) => {}

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use node::{Error, Mode, Op, Policy, Reply};
+use node::{Error, Mode, Op, Policy, Reply, WriteRange};
 use sim::{Fault, Greedy, Player, Random, Recorder, Timing, pattern, pattern_matches};
 use units::{Bytes, Duration};
 
@@ -370,9 +370,8 @@ fn a_volume_that_is_being_recorded_takes_no_other_writes() {
         };
         world.call(Op::Write {
             volume: "v".into(),
-            offset: Bytes::kib(512),
+            range: WriteRange::new(Bytes::kib(512), span.len),
             span,
-            padding: Bytes::ZERO,
             priority: None,
         })
     };
@@ -392,8 +391,8 @@ fn what_only_makes_a_write_whole_is_written_and_not_recorded() {
     let write = |world: &mut sim::World, offset: Bytes, len: Bytes, padding: u64| {
         let Ok(Reply::Room { span }) = world.call(Op::Room { len }) else { panic!("no room") };
         pattern(1, offset, world.bytes_mut(span));
-        let (volume, padding) = ("v".into(), Bytes::new(padding));
-        world.call(Op::Write { volume, offset, span, padding, priority: None })
+        let range = WriteRange { offset, len, padding: Bytes::new(padding) };
+        world.call(Op::Write { volume: "v".into(), range, span, priority: None })
     };
     let length = |world: &sim::World| world.node.status(world.now()).volumes[0].length.get();
     let free = world.node.status(world.now()).memory.free;
@@ -404,7 +403,7 @@ fn what_only_makes_a_write_whole_is_written_and_not_recorded() {
         let done = write(&mut world, Bytes::kib(offset), Bytes::kib(len), padding);
         assert_eq!((done, length(&world)), (Ok(Reply::Done), wanted));
     }
-    let refused = write(&mut world, Bytes::kib(12), Bytes::kib(8), 4096);
+    let refused = write(&mut world, Bytes::kib(12), Bytes::kib(8), 8193);
     assert!(matches!(refused, Err(Error::Invalid { what: "padding", .. })), "{refused:?}");
     assert_eq!(world.node.status(world.now()).memory.free, free, "its memory is back");
     let read =

@@ -15,7 +15,9 @@ mod common;
 
 use common::contract;
 use disk::{HardDisk, Profile};
-use node::{Config, Contract, DiskSetup, Error, Mode, Node, Op, Policy, Region, Reply, StreamId};
+use node::{
+    Config, Contract, DiskSetup, Error, Mode, Node, Op, Policy, Region, Reply, StreamId, WriteRange,
+};
 use sim::{Context, Metadata, Program, Random, SimDisk, Timing, World};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -502,7 +504,12 @@ impl Program<Metadata> for Greedy {
                 let volume = String::from("g");
                 context.ask(
                     slot,
-                    Op::Write { volume, offset, span, padding: Bytes::ZERO, priority: None },
+                    Op::Write {
+                        volume,
+                        range: WriteRange::new(offset, span.len),
+                        span,
+                        priority: None,
+                    },
                 );
             }
             _ => self.go(context, slot),
@@ -569,8 +576,12 @@ fn fill(world: &mut World<Metadata>, name: &str) {
         let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::MIB }) else {
             panic!("no room")
         };
-        let op =
-            Op::Write { volume: name.into(), offset, span, padding: Bytes::ZERO, priority: None };
+        let op = Op::Write {
+            volume: name.into(),
+            range: WriteRange::new(offset, span.len),
+            span,
+            priority: None,
+        };
         assert_eq!(world.call(op), Ok(Reply::Done));
         offset += Bytes::MIB;
     }

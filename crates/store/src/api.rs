@@ -1,5 +1,6 @@
 //! The words that cross the seam between `store` and whoever does its I/O.
 
+use crate::blocks::Blocks;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -164,9 +165,9 @@ pub struct Location {
     pub disk: DiskIndex,
     /// The extent's first byte on that disk; a multiple of [`EXTENT`].
     pub offset: Bytes,
-    /// How much of the extent was ever written, from its start; what lies
-    /// beyond reads as zeros, whatever the medium holds. A multiple of [`BLOCK`].
-    pub written: Bytes,
+    /// Which blocks of the extent were ever written; the others read as zeros, whatever
+    /// the medium holds.
+    pub written: Blocks,
 }
 
 /// The room for volumes on a disk or in a pool; always a whole number of extents.

@@ -6,6 +6,7 @@
 //! small multiple of its input, and never panics.
 
 use crate::api::{DiskIndex, SUSPECTS_MAX, Suspect, VolumeId, Zone};
+use crate::blocks::Blocks;
 use crate::format;
 use crate::geometry::DISKS_MAX;
 use crate::layout::Field;
@@ -24,6 +25,7 @@ pub(crate) enum Change {
     Length { volume: VolumeId, length: u64 },
     Written { volume: VolumeId, first: u32, count: u32, blocks: u16 },
     WrittenEach { volume: VolumeId, first: u32, blocks: Vec<u16> },
+    Scattered { volume: VolumeId, index: u32, blocks: Blocks },
     Move { volume: VolumeId, index: u32, extent: u32 },
     Suspects { disk: DiskIndex, suspects: Vec<Suspect> },
 }
@@ -41,6 +43,9 @@ pub(crate) fn volume_size_max(name: usize, disks: usize, runs: usize, extents: u
     let disk = format::volume_disk::LEN + format::run_list::LEN;
     (fixed + name + written + disks * disk + runs * format::run::LEN) as u64
 }
+
+/// Bytes that each extent takes beside that which was written with holes.
+pub(crate) const SCATTERED_SIZE: u64 = format::scattered::LEN as u64;
 
 /// Collects changes into a payload.
 pub(crate) struct Encoder {
@@ -88,6 +93,12 @@ impl Encoder {
             }
             Change::WrittenEach { volume, first, blocks } => {
                 self.written_each(*volume, *first, blocks);
+            }
+            Change::Scattered { volume, index, blocks } => {
+                use format::scattered::{BLOCKS, INDEX, LEN, TAG, VOLUME};
+                let start = self.bytes.len();
+                self.put(LEN, &[(TAG, 10), (VOLUME, volume.0), (INDEX, (*index).into())]);
+                BLOCKS.put_bytes(&mut self.bytes[start..], &blocks.to_bytes());
             }
             Change::Move { volume, index, extent } => {
                 use format::moved::{EXTENT, INDEX, LEN, TAG, VOLUME};
@@ -278,6 +289,15 @@ impl<'a> Decoder<'a> {
                 }
             }
             9 => self.suspects()?,
+            10 => {
+                use format::scattered::{BLOCKS, INDEX, LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Scattered {
+                    volume: volume(bytes, VOLUME),
+                    index: INDEX.get_u32(bytes),
+                    blocks: Blocks::from_bytes(BLOCKS.bytes(bytes)),
+                }
+            }
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -346,6 +366,7 @@ impl<'a> Decoder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::Bytes;
 
     fn samples() -> Vec<Change> {
         let volume = VolumeId(u64::MAX);
@@ -362,6 +383,11 @@ mod tests {
             Change::Length { volume, length: 12345 },
             Change::Written { volume, first: 1, count: 6, blocks: 256 },
             Change::WrittenEach { volume, first: 0, blocks: vec![1, 256, 0] },
+            Change::Scattered {
+                volume,
+                index: 5,
+                blocks: Blocks::of(&(Bytes::kib(8)..Bytes::kib(300))),
+            },
             Change::Move { volume, index: 3, extent: 77 },
             Change::Suspects {
                 disk: DiskIndex(1),

@@ -1,4 +1,4 @@
-//! On-disk format, version 2: the byte tables of every structure.
+//! On-disk format, version 3: the byte tables of every structure.
 //!
 //! What may never change, whatever the version: the first 16 bytes of the header
 //! (magic, version, checksum) and that the checksum covers the header's 96 bytes.
@@ -6,15 +6,16 @@
 
 use crate::layout::{Table, layout};
 
-/// The version that this program writes. It reads version 1 as well, which differs in
-/// nothing but that it has no changes 8 and 9, and no profile of a later generation.
-pub const VERSION: u32 = 2;
+/// The version that this program writes. It reads the earlier ones as well: version 2 has
+/// no change 10; version 1 has no changes 8 and 9, either, and no profile of a later
+/// generation.
+pub const VERSION: u32 = 3;
 
 layout! {
     /// What every structure begins with.
     header, "Header" {
         MAGIC, 8, "which structure this is";
-        VERSION, 4, "format version, 2; this program reads 1 and 2";
+        VERSION, 4, "format version, 3; this program reads 1 to 3";
         CHECKSUM, 4, "CRC-32C of these 96 bytes with this field zero";
         POOL, 16, "identity of the pool";
         DISK, 16, "identity of the disk that this was written for";
@@ -189,6 +190,16 @@ layout! {
     }
 }
 
+layout! {
+    /// Blocks of an extent that were written, with holes before them or between.
+    scattered, "Change 10: scattered" {
+        TAG, 1, "10";
+        VOLUME, 8, "the volume's number";
+        INDEX, 4, "which extent, counted in the volume";
+        BLOCKS, 32, "a bit for each block of 4 KiB, the lowest of the first byte for the first: set where it was written";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -210,4 +221,5 @@ pub const TABLES: &[Table] = &[
     moved::TABLE,
     suspects::TABLE,
     suspect::TABLE,
+    scattered::TABLE,
 ];

@@ -18,6 +18,7 @@
 extern crate alloc;
 
 mod api;
+mod blocks;
 mod change;
 mod checking;
 mod error;
@@ -44,6 +45,7 @@ pub use api::{
     BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, Location,
     NewDisk, NewPool, Placement, Pool, SUSPECTS_MAX, Space, Suspect, VolumeId, Zone,
 };
+pub use blocks::Blocks;
 pub use checking::{Checking, Finding, Report, Severity};
 pub use error::{Damage, FormatError, OpenError, StoreError};
 pub use format::{TABLES, VERSION};

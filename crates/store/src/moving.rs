@@ -110,7 +110,7 @@ impl Store {
     }
 
     /// Extent `index` of a volume lies at `offset` from now on, which was reserved for it
-    /// and holds its bytes up to the watermark: writes of these have ended. Durable with
+    /// and holds its written blocks: writes of these have ended. Durable with
     /// the next commit, which flushes the disk before. The extent that it leaves is not
     /// handed out while the pool is open.
     ///
@@ -131,6 +131,7 @@ impl Store {
         let left = self.state.apply(&change).expect("a change that was checked applies");
         self.quarantine.extend(left);
         self.staged.changes.push(change);
+        self.count_scattered();
         self.staged.unflushed.insert(location.disk);
         Ok(())
     }

@@ -5,10 +5,12 @@
 //! and believes nothing. Invariants: every extent of a disk is free, or belongs
 //! to exactly one volume, or was freed by a change whose caller holds it; the
 //! shares of a volume's disks differ by one at the most; a length is never
-//! beyond its volume's size, nor a watermark beyond its extent.
+//! beyond its volume's size; an extent is in its volume's `scattered` exactly if a block
+//! beyond its watermark was written.
 
 use crate::api::{BLOCK, DiskIndex, EXTENT, Suspect, VolumeId, Zone};
-use crate::change::{Change, Decoder, Encoder, suspects_size, volume_size_max};
+use crate::blocks::Blocks;
+use crate::change::{Change, Decoder, Encoder, SCATTERED_SIZE, suspects_size, volume_size_max};
 use crate::format;
 use crate::geometry::Geometry;
 use crate::runs::{FreeMap, Run};
@@ -17,6 +19,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
+use units::Bytes;
 
 /// Longest name of a pool or a volume.
 pub(crate) const NAME_MAX: usize = 64;
@@ -82,12 +85,17 @@ impl State {
                 volume.length = *length;
             }
             Change::Written { volume, first, count, blocks } => {
-                self.watermarks(*volume, *first, *count)?.try_for_each(|w| raise(w, *blocks))?;
+                let volume = self.written_in(*volume, *first, *count)?;
+                (*first..*first + *count).try_for_each(|index| raise(volume, index, *blocks))?;
             }
             Change::WrittenEach { volume, first, blocks } => {
                 let count = u32::try_from(blocks.len()).map_err(|_| NO_EXTENT)?;
-                let mut pairs = self.watermarks(*volume, *first, count)?.zip(blocks);
-                pairs.try_for_each(|(w, blocks)| raise(w, *blocks))?;
+                let volume = self.written_in(*volume, *first, count)?;
+                let mut pairs = (*first..).zip(blocks);
+                pairs.try_for_each(|(index, blocks)| raise(volume, index, *blocks))?;
+            }
+            Change::Scattered { volume, index, blocks } => {
+                self.written_in(*volume, *index, 1)?.add(*index, *blocks);
             }
             Change::Move { volume, index, extent } => {
                 return self.relocate(*volume, *index, *extent);
@@ -176,23 +184,28 @@ impl State {
             freed.extend(cut.into_iter().map(|run| (disk, run)));
         }
         volume.written.truncate(extents as usize);
+        volume.scattered.split_off(&extents);
         volume.length = volume.length.min(size);
-        let in_last = size % EXTENT.get();
-        if let (Some(last), 1..) = (volume.written.last_mut(), in_last) {
-            *last = (*last).min(in_last.div_ceil(BLOCK.get()) as u16);
+        let in_last = Bytes::new(size) % EXTENT;
+        if let (Some(last), false) = (extents.checked_sub(1), in_last.is_zero()) {
+            let blocks = volume.blocks(last).expect("the volume has it");
+            volume.set(last, blocks.intersection(&Blocks::first(in_last)));
         }
         Ok(freed)
     }
-    fn watermarks(
+    /// The volume, where it has all of these extents.
+    fn written_in(
         &mut self,
         id: VolumeId,
         first: u32,
         count: u32,
-    ) -> Result<impl Iterator<Item = &mut u16>, &'static str> {
+    ) -> Result<&mut Volume, &'static str> {
         let volume = self.volumes.get_mut(&id).ok_or(NO_VOLUME)?;
         let end = first.checked_add(count).ok_or(NO_EXTENT)?;
-        let extents = volume.written.get_mut(first as usize..end as usize).ok_or(NO_EXTENT)?;
-        Ok(extents.iter_mut())
+        if u64::from(end) > volume.extents() {
+            return Err(NO_EXTENT);
+        }
+        Ok(volume)
     }
     /// Makes freed extents free.
     pub(crate) fn give_back(&mut self, freed: Freed) {
@@ -209,7 +222,8 @@ impl State {
         }
     }
     /// Bytes that a checkpoint of this state takes at the most, however its
-    /// watermarks come to lie.
+    /// watermarks come to lie; but for extents that were written with holes, of which each
+    /// takes [`SCATTERED_SIZE`] more.
     pub(crate) fn checkpoint_size_max(&self) -> u64 {
         let volumes = self.volumes.values().map(|volume| {
             let runs = volume.slots.iter().map(|slot| slot.runs()).sum();
@@ -220,11 +234,15 @@ impl State {
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
         fixed + volumes.sum::<u64>() + suspects.sum::<u64>()
     }
+    /// Extents that were written with holes, and what they take in a checkpoint.
+    pub(crate) fn scattered_size(&self) -> u64 {
+        self.volumes.values().map(|volume| volume.scattered.len() as u64 * SCATTERED_SIZE).sum()
+    }
     /// The payload of a checkpoint: the changes that make this state from nothing.
     pub(crate) fn checkpoint(&self) -> Vec<u8> {
         let mut encoder = Encoder::new(self.next_volume);
         for volume in self.volumes.values() {
-            let Volume { id, name, placement, slots, written, length } = volume;
+            let Volume { id, name, placement, slots, written, scattered, length } = volume;
             encoder.change(&Change::Create {
                 volume: *id,
                 name: name.clone(),
@@ -239,6 +257,9 @@ impl State {
                 });
                 encoder.change(&Change::Length { volume: *id, length: *length });
                 encoder.watermarks(*id, 0, written);
+                for (&index, &blocks) in scattered {
+                    encoder.change(&Change::Scattered { volume: *id, index, blocks });
+                }
             }
         }
         for (disk, suspects) in
@@ -269,10 +290,10 @@ impl State {
 const NO_VOLUME: &str = "it changes a volume that is not there";
 const NO_EXTENT: &str = "it changes an extent that is not there";
 
-fn raise(watermark: &mut u16, blocks: u16) -> Result<(), &'static str> {
+fn raise(volume: &mut Volume, index: u32, blocks: u16) -> Result<(), &'static str> {
     if blocks > BLOCKS {
         return Err("a watermark is beyond its extent");
     }
-    *watermark = (*watermark).max(blocks);
+    volume.add(index, Blocks::first(BLOCK * u64::from(blocks)));
     Ok(())
 }

@@ -14,7 +14,8 @@ use crate::api::{
     BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool, Space,
     Suspect, VolumeId,
 };
-use crate::change::{Change, Encoder, volume_size_max};
+use crate::blocks::Blocks;
+use crate::change::{Change, Encoder, SCATTERED_SIZE, volume_size_max};
 use crate::error::StoreError;
 use crate::format;
 use crate::geometry::{EXTENTS_MAX, Geometry};
@@ -47,6 +48,7 @@ pub struct Store {
     log: Log,
     pub(crate) staged: Staged,
     running: Option<Running>,
+    scattered: Scattered,
     steps: Steps,
     committed: CommitId,
     next: CommitId,
@@ -59,12 +61,23 @@ pub(crate) struct Staged {
     freed: Freed,
     /// Disks with another profile.
     pub(crate) profiles: BTreeSet<DiskIndex>,
-    /// Extents whose watermark rose.
+    /// Extents of which more blocks were written.
     written: BTreeMap<VolumeId, BTreeSet<u32>>,
     /// Volumes whose length rose.
     lengths: BTreeSet<VolumeId>,
     /// Disks with data that no flush has covered.
     pub(crate) unflushed: BTreeSet<DiskIndex>,
+}
+
+/// Extents that were written with holes, each of which takes
+/// [`SCATTERED_SIZE`] in a checkpoint.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scattered {
+    /// As many as there is room for.
+    room: u64,
+    there: u64,
+    /// Writes are under way that could leave so many more.
+    reserved: u64,
 }
 
 /// A commit on its way.
@@ -83,7 +96,7 @@ impl Store {
         log: Log,
     ) -> Self {
         let numbers = |list: &Vec<Suspect>| list.iter().map(|suspect| suspect.extent).collect();
-        Self {
+        let mut store = Self {
             avoid: state.suspects.iter().map(numbers).collect(),
             known: state.suspects.clone(),
             held: Freed::new(),
@@ -95,10 +108,13 @@ impl Store {
             log,
             staged: Staged::default(),
             running: None,
+            scattered: Scattered::default(),
             steps: Steps::default(),
             committed: CommitId::NONE,
             next: CommitId(1),
-        }
+        };
+        store.count_scattered();
+        store
     }
 
     /// What is fixed about the pool.
@@ -153,13 +169,8 @@ impl Store {
     pub fn locate(&self, volume: VolumeId, index: u64) -> Option<Location> {
         let volume = self.volume(volume)?;
         let index = u32::try_from(index).ok()?;
-        let written = *volume.written.get(index as usize)?;
         let (disk, extent) = volume.place(index)?;
-        Some(Location {
-            disk,
-            offset: EXTENT * u64::from(extent),
-            written: BLOCK * u64::from(written),
-        })
+        Some(Location { disk, offset: EXTENT * u64::from(extent), written: volume.blocks(index)? })
     }
 
     /// Makes a volume and reserves `size`, rounded up to whole extents.
@@ -218,20 +229,46 @@ impl Store {
         self.staged.lengths.remove(&id);
         Ok(())
     }
-    /// A write of data up to byte `upto` of an extent has ended: raises the
-    /// watermark (never lowers it), and remembers to flush the disk. Everything
-    /// below `upto` must have been written, or lie below the old watermark.
+    /// Writes of these blocks of an extent have ended: they were written from now on, and
+    /// the disk is to be flushed. What leaves holes needs a place that
+    /// [`Store::reserve_scattered`] has reserved, unless the extent has holes already.
     /// Does nothing where the volume or the extent is gone.
-    pub fn note_written(&mut self, id: VolumeId, index: u64, upto: Bytes) {
-        assert!(upto.is_multiple_of(BLOCK) && upto <= EXTENT, "{upto:?} is no watermark");
+    pub fn note_written(&mut self, id: VolumeId, index: u64, blocks: &Blocks) {
         let Some(location) = self.locate(id, index) else { return };
         self.staged.unflushed.insert(location.disk);
-        if upto > location.written {
-            let index = index as u32; // it was just located
-            let volume = self.state.volumes.get_mut(&id).expect("it was just located");
-            volume.written[index as usize] = (upto / BLOCK) as u16;
+        let index = index as u32; // it was just located
+        let volume = self.state.volumes.get_mut(&id).expect("it was just located");
+        let before = volume.scattered.len() as u64;
+        if volume.add(index, *blocks) {
+            self.scattered.there += volume.scattered.len() as u64;
+            self.scattered.there -= before;
             self.staged.written.entry(id).or_default().insert(index);
         }
+    }
+    /// Reserves room in the metadata for one more extent with holes. False where there is
+    /// none: then an extent must be written without holes.
+    pub fn reserve_scattered(&mut self) -> bool {
+        let Scattered { room, there, reserved } = &mut self.scattered;
+        let fits = *there + *reserved < *room;
+        *reserved += u64::from(fits);
+        fits
+    }
+    /// Gives back what [`Store::reserve_scattered`] reserved: writes that could leave holes
+    /// in the extent have ended.
+    ///
+    /// # Panics
+    /// Where nothing is reserved.
+    pub fn release_scattered(&mut self) {
+        let reserved = self.scattered.reserved.checked_sub(1);
+        self.scattered.reserved = reserved.expect("it was reserved");
+    }
+    /// Room for extents with holes: what a checkpoint has left, and half of it at the most,
+    /// so that scattered writes alone cannot keep volumes from being made.
+    pub(crate) fn count_scattered(&mut self) {
+        let all = self.log.checkpoint_size().get();
+        let free = all.saturating_sub(BLOCK.get() + self.state.checkpoint_size_max());
+        self.scattered.room = free.min(all / 2) / SCATTERED_SIZE;
+        self.scattered.there = self.state.scattered_size() / SCATTERED_SIZE;
     }
     /// Recorded data reaches up to byte `length` of a volume: raises the length
     /// (never lowers it, never beyond the size).
@@ -315,7 +352,10 @@ impl Store {
     }
     /// Refuses `more` bytes of metadata that might not fit.
     pub(crate) fn check_metadata(&self, more: u64) -> Result<(), StoreError> {
-        let needed = Bytes::new(self.state.checkpoint_size_max() + more).round_up(BLOCK);
+        let Scattered { there, reserved, .. } = self.scattered;
+        let scattered = (there + reserved) * SCATTERED_SIZE;
+        let needed = self.state.checkpoint_size_max() + scattered + more;
+        let needed = Bytes::new(needed).round_up(BLOCK);
         let room = self.log.checkpoint_size();
         if needed > room { Err(StoreError::MetadataFull { needed, room }) } else { Ok(()) }
     }
@@ -357,6 +397,7 @@ impl Store {
         let freed = self.state.apply(&change).expect("a change that was checked applies");
         self.staged.freed.extend(freed);
         self.staged.changes.push(change);
+        self.count_scattered();
     }
     /// The payload of a record: the changes in their order, then where the
     /// watermarks and lengths that rose have got to.
@@ -364,9 +405,14 @@ impl Store {
         let mut encoder = Encoder::new(self.state.next_volume);
         staged.changes.iter().for_each(|change| encoder.change(change));
         for (&id, extents) in &staged.written {
-            let written = &self.state.volumes[&id].written;
+            let Volume { written, scattered, .. } = &self.state.volumes[&id];
             let marks: Vec<(u32, u16)> =
                 extents.iter().filter_map(|&i| Some((i, *written.get(i as usize)?))).collect();
+            for (index, _) in &marks {
+                if let Some(&blocks) = scattered.get(index) {
+                    encoder.change(&Change::Scattered { volume: id, index: *index, blocks });
+                }
+            }
             for run in marks.chunk_by(|a, b| a.0 + 1 == b.0) {
                 let blocks: Vec<u16> = run.iter().map(|&(_, blocks)| blocks).collect();
                 encoder.watermarks(id, run[0].0, &blocks);

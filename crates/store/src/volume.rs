@@ -1,7 +1,9 @@
 //! A volume: its name, its bytes, and where its extents lie.
 
 use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
+use crate::blocks::Blocks;
 use crate::runs::Runs;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -19,8 +21,10 @@ pub struct Volume {
     pub(crate) placement: Placement,
     /// The extents on each disk of the placement, in its order.
     pub(crate) slots: Vec<Runs>,
-    /// The watermark of each extent, in blocks.
+    /// The watermark of each extent: how many blocks from its start on were written.
     pub(crate) written: Vec<u16>,
+    /// All written blocks of those extents that have some beyond their watermark.
+    pub(crate) scattered: BTreeMap<u32, Blocks>,
     pub(crate) length: u64,
 }
 
@@ -28,7 +32,15 @@ impl Volume {
     pub(crate) fn new(id: VolumeId, name: String, zone: Zone, disks: Vec<DiskIndex>) -> Self {
         let slots = disks.iter().map(|_| Runs::default()).collect();
         let placement = Placement { disks, zone };
-        Self { id, name, placement, slots, written: Vec::new(), length: 0 }
+        Self {
+            id,
+            name,
+            placement,
+            slots,
+            written: Vec::new(),
+            scattered: BTreeMap::new(),
+            length: 0,
+        }
     }
     /// Its number.
     pub fn id(&self) -> VolumeId {
@@ -66,6 +78,32 @@ impl Volume {
         let first = self.slots[slot].iter().map(|run| run.start).min()?;
         let end = self.slots[slot].iter().map(|run| run.start + run.count).max()?;
         Some(EXTENT * u64::from(first)..EXTENT * u64::from(end))
+    }
+    /// Which blocks of extent `index` were ever written; `None` where there is no such
+    /// extent.
+    pub(crate) fn blocks(&self, index: u32) -> Option<Blocks> {
+        let watermark = *self.written.get(index as usize)?;
+        let scattered = self.scattered.get(&index).copied();
+        Some(scattered.unwrap_or_else(|| Blocks::first(BLOCK * u64::from(watermark))))
+    }
+    /// These blocks of an extent of the volume were written, too. True where that is news.
+    pub(crate) fn add(&mut self, index: u32, blocks: Blocks) -> bool {
+        let before = self.blocks(index).expect("an extent of the volume");
+        let after = before.union(&blocks);
+        if after == before {
+            return false;
+        }
+        self.set(index, after);
+        true
+    }
+    /// Exactly these blocks of an extent of the volume were written.
+    pub(crate) fn set(&mut self, index: u32, blocks: Blocks) {
+        self.written[index as usize] = (blocks.watermark() / BLOCK) as u16;
+        if blocks.is_prefix() {
+            self.scattered.remove(&index);
+        } else {
+            self.scattered.insert(index, blocks);
+        }
     }
     /// The disk and the number on it of extent `index`.
     pub(crate) fn place(&self, index: u32) -> Option<(DiskIndex, u32)> {

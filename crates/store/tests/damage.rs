@@ -13,7 +13,8 @@ use common::{
 };
 use crc::{CRC_32_ISCSI, Crc};
 use store::{
-    DiskIndex, Field, MAGICS, OpenError, Opening, Placement, Report, Severity, Store, TABLES, Zone,
+    Blocks, DiskIndex, Field, MAGICS, OpenError, Opening, Placement, Report, Severity, Store,
+    TABLES, Zone,
 };
 use units::Bytes;
 
@@ -91,7 +92,7 @@ fn lived_in(n: u64, capacities: &[Bytes]) -> (Vec<Disk>, Description, Vec<Descri
         let zone = [Zone::Any, Zone::Inner, Zone::Outer][i % 3];
         let placement = Placement { disks: vec![], zone };
         let id = store.create(&format!("v{i}"), Bytes::mib(1 + i as u64 % 2), &placement).unwrap();
-        store.note_written(id, 0, Bytes::kib(8 << i));
+        store.note_written(id, 0, &Blocks::first(Bytes::kib(8 << i)));
         store.note_length(id, Bytes::new(5000 << i));
         if i == 3 {
             let first = store.volumes().next().unwrap().id();

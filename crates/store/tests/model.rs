@@ -6,7 +6,7 @@ mod common;
 use common::history::accounts;
 use common::{Disk, Random, commit, disk, new_pool, open};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{DiskIndex, EXTENT, Placement, Space, Store, StoreError, VolumeId, Zone};
+use store::{Blocks, DiskIndex, EXTENT, Placement, Space, Store, StoreError, VolumeId, Zone};
 use units::Bytes;
 
 /// A place for an extent: disk and number on it.
@@ -18,7 +18,7 @@ struct Volume {
     placement: Placement,
     length: u64,
     /// Where each extent lies and how many blocks of it were written.
-    extents: Vec<(Place, u64)>,
+    extents: Vec<(Place, Blocks)>,
 }
 
 struct Model {
@@ -78,8 +78,8 @@ impl Model {
                 Zone::Inner => assert!(place.1 >= middle),
             }
             assert!(self.free.remove(&place), "{place:?} was not free");
-            assert_eq!(store.locate(id, i).unwrap().written, Bytes::ZERO);
-            volume.extents.push((place, 0));
+            assert_eq!(store.locate(id, i).unwrap().written, Blocks::NONE);
+            volume.extents.push((place, Blocks::NONE));
         }
     }
     /// "No space" must be true.
@@ -102,7 +102,7 @@ impl Model {
         self.staged.extend(gone.into_iter().map(|(place, _)| place));
         volume.length = volume.length.min(size);
         if let (Some((_, written)), 1..) = (volume.extents.last_mut(), size % EXTENT.get()) {
-            *written = (*written).min((size % EXTENT.get()).div_ceil(4096));
+            *written = written.intersection(&Blocks::first(Bytes::new(size) % EXTENT));
         }
     }
     /// The store shows exactly the model.
@@ -116,7 +116,7 @@ impl Model {
             assert_eq!(shown.placement(), &volume.placement);
             for (i, (at, written)) in (0..).zip(&volume.extents) {
                 assert_eq!(place(store, *id, i), *at);
-                assert_eq!(store.locate(*id, i).unwrap().written, Bytes::kib(4) * *written);
+                assert_eq!(store.locate(*id, i).unwrap().written, *written);
             }
             assert_eq!(store.locate(*id, volume.extents.len() as u64), None);
         }
@@ -197,10 +197,15 @@ fn step(random: &mut Random, store: &mut Store, disks: &mut [Disk], model: &mut 
             let Some(id) = any(random) else { return };
             let volume = model.volumes.get_mut(&id).unwrap();
             let extent = random.below(10);
-            let blocks = random.below(257);
-            store.note_written(id, extent, Bytes::kib(4) * blocks);
+            let reserved = store.reserve_scattered();
+            let first = if reserved && random.once_in(2) { random.below(256) } else { 0 };
+            let blocks = Blocks::of(&(Bytes::kib(4) * first..Bytes::kib(4) * random.below(257)));
+            store.note_written(id, extent, &blocks);
+            if reserved {
+                store.release_scattered();
+            }
             if let Some((_, written)) = volume.extents.get_mut(extent as usize) {
-                *written = (*written).max(blocks);
+                *written = written.union(&blocks);
             }
             let length = random.below(10 << 20);
             store.note_length(id, Bytes::new(length));
@@ -339,7 +344,7 @@ fn a_disk_of_16_tb_fits() {
     assert!(space.total >= Bytes::new(15_990_000_000_000), "{space:?}");
     let id = store.create("everything", space.free, &Placement::default()).unwrap();
     for extent in 0..space.free / EXTENT {
-        store.note_written(id, extent, Bytes::kib(4) * (extent * 7 % 257));
+        store.note_written(id, extent, &Blocks::first(Bytes::kib(4) * (extent * 7 % 257)));
     }
     assert!(commit(&mut store, &mut disks));
     let again = open(&mut disks).unwrap().store;
@@ -348,6 +353,40 @@ fn a_disk_of_16_tb_fits() {
     for extent in [0, 1, last / 2, last] {
         assert_eq!(again.locate(id, extent), store.locate(id, extent));
     }
+}
+
+/// Extents with holes take room in the metadata: no more of it than is left, nor so much
+/// that no volumes can be made, and all of them come back.
+#[test]
+fn extents_with_holes_fill_their_half_of_the_metadata_and_no_more() {
+    let mut disks = new_pool(1, &[Bytes::GIB]);
+    let mut store = open(&mut disks).unwrap().store;
+    let id = store.create("holes", Bytes::mib(900), &Placement::default()).unwrap();
+    let hole = Blocks::of(&(Bytes::kib(8)..Bytes::kib(12)));
+    let mut scattered = 0;
+    while store.reserve_scattered() {
+        store.note_written(id, scattered, &hole);
+        store.release_scattered();
+        scattered += 1;
+    }
+    assert!((100..900).contains(&scattered), "{scattered}");
+    assert!(commit(&mut store, &mut disks));
+    for n in 0..100 {
+        store.create(&format!("v{n}"), Bytes::ZERO, &Placement::default()).unwrap();
+    }
+    assert!(commit(&mut store, &mut disks));
+    let mut again = open(&mut disks).unwrap().store;
+    for extent in 0..900 {
+        let wanted = if extent < scattered { hole } else { Blocks::NONE };
+        assert_eq!(again.locate(id, extent).unwrap().written, wanted);
+    }
+    // What has no holes any more leaves its room to others.
+    assert!(!again.reserve_scattered());
+    again.note_written(id, 0, &Blocks::first(Bytes::kib(8)));
+    assert!(again.reserve_scattered() && !again.reserve_scattered());
+    again.release_scattered();
+    again.delete(id).unwrap();
+    assert!(again.reserve_scattered());
 }
 
 /// A failed metadata write makes the pool read-only, and everything says so.

@@ -107,7 +107,7 @@ pub enum Head {
     /// Close the stream; a writer is synced first. Answer: [`Head::Closed`].
     Close,
     /// Best effort: read. Answer: [`Head::ReadDone`]. Offset and length are
-    /// multiples of 4 KiB, here and for writes.
+    /// multiples of 4 KiB.
     ReadAt {
         /// Comes back with the answer; not zero.
         tag: u64,
@@ -116,17 +116,21 @@ pub enum Head {
         /// How much, at most [`BODY_MAX`].
         len: Bytes,
     },
-    /// Best effort: write the body. Answer: [`Head::WriteDone`].
+    /// Best effort: write the body, any bytes; with what comes before it in its first
+    /// 4 KiB it has at most [`BODY_MAX`]. Answer: [`Head::WriteDone`], and from then on
+    /// whoever reads finds it. Writes of the same bytes take effect in the order in which
+    /// the daemon took them.
     WriteAt {
         /// Comes back with the answer; not zero.
         tag: u64,
         /// Where.
         offset: Bytes,
-        /// So many bytes at the end of the body only make it whole, less than 4 KiB: they
-        /// are written, but what is recorded does not reach over them. In `len`.
+        /// So many bytes at the end of the body are written, but what is recorded does not
+        /// reach over them. In `len`.
         padding: Bytes,
     },
-    /// Best effort: make durable what was answered with [`Head::WriteDone`].
+    /// Best effort: make durable what was answered with [`Head::WriteDone`], on whichever
+    /// connection. Fails where a write of this connection has failed since its last sync.
     /// Answer: [`Head::SyncDone`].
     SyncAll {
         /// Comes back with the answer; not zero.

@@ -1,5 +1,4 @@
-//! Best effort at any byte: what lies across the edges of 4 KiB is read, changed and
-//! written. What is recorded ends with the last byte that a program wrote all the same.
+//! Best effort at any byte: reads are of whole 4 KiB, of which the program gets its part.
 //!
 //! Invariants: the connection is made when it is first needed; no request is
 //! outstanding between calls; what was written and not synced is remembered.
@@ -103,28 +102,9 @@ impl Random {
         if offset >= size {
             return Err(full(size));
         }
-        let within = offset % SECTOR;
-        let room = (BODY_MAX - within as usize).min((size - offset) as usize);
+        let room = (BODY_MAX - (offset % SECTOR) as usize).min((size - offset) as usize);
         let len = bytes.len().min(room);
-        let end = within + len as u64;
-        let whole = end.next_multiple_of(SECTOR) as usize;
-        let start = offset - within;
-        if whole == len {
-            self.connection()?.write_at(Bytes::new(start), &bytes[..len])?;
-        } else {
-            let mut sectors = vec![0; whole];
-            // Of the sectors in the middle nothing is kept.
-            let last = whole - SECTOR as usize;
-            if within > 0 {
-                self.read_exact(start, &mut sectors[..SECTOR as usize])?;
-            }
-            if !end.is_multiple_of(SECTOR) && (last > 0 || within == 0) {
-                self.read_exact(start + last as u64, &mut sectors[last..])?;
-            }
-            sectors[within as usize..][..len].copy_from_slice(&bytes[..len]);
-            let padding = Bytes::new(whole as u64 - end);
-            self.connection()?.write_padded(Bytes::new(start), &sectors, padding)?;
-        }
+        self.connection()?.write_at(Bytes::new(offset), &bytes[..len])?;
         self.dirty = true;
         Ok(len)
     }
@@ -135,10 +115,9 @@ impl Random {
     pub fn clear_behind(&mut self, end: u64) -> Result<()> {
         let within = (end % SECTOR) as usize;
         if within > 0 {
-            let (start, mut sector) = (end - within as u64, [0; SECTOR as usize]);
-            self.read_exact(start, &mut sector[..within])?;
-            let padding = Bytes::new(SECTOR - within as u64);
-            self.connection()?.write_padded(Bytes::new(start), &sector, padding)?;
+            let zeros = &[0; SECTOR as usize][within..];
+            let all = Bytes::new(zeros.len() as u64);
+            self.connection()?.write_padded(Bytes::new(end), zeros, all)?;
             self.dirty = true;
             self.sync()?;
         }

@@ -9,8 +9,8 @@ use crate::limits::{ANSWER_TAKEN_WITHIN, BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT
 use crate::pool::{Answer, Ask, Room};
 use crate::quotas;
 use crate::sessions::Stop;
-use node::{Error, Op, Priority};
-use std::sync::Arc;
+use node::{Error, Op, Priority, WriteRange};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use units::Bytes;
 use wire::frame::{BODY_MAX, Head, OUTSTANDING_MAX, VERSION};
@@ -22,6 +22,8 @@ struct Shared {
     priority: Option<Priority>,
     ask: Ask,
     output: Outgoing,
+    /// The first write that failed since the last sync.
+    failed: Mutex<Option<Error>>,
     /// Set when the program does not take its answers.
     gone: watch::Sender<bool>,
 }
@@ -91,7 +93,7 @@ pub async fn serve(
         return;
     }
     let (gone, mut is_gone) = watch::channel(false);
-    let shared = Arc::new(Shared { volume, priority, ask, output, gone });
+    let shared = Arc::new(Shared { volume, priority, ask, output, failed: Mutex::default(), gone });
     let account = Account::new(place);
     let over = tokio::select! {
         over = take_requests(&mut input, &shared, &account) => over,
@@ -136,19 +138,17 @@ async fn take_request(
             Ok(())
         }
         Head::WriteAt { tag, offset, padding } => {
-            let place = account.place(Bytes::new(body as u64)).await;
-            let len = Bytes::new(body as u64);
-            let mut room = match shared.ask.room(Op::Room { len }).await {
+            let range = WriteRange { offset, len: Bytes::new(body as u64), padding };
+            let place = account.place(range.room()).await;
+            let mut room = match shared.ask.room(Op::Room { len: range.room() }).await {
                 Ok(room) => room,
                 Err(error) => {
                     input.discard(body).await?;
                     return shared.fail(tag, &error).await;
                 }
             };
-            input.fill(room.as_mut(), body).await?;
-            shared.spawn(place, move |shared| async move {
-                shared.write(tag, offset, padding, room).await
-            });
+            input.fill(room.as_mut(), range.skip().as_usize(), body).await?;
+            shared.spawn(place, move |shared| async move { shared.write(tag, range, room).await });
             Ok(())
         }
         Head::SyncAll { tag } => {
@@ -187,24 +187,30 @@ impl Shared {
         }
     }
 
-    async fn write(
-        &self,
-        tag: u64,
-        offset: Bytes,
-        padding: Bytes,
-        room: Box<dyn Room>,
-    ) -> Result<(), Over> {
-        match self.ask.write(self.volume.clone(), self.priority, offset, padding, room).await {
+    async fn write(&self, tag: u64, range: WriteRange, room: Box<dyn Room>) -> Result<(), Over> {
+        match self.ask.write(self.volume.clone(), self.priority, range, room).await {
             Ok(()) => self.send(Head::WriteDone { tag }, &[]).await,
+            Err(error) => {
+                self.failed().get_or_insert(error.clone());
+                self.fail(tag, &error).await
+            }
+        }
+    }
+
+    /// Makes durable what was written. A write of this connection that has failed since
+    /// the last sync fails this one, too, and once: a program that looks at its syncs only
+    /// hears of it, and nobody else does.
+    async fn sync(&self, tag: u64) -> Result<(), Over> {
+        let failed = self.failed().take();
+        let synced = self.ask.done(Op::Sync).await;
+        match failed.map_or(synced, Err) {
+            Ok(()) => self.send(Head::SyncDone { tag }, &[]).await,
             Err(error) => self.fail(tag, &error).await,
         }
     }
 
-    async fn sync(&self, tag: u64) -> Result<(), Over> {
-        match self.ask.done(Op::Sync).await {
-            Ok(()) => self.send(Head::SyncDone { tag }, &[]).await,
-            Err(error) => self.fail(tag, &error).await,
-        }
+    fn failed(&self) -> std::sync::MutexGuard<'_, Option<Error>> {
+        self.failed.lock().expect("nothing under this lock panics")
     }
 
     /// Sends an answer to a program that takes it in time.

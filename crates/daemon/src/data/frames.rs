@@ -111,8 +111,8 @@ impl Incoming {
     }
 
     /// Fills the first `len` bytes of `room`.
-    pub async fn fill(&mut self, room: &mut dyn Room, len: usize) -> Result<(), Over> {
-        self.half.read_exact(&mut room.bytes_mut()[..len]).await?;
+    pub async fn fill(&mut self, room: &mut dyn Room, skip: usize, len: usize) -> Result<(), Over> {
+        self.half.read_exact(&mut room.bytes_mut()[skip..][..len]).await?;
         Ok(())
     }
 

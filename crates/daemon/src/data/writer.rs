@@ -82,7 +82,7 @@ async fn write(
         };
         let piece = room.bytes_mut().len().min(len - done);
         assert!(piece > 0, "the pool gives room when there is some");
-        input.fill(room.as_mut(), piece).await?;
+        input.fill(room.as_mut(), 0, piece).await?;
         drop(room);
         let piece_len = Bytes::new(piece as u64);
         ask.done(Op::StreamWrite { stream, len: piece_len }).await.map_err(failed)?;

@@ -3,7 +3,7 @@
 
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Callback, Description, HostLateness, Pool, Room};
-use node::{Contract, DiskIndex, Mode, Op, Priority, Status};
+use node::{Contract, DiskIndex, Mode, Op, Priority, Status, WriteRange};
 use std::sync::Arc;
 use units::{Bytes, Instant};
 
@@ -45,12 +45,11 @@ impl Pool for Together {
         &self,
         volume: String,
         priority: Option<Priority>,
-        offset: Bytes,
-        padding: Bytes,
+        range: WriteRange,
         room: Box<dyn Room>,
         callback: Callback,
     ) {
-        self.pool.write(volume, priority, offset, padding, room, callback);
+        self.pool.write(volume, priority, range, room, callback);
     }
 
     fn status(&self) -> Status {

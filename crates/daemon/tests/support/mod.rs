@@ -378,15 +378,16 @@ impl Pool for Fake {
         &self,
         volume: String,
         priority: Option<Priority>,
-        offset: Bytes,
-        padding: Bytes,
+        range: WriteRange,
         mut room: Box<dyn Room>,
         callback: Callback,
     ) {
         let mut state = self.state();
         state.stated.push(priority);
         let result = state.volume(&volume).and_then(|volume| {
-            let (at, bytes) = (offset.as_usize(), room.bytes_mut());
+            let WriteRange { offset, len, padding } = range;
+            let (at, skip) = (offset.as_usize(), range.skip().as_usize());
+            let bytes = &room.bytes_mut()[skip..][..len.as_usize()];
             if at + bytes.len() > volume.size as usize {
                 return Err(Error::BeyondEnd { size: Bytes::new(volume.size) });
             }

@@ -9,7 +9,7 @@
 //! A flush costs the model's time and does not reach the host's own disk: an
 //! emulated disk survives the end of the process, not a power cut of the host.
 
-use super::{Backend, Completion, Surroundings, zero_before_write, zero_behind};
+use super::{Backend, Completion, Surroundings, merge, zero_before_write, zero_unwritten};
 use crate::arena::PAGE;
 use crate::sys;
 use disk::{Drive, Model};
@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
+use units::{Access, Bytes, Command, Duration, Instant, Lba};
 
 /// An emulated disk at work.
 pub(crate) struct Emulated {
@@ -56,9 +56,20 @@ impl Emulated {
     /// Moves the bytes of an action between memory and the backing file.
     fn transfer(&self, action: &DiskAction) -> io::Result<()> {
         match action {
-            DiskAction::Read { offset, span, valid } => {
-                self.read(*offset, *span, *valid)?;
-                zero_behind(&self.around.arena, *span, *valid);
+            DiskAction::Read { offset, span, written } => {
+                for run in written.runs() {
+                    let len = run.end - run.start;
+                    self.read(*offset + run.start, Span { offset: span.offset + run.start, len })?;
+                }
+                zero_unwritten(&self.around.arena, *span, written);
+                Ok(())
+            }
+            DiskAction::Merge { offset, span, keep, written } => {
+                let mut block = vec![0; span.len.as_usize()];
+                if *written {
+                    self.file.read_exact_at(&mut block, offset.get())?;
+                }
+                merge(&self.around.arena, *span, keep, &block);
                 Ok(())
             }
             DiskAction::Write { offset, span, valid } => {
@@ -71,8 +82,7 @@ impl Emulated {
     }
 
     #[allow(unsafe_code)]
-    fn read(&self, offset: Bytes, span: Span, valid: Bytes) -> io::Result<()> {
-        let span = Span { len: valid, ..span };
+    fn read(&self, offset: Bytes, span: Span) -> io::Result<()> {
         let memory = self.around.arena.pointer(span);
         // SAFETY: `pointer` checked that the span lies in the arena or a region; by the
         // contract of `Backend` nobody else refers to it until the command ends.
@@ -90,18 +100,13 @@ impl Emulated {
 
 /// What the drive is asked to do; none where the device is not needed.
 fn as_command(action: &DiskAction) -> Option<Command> {
-    let transfer = |offset: Bytes, len: Bytes, direction| {
-        let len = len.round_up(PAGE);
-        let access = Access { lba: Lba::containing(offset), len, direction };
-        (!len.is_zero()).then_some(Command::Transfer(access))
-    };
-    match action {
-        DiskAction::Read { offset, valid, .. } => transfer(*offset, *valid, Direction::Read),
-        DiskAction::Write { offset, span, .. } => transfer(*offset, span.len, Direction::Write),
-        DiskAction::WriteBytes { offset, bytes } => {
-            transfer(*offset, Bytes::new(bytes.len() as u64), Direction::Write)
+    match action.transfer() {
+        None if action.needs_no_disk() => None,
+        None => Some(Command::Flush),
+        Some((range, direction)) => {
+            let len = (range.end - range.start).round_up(PAGE);
+            Some(Command::Transfer(Access { lba: Lba::containing(range.start), len, direction }))
         }
-        DiskAction::Flush => Some(Command::Flush),
     }
 }
 
@@ -157,8 +162,9 @@ impl Backend for Emulated {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::Direction;
     use disk::{Flash, HardDisk};
-    use node::CommandId;
+    use node::{Blocks, CommandId};
 
     fn disk() -> Emulated {
         emulated("laptop-4200")
@@ -193,7 +199,7 @@ mod tests {
         let bytes = vec![7u8; 8192];
         let wrote = run(&mut disk, 1, DiskAction::WriteBytes { offset, bytes });
         let span = Span { offset: Bytes::mib(3), len: Bytes::kib(12) };
-        let read = DiskAction::Read { offset, span, valid: Bytes::kib(8) };
+        let read = DiskAction::Read { offset, span, written: Blocks::first(Bytes::kib(8)) };
         let read = run(&mut disk, 2, read);
         // The same commands at the same times take the same times on the model.
         let mut drive = HardDisk::new(disk.drive.model());
@@ -218,7 +224,8 @@ mod tests {
         let span = |n| Span { offset: Bytes::mib(n), len: Bytes::kib(64) };
         for n in 0..8 {
             let offset = Bytes::mib(n * 3);
-            let action = DiskAction::Read { offset, span: span(n), valid: Bytes::kib(64) };
+            let action =
+                DiskAction::Read { offset, span: span(n), written: Blocks::first(Bytes::kib(64)) };
             let (id, predicted) = (CommandId(n), Duration::ZERO);
             disk.start(DiskCommand { id, action, predicted });
         }
@@ -239,10 +246,10 @@ mod tests {
     }
 
     #[test]
-    fn a_read_of_nothing_valid_needs_no_drive() {
+    fn a_read_of_nothing_written_needs_no_drive() {
         let mut disk = disk();
         let span = Span { offset: Bytes::ZERO, len: Bytes::mib(1) };
-        let nothing = DiskAction::Read { offset: Bytes::mib(1), span, valid: Bytes::ZERO };
+        let nothing = DiskAction::Read { offset: Bytes::mib(1), span, written: Blocks::NONE };
         let done = run(&mut disk, 1, nothing);
         assert_eq!(done.started, done.finished);
     }
@@ -252,7 +259,8 @@ mod tests {
         let mut disk = disk();
         disk.file.set_len(0).unwrap();
         let span = Span { offset: Bytes::ZERO, len: Bytes::kib(4) };
-        let read = DiskAction::Read { offset: Bytes::mib(1), span, valid: Bytes::kib(4) };
+        let read =
+            DiskAction::Read { offset: Bytes::mib(1), span, written: Blocks::first(Bytes::kib(4)) };
         assert_eq!(run(&mut disk, 1, read).result, Err(DeviceError(libc::EIO)));
     }
 }

@@ -5,14 +5,14 @@
 //! ring is not dropped before all of them have ended.
 #![allow(unsafe_code)]
 
-use super::{Backend, Completion, Surroundings, zero_before_write, zero_behind};
+use super::{Backend, Completion, Surroundings, merge, zero_before_write, zero_unwritten};
 use crate::aligned::Aligned;
-use crate::arena::PAGE;
 use crate::sys;
 use io_uring::{IoUring, opcode, squeue, types};
-use node::{CommandId, DeviceError, DiskAction, DiskCommand, Span};
+use node::{Blocks, CommandId, DeviceError, DiskAction, DiskCommand, Span};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use units::{Bytes, Instant};
@@ -28,22 +28,36 @@ const EVENT: u64 = u64::MAX;
 /// long row of ends is dealt with.
 const ENDS_AT_ONCE: usize = 8;
 
+/// Bytes of the sink: what lies between the blocks that a read wants goes there.
+const SINK: usize = 64 << 10;
+
 /// Where a command's bytes are.
 enum Memory {
     /// A span of the arena or of a region.
     Span(Span),
-    /// A copy, for metadata.
+    /// These blocks of a span, and the sink for what lies between them.
+    Parts { span: Span, written: Blocks, vector: Vec<libc::iovec> },
+    /// A copy, for metadata and for blocks that are merged.
     Copy(Aligned),
     /// A flush has none.
     None,
+}
+
+/// What is left to do when the device is done.
+enum Then {
+    Nothing,
+    /// Fill what these do not have with zeros.
+    Zero(Span, Blocks),
+    /// Put the block that was read around what is kept.
+    Merge(Span, Range<Bytes>),
 }
 
 /// A command in the kernel's hands.
 struct Slot {
     id: CommandId,
     started: Instant,
-    /// What to fill with zeros behind, once read.
-    zeros: Option<(Span, Bytes)>,
+    /// What to do once it is read.
+    then: Then,
     write: bool,
     memory: Memory,
     offset: Bytes,
@@ -62,6 +76,8 @@ pub(crate) struct Uring {
     count: Box<u64>,
     waiting_for_event: bool,
     registered: bool,
+    /// Where bytes go that nobody may see: never read.
+    sink: Aligned,
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
     at_once: Vec<Completion>,
@@ -101,6 +117,7 @@ impl Uring {
             count: Box::new(0),
             waiting_for_event: false,
             registered: registered.is_ok(),
+            sink: Aligned::zeroed(Bytes::new(SINK as u64)),
             slots: Vec::new(),
             free: Vec::new(),
             at_once: Vec::new(),
@@ -119,6 +136,11 @@ impl Uring {
 
     /// Puts what is left of a slot's transfer into the queue.
     fn queue_slot(&mut self, at: usize) {
+        let slot = self.slots[at].as_mut().expect("a slot in use");
+        if let Memory::Parts { span, written, vector } = &mut slot.memory {
+            let memory = self.around.arena.pointer(*span);
+            *vector = parts(memory, written, slot.done, self.sink.as_ptr().cast_mut());
+        }
         let slot = self.slots[at].as_ref().expect("a slot in use");
         let entry = self.entry(slot).user_data(at as u64);
         self.queue(&entry);
@@ -139,6 +161,10 @@ impl Uring {
             Memory::None => {
                 return opcode::Fsync::new(DEVICE).flags(types::FsyncFlags::DATASYNC).build();
             }
+            Memory::Parts { vector, .. } => {
+                let (parts, count) = (vector.as_ptr(), vector.len() as u32);
+                return opcode::Readv::new(DEVICE, parts, count).offset(at).build();
+            }
             // A write only reads the copy; the kernel's interface has one pointer for both.
             Memory::Copy(copy) => (copy.as_ptr().cast_mut(), None),
             Memory::Span(span) => {
@@ -156,6 +182,11 @@ impl Uring {
             }
             (true, None) => opcode::Write::new(DEVICE, memory, left).offset(at).build(),
         }
+    }
+
+    /// The end of a command that needs no device.
+    fn end_at_once(&mut self, id: CommandId, at: Instant) {
+        self.at_once.push(Completion { id, started: at, finished: at, result: Ok(()) });
     }
 
     fn queue_event(&mut self) {
@@ -226,13 +257,42 @@ impl Uring {
             };
             let slot = self.slots[at].take().expect("looked at above");
             self.free.push(at);
-            if let Some((span, valid)) = slot.zeros {
-                zero_behind(&self.around.arena, span, valid);
+            match (&slot.then, &slot.memory) {
+                (Then::Zero(span, written), _) => {
+                    zero_unwritten(&self.around.arena, *span, written);
+                }
+                (Then::Merge(span, keep), Memory::Copy(block)) if result.is_ok() => {
+                    merge(&self.around.arena, *span, keep, block);
+                }
+                _ => {}
             }
             done.push(Completion { id: slot.id, started: slot.started, finished: now, result });
         }
         short.into_iter().for_each(|at| self.queue_slot(at));
     }
+}
+
+/// Where the bytes from the first of these blocks to the last go, `done` of which are
+/// there: those of the blocks to `memory`, which the whole span begins with, the others to
+/// the sink.
+fn parts(memory: *mut u8, written: &Blocks, done: usize, sink: *mut u8) -> Vec<libc::iovec> {
+    let wanted = written.span();
+    let mut at = wanted.start.as_usize() + done;
+    let mut vector = Vec::new();
+    for run in written.runs() {
+        let (start, end) = (run.start.as_usize(), run.end.as_usize());
+        while at < start {
+            let iov_len = (start - at).min(SINK);
+            vector.push(libc::iovec { iov_base: sink.cast(), iov_len });
+            at += iov_len;
+        }
+        if at < end {
+            let iov_base = memory.wrapping_add(at).cast();
+            vector.push(libc::iovec { iov_base, iov_len: end - at });
+            at = end;
+        }
+    }
+    vector
 }
 
 /// The cheapest kind of ring that this kernel has.
@@ -247,10 +307,10 @@ fn make_ring(entries: u32) -> io::Result<IoUring> {
 impl Backend for Uring {
     fn start(&mut self, command: DiskCommand) {
         let (id, started) = (command.id, *self.queued.get_or_insert_with(sys::now));
-        let slot = |write, memory, offset, len: Bytes, zeros| Slot {
+        let slot = |write, memory, offset, len: Bytes, then| Slot {
             id,
             started,
-            zeros,
+            then,
             write,
             memory,
             offset,
@@ -258,25 +318,38 @@ impl Backend for Uring {
             done: 0,
         };
         let slot = match command.action {
-            DiskAction::Read { offset, span, valid } => {
-                let len = valid.min(span.len).round_up(PAGE);
-                if len.is_zero() {
-                    zero_behind(&self.around.arena, span, valid);
-                    let ended = Completion { id, started, finished: started, result: Ok(()) };
-                    return self.at_once.push(ended);
-                }
-                slot(false, Memory::Span(Span { len, ..span }), offset, len, Some((span, valid)))
+            DiskAction::Read { span, ref written, .. } if written.is_empty() => {
+                zero_unwritten(&self.around.arena, span, written);
+                return self.end_at_once(id, started);
+            }
+            DiskAction::Read { offset, span, written } => {
+                let wanted = written.span();
+                let len = wanted.end - wanted.start;
+                let part = Span { offset: span.offset + wanted.start, len };
+                let memory = match written.runs().count() {
+                    1 => Memory::Span(part),
+                    _ => Memory::Parts { span, written, vector: Vec::new() },
+                };
+                slot(false, memory, offset + wanted.start, len, Then::Zero(span, written))
+            }
+            DiskAction::Merge { span, keep, written: false, .. } => {
+                merge(&self.around.arena, span, &keep, &Aligned::zeroed(span.len));
+                return self.end_at_once(id, started);
+            }
+            DiskAction::Merge { offset, span, keep, .. } => {
+                let block = Memory::Copy(Aligned::zeroed(span.len));
+                slot(false, block, offset, span.len, Then::Merge(span, keep))
             }
             DiskAction::Write { offset, span, valid } => {
                 zero_before_write(&self.around.arena, span, valid);
-                slot(true, Memory::Span(span), offset, span.len, None)
+                slot(true, Memory::Span(span), offset, span.len, Then::Nothing)
             }
             DiskAction::WriteBytes { offset, bytes } => {
                 let copy = Aligned::copy_of(&bytes);
                 let len = Bytes::new(bytes.len() as u64);
-                slot(true, Memory::Copy(copy), offset, len, None)
+                slot(true, Memory::Copy(copy), offset, len, Then::Nothing)
             }
-            DiskAction::Flush => slot(true, Memory::None, Bytes::ZERO, Bytes::ZERO, None),
+            DiskAction::Flush => slot(true, Memory::None, Bytes::ZERO, Bytes::ZERO, Then::Nothing),
         };
         self.insert(slot);
     }
@@ -360,15 +433,15 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_out_and_come_back_with_zeros_where_nothing_is_valid() {
+    fn bytes_go_out_and_come_back_with_zeros_where_nothing_was_written() {
         let mut ring = ring("roundtrip", true, true);
         let offset = Bytes::mib(1);
         let read = span(Bytes::mib(2), Bytes::kib(16));
-        let read = |valid| DiskAction::Read { offset, span: read, valid };
-        assert_eq!(run(&mut ring, vec![read(Bytes::new(5000))]), [Ok(())]);
+        let read = |written| DiskAction::Read { offset, span: read, written };
+        assert_eq!(run(&mut ring, vec![read(Blocks::first(Bytes::kib(4)))]), [Ok(())]);
         let got = memory(&ring, span(Bytes::mib(2), Bytes::kib(16)));
-        assert!(got[..5000].iter().all(|&byte| byte == 9));
-        assert!(got[5000..].iter().all(|&byte| byte == 0));
+        assert!(got[..4096].iter().all(|&byte| byte == 9));
+        assert!(got[4096..].iter().all(|&byte| byte == 0));
 
         // The same memory out to another place, of which only 4,000 bytes count.
         let out = span(Bytes::mib(2), Bytes::kib(8));
@@ -377,11 +450,77 @@ mod tests {
         assert_eq!(run(&mut ring, vec![write]), [Ok(())]);
         assert_eq!(run(&mut ring, vec![DiskAction::Flush]), [Ok(())]);
         let back = span(Bytes::mib(8), Bytes::kib(8));
-        let again = DiskAction::Read { offset: to, span: back, valid: Bytes::kib(8) };
+        let again =
+            DiskAction::Read { offset: to, span: back, written: Blocks::first(Bytes::kib(8)) };
         assert_eq!(run(&mut ring, vec![again]), [Ok(())]);
         let got = memory(&ring, back);
         assert!(got[..4000].iter().all(|&byte| byte == 9));
         assert!(got[4000..].iter().all(|&byte| byte == 0));
+    }
+
+    /// Blocks with holes between them, in one transfer; and, from each place on, after a
+    /// transfer that came back short.
+    #[test]
+    fn what_lies_between_written_blocks_never_comes_into_memory() {
+        let mut ring = ring("holes", true, true);
+        let old = vec![5u8; 256 << 10];
+        let offset = Bytes::mib(2);
+        let fill = DiskAction::WriteBytes { offset, bytes: old };
+        assert_eq!(run(&mut ring, vec![fill]), [Ok(())]);
+        let kib = |from, to| Blocks::of(&(Bytes::kib(from)..Bytes::kib(to)));
+        let written = kib(8, 12).union(&kib(20, 24)).union(&kib(120, 200)).union(&kib(252, 256));
+        let place = span(Bytes::mib(4), Bytes::kib(256));
+        let read = || DiskAction::Read { offset, span: place, written };
+        assert_eq!(run(&mut ring, vec![read()]), [Ok(())]);
+        let wanted: Vec<u8> = (0..64)
+            .flat_map(|block| {
+                [if written.covers(&(Bytes::kib(4 * block)..Bytes::kib(4 * block + 4))) {
+                    5
+                } else {
+                    0
+                }; 4096]
+            })
+            .collect();
+        assert!(memory(&ring, place) == wanted);
+
+        let (memory, sink) = (4096 as *mut u8, 1 as *mut u8);
+        for done in (0..248 << 10).step_by(512) {
+            let vector = parts(memory, &written, done, sink);
+            let mut at = (8 << 10) + done;
+            for part in &vector {
+                if part.iov_base == sink.cast() {
+                    assert!(wanted[at..at + part.iov_len].iter().all(|&byte| byte == 0));
+                } else {
+                    assert_eq!(part.iov_base as usize, 4096 + at);
+                    assert!(wanted[at..at + part.iov_len].iter().all(|&byte| byte == 5));
+                }
+                at += part.iov_len;
+            }
+            assert_eq!(at, 256 << 10, "all of it, from where it stopped");
+        }
+    }
+
+    #[test]
+    fn a_block_is_merged_around_what_is_kept_of_it() {
+        let mut ring = ring("merge", true, true);
+        let place = span(Bytes::mib(3), Bytes::kib(4));
+        let keep = Bytes::new(100)..Bytes::new(300);
+        for (written, around) in [(true, 9), (false, 0)] {
+            let ones = DiskAction::WriteBytes { offset: Bytes::mib(5), bytes: vec![1; 4096] };
+            let load = DiskAction::Read {
+                offset: Bytes::mib(5),
+                span: place,
+                written: Blocks::first(place.len),
+            };
+            assert_eq!(run(&mut ring, vec![ones]), [Ok(())]);
+            assert_eq!(run(&mut ring, vec![load]), [Ok(())]);
+            let (offset, keep) = (Bytes::mib(1), keep.clone());
+            let merge = DiskAction::Merge { offset, span: place, keep, written };
+            assert_eq!(run(&mut ring, vec![merge]), [Ok(())]);
+            let got = memory(&ring, place);
+            assert!(got[..100].iter().chain(&got[300..]).all(|&byte| byte == around));
+            assert!(got[100..300].iter().all(|&byte| byte == 1));
+        }
     }
 
     #[test]
@@ -402,7 +541,7 @@ mod tests {
         let beyond = DiskAction::Read {
             offset: Bytes::mib(64),
             span: span(Bytes::ZERO, Bytes::kib(4)),
-            valid: Bytes::kib(4),
+            written: Blocks::first(Bytes::kib(4)),
         };
         assert_eq!(run(&mut ring, vec![beyond]), [Err(DeviceError(libc::EIO))]);
     }

@@ -6,7 +6,7 @@ use super::plan::{Arrivals, LoadPlan};
 use crate::workload::{Demand, Source};
 use crate::world::{Context, Program};
 use crate::{Metadata, Random};
-use node::{Error, Op, Reply};
+use node::{Error, Op, Reply, WriteRange};
 use units::{Access, Bytes, Direction, Duration, Instant, Lba};
 
 /// More requests are never outstanding; what would be made beyond that is counted as
@@ -326,9 +326,8 @@ impl Program<Metadata> for Loader {
                     tag - ROOM + MOVE,
                     Op::Write {
                         volume,
-                        offset: access.lba.offset(),
+                        range: WriteRange::new(access.lba.offset(), span.len),
                         span,
-                        padding: Bytes::ZERO,
                         priority: None,
                     },
                 );

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test uses its part
 
 use disk::{HardDisk, Model, Profile};
-use node::{Config, Contract, DiskSetup, Node, Op, Placement, Policy, Reply};
+use node::{Config, Contract, DiskSetup, Node, Op, Placement, Policy, Reply, WriteRange};
 use sim::{Random, SimDisk, Timing, World, pattern};
 use units::{Bytes, Duration, Rate};
 
@@ -64,8 +64,12 @@ pub fn fill(world: &mut World, name: &str, seed: u64, size: Bytes) {
         let len = Bytes::MIB.min(size - offset);
         let Ok(Reply::Room { span }) = world.call(Op::Room { len }) else { panic!("no room") };
         pattern(seed, offset, world.bytes_mut(span));
-        let op =
-            Op::Write { volume: name.into(), offset, span, padding: Bytes::ZERO, priority: None };
+        let op = Op::Write {
+            volume: name.into(),
+            range: WriteRange::new(offset, span.len),
+            span,
+            priority: None,
+        };
         assert_eq!(world.call(op), Ok(Reply::Done));
         offset += len;
     }

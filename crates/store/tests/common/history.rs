@@ -12,8 +12,8 @@ use super::{BLOCK, Block, Cut, Disk, Random, capacities, check, new_pool, run_un
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
-    CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, Location, Opening, Placement, Severity,
-    Store, Suspect, VolumeId, Zone,
+    Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, Location, Opening, Placement,
+    Severity, Store, Suspect, VolumeId, Zone,
 };
 use units::Bytes;
 
@@ -58,7 +58,11 @@ impl Description {
     fn blocks(&self) -> impl Iterator<Item = (VolumeId, u64, DiskIndex, u64)> {
         self.0.iter().flat_map(|(id, .., places)| {
             places.iter().enumerate().flat_map(move |(extent, place)| {
-                (0..place.written / Bytes::new(BLOCK as u64)).map(move |block| {
+                let blocks = place
+                    .written
+                    .runs()
+                    .flat_map(|run| run.start.get() / BLOCK as u64..run.end.get() / BLOCK as u64);
+                blocks.map(move |block| {
                     let offset = place.offset.get() + block * BLOCK as u64;
                     (*id, extent as u64 * 256 + block, place.disk, offset)
                 })
@@ -218,7 +222,7 @@ impl World {
             let _ = self.store.resize(volume, size);
         }
     }
-    /// Writes a few blocks of one extent, over old ones or behind them.
+    /// Writes a few blocks of one extent, over old ones, behind them, or with a hole.
     fn write(&mut self) -> Verdict {
         let Some(volume) = self.any_volume() else { return Ok(()) };
         let extents = self.store.volume(volume).unwrap().extents();
@@ -227,10 +231,18 @@ impl World {
         }
         let extent = self.random.below(extents);
         let place = self.store.locate(volume, extent).unwrap();
-        let written = place.written.get() / BLOCK as u64;
-        let first = if self.random.once_in(3) { self.random.below(written + 1) } else { written };
+        let written = place.written.watermark().get() / BLOCK as u64;
+        let scattered = self.store.reserve_scattered();
+        let first = match self.random.below(4) {
+            0 => self.random.below(written + 1),
+            1 if scattered => self.random.below(256),
+            _ => written,
+        };
         let count = (1 + self.random.below(3)).min(256 - first);
         if count == 0 {
+            if scattered {
+                self.store.release_scattered();
+            }
             return Ok(());
         }
         let mut bytes = Vec::new();
@@ -246,7 +258,11 @@ impl World {
         self.disks[place.disk.as_usize()].write(offset, bytes);
         self.cut()?;
         let upto = Bytes::new((first + count) * BLOCK as u64);
-        self.store.note_written(volume, extent, upto);
+        let from = Bytes::new(first * BLOCK as u64);
+        self.store.note_written(volume, extent, &Blocks::of(&(from..upto)));
+        if scattered {
+            self.store.release_scattered();
+        }
         let end = EXTENT * extent + upto - Bytes::new(self.random.below(BLOCK as u64));
         self.store.note_length(volume, end);
         Ok(())
@@ -269,7 +285,7 @@ impl World {
             self.start_commit();
             self.io()?;
         }
-        for block in 0..from.written / Bytes::new(BLOCK as u64) {
+        for block in 0..from.written.span().end / Bytes::new(BLOCK as u64) {
             let at = Bytes::new(BLOCK as u64) * block;
             let bytes = self.disks[disk].block((from.offset + at).get());
             self.disks[disk].write((to + at).get(), bytes.to_vec());
@@ -493,7 +509,7 @@ pub fn accounts(store: &Store) -> Verdict {
         for volume in store.volumes() {
             for i in 0..volume.extents() {
                 let place = store.locate(volume.id(), i).expect("every extent lies somewhere");
-                if place.written > EXTENT || volume.length() > volume.size() {
+                if volume.length() > volume.size() {
                     return Err(format!("{volume:?} shows more than it has"));
                 }
                 let key = (place.disk, place.offset.get());

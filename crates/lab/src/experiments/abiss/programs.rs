@@ -5,7 +5,7 @@
 //! piece of 128 KiB before the one that it is in; a writer's bytes gather in memory in
 //! such pieces and go to the disk behind it, until memory is full.
 
-use node::{Contract, Error, Mode, Op, Reply, StreamId};
+use node::{Contract, Error, Mode, Op, Reply, StreamId, WriteRange};
 use sim::{Context, Metadata, Program, Random};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -182,9 +182,8 @@ impl Rwrt {
                             PIECES + piece,
                             Op::Write {
                                 volume,
-                                offset,
+                                range: WriteRange::new(offset, span.len),
                                 span,
-                                padding: Bytes::ZERO,
                                 priority: None,
                             },
                         );
@@ -387,7 +386,12 @@ impl Program<Metadata> for Greedy {
                 let (volume, offset) = (self.volume.clone(), self.place());
                 context.ask(
                     2 * self.most + slot,
-                    Op::Write { volume, offset, span, padding: Bytes::ZERO, priority: None },
+                    Op::Write {
+                        volume,
+                        range: WriteRange::new(offset, span.len),
+                        span,
+                        priority: None,
+                    },
                 );
             }
             // Written: the next one. Memory given back: nothing.

@@ -6,7 +6,7 @@ use disk::{HardDisk, Model, Profile};
 use node::{Config, DiskSetup, Mode, Node, Placement, Policy};
 use sim::{Metadata, SimDisk, Timing, World};
 use std::collections::BTreeMap;
-use store::EXTENT;
+use store::{Blocks, EXTENT};
 use units::{Bytes, Duration, Instant};
 
 /// What the paper's machine had for applications.
@@ -53,7 +53,7 @@ fn world(files: &BTreeMap<String, (Bytes, bool)>) -> World<Metadata> {
     for (name, &(size, is_full)) in files {
         let id = store.create(name, size, &Placement::default()).expect("a file that fits");
         if is_full {
-            (0..size.div_ceil(EXTENT)).for_each(|extent| store.note_written(id, extent, EXTENT));
+            (0..size.div_ceil(EXTENT)).for_each(|extent| store.note_written(id, extent, &Blocks::first(EXTENT)));
             store.note_length(id, size);
         }
     }

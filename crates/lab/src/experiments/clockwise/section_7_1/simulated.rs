@@ -3,7 +3,7 @@
 use super::Found;
 use super::load::{self, Load, READ, film_name};
 use disk::HardDisk;
-use node::{DiskSetup, Error, Mode, Node, Op, Placement, Policy, Reply, StreamId};
+use node::{DiskSetup, Error, Mode, Node, Op, Placement, Policy, Reply, StreamId, WriteRange};
 use sim::{Context, Metadata, Program, SimDisk, Timing, World};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -61,9 +61,8 @@ fn fill(world: &mut World<Metadata>, name: &str, size: Bytes) -> Result<(), Erro
         let offset = Bytes::MIB * at;
         world.call(Op::Write {
             volume: name.into(),
-            offset,
+            range: WriteRange::new(offset, span.len),
             span,
-            padding: Bytes::ZERO,
             priority: None,
         })?;
     }
