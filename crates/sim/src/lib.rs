@@ -8,10 +8,12 @@
 //! schedules, drives, and programs that only ask. What they ask for may come from a
 //! [`workload`] or from a recorded one in [`traces`]; [`runs`] makes many of them at once.
 //! [`commands`] serves the requests of one drive in commands. A [`scenario`] is a
-//! person's "what if", played in a world whose disks keep no content.
+//! person's "what if", played in a world whose disks keep no content. A [`history`] of
+//! what programs asked for and were answered is checked, here and beside a daemon.
 
 pub mod commands;
 mod disk;
+pub mod history;
 mod keeps;
 pub mod machine;
 mod mechanics;
