@@ -60,6 +60,7 @@ impl Mounted {
             directory: folder.join("disk"),
             backing: None,
             write_back: false,
+            short_transfers: false,
             depth: Some(4),
             orders: Vec::new(),
             on_thread: || drop(engine::keep_time()),

@@ -11,7 +11,7 @@
 
 use crate::limits::{BAD_SECTORS_MAX, PATIENCE, PLACES_MAX};
 use crate::medium::Medium;
-use crate::order::{Order, Place};
+use crate::order::{Failure, Later, Order, Place, Wrong};
 use crate::status::Served;
 use disk::{CommandQueue, Model};
 use std::collections::{HashMap, VecDeque};
@@ -46,9 +46,12 @@ impl Work {
     }
 }
 
-/// The drive could not do it: an input/output error.
+/// The drive could not do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failed;
+pub(crate) struct Failed(pub Failure);
+
+/// What a drive says that cannot read or write a place, or has no power.
+const FAILED: Failed = Failed(Failure::Io);
 
 /// The end of a request; `R` is how its sender is told.
 #[derive(Debug)]
@@ -67,6 +70,8 @@ struct Inside<R> {
     transfer: Option<(Bytes, Bytes, Direction)>,
     reply: R,
     arrived: Instant,
+    /// What goes wrong with it, since it was waited for.
+    wrong: Option<Wrong>,
     /// The bytes have moved, or could not.
     result: Option<Result<Vec<u8>, Failed>>,
 }
@@ -91,6 +96,10 @@ pub(crate) struct Device<R> {
     power: Power,
     errors: Vec<(Place, Option<Direction>)>,
     slow: Vec<(Place, u64)>,
+    /// What goes wrong later.
+    later: Vec<Later>,
+    /// No transfer moves more than this; reads, writes.
+    short: [Option<Bytes>; 2],
     bad_sectors: u64,
     served: Served,
     /// Memory of answers that were sent.
@@ -110,6 +119,8 @@ impl<R> Device<R> {
             power: Power::On,
             errors: Vec::new(),
             slow: Vec::new(),
+            later: Vec::new(),
+            short: [None; 2],
             bad_sectors: 0,
             served: Served::default(),
             buffers: Vec::new(),
@@ -134,15 +145,30 @@ impl<R> Device<R> {
         self.power_up(now);
         if self.power != Power::On {
             self.served.failed += 1;
-            return Some(Answer { reply, result: Err(Failed), end: now });
+            return Some(Answer { reply, result: Err(FAILED), end: now });
         }
         let tag = self.next_tag;
         self.next_tag += 1;
         let transfer = work.transfer();
-        self.inside.insert(tag, Inside { work, transfer, reply, arrived: now, result: None });
+        let wrong = self.count(transfer.map(|(_, _, direction)| direction));
+        let inside = Inside { work, transfer, reply, arrived: now, wrong, result: None };
+        self.inside.insert(tag, inside);
         self.waiting.push_back(tag);
         self.fill_queue(now);
         None
+    }
+
+    /// Counts a request that came; what goes wrong with it, if anything does.
+    fn count(&mut self, kind: Option<Direction>) -> Option<Wrong> {
+        let mut wrong = None;
+        self.later.retain_mut(|later| {
+            later.nth -= u64::from(later.kind == kind);
+            if later.nth == 0 {
+                wrong = Some(later.wrong);
+            }
+            later.nth > 0
+        });
+        wrong.or_else(|| Some(Wrong::Short(self.short[kind? as usize]?)))
     }
 
     /// Gives the drive's queue what it has room for, at `now`.
@@ -184,7 +210,7 @@ impl<R> Device<R> {
             self.fill_queue(end);
             let inside = self.inside.remove(&tag).expect("what is in the queue is inside");
             let result = inside.result.expect("its bytes have moved");
-            if matches!(inside.work, Work::Flush) {
+            if matches!(inside.work, Work::Flush) && result.is_ok() {
                 self.medium.flush();
             }
             let transfer = inside.transfer.map(|(_, len, direction)| (len, direction));
@@ -205,18 +231,24 @@ impl<R> Device<R> {
             };
             self.errors.iter().any(|error| here(&error))
         });
+        let most = match inside.wrong {
+            Some(Wrong::Short(most)) => most.as_usize(),
+            _ => usize::MAX,
+        };
         let moved = match &mut inside.work {
-            _ if fails => Err(Failed),
+            _ if fails => Err(FAILED),
+            _ if let Some(Wrong::Fails(failure)) = inside.wrong => Err(Failed(failure)),
             Work::Flush => Ok(Vec::new()),
             Work::Read { offset, len } => {
                 let mut bytes = self.buffers.pop().unwrap_or_default();
-                bytes.resize(len.as_usize(), 0);
+                bytes.resize(len.as_usize().min(most), 0);
                 let read = self.medium.read(*offset, &mut bytes);
-                read.map(|()| bytes).map_err(|_| Failed)
+                read.map(|()| bytes).map_err(|_| FAILED)
             }
             Work::Write { offset, bytes, forced } => {
+                bytes.truncate(most);
                 let written = self.medium.write(*offset, bytes, *forced);
-                written.map(|()| std::mem::take(bytes)).map_err(|_| Failed)
+                written.map(|()| std::mem::take(bytes)).map_err(|_| FAILED)
             }
         };
         inside.result = Some(moved);
@@ -251,12 +283,21 @@ impl<R> Device<R> {
                 self.errors.push((place.clone(), *direction));
             }
             Order::Bad(place, turns) => self.spoil(place, *turns)?,
-            Order::PowerCut(time) => return self.cut_power(now, *time, answers),
+            Order::Later(later) => {
+                if self.later.len() == PLACES_MAX {
+                    return Err(format!("{PLACES_MAX} are waited for; `heal` forgets them"));
+                }
+                self.later.push(later.clone());
+            }
+            Order::Short(direction, most) => self.short[*direction as usize] = Some(*most),
+            Order::PowerCut { off, seed } => return self.cut_power(now, *off, *seed, answers),
             Order::PowerOn => self.power = Power::On,
             Order::Heal => {
                 self.queue.slow_nowhere();
                 self.slow.clear();
                 self.errors.clear();
+                self.later.clear();
+                self.short = [None; 2];
             }
         }
         Ok(order.to_string())
@@ -287,11 +328,12 @@ impl<R> Device<R> {
         Ok(())
     }
 
-    /// Ends every request in failure and drops what was not flushed.
+    /// Ends every request in failure and drops what was not flushed, or a part of it.
     fn cut_power(
         &mut self,
         now: Instant,
         off: Option<Duration>,
+        seed: Option<u64>,
         answers: &mut Vec<Answer<R>>,
     ) -> Result<String, String> {
         let until = off.map(|off| now + off);
@@ -301,13 +343,13 @@ impl<R> Device<R> {
         let failures = self.inside.drain();
         let failures = failures.map(|(_, inside)| Answer {
             reply: inside.reply,
-            result: Err(Failed),
+            result: Err(FAILED),
             end: now,
         });
         answers.extend(failures);
         self.served.failed += failed as u64;
         self.power = Power::Off(until);
-        let lost = self.medium.lose_power();
+        let lost = self.medium.lose_power(seed);
         let lost = lost.map_err(|error| format!("the backing file: {error}"))?;
         self.served.lost += lost;
         Ok(format!("power cut: {lost} taken back, {failed} requests failed"))
@@ -334,6 +376,11 @@ impl<R> Device<R> {
         let errors = errors.map(|(place, which)| Order::Error(place.clone(), *which).to_string());
         let slow = self.slow.iter().map(|(place, times)| Order::Slow(place.clone(), *times));
         let mut troubles: Vec<String> = errors.chain(slow.map(|slow| slow.to_string())).collect();
+        troubles.extend(self.later.iter().map(|later| Order::Later(later.clone()).to_string()));
+        for direction in [Direction::Read, Direction::Write] {
+            let most = self.short[direction as usize];
+            troubles.extend(most.map(|most| Order::Short(direction, most).to_string()));
+        }
         if self.bad_sectors > 0 {
             troubles.push(format!("{} bad sectors", self.bad_sectors));
         }
@@ -453,12 +500,14 @@ mod tests {
             device.submit(now, read(0, 4_096), 71);
             device.prepare();
             let mut answers = Vec::new();
-            let told = device.order(now, &Order::PowerCut(None), &mut answers).unwrap();
+            let told = device
+                .order(now, &Order::PowerCut { off: None, seed: None }, &mut answers)
+                .unwrap();
             assert!(told.contains("2 requests failed"), "{told}");
-            assert!(answers.iter().all(|answer| answer.result == Err(Failed)));
+            assert!(answers.iter().all(|answer| answer.result == Err(FAILED)));
             assert_eq!(answers.len(), 2);
             let dark = device.submit(now, read(0, 4_096), 72).expect("at once");
-            assert_eq!((dark.result, dark.reply), (Err(Failed), 72));
+            assert_eq!((dark.result, dark.reply), (Err(FAILED), 72));
             device.order(now, &Order::PowerOn, &mut Vec::new()).unwrap();
             now += Duration::from_secs(1);
             let all = alone(&mut device, &mut now, read(0, 70_000)).unwrap();
@@ -474,7 +523,7 @@ mod tests {
         let model = model("laptop-4200");
         let (mut device, mut now) = (device(&model, 1, false), at(0));
         alone(&mut device, &mut now, write(512, 7, 1_024, false)).unwrap();
-        let cut = Order::PowerCut(Some(Duration::from_millis(5)));
+        let cut = Order::PowerCut { off: Some(Duration::from_millis(5)), seed: None };
         device.order(now, &cut, &mut Vec::new()).unwrap();
         assert!(device.submit(now, read(0, 512), 1).is_some(), "no power yet");
         now += Duration::from_millis(6);
@@ -506,6 +555,36 @@ mod tests {
         assert_eq!(device.served().failed, 2);
         device.order(now, &Order::Heal, &mut Vec::new()).unwrap();
         assert!(alone(&mut device, &mut now, write(mib, 1, 4_096, false)).is_some());
+    }
+
+    #[test]
+    fn the_nth_of_a_kind_goes_wrong_once_and_what_is_short_is_short_by_so_much() {
+        let model = model("quantum-atlas-ii");
+        let (mut device, mut now) = (device(&model, 1, true), at(0));
+        let order = |device: &mut Device<u64>, text: &str| {
+            device.order(at(0), &text.parse().unwrap(), &mut Vec::new()).unwrap()
+        };
+        order(&mut device, "fail 2 writes ENOSPC");
+        order(&mut device, "fail 1 flushes");
+        order(&mut device, "short 3 writes 1KiB");
+        for (byte, moved) in [(1, Some(4_096)), (2, None), (3, Some(1_024)), (4, Some(4_096))] {
+            let bytes = alone(&mut device, &mut now, write(byte * 4_096, byte as u8, 4_096, false));
+            assert_eq!(bytes.map(|bytes| bytes.len()), moved, "write {byte}");
+        }
+        // A flush that failed flushed nothing; the next one does.
+        assert!(alone(&mut device, &mut now, Work::Flush).is_none());
+        assert_eq!(device.unflushed(), Bytes::kib(12));
+        assert!(alone(&mut device, &mut now, Work::Flush).is_some());
+        assert_eq!(device.unflushed(), Bytes::ZERO);
+        order(&mut device, "short reads 512B");
+        let short = alone(&mut device, &mut now, read(4_096, 4_096)).unwrap();
+        assert_eq!(short, [1; 512]);
+        assert_eq!(device.troubles(now), ["short reads 512B"]);
+        order(&mut device, "heal");
+        let all = alone(&mut device, &mut now, read(4_096, 16_384)).unwrap();
+        let wanted = [[1; 4_096], [0; 4_096], [0; 4_096], [4; 4_096]].concat();
+        assert_eq!(all[..8_192], wanted[..8_192]);
+        assert!(all[8_192..9_216] == [3; 1_024] && all[9_216..] == wanted[9_216..]);
     }
 
     #[test]

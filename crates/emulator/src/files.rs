@@ -7,7 +7,7 @@
 
 use crate::device::{Failed, Work};
 use crate::limits::{IN_FLIGHT_MAX, TRANSFER_MAX};
-use crate::order;
+use crate::order::{self, Failure};
 use crate::server::Shared;
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
@@ -73,19 +73,28 @@ impl Reply {
                 reply.ok();
                 None
             }
-            (Self::Read(reply), Err(Failed)) => {
-                reply.error(Errno::EIO);
+            (Self::Read(reply), Err(Failed(failure))) => {
+                reply.error(errno(failure));
                 None
             }
-            (Self::Write(reply), Err(Failed)) => {
-                reply.error(Errno::EIO);
+            (Self::Write(reply), Err(Failed(failure))) => {
+                reply.error(errno(failure));
                 None
             }
-            (Self::Sync(reply), Err(Failed)) => {
-                reply.error(Errno::EIO);
+            (Self::Sync(reply), Err(Failed(failure))) => {
+                reply.error(errno(failure));
                 None
             }
         }
+    }
+}
+
+fn errno(failure: Failure) -> Errno {
+    match failure {
+        Failure::Io => Errno::EIO,
+        Failure::NoSpace => Errno::ENOSPC,
+        Failure::NoMemory => Errno::ENOMEM,
+        Failure::ReadOnly => Errno::EROFS,
     }
 }
 
@@ -171,9 +180,11 @@ impl Files {
 
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Without it a loop device would have one request in flight.
-        let wanted = InitFlags::FUSE_ASYNC_DIO;
-        config.add_capabilities(wanted).map_err(|_| io::ErrorKind::Unsupported)?;
+        if !self.shared.short_transfers {
+            // Without it a loop device would have one request in flight.
+            let wanted = InitFlags::FUSE_ASYNC_DIO;
+            config.add_capabilities(wanted).map_err(|_| io::ErrorKind::Unsupported)?;
+        }
         // Nearest values are taken where these are refused.
         let _ = config.set_max_write(TRANSFER_MAX.get() as u32);
         let _ = config.set_max_background(IN_FLIGHT_MAX);

@@ -16,10 +16,11 @@ mod files;
 mod limits;
 mod medium;
 mod order;
+mod random;
 mod server;
 mod status;
 
 pub use error::Error;
-pub use order::{HELP as ORDERS, Order, Place};
+pub use order::{Failure, HELP as ORDERS, Later, Order, Place, Wrong};
 pub use server::{Emulator, Options};
 pub use status::{Served, Status};

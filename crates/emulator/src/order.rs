@@ -14,9 +14,15 @@ stall TIME                       stand still for so long: stall 3s
 slow FROM..TO TIMES              take so many times as long there: slow 1GiB..2GiB 4
 error FROM..TO [reads|writes]    fail there: error 100MiB..101MiB reads
 bad FROM..TO [retry TURNS]       sectors that lie elsewhere, or are read after so many turns more
-power-cut [TIME]                 drop what was not flushed; fail until power-on, or for so long
+fail N KIND [ERROR]              fail the N-th from now on, once: fail 3 writes ENOSPC
+short N KIND SIZE                move no more than so much of the N-th from now on
+short KIND SIZE                  move no more than so much of each
+power-cut [TIME] [seed SEED]     drop what was not flushed, or of that what the seed says;
+                                 fail until power-on, or for so long
 power-on                         end a power cut
-heal                             no place fails or is slow any more (bad sectors stay)
+heal                             nothing fails, is short or slow any more (bad sectors stay)
+
+KIND is reads, writes or (not for short) flushes; ERROR is EIO, ENOSPC, ENOMEM or EROFS.
 ";
 
 /// No disk is larger, and sums of two such sizes are safe.
@@ -73,12 +79,77 @@ pub enum Order {
     Error(Place, Option<Direction>),
     /// Bad sectors: remapped, or read after so many more turns.
     Bad(Place, Option<u64>),
+    /// A request of a kind that comes later goes wrong, once.
+    Later(Later),
+    /// No transfer of a direction moves more than this.
+    Short(Direction, Bytes),
     /// The power fails: for so long, or until it is switched on.
-    PowerCut(Option<Duration>),
+    PowerCut {
+        /// For how long; none for until it is switched on.
+        off: Option<Duration>,
+        /// Each sector that was not flushed is lost or not, as this seed has it; without
+        /// one all are lost.
+        seed: Option<u64>,
+    },
     /// The power is back.
     PowerOn,
     /// No place fails or is slow.
     Heal,
+}
+
+/// A request that is counted up to, and what goes wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Later {
+    /// How many of the kind come until then, itself included.
+    pub nth: u64,
+    /// The kind: a direction, or flushes.
+    pub kind: Option<Direction>,
+    /// What goes wrong.
+    pub wrong: Wrong,
+}
+
+/// What goes wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// Nothing is moved, and the program is told this.
+    Fails(Failure),
+    /// No more than this is moved, and the program is told so.
+    Short(Bytes),
+}
+
+/// What a program is told of a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// `EIO`: the drive could not.
+    Io,
+    /// `ENOSPC`: a file system, or a device that is larger than what is behind it, is full.
+    NoSpace,
+    /// `ENOMEM`: there was no memory for the request.
+    NoMemory,
+    /// `EROFS`: nothing can be written any more.
+    ReadOnly,
+}
+
+impl Failure {
+    const ALL: [(&'static str, Self); 4] = [
+        ("EIO", Self::Io),
+        ("ENOSPC", Self::NoSpace),
+        ("ENOMEM", Self::NoMemory),
+        ("EROFS", Self::ReadOnly),
+    ];
+
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|&&(_, failure)| failure == self).expect("all of them").0
+    }
+}
+
+impl FromStr for Failure {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|&&(name, _)| name == text);
+        let names = || Self::ALL.map(|(name, _)| name).join(", ");
+        found.map(|&(_, failure)| failure).ok_or_else(|| format!("{text:?} is none of {}", names()))
+    }
 }
 
 impl FromStr for Order {
@@ -95,8 +166,19 @@ impl FromStr for Order {
             ["bad", place, "retry", turns] => {
                 Self::Bad(place.parse()?, Some(number(turns, SLOWER_MAX)?))
             }
-            ["power-cut"] => Self::PowerCut(None),
-            ["power-cut", time] => Self::PowerCut(Some(trouble(time)?)),
+            ["fail", nth, kind] => later(nth, kind, Wrong::Fails(Failure::Io))?,
+            ["fail", nth, kind, error] => later(nth, kind, Wrong::Fails(error.parse()?))?,
+            ["short", "reads", most] => Self::Short(Direction::Read, part(most)?),
+            ["short", "writes", most] => Self::Short(Direction::Write, part(most)?),
+            ["short", nth, kind @ ("reads" | "writes"), most] => {
+                later(nth, kind, Wrong::Short(part(most)?))?
+            }
+            ["power-cut"] => Self::PowerCut { off: None, seed: None },
+            ["power-cut", "seed", seed] => Self::PowerCut { off: None, seed: Some(any(seed)?) },
+            ["power-cut", time] => Self::PowerCut { off: Some(trouble(time)?), seed: None },
+            ["power-cut", time, "seed", seed] => {
+                Self::PowerCut { off: Some(trouble(time)?), seed: Some(any(seed)?) }
+            }
             ["power-on"] => Self::PowerOn,
             ["heal"] => Self::Heal,
             _ => return Err(format!("{text:?} is no order; there is:\n{HELP}")),
@@ -111,6 +193,29 @@ fn trouble(text: &str) -> Result<Duration, String> {
         true => Ok(time),
         false => Err(format!("{text} is too long; give at most {TROUBLE_MAX}")),
     }
+}
+
+fn later(nth: &str, kind: &str, wrong: Wrong) -> Result<Order, String> {
+    let kind = match kind {
+        "reads" => Some(Direction::Read),
+        "writes" => Some(Direction::Write),
+        "flushes" => None,
+        _ => return Err(format!("{kind:?} is no kind; there are reads, writes and flushes")),
+    };
+    Ok(Order::Later(Later { nth: number(nth, u64::MAX)?, kind, wrong }))
+}
+
+/// A part of a transfer: what was not moved is still to be, so it is no nothing.
+fn part(text: &str) -> Result<Bytes, String> {
+    let part: Bytes = text.parse().map_err(|error| format!("{text}: {error}"))?;
+    match part.is_zero() {
+        false => Ok(part),
+        true => Err(format!("{text:?} is no part of a transfer; give a byte at least")),
+    }
+}
+
+fn any(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("{text:?} is no whole number"))
 }
 
 fn number(text: &str, most: u64) -> Result<u64, String> {
@@ -128,11 +233,31 @@ impl fmt::Display for Order {
             Self::Error(place, Some(Direction::Write)) => write!(f, "error {place} writes"),
             Self::Bad(place, None) => write!(f, "bad {place}"),
             Self::Bad(place, Some(turns)) => write!(f, "bad {place} retry {turns}"),
-            Self::PowerCut(None) => write!(f, "power-cut"),
-            Self::PowerCut(Some(time)) => write!(f, "power-cut {}", disk::exact_duration(*time)),
+            Self::Later(Later { nth, kind, wrong: Wrong::Fails(failure) }) => {
+                write!(f, "fail {nth} {} {}", kind_name(*kind), failure.name())
+            }
+            Self::Later(Later { nth, kind, wrong: Wrong::Short(most) }) => {
+                write!(f, "short {nth} {} {}", kind_name(*kind), disk::exact_size(*most))
+            }
+            Self::Short(direction, most) => {
+                write!(f, "short {} {}", kind_name(Some(*direction)), disk::exact_size(*most))
+            }
+            Self::PowerCut { off, seed } => {
+                write!(f, "power-cut")?;
+                off.map_or(Ok(()), |off| write!(f, " {}", disk::exact_duration(off)))?;
+                seed.map_or(Ok(()), |seed| write!(f, " seed {seed}"))
+            }
             Self::PowerOn => write!(f, "power-on"),
             Self::Heal => write!(f, "heal"),
         }
+    }
+}
+
+fn kind_name(kind: Option<Direction>) -> &'static str {
+    match kind {
+        Some(Direction::Read) => "reads",
+        Some(Direction::Write) => "writes",
+        None => "flushes",
     }
 }
 
@@ -152,6 +277,13 @@ mod tests {
             "bad 4KiB..8KiB retry 3",
             "power-cut",
             "power-cut 250ms",
+            "power-cut seed 7",
+            "power-cut 250ms seed 18446744073709551615",
+            "fail 1 reads EIO",
+            "fail 3 writes ENOSPC",
+            "fail 9 flushes ENOMEM",
+            "short 2 writes 512B",
+            "short reads 4KiB",
             "power-on",
             "heal",
         ] {
@@ -174,6 +306,13 @@ mod tests {
             ("slow 0..1MiB 0", "no number from 1"),
             ("error 0..1MiB both", "there is:"),
             ("bad 0..1MiB retry x", "no number"),
+            ("fail 0 reads", "no number from 1"),
+            ("fail 1 syncs", "reads, writes and flushes"),
+            ("fail 1 reads EBADF", "none of EIO, ENOSPC"),
+            ("short 1 flushes 4KiB", "there is:"),
+            ("short reads 0", "a byte at least"),
+            ("power-cut seed x", "no whole number"),
+            ("power-cut 1s seed -1", "no whole number"),
         ] {
             let error = text.parse::<Order>().unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

@@ -12,6 +12,7 @@ use crate::device::{Answer, Device, Work};
 use crate::files::{Files, Reply};
 use crate::limits::{SPIN, TAKERS};
 use crate::medium::Medium;
+use crate::order::Wrong;
 use crate::{Error, Order, Status};
 use disk::Model;
 use fuser::{BackgroundSession, MountOption, Session, SessionACL};
@@ -21,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use units::{Bytes, Distribution};
+use units::{Bytes, Direction, Distribution};
 
 /// What to emulate, and where.
 pub struct Options {
@@ -35,6 +36,10 @@ pub struct Options {
     /// Whether writes end before they are on the medium, so that a power cut takes
     /// them back until they are flushed.
     pub write_back: bool,
+    /// Whether transfers may be answered short ([`Order::Short`]). The kernel makes errors
+    /// of short writes that it sends on without waiting, so it is told to wait for each
+    /// transfer of a thread then, also where a program asks for several at once.
+    pub short_transfers: bool,
     /// How many commands the drive takes in at once; none for what the model has.
     pub depth: Option<usize>,
     /// Faults from the start.
@@ -53,6 +58,8 @@ pub(crate) struct Shared {
     capacity: Bytes,
     depth: usize,
     write_back: bool,
+    /// Whether the kernel passes on short writes.
+    pub short_transfers: bool,
     on_thread: fn(),
 }
 
@@ -107,10 +114,28 @@ impl Shared {
         self.send(answers);
     }
 
+    /// Whether the kernel lets a program see what was ordered.
+    fn check(&self, order: &Order) -> Result<(), String> {
+        let short = match order {
+            Order::Short(direction, _) => *direction == Direction::Write,
+            Order::Later(later) => {
+                later.kind == Some(Direction::Write) && matches!(later.wrong, Wrong::Short(_))
+            }
+            _ => false,
+        };
+        match short && !self.short_transfers {
+            true => Err("the kernel would make an error of a short write; start with \
+                         --short-transfers"
+                .into()),
+            false => Ok(()),
+        }
+    }
+
     /// Does what the control file was told.
     pub fn order(&self, text: &str) -> Result<(), String> {
         let mut answers = Vec::new();
         let order = text.parse::<Order>();
+        let order = order.and_then(|order| self.check(&order).map(|()| order));
         let mut state = self.state();
         let now = self.clock.now();
         state.device.advance(now, &mut answers);
@@ -232,12 +257,14 @@ impl Emulator {
             capacity,
             depth,
             write_back: options.write_back,
+            short_transfers: options.short_transfers,
             on_thread: options.on_thread,
         });
         for order in &options.orders {
             let now = shared.clock.now();
-            let done = shared.state().device.order(now, order, &mut Vec::new());
-            done.map_err(Error::Order)?;
+            let possible = shared.check(order);
+            let done = || shared.state().device.order(now, order, &mut Vec::new());
+            possible.and_then(|()| done()).map_err(Error::Order)?;
         }
         let mut config = fuser::Config::default();
         config.mount_options = vec![

@@ -29,6 +29,7 @@ fn options(name: &str) -> Options {
         directory,
         backing: None,
         write_back: false,
+        short_transfers: false,
         depth: None,
         orders: Vec::new(),
         on_thread: || (),
@@ -156,6 +157,56 @@ fn faults_over_the_control_file_are_where_they_were_asked_for() {
     assert_eq!(file.read_at(&mut back, 1 << 20).unwrap(), 4_096);
     assert_eq!(back, [5; 4_096]);
     drop(file);
+    emulator.unmount().unwrap();
+}
+
+#[test]
+fn the_nth_request_fails_or_is_short_and_the_others_are_not() {
+    if !fuse_is_there() {
+        return;
+    }
+    let options = Options { short_transfers: true, ..options("nth") };
+    let mut emulator = Emulator::start(&options).unwrap();
+    let (file, control) = (open(&emulator.file()), options.directory.join("control"));
+    let orders = "fail 2 writes ENOSPC\nfail 1 flushes\nshort 3 writes 4608B\nshort reads 512B\n";
+    fs::write(&control, orders).unwrap();
+    let written = |offset| file.write_at(&[7; 8_192], offset).map_err(|e| e.raw_os_error());
+    let full = rustix::io::Errno::NOSPC.raw_os_error();
+    assert_eq!(written(0), Ok(8_192));
+    assert_eq!(written(8_192), Err(Some(full)));
+    assert_eq!(written(16_384), Ok(4_608));
+    assert_eq!(written(32_768), Ok(8_192));
+    assert!(file.sync_all().is_err());
+    file.sync_all().unwrap();
+    let mut back = [9; 8_192];
+    assert_eq!(file.read_at(&mut back, 0).unwrap(), 512);
+    assert!(back[..512] == [7; 512] && back[512..] == [9; 7_680]);
+    let status = fs::read_to_string(options.directory.join("status")).unwrap();
+    assert!(status.contains("short reads 512B"), "{status}");
+    fs::write(&control, "heal\n").unwrap();
+    let mut all = vec![0; 40_960];
+    file.read_exact_at(&mut all, 0).unwrap();
+    let mut wanted = vec![0; 40_960];
+    wanted[..8_192].fill(7);
+    wanted[16_384..20_992].fill(7);
+    wanted[32_768..].fill(7);
+    assert!(all == wanted, "what failed and what was left of the short one was not written");
+    drop(file);
+    emulator.unmount().unwrap();
+}
+
+#[test]
+fn short_writes_are_refused_where_the_kernel_would_make_errors_of_them() {
+    if !fuse_is_there() {
+        return;
+    }
+    let mut emulator = Emulator::start(&options("whole")).unwrap();
+    for order in ["short writes 4KiB", "short 1 writes 4KiB"] {
+        let refused = emulator.order(order).unwrap_err();
+        assert!(refused.contains("--short-transfers"), "{refused}");
+    }
+    emulator.order("short reads 4KiB").unwrap();
+    assert_eq!(open(&emulator.file()).read_at(&mut [0; 8_192], 0).unwrap(), 4_096);
     emulator.unmount().unwrap();
 }
 

@@ -405,9 +405,9 @@ fn explain(ops: &[Op]) -> Result<(), Option<usize>> {
         if seen.len() == STATES_MAX {
             return Err(None);
         }
-        let branches = state.branches(ops);
-        if seen.insert(state) {
-            stack.extend(branches);
+        if !seen.contains(&state) {
+            stack.extend(state.branches(ops));
+            seen.insert(state);
         }
     }
     Err(furthest.1)

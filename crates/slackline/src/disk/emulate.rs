@@ -37,6 +37,10 @@ pub struct Args {
     /// they are flushed
     #[arg(long)]
     write_back: bool,
+    /// Let the orders `short` be given for writes, too; the kernel then sends what one
+    /// thread asks for one after the other
+    #[arg(long)]
+    short_transfers: bool,
     /// How many commands the drive takes in at once, to order them by itself
     /// [default: as the model]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -67,6 +71,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         directory: args.mount.clone(),
         backing: args.backing.clone(),
         write_back: args.write_back,
+        short_transfers: args.short_transfers,
         depth: args.depth.map(usize::from),
         orders,
         on_thread: if args.no_realtime { || () } else { keep_time },

@@ -38,6 +38,7 @@ impl Device {
             directory: directory.clone(),
             backing: None,
             write_back: false,
+            short_transfers: false,
             depth: Some(DEPTH),
             orders: Vec::new(),
             on_thread: || {
