@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout)] // figures, for whoever asks with --nocapture
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use units::Bytes;
 use window::{Client, Daemon, Kind, Memory, Mode, Piece, Rights};
 
@@ -117,28 +117,28 @@ fn garbage_between_calls_harms_nobody() {
 fn garbage_during_calls_harms_nobody() {
     let mut end = Daemon::create(Mode::Read, SLOTS).unwrap();
     let page = Memory::adopt(end.fd().try_clone_to_owned().unwrap(), Rights::Write).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    let over = Arc::clone(&stop);
+    let (stop, sweeps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (over, done) = (Arc::clone(&stop), Arc::clone(&sweeps));
     let scribbler = std::thread::spawn(move || {
         let mut random = Random(99);
-        let words = page.words();
-        let mut written = 0u64;
         while !over.load(Ordering::Relaxed) {
-            for word in words {
+            for word in page.words() {
                 word.store(random.next() >> random.below(64), Ordering::Relaxed);
-                written += 1;
             }
+            done.fetch_add(1, Ordering::Relaxed);
         }
-        written
     });
     let mut random = Random(77);
-    let (mut told, mut moved, mut lies) = (0, 0, 0u64);
-    for _ in 0..pages() {
+    let (mut told, mut moved, mut lies, mut steps) = (0, 0, 0u64, 0);
+    // On a busy machine the scribbler may begin when all pages are done: some sweeps of
+    // its own belong to it.
+    while steps < pages() || sweeps.load(Ordering::Relaxed) < 100 {
+        steps += 1;
         lies += u64::from(step(&mut end, &mut random, &mut told, &mut moved));
     }
     stop.store(true, Ordering::Relaxed);
-    let written = scribbler.join().unwrap();
-    println!("{written} words written meanwhile, {lies} lies found");
+    scribbler.join().unwrap();
+    println!("{sweeps:?} sweeps over all words meanwhile, {lies} lies found in {steps} steps");
     assert!(lies > 0);
 }
 
