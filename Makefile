@@ -77,6 +77,7 @@ lab:
 # load of the statistical admission serves. MINUTES: how long each sweep runs. LARGE:
 # requests in random large worlds. SECONDS: simulated in each cell of the table of
 # best effort. TRACES: random accesses through windows, held against what is promised.
+# PREEMPTIONS: in the orders in which the two ends of a window are tried.
 soak:
 	@scripts/setup test
 	SLACKLINE_LARGE=100000000 cargo test --release -p slackline-sched \
@@ -85,6 +86,7 @@ soak:
 		--test best_effort_table -- --nocapture
 	SLACKLINE_SETS=50000 SLACKLINE_HISTORIES=5000 SLACKLINE_KILLS=50 \
 		SLACKLINE_REQUESTS=20000000 SLACKLINE_MINUTES=1000 SLACKLINE_TRACES=1000000 \
+		SLACKLINE_PREEMPTIONS=5 \
 		cargo test --release --workspace
 
 fmt:

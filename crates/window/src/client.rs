@@ -7,12 +7,12 @@
 #![allow(unsafe_code)]
 
 use crate::memory::{Memory, Rights};
-use crate::page::{self, Kind, Mode, Piece};
+use crate::page::{self, Control, Kind, Mode, Piece, Word, fence};
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 use units::Bytes;
 
 /// What lies in a control page makes no sense.
@@ -30,7 +30,7 @@ impl std::error::Error for Garbled {}
 #[derive(Debug)]
 pub struct Client {
     data: Memory,
-    control: Arc<Memory>,
+    control: Arc<Control>,
     mode: Mode,
     capacity: u64,
     /// The rest of the piece at hand: where it lies, how long it is.
@@ -56,7 +56,7 @@ impl Client {
     /// When they cannot be mapped or are no window.
     pub fn open(control: OwnedFd, data: OwnedFd, offset: Bytes) -> io::Result<Self> {
         let none = |what| io::Error::new(io::ErrorKind::InvalidData, Garbled(what));
-        let control = Memory::adopt(control, Rights::Write)?;
+        let control = Control::adopt(control, Rights::Write)?;
         if control.len() < page::len_for(page::RING_MIN) {
             return Err(none("a control page that is too short"));
         }
@@ -245,7 +245,8 @@ impl Client {
         self.waits += 1;
         self.word(page::AT_WAITING).store(self.waits, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let waits = self.word(page::AT_PUBLISHED).load(Ordering::Acquire) == self.next;
+        // Whatever is there, `take` gets it in order.
+        let waits = self.word(page::AT_PUBLISHED).load(Ordering::Relaxed) == self.next;
         if !waits {
             self.word(page::AT_WAITING).store(0, Ordering::Relaxed);
         }
@@ -273,7 +274,7 @@ impl Client {
     }
 
     #[inline]
-    fn word(&self, at: usize) -> &std::sync::atomic::AtomicU64 {
+    fn word(&self, at: usize) -> &Word {
         page::word(&self.control, at)
     }
 }
@@ -281,7 +282,7 @@ impl Client {
 /// What any thread of the program may look at: how far a writer's bytes are durable.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    control: Arc<Memory>,
+    control: Arc<Control>,
 }
 
 impl Watch {

@@ -6,13 +6,13 @@
 //! another number than the last time". So whatever lies in the page, nothing here can
 //! panic, and what the program is done with is never more than it was told.
 
-use crate::memory::{Memory, Rights};
-use crate::page::{self, Kind, Mode, Piece};
+use crate::memory::Rights;
+use crate::page::{self, Control, Kind, Mode, Piece, fence};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 use units::Bytes;
 
 /// The program says what cannot be. Its stream alone ends.
@@ -49,7 +49,7 @@ struct Told {
 /// See the module.
 #[derive(Debug)]
 pub struct Daemon {
-    control: Memory,
+    control: Control,
     capacity: u64,
     published: u64,
     /// Bytes of all pieces that count.
@@ -78,11 +78,11 @@ impl Daemon {
     /// [`ring_for`](crate::ring_for)).
     ///
     /// # Errors
-    /// As [`Memory::create`].
+    /// As [`Memory::create`](crate::Memory::create).
     pub fn create(mode: Mode, capacity: u64) -> io::Result<Self> {
         assert!(capacity.is_power_of_two() && capacity <= page::RING_MAX, "a ring of {capacity}");
         let len = page::len_for(capacity);
-        let control = Memory::create("slackline-control", len, Rights::Write)?;
+        let control = Control::create("slackline-control", len, Rights::Write)?;
         control.populate(0, len, Rights::Write);
         let this = Self {
             control,

@@ -18,6 +18,8 @@
 mod client;
 mod daemon;
 mod memory;
+#[cfg(test)]
+mod orders;
 pub mod page;
 
 pub use client::{Client, Garbled, Watch};

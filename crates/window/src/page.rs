@@ -31,10 +31,20 @@
 //!   `moved`, and for `durable` with `durable_waiting`.
 //! * `bell_at` never falls, so that a client may compare with the last value that it
 //!   has seen and look again only when it comes there.
+//!
+//! `orders.rs` tries each of these, and that each is needed.
 
-use crate::memory::Memory;
-use std::sync::atomic::AtomicU64;
 use units::Bytes;
+
+/// What a control page consists of: in this crate's own tests, of words that follow the
+/// memory model to the letter ([`orders`](crate::orders)).
+#[cfg(test)]
+pub(crate) use crate::orders::{Control, Word, fence};
+#[cfg(not(test))]
+pub(crate) use {
+    crate::memory::Memory as Control,
+    std::sync::atomic::{AtomicU64 as Word, fence},
+};
 
 /// The first word: says that this is a control page.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"slackwin");
@@ -52,8 +62,8 @@ pub(crate) const AT_BELL: usize = 88;
 pub(crate) const AT_MOVED: usize = 128;
 pub(crate) const AT_WAITING: usize = 136;
 pub(crate) const AT_DURABLE_WAITING: usize = 144;
-const AT_RING: usize = 192;
-const SLOT: usize = 32;
+pub(crate) const AT_RING: usize = 192;
+pub(crate) const SLOT: usize = 32;
 
 /// Fewest and most slots of a ring.
 pub(crate) const RING_MIN: u64 = 64;
@@ -118,8 +128,8 @@ pub(crate) fn slot(index: u64, capacity: u64) -> usize {
 
 /// One word of a control page. Panics where it lies outside.
 #[inline]
-pub(crate) fn word(memory: &Memory, at: usize) -> &AtomicU64 {
-    &memory.words()[at / 8]
+pub(crate) fn word(control: &Control, at: usize) -> &Word {
+    &control.words()[at / 8]
 }
 
 impl Kind {
