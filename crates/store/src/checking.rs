@@ -6,9 +6,10 @@
 //! mends them.
 
 use crate::api::{DiskIndex, Io, IoError, IoId, Pool};
-use crate::error::Damage;
+use crate::error::{BEHIND, Damage};
 use crate::facts::Facts;
 use crate::geometry::{Area, Geometry};
+use crate::progress::{Lag, lagging};
 use crate::structure::Problem;
 use crate::survey::Survey;
 use crate::verdict::{Verdict, judge, members};
@@ -105,7 +106,9 @@ impl Checking {
         findings.identity(&facts);
         findings.labels(&facts);
         let mut volumes = Vec::new();
-        if facts.members.iter().any(Option::is_some) {
+        let behind = lagging(&facts);
+        findings.behind(&behind);
+        if behind.is_empty() && facts.members.iter().any(Option::is_some) {
             match judge(&facts) {
                 Ok(verdict) => {
                     findings.areas(&facts, &verdict);
@@ -161,6 +164,16 @@ impl Findings {
                 next: "any order will do",
             });
         }
+    }
+    /// Disks of an earlier time. What else differs on them follows from that.
+    fn behind(&mut self, behind: &[Lag]) {
+        self.0.extend(behind.iter().map(|lag| Finding {
+            severity: Severity::Error,
+            device: Some(lag.device),
+            offset: None,
+            what: lag.to_string(),
+            next: BEHIND,
+        }));
     }
     /// Copies of labels and profiles.
     fn labels(&mut self, facts: &Facts) {

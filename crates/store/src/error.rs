@@ -3,9 +3,11 @@
 use crate::api::{DiskIndex, Id, IoError, VolumeId, Zone};
 use crate::format::VERSION;
 use crate::geometry::{DISKS_MAX, PROFILE_MAX};
+use crate::progress::Lag;
 use crate::state::NAME_RULE;
 use crate::structure::Problem;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use units::Bytes;
 
@@ -238,6 +240,23 @@ pub struct Damage {
     pub problem: Problem,
 }
 
+impl fmt::Display for Lag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, index, behind, ahead } = self;
+        write!(
+            f,
+            "given disk {} (disk {} of the pool) lacks the last {behind} commits and openings that \
+             given disk {} has, more than any crash leaves out",
+            device.0, index.0, ahead.0
+        )
+    }
+}
+
+/// What to do about a [`Lag`].
+pub(crate) const BEHIND: &str = "a copy of an earlier time is in its place, so nothing was written: give the disk that the \
+     others were last used with, or copies of all disks of one time; if it is lost, make a new \
+     pool and restore its volumes";
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, what, offset, problem } = self;
@@ -310,6 +329,12 @@ pub enum OpenError {
         /// How many disks the pool has.
         disks: usize,
     },
+    /// Disks lack commits that, by what others hold, were on every disk: copies of an
+    /// earlier time, most likely, or the others are of a later one.
+    Behind {
+        /// Each of them, in the order of their numbers in the pool; never empty.
+        disks: Vec<Lag>,
+    },
     /// Metadata is damaged in every copy.
     Damaged(Damage),
     /// A disk failed while the pool was being recovered.
@@ -332,6 +357,7 @@ impl OpenError {
             | Self::OtherPool { device, .. }
             | Self::SameDisk { device, .. }
             | Self::Device { device, .. } => Some(*device),
+            Self::Behind { disks } => disks.first().map(|lag| lag.device),
             Self::Damaged(damage) => Some(damage.device),
         }
     }
@@ -351,6 +377,7 @@ impl OpenError {
             Self::OtherPool { .. } => "give the disks of one pool",
             Self::SameDisk { .. } => "give each disk once, and no copies of it",
             Self::Missing { .. } => "give it too",
+            Self::Behind { .. } => BEHIND,
             Self::Damaged(_) => {
                 "no other copy of it is whole: run a check for everything that is damaged, \
                  and restore that disk from a copy"
@@ -406,6 +433,10 @@ impl fmt::Display for What<'_> {
                 "disk {} ({id}) of the {disks} disks of pool '{pool}' is missing",
                 index.0
             ),
+            OpenError::Behind { disks } => disks.iter().enumerate().try_for_each(|(i, lag)| {
+                f.write_str(if i > 0 { ", " } else { "" })?;
+                lag.fmt(f)
+            }),
             OpenError::Damaged(damage) => damage.fmt(f),
             OpenError::Device { device, error } => {
                 write!(f, "given disk {} failed with an {error} during recovery", device.0)

@@ -8,6 +8,7 @@ use crate::error::{Damage, OpenError};
 use crate::format;
 use crate::geometry::{Area, Geometry};
 use crate::label::{Label, StoredProfile};
+use crate::progress::Progress;
 use crate::reads::Range;
 use crate::structure::{Header, Kind, Owner, Problem, Stamp};
 use alloc::collections::BTreeMap;
@@ -23,6 +24,8 @@ pub(crate) struct Device {
     pub(crate) profiles: [Result<StoredProfile, Problem>; 2],
     /// Looked for on members of the pool only.
     pub(crate) areas: [AreaFacts; 2],
+    /// By all that was found in its areas.
+    pub(crate) progress: Progress,
 }
 
 /// What was found in one area.
@@ -93,6 +96,7 @@ impl Device {
             labels: [Err(Problem::Absent), Err(Problem::Absent)],
             profiles: [Err(Problem::Absent), Err(Problem::Absent)],
             areas: [area.clone(), area],
+            progress: Progress::default(),
         }
     }
     /// The label that counts.
@@ -257,7 +261,12 @@ impl Facts {
             return Err(Problem::Contradiction("its numbers are in the wrong order"));
         }
         self.seen = (self.seen.0.max(generation), self.seen.1.max(sequence));
+        self.progress(disk).begun(kind, &header);
         Ok(header)
+    }
+    fn progress(&mut self, disk: usize) -> &mut Progress {
+        let device = self.members[disk].expect("the disk is there");
+        &mut self.devices[device.as_usize()].progress
     }
     /// The first block of a checkpoint was read.
     pub(crate) fn keep_header(&mut self, disk: usize, area: Area, range: &Range) {
@@ -278,9 +287,10 @@ impl Facts {
         let header = self.header(Kind::Checkpoint, disk, &range.bytes, range.offset);
         let whole = header.and_then(|header| {
             let payload = header.payload(&range.bytes)?;
-            if header.stamp.sequence != header.stamp.base {
+            if !header.stamp.is_twin() && header.stamp.sequence != header.stamp.base {
                 return Err(Problem::Contradiction("its numbers are in the wrong order"));
             }
+            self.progress(disk).holds(&header);
             Ok((header.stamp, payload))
         });
         let whole = whole.map_err(|problem| range.blame(problem));
@@ -309,6 +319,7 @@ impl Facts {
             from += match self.header(Kind::Record, disk, bytes, at) {
                 Ok(header) => match header.payload(bytes) {
                     Ok(payload) => {
+                        self.progress(disk).holds(&header);
                         self.keep_record(header.stamp, payload, place(header.size()));
                         header.size()
                     }
@@ -346,6 +357,7 @@ impl Facts {
             return Err(Problem::Contradiction("its numbers are impossible"));
         }
         self.seen.0 = self.seen.0.max(successor);
+        self.progress(disk).holds(&header);
         Ok(successor)
     }
 }

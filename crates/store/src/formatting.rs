@@ -55,7 +55,7 @@ impl Formatting {
             area: Area::A,
         });
         let empty = Payload::new(State::new(&geometry).checkpoint());
-        Log::new(log_disks.collect(), 0, 0).checkpoint(&empty, &mut steps);
+        Log::new(log_disks.collect(), 0, 0, 0).checkpoint(&empty, &mut steps);
         steps.push_flush(indexes());
         for copy in [0, 1] {
             steps.push(disks().zip(&profiles).flat_map(|(disk, profile)| {

@@ -36,15 +36,17 @@ pub(crate) struct Log {
     generation: u64,
     sequence: u64,
     base: u64,
+    /// Every disk holds this sequence number or a higher one when the next write begins.
+    held: u64,
     /// How much of the current area's log is used.
     used: Bytes,
 }
 
 impl Log {
     /// A log that begins with the next checkpoint; generations and sequence
-    /// numbers up to these were used before.
-    pub(crate) fn new(disks: Vec<LogDisk>, generation: u64, sequence: u64) -> Self {
-        Self { disks, generation, sequence, base: sequence, used: Bytes::ZERO }
+    /// numbers up to these were used before, and every disk holds `held`.
+    pub(crate) fn new(disks: Vec<LogDisk>, generation: u64, sequence: u64, held: u64) -> Self {
+        Self { disks, generation, sequence, base: sequence, held, used: Bytes::ZERO }
     }
     pub(crate) fn owner(pool: Id, disk: Id) -> Owner {
         Owner { pool, disk }
@@ -84,6 +86,7 @@ impl Log {
         }));
         steps.push_flush(self.disks());
         self.used = used;
+        self.held = self.sequence;
         true
     }
     /// Replaces the log by a checkpoint, in both areas, one after the other: at
@@ -98,7 +101,7 @@ impl Log {
                 generation: self.generation,
                 parent: self.generation - u64::from(!twin),
                 sequence: self.sequence,
-                base: self.base,
+                base: if twin { self.held } else { self.base },
             };
             steps.push(self.each().map(|(index, disk)| {
                 let area = if twin { disk.area.other() } else { disk.area };
@@ -109,6 +112,7 @@ impl Log {
             }));
             steps.push_flush(self.disks());
         }
+        self.held = self.sequence;
         self.seal(steps);
     }
     /// Says in the twin that the current generation was durable, so that its

@@ -15,6 +15,7 @@ use crate::facts::Facts;
 use crate::geometry::Geometry;
 use crate::label::{Label, StoredProfile};
 use crate::log::{Log, LogDisk};
+use crate::progress::lagging;
 use crate::steps::{Steps, Task};
 use crate::store::Store;
 use crate::structure::{Kind, Payload, Stamp, Structure};
@@ -121,6 +122,10 @@ fn recover(facts: &Facts, mut steps: Steps) -> Result<Writing, OpenError> {
     if let Some(error) = facts.identity.first() {
         return Err(error.clone());
     }
+    let behind = lagging(facts);
+    if !behind.is_empty() {
+        return Err(OpenError::Behind { disks: behind });
+    }
     let profiles = profiles(facts).map_err(OpenError::Damaged)?;
     let verdict = judge(facts).map_err(OpenError::Damaged)?;
     let label = facts.label.as_ref().expect("a pool whose disks are all there has a label");
@@ -141,7 +146,11 @@ fn recover(facts: &Facts, mut steps: Steps) -> Result<Writing, OpenError> {
         LogDisk { owner: facts.owner(disk), geometry, area }
     });
     let (generation, sequence) = facts.seen;
-    let mut log = Log::new(disks.collect(), generation, sequence);
+    let held = |(_, device, _): (usize, DiskIndex, Geometry)| {
+        facts.devices[device.as_usize()].progress.held
+    };
+    let held = members(facts).map(held).min().expect("a pool has disks"); // behind the flush above
+    let mut log = Log::new(disks.collect(), generation, sequence, held);
     log.checkpoint(&Payload::new(verdict.state.checkpoint()), &mut steps);
     let devices: Vec<_> = members(facts).map(|(_, device, _)| device).collect();
     let mut order: Vec<_> = all().collect();

@@ -3,7 +3,10 @@
 //! Changes are made in memory at once and are *staged*; [`Store::commit`] takes
 //! all that is staged and makes it durable in three steps: flush the disks that
 //! hold unflushed data, write the record on every disk, flush every disk. So a
-//! watermark never becomes durable before the bytes that it speaks of.
+//! watermark never becomes durable before the bytes that it speaks of. A commit of
+//! which there is nothing to record writes an empty record, and the flush behind that
+//! covers the data: every commit takes a number on every disk, by which a disk that was
+//! not there is found out (progress.rs).
 //!
 //! Invariants: an extent that was given back is not handed out before the commit
 //! that gave it back is durable, so a pool that is opened after a power cut
@@ -49,6 +52,8 @@ pub struct Store {
     pub(crate) staged: Staged,
     running: Option<Running>,
     scattered: Scattered,
+    /// Nothing was committed since the last empty record, or since the pool was opened.
+    closed: bool,
     steps: Steps,
     committed: CommitId,
     next: CommitId,
@@ -67,6 +72,8 @@ pub(crate) struct Staged {
     lengths: BTreeSet<VolumeId>,
     /// Disks with data that no flush has covered.
     pub(crate) unflushed: BTreeSet<DiskIndex>,
+    /// An empty record is wanted.
+    closing: bool,
 }
 
 /// Extents that were written with holes, each of which takes
@@ -109,6 +116,7 @@ impl Store {
             staged: Staged::default(),
             running: None,
             scattered: Scattered::default(),
+            closed: true,
             steps: Steps::default(),
             committed: CommitId::NONE,
             next: CommitId(1),
@@ -283,27 +291,41 @@ impl Store {
 
     /// True when there is something to commit.
     pub fn dirty(&self) -> bool {
-        let Staged { unflushed, profiles, .. } = &self.staged;
-        self.staged.changed() || !unflushed.is_empty() || !profiles.is_empty()
+        self.staged.has_news() || self.staged.closing
     }
-    /// Begins to make durable all that is staged; its I/O comes out of
-    /// [`Store::poll`]. `None` while a commit is running, when nothing is staged
+    /// True when the pool may be closed: everything is committed, and a last, empty record
+    /// proves that the last commit is on every disk, so that a disk which lacks it is known
+    /// to be an older one. Otherwise the next commit is a step towards that; commit, and ask
+    /// again. A pool that is not closed, or is used after it, loses nothing but that proof.
+    pub fn close(&mut self) -> bool {
+        if self.dirty() || self.running.is_some() {
+            return false;
+        }
+        self.staged.closing = !self.closed && self.failed().is_none();
+        !self.staged.closing
+    }
+    /// Begins to make durable all that is staged, with a record on every disk; its I/O comes
+    /// out of [`Store::poll`]. `None` while a commit is running, when nothing is staged
     /// and when the pool is read-only.
     pub fn commit(&mut self) -> Option<CommitId> {
         if self.running.is_some() || !self.dirty() || self.failed().is_some() {
             return None;
         }
+        let closed = !self.staged.has_news();
         let staged = core::mem::take(&mut self.staged);
-        self.steps.push_flush(staged.unflushed.iter().copied());
-        self.write_profiles(&staged.profiles);
         if staged.changed() {
-            let record = Payload::new(self.record(&staged));
-            if !self.log.append(&record, &mut self.steps) {
-                let checkpoint = Payload::new(self.state.checkpoint());
-                assert!(checkpoint.size() <= self.log.checkpoint_size().as_usize());
-                self.log.checkpoint(&checkpoint, &mut self.steps);
-            }
+            // What a record speaks of is durable before it. Where it speaks of nothing, the
+            // flush behind it is enough.
+            self.steps.push_flush(staged.unflushed.iter().copied());
         }
+        self.write_profiles(&staged.profiles);
+        let record = Payload::new(self.record(&staged));
+        if !self.log.append(&record, &mut self.steps) {
+            let checkpoint = Payload::new(self.state.checkpoint());
+            assert!(checkpoint.size() <= self.log.checkpoint_size().as_usize());
+            self.log.checkpoint(&checkpoint, &mut self.steps);
+        }
+        self.closed = closed;
         let id = self.next;
         self.next = CommitId(id.0 + 1);
         self.running = Some(Running { id, freed: staged.freed });
@@ -430,6 +452,10 @@ impl Staged {
     /// True when there is something for a record.
     fn changed(&self) -> bool {
         !(self.changes.is_empty() && self.written.is_empty() && self.lengths.is_empty())
+    }
+    /// True when something was written or changed.
+    fn has_news(&self) -> bool {
+        self.changed() || !self.unflushed.is_empty() || !self.profiles.is_empty()
     }
 }
 

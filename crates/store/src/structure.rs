@@ -88,6 +88,13 @@ pub(crate) struct Stamp {
     pub(crate) base: u64,
 }
 
+impl Stamp {
+    /// Of a checkpoint: it was written before the other one of its content.
+    pub(crate) fn is_twin(&self) -> bool {
+        self.parent == self.generation
+    }
+}
+
 /// Whose structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
@@ -171,6 +178,7 @@ impl Structure {
 /// A header that was read and found whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
+    pub(crate) version: u32,
     pub(crate) owner: Owner,
     pub(crate) stamp: Stamp,
     payload_length: usize,
@@ -200,6 +208,7 @@ impl Header {
         }
         let id = |field: &[u8]| Id(field.try_into().expect("an identity has 16 bytes"));
         Ok(Self {
+            version,
             owner: Owner { pool: id(header::POOL.bytes(head)), disk: id(header::DISK.bytes(head)) },
             stamp: Stamp {
                 generation: header::GENERATION.get(head),

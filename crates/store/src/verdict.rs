@@ -8,7 +8,7 @@
 
 use crate::api::DiskIndex;
 use crate::error::Damage;
-use crate::facts::{Facts, Record};
+use crate::facts::{Facts, Place, Record};
 use crate::geometry::{Area, Geometry};
 use crate::state::State;
 use crate::structure::{Problem, Stamp};
@@ -126,7 +126,7 @@ fn replay(facts: &Facts, stamp: Stamp) -> Result<State, Damage> {
         bad_checkpoint(facts, device, area.unwrap_or(Area::A), how)
     })?;
     let generation = stamp.generation;
-    let mut last = stamp.base;
+    let mut last = stamp.sequence;
     let mut used = Bytes::ZERO; // of the log, by the records so far
     for ((_, sequence), record) in facts.records.range((generation, 0)..=(generation, u64::MAX)) {
         let place = record.copies[0];
@@ -152,19 +152,25 @@ fn replay(facts: &Facts, stamp: Stamp) -> Result<State, Damage> {
     Ok(state)
 }
 
-/// The area of a disk that holds the current generation; any, where none does,
-/// because another disk holds it then.
+/// The area of a disk that holds the current generation. Where none does, because another
+/// disk holds it, the one that holds the newest that this disk has: it is overwritten last,
+/// so what the disk holds never becomes less.
 fn current_area(facts: &Facts, disk: usize, stamp: Stamp) -> Area {
     let Some(device) = facts.members[disk] else { return Area::A };
-    let has_records = |area: Area| {
-        let of = facts.records.range((stamp.generation, 0)..=(stamp.generation, u64::MAX));
-        let mut copies = of.flat_map(|(_, record)| &record.copies);
-        copies.any(|place| place.device == device && place.area == area)
+    let records = |area: Area| {
+        let here = move |place: &Place| (place.device, place.area) == (device, area);
+        facts.records.values().filter(move |record| record.copies.iter().any(here))
     };
     let holds = |area: &Area| {
         let attempted = facts.area(device, *area).attempted;
         attempted.is_some_and(|(found, _)| found.generation == stamp.generation)
-            || has_records(*area)
+            || records(*area).any(|record| record.stamp.generation == stamp.generation)
     };
-    Area::BOTH.into_iter().find(holds).unwrap_or(Area::A)
+    let newest = |area: &Area| {
+        let checkpoint = facts.area(device, *area).checkpoint.ok();
+        let stamps = records(*area).map(|record| record.stamp).chain(checkpoint);
+        stamps.map(|stamp| (stamp.sequence, stamp.generation)).max()
+    };
+    let current = Area::BOTH.into_iter().find(holds);
+    current.or_else(|| Area::BOTH.into_iter().max_by_key(newest)).expect("a disk has areas")
 }
