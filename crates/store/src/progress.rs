@@ -51,6 +51,10 @@ impl Progress {
         };
         self.proven = self.proven.max(proven);
     }
+    /// The highest number that some disk held, by this disk.
+    fn reach(self) -> u64 {
+        self.held.max(self.proven)
+    }
     /// The structure behind a header was found whole.
     pub(crate) fn holds(&mut self, header: &Header) {
         self.held = self.held.max(header.stamp.sequence);
@@ -75,7 +79,7 @@ pub(crate) fn lagging(facts: &Facts) -> Vec<Lag> {
     let members =
         || facts.members.iter().enumerate().filter_map(|(i, device)| Some((i, (*device)?)));
     let progress = |device: DiskIndex| facts.devices[device.as_usize()].progress;
-    let Some((_, ahead)) = members().max_by_key(|(_, device)| progress(*device).held) else {
+    let Some((_, ahead)) = members().max_by_key(|(_, device)| progress(*device).reach()) else {
         return Vec::new();
     };
     let lag = |(index, device)| {
@@ -85,7 +89,7 @@ pub(crate) fn lagging(facts: &Facts) -> Vec<Lag> {
         (held < least).then(|| Lag {
             device,
             index: DiskIndex::new(index),
-            behind: progress(ahead).held.saturating_sub(held),
+            behind: progress(ahead).reach().saturating_sub(held),
             ahead,
         })
     };

@@ -7,9 +7,9 @@
 
 mod common;
 
-use common::history::{Counts, Fault, World};
+use common::history::{Counts, Description, Fault, World};
 use common::{Cut, Disk, Random, capacities, commit, formatting, new_pool, open, run_until};
-use store::{DiskIndex, Opening, Placement};
+use store::{DiskIndex, IoKind, Opening, Placement};
 use units::Bytes;
 
 /// Writes, operations and I/O in one history.
@@ -127,6 +127,115 @@ fn recovery_that_is_cut_again_and_again_changes_nothing() {
             assert!(opened.store.find("film").is_some(), "case {case}, cut {depth}");
         }
     }
+}
+
+/// A pool of one disk as a crash leaves it, and the states that it may be opened in.
+struct Left {
+    what: &'static str,
+    disk: Disk,
+    states: Vec<Description>,
+}
+
+/// Pools that each flush of an opening is needed for.
+fn left() -> Vec<Left> {
+    let mut disks = new_pool(1, &[Bytes::mib(8)]);
+    let mut store = open(&mut disks).unwrap().store;
+    let mut before = Description::of(&store);
+    for number in 0.. {
+        store.create(&format!("film-{number}"), Bytes::mib(0), &Placement::default()).unwrap();
+        let after = Description::of(&store);
+        store.commit().unwrap();
+        let first = store.poll().unwrap();
+        let IoKind::Write { bytes, .. } = &first.kind else { panic!("a record or a checkpoint") };
+        let is_checkpoint = bytes.starts_with(b"SLKCHECK");
+        disks[0].do_io(&first.kind).unwrap();
+        if is_checkpoint {
+            // The process dies before the first of the two checkpoints is flushed.
+            let states = vec![before, after];
+            let cached = Left { what: "a checkpoint in the cache", disk: disks.remove(0), states };
+            return vec![undamaged(false), undamaged(true), cached];
+        }
+        store.done(first.id, Ok(Vec::new()));
+        while let Some(io) = store.poll() {
+            store.done(io.id, disks[0].do_io(&io.kind));
+        }
+        before = after;
+    }
+    unreachable!("the log is full at some time")
+}
+
+/// A pool with one record; its current checkpoint may be damaged.
+fn undamaged(is_damaged: bool) -> Left {
+    let mut disks = new_pool(1, &[Bytes::mib(8)]);
+    let mut store = open(&mut disks).unwrap().store;
+    store.create("film", Bytes::mib(2), &Placement::default()).unwrap();
+    assert!(commit(&mut store, &mut disks));
+    let mut disk = disks.remove(0);
+    let generation = |block: u64| disk.block(block * 4096)[48];
+    let checkpoints = disk.used_blocks().filter(|b| disk.block(b * 4096).starts_with(b"SLKCHECK"));
+    let current = checkpoints.max_by_key(|block| generation(*block)).unwrap();
+    let what = if is_damaged { "a damaged checkpoint" } else { "a record" };
+    if is_damaged {
+        disk.flip(current * 4096 * 8 + 8 * 4000);
+    }
+    Left { what, disk, states: vec![Description::of(&store)] }
+}
+
+/// Opens `left` without flush number `skipped`, cuts the power at every moment in every
+/// way, and opens again. The first outcome in which something is lost.
+fn lost_without(skipped: Option<u64>, left: &Left) -> Option<String> {
+    for limit in 0.. {
+        let mut disk = left.disk.clone();
+        let mut opening = Opening::new(&[Bytes::new(disk.capacity)]);
+        let (mut flushes, mut left_to_do) = (0, limit);
+        while let Some(io) = opening.poll() {
+            if !matches!(io.kind, IoKind::Read { .. }) {
+                if left_to_do == 0 {
+                    break;
+                }
+                left_to_do -= 1;
+            }
+            let is_flush = io.kind == IoKind::Flush;
+            let result = match is_flush && Some(flushes) == skipped {
+                true => Ok(Vec::new()),
+                false => disk.do_io(&io.kind),
+            };
+            flushes += u64::from(is_flush);
+            opening.done(io.id, result);
+        }
+        for (number, cut) in disk.cuts().into_iter().enumerate() {
+            let found = open(&mut [cut]).map(|opened| Description::of(&opened.store));
+            let lost = match found {
+                Err(error) => error.to_string(),
+                Ok(state) if !left.states.contains(&state) => format!("{state:?}"),
+                Ok(_) => continue,
+            };
+            return Some(format!(
+                "{}, cut before I/O {limit}, outcome {number}: {lost}",
+                left.what
+            ));
+        }
+        if opening.is_finished() {
+            return None;
+        }
+    }
+    None
+}
+
+/// Each flush of an opening has a crash that only it survives, and with all of them there
+/// is none that is not survived.
+#[test]
+fn an_opening_needs_each_of_its_flushes() {
+    let pools = left();
+    for left in &pools {
+        assert_eq!(lost_without(None, left), None);
+    }
+    let [record, damaged, cached] = &pools[..] else { panic!("three pools") };
+    // What was read; the new twin; the new checkpoint, of which the seal speaks.
+    assert!(lost_without(Some(0), cached).is_some(), "before anything is written");
+    assert!(lost_without(Some(1), record).is_some(), "behind the twin");
+    assert!(lost_without(Some(2), record).is_some(), "behind the current checkpoint");
+    assert!(lost_without(Some(1), damaged).is_some(), "behind the checkpoint that was mended");
 }
 
 /// A pool is made where another one was, and the power fails meanwhile: what is

@@ -168,6 +168,25 @@ impl Disk {
         disk.view = disk.stable.clone();
         disk
     }
+    /// The disk after every power cut, as far as each pending write is dropped, applied,
+    /// or torn in the middle of its header, one half of it or the other. For few writes.
+    pub fn cuts(&self) -> Vec<Self> {
+        let bare = Self { capacity: self.capacity, stable: self.stable.clone(), ..Self::default() };
+        let mut all = vec![bare];
+        for write in &self.pending {
+            let parts = [(0, 0), (0, write.bytes.len()), (0, 60), (60, write.bytes.len())];
+            let outcomes = |disk: Self| {
+                parts.map(|part| {
+                    let mut disk = disk.clone();
+                    disk.apply(write, part);
+                    disk
+                })
+            };
+            all = all.into_iter().flat_map(outcomes).collect();
+        }
+        all.iter_mut().for_each(|disk| disk.view = disk.stable.clone());
+        all
+    }
     fn tear(&mut self, write: &Pending, random: &mut Random) {
         let len = write.bytes.len();
         if random.once_in(2) {
