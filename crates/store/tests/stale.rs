@@ -9,7 +9,7 @@
 mod common;
 
 use common::{Cut, Disk, Random, capacities, check, commit, new_pool, open, run_until};
-use store::{DiskIndex, OpenError, Opening, Placement, Severity, Store};
+use store::{Blocks, DiskIndex, OpenError, Opening, Placement, Severity, Store};
 use units::Bytes;
 
 /// What takes a number on every disk.
@@ -68,7 +68,7 @@ impl Life {
         for extent in 0..self.disks.len() as u64 {
             let place = self.store.locate(film, extent).unwrap();
             self.disks[place.disk.as_usize()].write(place.offset.get(), vec![content; 4096]);
-            self.store.note_written(film, extent, Bytes::kib(4));
+            self.store.note_written(film, extent, &Blocks::first(Bytes::kib(4)));
         }
     }
     /// Stages what the next commit is to be about.
