@@ -19,6 +19,15 @@ use sched::Class;
 use store::{CommitId, IoError, IoId, IoKind};
 use units::{Bytes, Instant};
 
+/// How a commit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Committed {
+    /// What it covers is on the medium.
+    Durable,
+    /// The metadata cannot be written: nothing becomes durable any more.
+    Never,
+}
+
 /// Commits that may begin before their time.
 const AHEAD: u64 = 2;
 
@@ -110,14 +119,14 @@ impl Core {
     }
 
     /// Ends the running commit if the store has, or all hope of one if the
-    /// metadata cannot be written. Says whether it did either.
-    pub(crate) fn end_commit(&mut self, now: Instant) -> bool {
+    /// metadata cannot be written.
+    pub(crate) fn end_commit(&mut self, now: Instant) -> Option<Committed> {
         if let Some(error) = self.read_only() {
-            return self.fail_commits(&error);
+            return self.fail_commits(&error).then_some(Committed::Never);
         }
         match self.commits.running {
-            None => return false,
-            Some(Some(running)) if self.store.committed() < running => return false,
+            None => return None,
+            Some(Some(running)) if self.store.committed() < running => return None,
             Some(_) => self.commits.running = None,
         }
         for ticket in core::mem::take(&mut self.commits.served) {
@@ -128,9 +137,10 @@ impl Core {
         } else if self.store.dirty() {
             self.changed(now);
         }
-        true
+        Some(Committed::Durable)
     }
 
+    /// Says whether anything was hoped for.
     fn fail_commits(&mut self, error: &Error) -> bool {
         let news = !self.commits.idle() || !self.commits.waiting.is_empty();
         self.commits.running = None;

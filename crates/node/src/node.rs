@@ -3,6 +3,7 @@
 use crate::api::*;
 use crate::arena::Use;
 use crate::best_effort::{BestEffort, Gap};
+use crate::commits::Committed;
 use crate::contract;
 use crate::core::{Core, Ended, Owner};
 use crate::limits;
@@ -711,12 +712,14 @@ impl Node {
                 stream.commit_begins();
             }
         }
-        if self.core.end_commit(now) {
+        if let Some(committed) = self.core.end_commit(now) {
             let ids: Vec<StreamId> = self.streams.keys().copied().collect();
             for id in ids {
                 let stream = self.streams.get_mut(&id).expect("a key of the map");
                 if stream.mode == Mode::Write {
-                    stream.commit_ended(&mut self.core);
+                    if committed == Committed::Durable {
+                        stream.commit_ended(&mut self.core);
+                    }
                     self.pump(now, id);
                 }
             }

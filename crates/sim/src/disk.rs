@@ -70,6 +70,11 @@ pub enum Fault {
         /// to then.
         to: Instant,
     },
+    /// One command fails with EIO, whatever it does.
+    ErrorAt {
+        /// Commands that end before it.
+        number: u64,
+    },
     /// Of a million commands so many fail with EIO, whatever they do.
     Errors {
         /// At most a million.
@@ -366,6 +371,7 @@ impl<K: Keeps> SimDisk<K> {
     fn fails(&self) -> bool {
         self.faults.iter().any(|fault| match *fault {
             Fault::Errors { ppm, seed } => Random::new(seed ^ self.served).below(1_000_000) < ppm,
+            Fault::ErrorAt { number } => self.served == number,
             _ => false,
         })
     }

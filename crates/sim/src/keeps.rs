@@ -21,6 +21,10 @@ pub trait Keeps: Clone + Debug + 'static + sealed::Sealed {
     /// What is kept of a write of `span`, of which `valid` bytes are filled.
     #[doc(hidden)]
     fn taken(memory: &mut Self::Memory, span: &Span, valid: Bytes) -> Option<Vec<u8>>;
+    /// A program gets this memory to fill. What it does not fill of a shared window is
+    /// zeros; everything else holds what it held before.
+    #[doc(hidden)]
+    fn lent(memory: &mut Self::Memory, span: &Span);
     /// A part of a region is not needed any more.
     #[doc(hidden)]
     fn freed(memory: &mut Self::Memory, span: &Span);
@@ -92,6 +96,11 @@ impl Keeps for Everything {
         Some(memory.bytes(span))
     }
 
+    fn lent(memory: &mut Memory, span: &Span) {
+        let before = if Region::of(span).is_some() { 0 } else { 0xdb };
+        memory.bytes(span).fill(before);
+    }
+
     fn freed(memory: &mut Memory, span: &Span) {
         memory.forget(span);
     }
@@ -109,6 +118,8 @@ impl Keeps for Metadata {
     fn place<'a>((): &'a mut (), _: &Span) -> Option<&'a mut [u8]> {
         None
     }
+
+    fn lent((): &mut (), _: &Span) {}
 
     fn freed((): &mut (), _: &Span) {}
 }

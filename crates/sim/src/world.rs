@@ -271,8 +271,7 @@ impl<K: Keeps> World<K> {
             self.start_commands();
             let output = self.node.poll_output()?;
             if let Ok(Reply::Room { span }) = &output.result {
-                // What the program does not fill of a page that is written is zeros.
-                K::freed(&mut self.arena, span);
+                K::lent(&mut self.arena, span);
             }
             if Some(output.ticket) == wanted {
                 return Some(output.result);

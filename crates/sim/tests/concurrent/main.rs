@@ -1,0 +1,157 @@
+//! Several programs at once: what was answered is read by everybody from then on, what was
+//! synced is there after any crash, and nobody ever sees bytes that are not his volume's.
+//!
+//! Each history is a few clients on three volumes, with best effort of every priority and
+//! service, streams, resizes and deletions in each other's way, beside disks that fail now
+//! and then, and with the power cut in between; [`sim::history::check`] looks for an order
+//! that explains all that they were told. `SLACKLINE_HISTORIES`: how many.
+
+mod client;
+#[path = "../common/mod.rs"]
+mod common;
+
+use client::{CELL, Client, Log, VOLUMES, name, stamps};
+use common::{config, world};
+use node::{Node, Op, Policy, Reply};
+use sim::history::{Event, Kind, Violation, check};
+use sim::{Fault, Random, SimDisk, Timing, World};
+use std::cell::RefCell;
+use std::rc::Rc;
+use units::{Bytes, Duration};
+
+/// How a history goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    /// Of a million commands so many fail.
+    Errors(u64),
+    /// Exactly the one with this number, on disk 0.
+    One(u64),
+}
+
+/// What a history came to.
+#[derive(Debug, Default)]
+struct Outcome {
+    done: [u64; 8],
+    reads: u64,
+    /// Commands that disk 0 has served before the first cut.
+    commands: u64,
+}
+
+/// One history; its violation where there is no order that explains it.
+fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
+    let mut random = Random::new(seed ^ 0x5eed);
+    let mut config = config(Policy::Slack);
+    config.commit_interval = Duration::from_millis(random.between(50, 800));
+    // Little memory now and then, so that programs wait for it.
+    config.memory = if random.chance(30) { node::limits::MEMORY_MIN } else { common::MEMORY };
+    let profile = disk::Profile::of(&common::model(Bytes::mib(96)));
+    let disks = random.between(1, 2) as usize;
+    let mut world = world(config, disks, Bytes::mib(96), |_, profile, index| {
+        Timing::WithinBound(Box::new(profile.clone()), Random::new(seed + index as u64))
+    });
+    let log = Rc::new(RefCell::new(Log::default()));
+    for volume in 0..VOLUMES {
+        common::create(&mut world, &name(volume), Bytes::mib(3));
+    }
+    let clients = random.between(2, 6) as u32;
+    for number in 0..clients {
+        world.add(Client::new(number + 1, seed, random.between(10, 40), log.clone()));
+    }
+    let mut outcome = Outcome::default();
+    for round in 0..2 {
+        world.disks[0].faults.extend(match trouble {
+            Trouble::Errors(ppm) => Some(Fault::Errors { ppm, seed: seed + round }),
+            Trouble::One(number) if round == 0 => Some(Fault::ErrorAt { number }),
+            Trouble::One(_) => None,
+        });
+        world.run_for(random.span(Duration::from_secs(3)) + Duration::from_millis(200));
+        if round == 0 {
+            outcome.commands = world.disks[0].served();
+        }
+        for disk in &mut world.disks {
+            disk.faults.clear();
+        }
+        let at = world.now() + Duration::from_secs(1);
+        let setup = || node::DiskSetup { profile: profile.clone() };
+        let open = |disks: &mut [SimDisk]| {
+            let store = sim::open(disks).map_err(|error| error.to_string())?;
+            let setups = disks.iter().map(|_| setup()).collect();
+            Node::new(config, setups, store).map_err(|error| error.to_string())
+        };
+        log.borrow_mut().crash();
+        world.cut_and_return(at, &mut random, open).expect("the pool opens after a cut");
+    }
+    world.run_for(Duration::from_secs(20));
+    read_all(&mut world, &log);
+    let log = log.borrow();
+    outcome.done = log.done;
+    outcome.reads = check(&log.events)?.reads;
+    Ok(outcome)
+}
+
+/// Reads all volumes once everybody has ended.
+fn read_all(world: &mut World, log: &Rc<RefCell<Log>>) {
+    for volume in 0..VOLUMES {
+        let status = world.node.status(world.now());
+        let size = status.volumes.iter().find(|found| found.name == name(volume)).map(|v| v.size);
+        let mut offset = Bytes::ZERO;
+        while offset < size.unwrap_or_default() {
+            let at_invoke = log.borrow_mut().tick();
+            let read = Op::Read { volume: name(volume), offset, len: Bytes::MIB, priority: None };
+            let Ok(Reply::Data { span, .. }) = world.call(read) else { panic!("it can be read") };
+            let stamps = stamps(world.bytes(span), volume, offset);
+            let cells = offset / CELL..(offset + span.len) / CELL;
+            let mut log = log.borrow_mut();
+            let at_return = Some(log.tick());
+            let kind = Kind::Read { stamps };
+            log.events.push(Event { client: 0, at_invoke, at_return, kind, volume, cells });
+            drop(log);
+            world.call(Op::Release { span }).expect("its memory");
+            offset += Bytes::MIB;
+        }
+    }
+}
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |number| number.parse().expect("a number"))
+}
+
+#[test]
+fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() {
+    let mut done = [0; 8];
+    let histories = number("SLACKLINE_HISTORIES", 300);
+    for seed in 0..histories {
+        let trouble = Trouble::Errors([0, 0, 1_000, 20_000][seed as usize % 4]);
+        let outcome = history(seed, trouble);
+        let outcome = outcome.unwrap_or_else(|found| panic!("history {seed}: {found}"));
+        for (sum, done) in done.iter_mut().zip(outcome.done) {
+            *sum += done;
+        }
+        done[7] += outcome.reads;
+    }
+    let [writes, changes, reads, syncs, streams, durable, played, cells] = done;
+    println!(
+        "{histories} histories: {writes} writes, {changes} resizes and deletions, {reads} reads, \
+         {syncs} syncs, {streams} streams, {durable} times durable, {played} pieces played, \
+         {cells} cells read"
+    );
+    for (what, count) in
+        [writes, changes, reads, syncs, streams, durable, played].iter().enumerate()
+    {
+        assert!(*count > histories / 4, "only {count} of kind {what}");
+    }
+}
+
+/// Each command of a history fails once, for as many histories as there are commands.
+#[test]
+fn each_command_fails_once_and_nothing_that_was_acknowledged_is_lost() {
+    for seed in 0..number("SLACKLINE_HISTORIES", 300).div_ceil(100) {
+        let commands = history(seed, Trouble::Errors(0)).expect("nothing fails").commands;
+        assert!(commands > 20, "only {commands} commands");
+        for number in 0..commands {
+            let outcome = history(seed, Trouble::One(number));
+            outcome.unwrap_or_else(|found| panic!("history {seed}, command {number}: {found}"));
+        }
+        println!("history {seed}: each of {commands} commands failed once");
+    }
+}
