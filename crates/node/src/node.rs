@@ -741,7 +741,7 @@ impl Node {
                 self.core.answer(ticket.expect("checked above"), Err(error));
                 self.shutting_down = Some(None);
             }
-            None if self.core.commits.idle() && !self.core.store.dirty() => {
+            None if self.core.commits.idle() && self.core.store.close() => {
                 self.core.answer(ticket.expect("checked above"), Ok(Reply::Done));
                 self.shutting_down = Some(None);
             }

@@ -245,17 +245,20 @@ impl fmt::Display for Lag {
         let Self { device, index, behind, ahead } = self;
         write!(
             f,
-            "given disk {} (disk {} of the pool) lacks the last {behind} commits and openings that \
-             given disk {} has, more than any crash leaves out",
-            device.0, index.0, ahead.0
+            "given disk {} (disk {} of the pool) is {behind} {} behind given disk {}, more than any \
+             crash leaves a disk",
+            device.0,
+            index.0,
+            if *behind == 1 { "commit or opening" } else { "commits and openings" },
+            ahead.0
         )
     }
 }
 
 /// What to do about a [`Lag`].
-pub(crate) const BEHIND: &str = "a copy of an earlier time is in its place, so nothing was written: give the disk that the \
-     others were last used with, or copies of all disks of one time; if it is lost, make a new \
-     pool and restore its volumes";
+pub(crate) const BEHIND: &str = "it is a copy of an earlier time, and nothing was written to any \
+    disk: give the one that the others were last used with, or copies of all disks of one time \
+    (if there is neither, what lay on it since is lost: make a new pool, and restore its volumes)";
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -434,7 +437,7 @@ impl fmt::Display for What<'_> {
                 index.0
             ),
             OpenError::Behind { disks } => disks.iter().enumerate().try_for_each(|(i, lag)| {
-                f.write_str(if i > 0 { ", " } else { "" })?;
+                f.write_str(if i > 0 { " and " } else { "" })?;
                 lag.fmt(f)
             }),
             OpenError::Damaged(damage) => damage.fmt(f),

@@ -6,9 +6,9 @@
 
 use crate::layout::{Table, layout};
 
-/// The version that this program writes. It reads the earlier ones as well: version 2 has
-/// no change 10; version 1 has no changes 8 and 9, either, and no profile of a later
-/// generation.
+/// The version that this program writes. It reads the earlier ones as well. Before version 3
+/// there is no change 10, and the base of a twin is its own sequence number, which proves
+/// nothing; version 1 has no changes 8 and 9, either, and no profile of a later generation.
 pub const VERSION: u32 = 3;
 
 layout! {
@@ -22,7 +22,7 @@ layout! {
         GENERATION, 8, "labels: 1; profiles: 1 when the pool is made, and grows each time that the profile is replaced; areas: grows with every checkpoint, over all areas of the pool";
         PARENT, 8, "areas: the generation of the twin checkpoint with the same content, or this one's own where it has none";
         SEQUENCE, 8, "records: their number, each one more than the last; checkpoints: the last number that they contain";
-        BASE, 8, "records: the number that the generation's checkpoint contains; checkpoints: the same as sequence";
+        BASE, 8, "records: the number that the generation's checkpoint contains; checkpoints: a number that every disk held when this was written, of the current one the same as sequence";
         PLACE, 8, "byte offset on the disk at which this structure lies";
         PAYLOAD_LENGTH, 4, "bytes of payload behind the header";
         PAYLOAD_CHECKSUM, 4, "CRC-32C of everything from the end of the header to the end of the structure's last block";
