@@ -10,10 +10,13 @@ use wire::frame::{Decoder, HEAD_LEN, Head};
 /// Connects to the data socket, says hello and waits for the welcome.
 pub fn attach(socket: &Path, hello: Head, body: &[u8]) -> Result<(UnixStream, Head)> {
     let mut connection = connect(socket)?;
-    send(&mut connection, hello, body)?;
-    match receive_head(&mut connection)? {
-        (welcome @ Head::Welcome { .. }, _) => Ok((connection, welcome)),
-        (head, len) => Err(unexpected(&mut connection, head, len)),
+    // A daemon that has no place for the connection says so before it hears anything.
+    let sent = send(&mut connection, hello, body);
+    match (receive_head(&mut connection), sent) {
+        (Ok((welcome @ Head::Welcome { .. }, _)), _) => Ok((connection, welcome)),
+        (Ok((head, len)), _) => Err(unexpected(&mut connection, head, len)),
+        (Err(_), Err(error)) => Err(error.into()),
+        (Err(error), Ok(())) => Err(error),
     }
 }
 

@@ -46,10 +46,15 @@ fn exchange<B: Serialize>(
         UnixStream::connect(socket).map_err(|cause| Error::no_daemon(socket, cause))?;
     connection.set_read_timeout(Some(ANSWER_WITHIN))?;
     let body = body.map(|body| serde_json::to_vec(body).expect("messages are JSON"));
-    connection.write_all(&request(method, path, body.as_deref()))?;
+    // A daemon that has no place for the connection says so before it is asked, and closes
+    // it: what it said counts for more than how that ended.
+    let sent = connection.write_all(&request(method, path, body.as_deref()));
     let mut answer = Vec::new();
-    connection.take(ANSWER_MAX).read_to_end(&mut answer)?;
-    let (status, body) = parse(&answer)?;
+    let read = connection.take(ANSWER_MAX).read_to_end(&mut answer);
+    let (status, body) = match parse(&answer) {
+        Ok(parsed) => parsed,
+        Err(error) => return Err(sent.err().or(read.err()).map_or(error, Error::from)),
+    };
     if (200..300).contains(&status) {
         return Ok(body.to_vec());
     }

@@ -79,9 +79,11 @@ impl Line {
     pub fn attach(socket: &Path, stream: u64) -> Result<Attached> {
         let hello = Head::HelloWindow { version: VERSION, stream };
         let mut connection = connection::connect(socket)?;
-        connection::send(&mut connection, hello, &[])?;
+        // A daemon that has no place for the connection says so before it hears anything.
+        let sent = connection::send(&mut connection, hello, &[]);
         let mut fds = Vec::new();
-        let (head, len) = receive_with(&connection, &mut fds)?;
+        let (head, len) = receive_with(&connection, &mut fds)
+            .map_err(|error| sent.err().map_or(error, Error::from))?;
         let Head::Welcome { offset: start, .. } = head else {
             return Err(connection::unexpected(&mut connection, head, len));
         };

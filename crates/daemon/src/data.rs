@@ -5,8 +5,9 @@
 //! answer waits in a queue of this process: a connection that is not read from
 //! stops being served.
 //!
-//! Invariant: however a connection ends, its stream is closed, and a writer's
-//! accepted bytes are synced by that.
+//! Invariants: however a connection ends, its stream is closed, and a writer's
+//! accepted bytes are synced by that. A greeting, a frame that has begun and an answer
+//! that is to be taken have an end each (`limits`).
 
 mod best_effort;
 mod file;
@@ -15,16 +16,18 @@ mod reader;
 mod window;
 mod writer;
 
-use crate::files::Files;
+use crate::door::{Door, Full, Kind, Place};
+use crate::files::{Files, Given};
 use crate::limits::HELLO_WITHIN;
 use crate::pool::Ask;
 use crate::quotas::{Peer, Quotas};
+use crate::reception;
 use crate::sessions::{AttachError, Opened, Sessions, Stop};
 use crate::shared::Shared;
 use frames::{Incoming, Outgoing, Over};
 use node::{Mode, StreamId};
 use std::sync::Arc;
-use tokio::net::UnixStream;
+use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use units::Bytes;
 use wire::frame::{Head, VERSION};
@@ -43,15 +46,83 @@ pub struct House {
     pub files: Arc<Files>,
 }
 
+/// Takes data connections until `stopping`, each in a task of its own. Waits for no
+/// program.
+pub async fn listen(
+    listener: UnixListener,
+    house: House,
+    door: Arc<Door>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let accepting = async {
+        loop {
+            let connection = reception::accept(&listener, &door).await;
+            let peer = Peer::of(&connection);
+            let is_administrator = house.quotas.is_administrator(&peer);
+            match door.enter(Kind::Data, peer.uid, is_administrator).await {
+                Ok(place) => {
+                    let house = house.clone();
+                    tokio::spawn(async move {
+                        serve(connection, peer, &place, house).await;
+                        drop(place);
+                    });
+                }
+                Err(why) => {
+                    let problem = reception::full(why, &house.quotas.name(&peer));
+                    frames::refuse(&connection, &problem);
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = accepting => unreachable!("accepting never ends"),
+        _ = stopping.wait_for(|&stopping| stopping) => {}
+    }
+}
+
+/// What a connection said first.
+struct Greeting {
+    hello: Head,
+    body: Vec<u8>,
+    given: Option<Given>,
+    input: Incoming,
+    output: Outgoing,
+}
+
+/// Waits for the greeting. None where it does not come, or its place is given away.
+async fn greeting(
+    connection: UnixStream,
+    peer: &Peer,
+    place: &Place,
+    files: &Files,
+) -> Option<Greeting> {
+    let first = async {
+        let (hello, len, given) = frames::first(&connection, || files.hand(peer.uid)).await?;
+        let body = frames::first_body(&connection, len).await?;
+        Ok::<_, Over>((hello, body, given))
+    };
+    let (hello, body, given) = tokio::select! {
+        first = tokio::time::timeout(HELLO_WITHIN, first) => first.ok()?.ok()?,
+        () = place.left() => {
+            frames::refuse(&connection, &reception::full(Full::GaveWay, ""));
+            return None;
+        }
+    };
+    if !place.at_work() {
+        frames::refuse(&connection, &reception::full(Full::GaveWay, ""));
+        return None;
+    }
+    let (input, output) = connection.into_split();
+    let (input, output) = (Incoming::new(input), Outgoing::new(output));
+    Some(Greeting { hello, body, given, input, output })
+}
+
 /// Serves one data connection to its end.
-pub async fn serve(connection: UnixStream, house: House) {
-    let peer = Peer::of(&connection);
-    let first = tokio::time::timeout(HELLO_WITHIN, frames::first(&connection)).await;
-    let Ok(Ok((hello, body, given))) = first else {
+async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) {
+    let greeting = greeting(connection, &peer, place, &house.files).await;
+    let Some(Greeting { hello, body, given, input, output }) = greeting else {
         return; // said nothing, or nothing that can be understood
     };
-    let (input, output) = connection.into_split();
-    let (mut input, output) = (Incoming::new(input), Outgoing::new(output));
     let (Head::HelloStream { version, .. }
     | Head::HelloWindow { version, .. }
     | Head::HelloVolume { version, .. }
@@ -67,7 +138,6 @@ pub async fn serve(connection: UnixStream, house: House) {
         return output.fail_last(&problem).await;
     }
     if let Head::HelloFile { .. } = hello {
-        let Ok(body) = input.body(body).await else { return };
         return file::open(&body, given, peer, house, &output).await;
     }
     let House { ask, sessions, quotas, .. } = house;
@@ -81,8 +151,7 @@ pub async fn serve(connection: UnixStream, house: House) {
             serve_stream(stream, maps, input, output, ask, sessions).await;
         }
         Head::HelloVolume { priority, .. } => {
-            let Ok(name) = input.body(body).await else { return };
-            let Ok(volume) = String::from_utf8(name) else {
+            let Ok(volume) = String::from_utf8(body) else {
                 return output.fail_last(&protocol("the volume's name is not UTF-8")).await;
             };
             let place = match quotas.connect(&peer) {
@@ -95,13 +164,6 @@ pub async fn serve(connection: UnixStream, house: House) {
         }
         _ => unreachable!("looked at above"),
     }
-}
-
-/// Tells a program that there is no place for its connection.
-pub async fn refuse_busy(connection: UnixStream, connections: usize) {
-    let waiting = connections as u64;
-    let problem = crate::problem::of(&node::Error::Busy { waiting });
-    Outgoing::new(connection.into_split().1).fail_last(&problem).await;
 }
 
 /// Breaking the protocol, as a problem.
@@ -185,13 +247,14 @@ async fn serve_window(
     let end = shared.end.lock().expect("no thread panics while it takes it").take();
     let end = end.expect("one connection attaches to a stream");
     let mut session = window::Session::new(opened, end, ask, output);
-    let fds = [session.control_fd(), shared.memory.fd()];
-    let over = match output.send_with(welcome, &fds).await {
-        Err(over) => over,
-        Ok(()) => tokio::select! {
-            over = session.run(input) => over.err().unwrap_or(Over::ByRequest),
-            why = stopped(stop) => Over::Stopped(why),
-        },
+    let served = async {
+        let fds = [session.control_fd(), shared.memory.fd()];
+        output.send_with(welcome, &fds).await?;
+        session.run(input).await
+    };
+    let over = tokio::select! {
+        over = served => over.err().unwrap_or(Over::ByRequest),
+        why = stopped(stop) => Over::Stopped(why),
     };
     session.settle().await;
     over

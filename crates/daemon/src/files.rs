@@ -8,18 +8,23 @@
 //! pool is ever taken for theirs.
 
 mod desk;
+mod given;
 mod settings;
 mod together;
 
+pub use given::{Given, Hand};
 pub use settings::{DeviceSettings, Settings};
 pub use together::Together;
 
+use crate::limits::FILE_WITHIN;
 use crate::problem;
 use desk::{Desk, Opening};
 use disk::Profile;
 use engine::{BlockDevice, HostFile, IoClass};
 use files::{FileMap, Options, Piece};
+use given::Hands;
 use node::{Contract, DiskIndex, Op, StreamId, StreamStatus};
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -41,8 +46,9 @@ pub struct Files {
     settings: Settings,
     host_latency: Duration,
     desks: Mutex<Vec<Arc<Desk>>>,
-    /// Held while a device is looked at and measured.
-    finding: Mutex<()>,
+    /// Of each device, by name: held while it is looked at and measured.
+    finding: Mutex<HashMap<String, Arc<Mutex<()>>>>,
+    hands: Arc<Hands>,
     next_stream: AtomicU64,
 }
 
@@ -79,6 +85,7 @@ impl Files {
             host_latency,
             desks: Mutex::default(),
             finding: Mutex::default(),
+            hands: Arc::default(),
             next_stream: AtomicU64::new(FIRST_STREAM),
         })
     }
@@ -87,9 +94,37 @@ impl Files {
         self.desks.lock().expect("no thread panics while it holds the devices").clone()
     }
 
+    /// A hand for a descriptor of this user, if there is one.
+    pub fn hand(&self, uid: u32) -> Option<Hand> {
+        self.hands.free(uid)
+    }
+
     /// Looks at a file that a program has opened, and at its device: the first time with a
-    /// measurement of some seconds, unless the configuration has a profile. Blocks.
-    pub fn find(&self, given: OwnedFd) -> Result<Found, Box<Problem>> {
+    /// measurement of some seconds, unless the configuration has a profile.
+    ///
+    /// # Errors
+    /// Where no contract can be given on it, or the file system has not answered within
+    /// [`FILE_WITHIN`]; then a thread waits for that answer, and nobody else does.
+    pub async fn find(self: &Arc<Self>, given: Given) -> Result<Found, Box<Problem>> {
+        let (told, coming) = tokio::sync::oneshot::channel();
+        let files = Arc::clone(self);
+        given.look(move |given| {
+            // Who has stopped waiting need not hear it.
+            let _ = told.send(files.look(given));
+        });
+        match tokio::time::timeout(FILE_WITHIN, coming).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(_)) => Err(bad("the file could not be looked at", "see the daemon's messages")),
+            Err(_) => {
+                let within = FILE_WITHIN.as_secs();
+                let what = format!("its file system has not answered for {within} s");
+                Err(bad(what, "see what keeps its device busy, and try again"))
+            }
+        }
+    }
+
+    /// The same, on this thread.
+    fn look(&self, given: OwnedFd) -> Result<Found, Box<Problem>> {
         if !self.settings.enabled {
             let next = "set `enabled = true` in the section [files] of its configuration";
             return Err(bad("this daemon gives no contracts on files", next));
@@ -111,7 +146,12 @@ impl Files {
     }
 
     fn desk(&self, file: &HostFile, device: &BlockDevice) -> Result<Arc<Desk>, (String, String)> {
-        let _one = self.finding.lock().expect("no thread panics while it looks at a device");
+        let held = "no thread panics while it looks at a device";
+        let turns = {
+            let mut finding = self.finding.lock().expect(held);
+            Arc::clone(finding.entry(device.name.clone()).or_default())
+        };
+        let _one = turns.lock().expect(held);
         // Another disk may have come under the same name.
         let is_same =
             |desk: &Arc<Desk>| desk.device.name == device.name && desk.device.size == device.size;

@@ -5,22 +5,26 @@
 //! as frames on a socket of their own (`data`), and a stream lives no longer than
 //! the connection that carries it ([`sessions`]).
 //!
-//! Invariants: everything that waits is bounded (`limits`); what was acknowledged
-//! is on the medium before the process ends in order.
+//! Invariants: everything that waits is bounded, and every wait on a client has an end
+//! (`limits`); who is in and who gives way says [`door`]; what was acknowledged is on the
+//! medium before the process ends in order.
 
 pub mod api;
 pub mod config;
+mod control;
 pub mod convert;
 mod data;
+mod descriptors;
+mod door;
 mod engine;
 pub mod files;
-mod limited;
 pub mod limits;
 pub mod notify;
 pub mod planning;
 pub mod pool;
 pub mod problem;
 pub mod quotas;
+mod reception;
 pub mod serve;
 pub mod sessions;
 pub mod shared;

@@ -1,36 +1,106 @@
 //! The bounds of this room, and the relations between them.
+//!
+//! Every wait on a client has an end, which stands here. What is waited for without an
+//! end of its own is the disks, and one's turn.
 
 use std::time::Duration;
 use units::Bytes;
-use wire::frame::{BODY_MAX, OUTSTANDING_MAX};
+use wire::frame::{BODY_MAX, JSON_MAX, OUTSTANDING_MAX};
 
-/// Control connections at once; further ones wait in the listen queue.
-pub const CONTROL_CONNECTIONS_MAX: usize = 64;
-/// Data connections at once; further ones are told that the daemon is busy.
-pub const DATA_CONNECTIONS_MAX: usize = 4096;
+/// Connections at once, control and data together, where the system gives as many
+/// descriptors; see [`connections_for`].
+pub const CONNECTIONS_MAX: usize = 4096;
+/// Fewest connections that a daemon is of any use with.
+pub const CONNECTIONS_MIN: usize = 64;
+/// One user's part of them: a half. What he has at work is bounded much closer by quotas;
+/// this is for what waits.
+pub const CONNECTIONS_PER_USER_DIVISOR: usize = 2;
+/// So many of them are only for root and the daemon's own user, who look after it.
+pub const CONNECTIONS_FOR_ADMINISTRATORS: usize = 16;
+/// Descriptors that a connection may need: its socket, and the two pieces of memory of a
+/// window or the two descriptors of a file.
+pub const DESCRIPTORS_PER_CONNECTION: usize = 3;
+/// Descriptors for all else: disks, the runtime, streams whose program has not come yet.
+pub const DESCRIPTORS_APART: usize = 256;
+/// Control requests of one user that are served at once; further ones wait their turn.
+pub const CONTROL_REQUESTS_PER_USER: usize = 32;
+/// Longest head of a control request.
+pub const CONTROL_HEAD_MAX: usize = 16 << 10;
 /// Longest body of a control request. The longest sensible one is under 1 KiB.
 pub const CONTROL_BODY_MAX: usize = 64 << 10;
+/// A control connection that has sent no whole head of a request for so long is closed:
+/// also one that is kept open between two requests.
+pub const CONTROL_HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// The body of a control request is waited for so long.
+pub const CONTROL_BODY_WITHIN: Duration = Duration::from_secs(5);
 /// Memory that the unanswered requests of one best-effort connection may hold.
 pub const BEST_EFFORT_BYTES_MAX: Bytes = Bytes::mib(8);
-/// Unit of the account of [`BEST_EFFORT_BYTES_MAX`]: the smallest transfer.
+/// One user's part of the pool's memory, over all of his best-effort connections: a
+/// quarter. Best effort can have three quarters of it, so that somebody who lets his
+/// requests stand leaves twice as much to others.
+pub const BEST_EFFORT_PER_USER_DIVISOR: u64 = 4;
+/// Unit of the accounts of both: the smallest transfer.
 pub const BEST_EFFORT_UNIT: Bytes = Bytes::kib(4);
 /// A stream without a data connection is closed after this time: its program
 /// has died between the two sockets, or never meant to come.
 pub const ATTACH_WITHIN: Duration = Duration::from_secs(10);
 /// A data connection that has not said what it wants is closed after this time.
-pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
-/// A best-effort program that does not take an answer for so long is let go: its
-/// answers hold memory that others wait for. Streams hold only their own window.
+pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
+/// A frame that has begun to come is there after this time, or its connection ends: a
+/// body that stops in the middle holds memory that others wait for. Between two frames a
+/// program may be silent for as long as it likes.
+pub const FRAME_WITHIN: Duration = Duration::from_secs(10);
+/// A program that does not take an answer for so long is let go, for the same reason.
 pub const ANSWER_TAKEN_WITHIN: Duration = Duration::from_secs(30);
+/// A file is looked at for so long; a measurement of its device takes four seconds of it.
+pub const FILE_WITHIN: Duration = Duration::from_secs(30);
+/// Files of one user that are looked at, or closed, at once: each has a thread, since the
+/// file system that such a descriptor leads to may be the user's own and never answer.
+pub const FILES_PER_USER: usize = 32;
+/// The same of all users.
+pub const FILES_AT_ONCE: usize = 128;
 /// The last words to a program are given up after this time: one that does not
 /// read must not keep its stream open, or the daemon from stopping.
 pub const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
-/// After the stop signal, control requests under way get this long to finish.
-pub const CONTROL_STOP_WITHIN: Duration = Duration::from_secs(5);
-/// After the stop signal, syncing every writer may take this long. systemd's
-/// own patience (`TimeoutStopSec` of the unit file) is longer.
-pub const STOP_WITHIN: Duration = Duration::from_secs(60);
+/// After the stop signal, control requests under way get this long to finish,
+pub const CONTROL_STOP_WITHIN: Duration = Duration::from_secs(2);
+/// and then data connections to say goodbye.
+pub const DATA_STOP_WITHIN: Duration = Duration::from_secs(2);
+/// After the stop signal, so long is waited for clients, whatever they do.
+pub const CLIENTS_STOP_WITHIN: Duration = Duration::from_secs(5);
+/// After the stop signal, the disks get this long to sync every writer, and as long again
+/// for the final commit: a disk that needs longer hangs. systemd's own patience
+/// (`TimeoutStopSec` of the unit file) is longer than all of this.
+pub const DISKS_STOP_WITHIN: Duration = Duration::from_secs(30);
 
-const _: () = assert!(BEST_EFFORT_BYTES_MAX.get() >= BODY_MAX as u64, "one transfer must fit");
-const _: () = assert!(BEST_EFFORT_BYTES_MAX.get() / BEST_EFFORT_UNIT.get() <= u32::MAX as u64);
-const _: () = assert!(OUTSTANDING_MAX > 0);
+/// How many connections so many descriptors suffice for.
+pub const fn connections_for(descriptors: usize) -> usize {
+    let connections = descriptors.saturating_sub(DESCRIPTORS_APART) / DESCRIPTORS_PER_CONNECTION;
+    if connections > CONNECTIONS_MAX {
+        CONNECTIONS_MAX
+    } else if connections < CONNECTIONS_MIN {
+        CONNECTIONS_MIN
+    } else {
+        connections
+    }
+}
+
+const _: () = {
+    assert!(BEST_EFFORT_BYTES_MAX.get() >= BODY_MAX as u64, "one transfer must fit");
+    assert!(BEST_EFFORT_BYTES_MAX.get() / BEST_EFFORT_UNIT.get() <= u32::MAX as u64);
+    let per_user = node::limits::MEMORY_MIN.get() / BEST_EFFORT_PER_USER_DIVISOR;
+    assert!(per_user >= BODY_MAX as u64, "one transfer must fit in a user's part");
+    assert!(OUTSTANDING_MAX > 0);
+    assert!(JSON_MAX <= CONTROL_BODY_MAX);
+    assert!(CONTROL_HEAD_MAX >= 8192, "hyper takes no shorter ones");
+    // One user never has all that there is, and two leave a place for those who can help.
+    assert!(CONNECTIONS_PER_USER_DIVISOR >= 2);
+    assert!(CONNECTIONS_MIN > 2 * CONNECTIONS_FOR_ADMINISTRATORS);
+    assert!(FILES_PER_USER < FILES_AT_ONCE);
+    assert!(connections_for(usize::MAX) == CONNECTIONS_MAX);
+    // All clients together, the last words among it.
+    let clients = CONTROL_STOP_WITHIN.as_millis() + DATA_STOP_WITHIN.as_millis();
+    assert!(clients < CLIENTS_STOP_WITHIN.as_millis());
+    assert!(GOODBYE_WITHIN.as_millis() < DATA_STOP_WITHIN.as_millis());
+    assert!(FRAME_WITHIN.as_millis() <= ANSWER_TAKEN_WITHIN.as_millis());
+};

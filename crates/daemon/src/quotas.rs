@@ -16,6 +16,7 @@ mod rules;
 pub use people::{Names, Peer, own_uid};
 pub use rules::{Cap, Limits, Preset, Rules};
 
+use crate::limits::{BEST_EFFORT_PER_USER_DIVISOR, BEST_EFFORT_UNIT};
 use crate::pool::Pool;
 use crate::problem::percent;
 use crate::sessions::Sessions;
@@ -44,6 +45,8 @@ pub struct Quotas {
     groups: Names,
     administrators: Vec<u32>,
     default: QuotaLimits,
+    /// Of the pool's memory, for each user's best effort; in units.
+    memory_per_user: usize,
     of_users: BTreeMap<u32, QuotaLimits>,
     of_groups: BTreeMap<u32, QuotaLimits>,
     turn: tokio::sync::Mutex<()>,
@@ -55,6 +58,8 @@ struct State {
     /// Who gave a volume its service.
     services: HashMap<String, Peer>,
     slack: BTreeMap<Holder, Slack>,
+    /// What memory each user's best effort may hold, in units; of those who have any.
+    memory: HashMap<u32, Arc<Semaphore>>,
 }
 
 /// The best effort of one holder.
@@ -77,13 +82,18 @@ pub struct Place {
     quotas: Arc<Quotas>,
     holders: Vec<Holder>,
     requests: Vec<Arc<Semaphore>>,
+    memory: Arc<Semaphore>,
     highest: Option<Priority>,
 }
 
 impl Place {
-    /// Waits until the user and the groups may have one more request under way.
-    pub async fn request(&self) -> Vec<OwnedSemaphorePermit> {
-        let mut permits = Vec::with_capacity(self.requests.len());
+    /// Waits until the user and the groups may have one more request under way, of so many
+    /// bytes.
+    pub async fn request(&self, len: Bytes) -> Vec<OwnedSemaphorePermit> {
+        let mut permits = Vec::with_capacity(1 + self.requests.len());
+        let units = len.div_ceil(BEST_EFFORT_UNIT) as u32; // of at most a transfer
+        let memory = Arc::clone(&self.memory).acquire_many_owned(units).await;
+        permits.push(memory.expect("never closed"));
         // Everybody in the order of the holders: none waits for another in a circle.
         for requests in &self.requests {
             let permit = Arc::clone(requests).acquire_owned().await;
@@ -134,6 +144,7 @@ impl Quotas {
             of_users: of_users.collect(),
             of_groups: of_groups.collect(),
             default: rules.default_limits(memory),
+            memory_per_user: ((memory / BEST_EFFORT_PER_USER_DIVISOR) / BEST_EFFORT_UNIT) as usize,
             users,
             groups,
             administrators,
@@ -400,10 +411,12 @@ impl Quotas {
             Arc::clone(&slack.requests)
         });
         let requests = requests.collect();
+        let units = || Arc::new(Semaphore::new(self.memory_per_user));
+        let memory = Arc::clone(state.memory.entry(peer.uid).or_insert_with(units));
         let highest = holders.iter().filter_map(|&holder| self.limits(holder).priority);
         let highest = highest.map(crate::convert::priority).max(); // the later, the lower
         drop(state);
-        Ok(Place { quotas: Arc::clone(self), holders, requests, highest })
+        Ok(Place { quotas: Arc::clone(self), holders, requests, memory, highest })
     }
 
     fn no_place(&self, holder: Holder, has: u64) -> Problem {

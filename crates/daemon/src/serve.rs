@@ -1,27 +1,25 @@
 //! The life of the daemon: open, listen, serve, stop.
 //!
-//! Stopping: take no new connection; let control requests under way end; close
-//! every stream, writers synced, and tell its program; commit. Only then is the
-//! process gone, with status 0.
+//! Stopping: take no new connection, and let those go that have asked for nothing; close
+//! every stream, writers synced, and tell its program; let control requests under way
+//! end; commit. Only then is the process gone, with status 0. Each step that waits for
+//! clients has an end (`limits`), behind which the next is done all the same.
 
 use crate::api::{self, Control};
 use crate::config::{Settings, SocketMode};
 use crate::data::House;
+use crate::door::{Door, Kind};
 use crate::files::{Files, Together};
-use crate::limits::{
-    CONTROL_CONNECTIONS_MAX, CONTROL_STOP_WITHIN, DATA_CONNECTIONS_MAX, STOP_WITHIN,
-};
+use crate::limits::{CONTROL_STOP_WITHIN, DATA_STOP_WITHIN, DISKS_STOP_WITHIN, connections_for};
 use crate::pool::{Ask, Pool};
-use crate::quotas::{self, Peer, Quotas};
+use crate::quotas::{self, Quotas};
 use crate::sessions::Sessions;
 use crate::socket::{Claim, SocketError};
-use crate::{data, limited::Limited, notify};
+use crate::{control, data, descriptors, notify};
 use node::Op;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// What a daemon serves by, beside its pool.
 pub struct Manners {
@@ -59,7 +57,7 @@ pub enum ServeError {
     Socket(SocketError),
     /// The pool could not make everything durable.
     Stop(node::Error),
-    /// It did not stop in time.
+    /// The disks did not come to rest in time.
     Late,
     /// The runtime could not start.
     Runtime(std::io::Error),
@@ -73,12 +71,17 @@ pub fn run(pool: Arc<dyn Pool>, claim: &Claim, manners: Manners) -> Result<(), S
         .enable_all()
         .build()
         .map_err(ServeError::Runtime)?;
+    let kept = Arc::clone(&pool);
     let result = runtime.block_on(async {
         let stop = signalled().map_err(ServeError::Runtime)?;
         serve(pool, claim, manners, stop).await
     });
     // Whatever still hangs on a connection has been told; it is not waited for.
     runtime.shutdown_background();
+    if let Err(ServeError::Late) = result {
+        // Its end would wait for the disk that hangs. The process ends without it.
+        std::mem::forget(kept);
+    }
     result
 }
 
@@ -105,8 +108,12 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let Manners { mode, quotas, files } = manners.into();
+    let descriptors = descriptors::raise();
+    let warnings: Vec<String> = descriptors::warning(descriptors).into_iter().collect();
+    warnings.iter().for_each(|warning| eprintln!("slackline: warning: {warning}"));
+    let door = Door::new(connections_for(descriptors));
     let (control_listener, data_listener) = claim.listen(mode).map_err(ServeError::Socket)?;
-    let ask = Ask(Arc::new(Together { pool, files: Arc::clone(&files) }));
+    let ask = Ask(Arc::new(Together { pool, files: Arc::clone(&files), warnings }));
     let sessions = Sessions::new(ask.clone());
     let control = Control {
         ask: ask.clone(),
@@ -117,86 +124,54 @@ pub async fn serve(
         since: ask.0.status().now,
     };
     let (stopping, is_stopping) = watch::channel(false);
-    let control = tokio::spawn(serve_control(control_listener, control, is_stopping));
-    let connections = Arc::new(Semaphore::new(DATA_CONNECTIONS_MAX));
     let house = House { ask: ask.clone(), sessions: Arc::clone(&sessions), quotas, files };
-    let data = serve_data(data_listener, house, &connections);
+    let router = api::router(control);
+    let quotas = Arc::clone(&house.quotas);
+    let control =
+        control::serve(control_listener, router, Arc::clone(&door), quotas, is_stopping.clone());
+    let control = tokio::spawn(control);
+    let data = tokio::spawn(data::listen(data_listener, house, Arc::clone(&door), is_stopping));
     let name = ask.0.description().name;
     eprintln!("slackline: serving pool \"{name}\" at {}", claim.control_path().display());
     notify::tell("READY=1");
     tokio::select! {
         () = stop => {}
-        () = data => unreachable!("accepting never ends"),
         () = watchdog(&ask) => unreachable!("watching never ends"),
     }
     eprintln!("slackline: stopping");
     notify::tell("STOPPING=1");
     stopping.send_replace(true);
-    let stopped = stop_all(&ask, &sessions, &connections, control);
-    tokio::time::timeout(STOP_WITHIN, stopped).await.unwrap_or(Err(ServeError::Late))?;
+    // A panic there has said why.
+    let _ = tokio::join!(control, data);
+    stop_all(&ask, &sessions, &door).await?;
     eprintln!("slackline: stopped; everything acknowledged is on the medium");
     Ok(())
 }
 
-async fn stop_all(
-    ask: &Ask,
-    sessions: &Arc<Sessions>,
-    connections: &Semaphore,
-    control: JoinHandle<()>,
-) -> Result<(), ServeError> {
-    sessions.stop_all().await;
-    // A control connection that hangs is cut; its request has had its time.
-    let cut = control.abort_handle();
-    if tokio::time::timeout(CONTROL_STOP_WITHIN, control).await.is_err() {
-        cut.abort();
+/// Ends everything in order. Clients are waited for no longer than
+/// [`CLIENTS_STOP_WITHIN`](crate::limits::CLIENTS_STOP_WITHIN) in all, and whatever they
+/// do, the pool is told to commit and to end.
+async fn stop_all(ask: &Ask, sessions: &Arc<Sessions>, door: &Door) -> Result<(), ServeError> {
+    // Who has asked for nothing has nothing to lose.
+    door.close();
+    let synced_by = Instant::now() + DISKS_STOP_WITHIN;
+    let mut is_synced = timeout_at(synced_by, sessions.stop_all()).await.is_ok();
+    let asked = timeout(CONTROL_STOP_WITHIN, door.is_empty_of(Kind::Control)).await;
+    if asked.is_err() {
+        eprintln!("slackline: control requests that hang are cut");
     }
+    door.clear();
     // A stream that a late control request has opened.
-    sessions.stop_all().await;
-    let all = connections.acquire_many(DATA_CONNECTIONS_MAX as u32).await;
-    drop(all.expect("never closed"));
-    ask.done(Op::Shutdown).await.map_err(ServeError::Stop)
-}
-
-async fn serve_control(
-    listener: UnixListener,
-    control: Control,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let listener = Limited::new(listener, CONTROL_CONNECTIONS_MAX);
-    let service = api::router(control).into_make_service_with_connect_info::<Peer>();
-    let stop = async move { drop(stopping.wait_for(|&stopping| stopping).await) };
-    let served = axum::serve(listener, service).with_graceful_shutdown(stop).await;
-    if let Err(error) = served {
-        eprintln!("slackline: the control socket failed: {error}");
+    is_synced &= timeout_at(synced_by, sessions.stop_all()).await.is_ok();
+    if timeout(DATA_STOP_WITHIN, door.is_empty_of(Kind::Data)).await.is_err() {
+        eprintln!("slackline: data connections that hang are cut");
     }
-}
-
-/// Takes data connections, each in a task of its own that holds one permit.
-async fn serve_data(listener: UnixListener, house: House, connections: &Arc<Semaphore>) {
-    loop {
-        let connection = accept(&listener).await;
-        let Ok(place) = Arc::clone(connections).try_acquire_owned() else {
-            data::refuse_busy(connection, DATA_CONNECTIONS_MAX).await;
-            continue;
-        };
-        let house = house.clone();
-        tokio::spawn(async move {
-            data::serve(connection, house).await;
-            drop(place);
-        });
+    if !is_synced {
+        eprintln!("slackline: streams could not be synced in time: a disk hangs");
     }
-}
-
-/// The next connection. Out of descriptors, it waits until there are some.
-async fn accept(listener: &UnixListener) -> UnixStream {
-    loop {
-        match listener.accept().await {
-            Ok((connection, _)) => return connection,
-            Err(error) => {
-                eprintln!("slackline: cannot take a connection: {error}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+    match timeout(DISKS_STOP_WITHIN, ask.done(Op::Shutdown)).await {
+        Ok(ended) => ended.map_err(ServeError::Stop),
+        Err(_) => Err(ServeError::Late),
     }
 }
 

@@ -32,6 +32,8 @@ pub enum FileError {
     Encoded(PathBuf),
     /// It lies in too many runs.
     Scattered(PathBuf, usize),
+    /// Another program has a lease on it, and does not give it back.
+    Leased(PathBuf),
     /// The system refuses.
     Io(PathBuf, &'static str, io::Error),
 }
@@ -48,6 +50,7 @@ impl FileError {
             Self::Scattered(..) => {
                 "copy it, so that it lies together, or into a volume with `slackline record`"
             }
+            Self::Leased(_) => "end the program that has the lease (`cat /proc/locks`)",
             Self::Io(..) => "open it with O_DIRECT, and let the daemon's user read it",
         }
     }
@@ -71,6 +74,9 @@ impl fmt::Display for FileError {
             ),
             Self::Scattered(path, runs) => {
                 write!(f, "{} lies in {runs} runs or more", path.display())
+            }
+            Self::Leased(path) => {
+                write!(f, "{} is under a lease that is not given back", path.display())
             }
             Self::Io(path, what, error) => write!(f, "{}: {what}: {error}", path.display()),
         }
@@ -141,11 +147,13 @@ impl HostFile {
             FileSystem::Xfs => "xfs",
             FileSystem::Other(name) => return Err(FileError::FileSystem(path, name)),
         };
-        let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&link);
-        let file = match direct {
+        let file = match open_direct(Path::new(&link)) {
             Ok(file) => file,
             // What the daemon may not open it may still read, if its giver has opened it so.
             Err(_) if flags & libc::O_DIRECT != 0 => given,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(FileError::Leased(path));
+            }
             Err(error) => return Err(io("cannot open it for direct reads")(error)),
         };
         let device = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
@@ -230,6 +238,28 @@ impl HostFile {
             }
         }
         Ok(Bytes::new(done as u64))
+    }
+}
+
+/// Who has a lease on a file is asked to give it back by the first try to open it, and gets
+/// this long. The system would give him three quarters of a minute.
+const LEASE_BACK_WITHIN: Duration = Duration::from_secs(1);
+/// It is tried again after this time.
+const LEASE_TRIES: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Opens a file for reading past the system's cache; waits for nobody who has a lease on it
+/// for longer than that.
+fn open_direct(path: &Path) -> io::Result<File> {
+    let over = sys::now() + LEASE_BACK_WITHIN;
+    // Not to wait concerns the opening alone: reads of regular files do not look at it.
+    let flags = libc::O_DIRECT | libc::O_NONBLOCK;
+    loop {
+        match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && sys::now() < over => {
+                std::thread::sleep(LEASE_TRIES);
+            }
+            opened => return opened,
+        }
     }
 }
 
@@ -373,6 +403,36 @@ mod tests {
             assert!(says(writing.into()).contains("not opened for reading"));
             std::fs::remove_file(&path).unwrap();
         }
+    }
+
+    /// Who has a lease may keep it: nobody waits three quarters of a minute for him. Only
+    /// where the build's own folder is on ext4 or xfs.
+    #[test]
+    fn a_file_under_a_lease_is_taken_when_it_is_given_back_and_else_refused() {
+        let path = std::env::current_dir().unwrap().join(format!("lease-{}", std::process::id()));
+        std::fs::write(&path, "x").unwrap();
+        let holder = File::open(&path).unwrap();
+        let is_fit = HostFile::take(given(&path, 0)).is_ok();
+        let set = |command, value: libc::c_int| {
+            // SAFETY: a system call on an open descriptor, with numbers for arguments.
+            let set = unsafe { libc::fcntl(holder.as_raw_fd(), command, value) };
+            assert_eq!(set, 0, "{}", io::Error::last_os_error());
+        };
+        // Who has a lease hears by a signal that others want the file; this one is ignored.
+        set(libc::F_SETSIG, libc::SIGURG);
+        set(libc::F_SETLEASE, libc::F_WRLCK);
+        let own = || holder.try_clone().unwrap().into();
+        if is_fit {
+            let error = HostFile::take(own()).unwrap_err();
+            assert!(error.to_string().contains("lease"), "{error}");
+            let given_back = std::thread::scope(|scope| {
+                let taking = scope.spawn(|| HostFile::take(own()));
+                set(libc::F_SETLEASE, libc::F_UNLCK);
+                taking.join().unwrap()
+            });
+            given_back.unwrap();
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 
     /// Only where the build's own folder is on ext4 or xfs.

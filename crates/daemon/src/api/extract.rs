@@ -1,6 +1,7 @@
 //! What comes in from a request, and how a problem goes out: axum's own
 //! rejections are turned into [`Problem`]s, so that there is one kind of error.
 
+use crate::limits::CONTROL_BODY_WITHIN;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -49,9 +50,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        let Json(value) = Json::from_request(request, state).await.map_err(bad_body)?;
-        Ok(Self(value))
+        let read = Json::from_request(request, state);
+        match tokio::time::timeout(CONTROL_BODY_WITHIN, read).await {
+            Ok(read) => read.map(|Json(value)| Self(value)).map_err(bad_body),
+            Err(_) => Err(late_body()),
+        }
     }
+}
+
+fn late_body() -> Failure {
+    let detail = format!("the body did not come within {} s", CONTROL_BODY_WITHIN.as_secs());
+    Problem::new(Code::BadRequest, detail, "send as many bytes as content-length says").into()
 }
 
 fn bad_body(rejection: JsonRejection) -> Failure {

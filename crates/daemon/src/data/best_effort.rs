@@ -1,11 +1,11 @@
 //! A best-effort connection: many requests at once, on one volume.
 //!
 //! Invariants: at most `OUTSTANDING_MAX` requests and `BEST_EFFORT_BYTES_MAX`
-//! bytes are between their request and their answer; beyond that the connection
-//! is not read from. When a program ends it, every request under way has ended.
+//! bytes are between their request and their answer, and of the user's connections
+//! together no more bytes than his part; beyond that the connection is not read from. When a program ends it, every request under way has ended.
 
 use super::frames::{Incoming, Outgoing, Over, misplaced};
-use crate::limits::{ANSWER_TAKEN_WITHIN, BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT, GOODBYE_WITHIN};
+use crate::limits::{BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT, GOODBYE_WITHIN};
 use crate::pool::{Answer, Ask, Room};
 use crate::quotas;
 use crate::sessions::Stop;
@@ -62,7 +62,7 @@ impl Account {
         Place {
             _request: Arc::clone(&self.requests).acquire_owned().await.expect(open),
             _bytes: Arc::clone(&self.bytes).acquire_many_owned(units).await.expect(open),
-            _quota: self.quota.request().await,
+            _quota: self.quota.request(len).await,
         }
     }
 
@@ -180,7 +180,7 @@ impl Shared {
         let (volume, priority) = (self.volume.clone(), self.priority);
         match self.ask.op(Op::Read { volume, offset, len, priority }).await {
             Ok(Answer::Data { chunk, .. }) => {
-                self.send(Head::ReadDone { tag }, chunk.bytes()).await
+                self.output.send(Head::ReadDone { tag }, chunk.bytes()).await
             }
             Ok(_) => unreachable!("the pool answers a read with data"),
             Err(error) => self.fail(tag, &error).await,
@@ -189,7 +189,7 @@ impl Shared {
 
     async fn write(&self, tag: u64, range: WriteRange, room: Box<dyn Room>) -> Result<(), Over> {
         match self.ask.write(self.volume.clone(), self.priority, range, room).await {
-            Ok(()) => self.send(Head::WriteDone { tag }, &[]).await,
+            Ok(()) => self.output.send(Head::WriteDone { tag }, &[]).await,
             Err(error) => {
                 self.failed().get_or_insert(error.clone());
                 self.fail(tag, &error).await
@@ -204,7 +204,7 @@ impl Shared {
         let failed = self.failed().take();
         let synced = self.ask.done(Op::Sync).await;
         match failed.map_or(synced, Err) {
-            Ok(()) => self.send(Head::SyncDone { tag }, &[]).await,
+            Ok(()) => self.output.send(Head::SyncDone { tag }, &[]).await,
             Err(error) => self.fail(tag, &error).await,
         }
     }
@@ -213,15 +213,7 @@ impl Shared {
         self.failed.lock().expect("nothing under this lock panics")
     }
 
-    /// Sends an answer to a program that takes it in time.
-    async fn send(&self, head: Head, body: &[u8]) -> Result<(), Over> {
-        let sending = self.output.send(head, body);
-        tokio::time::timeout(ANSWER_TAKEN_WITHIN, sending).await.unwrap_or(Err(Over::Gone))
-    }
-
     async fn fail(&self, tag: u64, error: &Error) -> Result<(), Over> {
-        let problem = crate::problem::of(error);
-        let sending = self.output.fail(tag, &problem);
-        tokio::time::timeout(ANSWER_TAKEN_WITHIN, sending).await.unwrap_or(Err(Over::Gone))
+        self.output.fail(tag, &crate::problem::of(error)).await
     }
 }

@@ -4,25 +4,17 @@
 use super::House;
 use super::frames::Outgoing;
 use crate::convert;
-use crate::limits::{ATTACH_WITHIN, GOODBYE_WITHIN};
-use crate::problem;
+use crate::files::Given;
+use crate::limits::{ATTACH_WITHIN, FILES_PER_USER, GOODBYE_WITHIN};
 use crate::quotas::Peer;
 use crate::sessions::{Opened, Stop};
 use node::Mode;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use wire::control::{FileOpen, FileOpened};
 use wire::frame::Head;
 use wire::{Code, Problem};
 
 /// Opens what `given` is, under the contract in `body`, and answers.
-pub async fn open(
-    body: &[u8],
-    given: Option<OwnedFd>,
-    peer: Peer,
-    house: House,
-    output: &Outgoing,
-) {
+pub async fn open(body: &[u8], given: Option<Given>, peer: Peer, house: House, output: &Outgoing) {
     // A task of its own: a stream that was opened must be known to the sessions, whatever
     // becomes of the connection.
     let opened = match (serde_json::from_slice::<FileOpen>(body), given) {
@@ -34,7 +26,10 @@ pub async fn open(
             })
         }
         (Err(error), _) => Err(Box::new(super::protocol(format!("HelloFile: {error}")))),
-        (_, None) => Err(Box::new(super::protocol("HelloFile without a descriptor"))),
+        (_, None) => Err(Box::new(super::protocol(format!(
+            "HelloFile without a descriptor, or with more than {FILES_PER_USER} of one user that \
+             the daemon has to look at"
+        )))),
     };
     let (head, answer) = match &opened {
         Ok(opened) => (Head::FileOpened { stream: opened.id }, serde_json::to_vec(opened)),
@@ -48,17 +43,12 @@ pub async fn open(
 async fn open_file(
     house: House,
     owner: Peer,
-    given: OwnedFd,
+    given: Given,
     request: FileOpen,
 ) -> Result<FileOpened, Box<Problem>> {
     let House { ask, sessions, quotas, files } = house;
-    let finding = Arc::clone(&files);
-    // May measure the device, which takes seconds: nobody else waits for it.
-    let found = tokio::task::spawn_blocking(move || finding.find(given)).await;
-    let found = found.unwrap_or_else(|_| {
-        let error = node::Error::Invalid { what: "file", rule: "see the daemon's messages" };
-        Err(Box::new(problem::of(&error)))
-    })?;
+    // May take seconds: nobody else waits for it.
+    let found = files.find(given).await?;
     let _turn = quotas.turn().await;
     let (contract, start) = (convert::contract(&request.contract), request.start_bytes);
     let taken = files.open(found, &contract, start)?;

@@ -1,6 +1,7 @@
 //! Frames from and to a socket.
 
-use crate::limits::GOODBYE_WITHIN;
+use crate::files::{Given, Hand};
+use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN};
 use crate::pool::Room;
 use bytes::Buf;
 use rustix::net::{
@@ -9,11 +10,12 @@ use rustix::net::{
 };
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, Interest};
+use std::os::fd::BorrowedFd;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout, timeout_at};
 use wire::Problem;
 use wire::frame::{HEAD_LEN, Head, text_body};
 
@@ -40,31 +42,61 @@ impl From<io::Error> for Over {
 const HEADS_BUFFER: usize = 4096;
 
 /// The first head on a connection, the length of its body, and the descriptor that came
-/// with it, if one did.
-pub async fn first(connection: &UnixStream) -> Result<(Head, usize, Option<OwnedFd>), Over> {
+/// with it, if one did and `hand` had a hand free for it.
+pub async fn first(
+    connection: &UnixStream,
+    hand: impl Fn() -> Option<Hand>,
+) -> Result<(Head, usize, Option<Given>), Over> {
     let (mut bytes, mut have, mut given) = ([0; HEAD_LEN], 0, None);
     while have < HEAD_LEN {
-        connection.readable().await?;
         let rest = &mut bytes[have..];
-        let received = connection.try_io(Interest::READABLE, || receive(connection, rest));
-        match received {
-            Ok((0, _)) => return Err(Over::Gone),
-            Ok((read, descriptor)) => {
-                have += read;
-                given = descriptor.or(given);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error.into()),
-        }
+        let (read, came) = arrived(connection, || receive(connection, rest, hand())).await?;
+        have += read;
+        given = came.or(given);
     }
     let (head, body) =
         Head::decode(&bytes).map_err(|error| Over::Failed(super::protocol(error.to_string())))?;
     Ok((head, body, given))
 }
 
-/// Some bytes, and the first of the descriptors that came with them; others are closed.
-fn receive(connection: &UnixStream, into: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+/// The body of the first head. Nothing behind it is read.
+pub async fn first_body(connection: &UnixStream, len: usize) -> Result<Vec<u8>, Over> {
+    let (mut body, mut have) = (vec![0; len], 0);
+    while have < len {
+        let rest = &mut body[have..];
+        let (read, ()) = arrived(connection, || Ok((connection.try_read(rest)?, ()))).await?;
+        have += read;
+    }
+    Ok(body)
+}
+
+/// What `receive` gets, when there is something to get.
+async fn arrived<T>(
+    connection: &UnixStream,
+    mut receive: impl FnMut() -> io::Result<(usize, T)>,
+) -> Result<(usize, T), Over> {
+    loop {
+        connection.readable().await?;
+        match connection.try_io(Interest::READABLE, &mut receive) {
+            Ok((0, _)) => return Err(Over::Gone),
+            Ok(received) => return Ok(received),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Some bytes, and the first of the descriptors that came with them. Others are closed;
+/// all are where there is no hand for them: the kernel does that without asking the file.
+fn receive(
+    connection: &UnixStream,
+    into: &mut [u8],
+    hand: Option<Hand>,
+) -> io::Result<(usize, Option<Given>)> {
+    let Some(hand) = hand else {
+        return Ok((rustix::io::read(connection, into)?, None));
+    };
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let into = &mut [io::IoSliceMut::new(into)];
     let received = recvmsg(connection, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
@@ -72,29 +104,60 @@ fn receive(connection: &UnixStream, into: &mut [u8]) -> io::Result<(usize, Optio
         RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
         _ => None,
     });
-    let given = rights.flatten().collect::<Vec<_>>().into_iter().next();
-    Ok((received.bytes, given))
+    let descriptors: Vec<_> = rights.flatten().collect();
+    Ok((received.bytes, (!descriptors.is_empty()).then(|| Given::new(descriptors, hand))))
+}
+
+/// Tells a program whose connection is not served why, in as many words as the socket
+/// takes at once: a new one takes them all.
+pub fn refuse(connection: &UnixStream, problem: &Problem) {
+    let text = text_of(problem);
+    let body = text_body(&text);
+    let head = Head::Failed { tag: 0, code: problem.code }.encode(body.len());
+    let _ = connection.try_write(&[&head[..], body].concat()); // who has gone need not hear it
 }
 
 /// The frames that come from a program.
 pub struct Incoming {
     half: BufReader<OwnedReadHalf>,
-    /// The part of a head that has come.
+    /// The part of a head that has come,
     head: [u8; HEAD_LEN],
     have: usize,
+    /// and until when the rest must.
+    until: Instant,
+}
+
+/// What a program does in time.
+async fn in_time<T>(
+    until: Instant,
+    coming: impl Future<Output = io::Result<T>>,
+) -> Result<T, Over> {
+    match timeout_at(until, coming).await {
+        Ok(came) => Ok(came?),
+        Err(_) => {
+            let within = FRAME_WITHIN.as_secs();
+            let what = format!("a frame stopped in the middle for {within} s");
+            Err(Over::Failed(super::protocol(what)))
+        }
+    }
 }
 
 impl Incoming {
     pub fn new(half: OwnedReadHalf) -> Self {
         let half = BufReader::with_capacity(HEADS_BUFFER, half);
-        Self { half, head: [0; HEAD_LEN], have: 0 }
+        Self { half, head: [0; HEAD_LEN], have: 0, until: Instant::now() }
     }
 
-    /// The next head and the length of its body. Dropped while it waits, it loses
-    /// nothing.
+    /// The next head and the length of its body. Until it begins, a program may take its
+    /// time. Dropped while it waits, it loses nothing.
     pub async fn head(&mut self) -> Result<(Head, usize), Over> {
+        if self.have == 0 {
+            self.half.fill_buf().await?;
+            self.until = Instant::now() + FRAME_WITHIN;
+        }
         while self.have < HEAD_LEN {
-            match self.half.read(&mut self.head[self.have..]).await? {
+            let rest = &mut self.head[self.have..];
+            match in_time(self.until, self.half.read(rest)).await? {
                 0 => return Err(Over::Gone),
                 read => self.have += read,
             }
@@ -103,23 +166,18 @@ impl Incoming {
         Head::decode(&self.head).map_err(|error| Over::Failed(super::protocol(error.to_string())))
     }
 
-    /// The body of the last head, where it is short.
-    pub async fn body(&mut self, len: usize) -> Result<Vec<u8>, Over> {
-        let mut body = vec![0; len];
-        self.half.read_exact(&mut body).await?;
-        Ok(body)
-    }
-
     /// Fills the first `len` bytes of `room`.
     pub async fn fill(&mut self, room: &mut dyn Room, skip: usize, len: usize) -> Result<(), Over> {
-        self.half.read_exact(&mut room.bytes_mut()[skip..][..len]).await?;
+        let until = Instant::now() + FRAME_WITHIN;
+        in_time(until, self.half.read_exact(&mut room.bytes_mut()[skip..][..len])).await?;
         Ok(())
     }
 
     /// Reads the rest of a body for which there is no place.
     pub async fn discard(&mut self, len: usize) -> Result<(), Over> {
+        let until = Instant::now() + FRAME_WITHIN;
         let mut rest = (&mut self.half).take(len as u64);
-        let read = tokio::io::copy_buf(&mut rest, &mut tokio::io::sink()).await?;
+        let read = in_time(until, tokio::io::copy_buf(&mut rest, &mut tokio::io::sink())).await?;
         if read == len as u64 { Ok(()) } else { Err(Over::Gone) }
     }
 }
@@ -127,7 +185,8 @@ impl Incoming {
 /// The frames that go to a program; each is sent whole before the next.
 ///
 /// A send that is dropped or timed out half-way leaves a torn frame behind, so
-/// every later send fails: nothing may follow it.
+/// every later send fails: nothing may follow it. One that the program does not take
+/// in time fails as if it had gone.
 pub struct Outgoing(Mutex<Sending>);
 
 struct Sending {
@@ -143,6 +202,15 @@ impl Outgoing {
 
     /// Sends one frame.
     pub async fn send(&self, head: Head, body: &[u8]) -> Result<(), Over> {
+        taken(self.send_whole(head, body)).await
+    }
+
+    /// Sends a frame without a body, and descriptors with it.
+    pub async fn send_with(&self, head: Head, fds: &[BorrowedFd<'_>]) -> Result<(), Over> {
+        taken(self.send_whole_with(head, fds)).await
+    }
+
+    async fn send_whole(&self, head: Head, body: &[u8]) -> Result<(), Over> {
         let bytes = head.encode(body.len());
         let mut frame = Buf::chain(&bytes[..], body);
         let mut sending = self.0.lock().await;
@@ -155,8 +223,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Sends a frame without a body, and descriptors with it.
-    pub async fn send_with(&self, head: Head, fds: &[BorrowedFd<'_>]) -> Result<(), Over> {
+    async fn send_whole_with(&self, head: Head, fds: &[BorrowedFd<'_>]) -> Result<(), Over> {
         let bytes = head.encode(0);
         let mut sending = self.0.lock().await;
         if !sending.whole {
@@ -177,15 +244,24 @@ impl Outgoing {
 
     /// Tells a program what went wrong.
     pub async fn fail(&self, tag: u64, problem: &Problem) -> Result<(), Over> {
-        let Problem { code, detail, next_step, .. } = problem;
-        let head = Head::Failed { tag, code: *code };
-        self.send(head, text_body(&format!("{detail}\n{next_step}"))).await
+        self.send(Head::Failed { tag, code: problem.code }, text_body(&text_of(problem))).await
     }
 
     /// Tells a program, which may have gone or not read, what went wrong.
     pub async fn fail_last(&self, problem: &Problem) {
         let _ = tokio::time::timeout(GOODBYE_WITHIN, self.fail(0, problem)).await;
     }
+}
+
+/// The text of a failure.
+fn text_of(Problem { detail, next_step, .. }: &Problem) -> String {
+    format!("{detail}\n{next_step}")
+}
+
+/// The end of a send to a program that takes it in time; one that does not is as good as
+/// gone.
+async fn taken(sending: impl Future<Output = Result<(), Over>>) -> Result<(), Over> {
+    timeout(ANSWER_TAKEN_WITHIN, sending).await.unwrap_or(Err(Over::Gone))
 }
 
 /// Sends the beginning of a frame, with descriptors.

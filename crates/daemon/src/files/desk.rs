@@ -57,6 +57,14 @@ pub struct Opening {
     pub start: Bytes,
 }
 
+/// A file that is longer than it was.
+struct Grown {
+    file: Arc<HostFile>,
+    /// Where its file system begins on the device.
+    start: Bytes,
+    length: Bytes,
+}
+
 /// Bytes of a block.
 struct Part {
     buffer: Arc<Buffer>,
@@ -141,10 +149,26 @@ impl Desk {
     }
 
     /// Begins an operation on one of its streams.
-    pub fn submit(&self, op: &Op, callback: Callback) {
-        if let Op::StreamRead { stream, .. } = op {
-            self.look_for_more(*stream);
+    pub fn submit(self: &Arc<Self>, op: Op, callback: Callback) {
+        if let Op::StreamRead { stream, .. } = op
+            && let Some(grown) = self.grown(stream)
+        {
+            // Whoever writes to the file can keep the answer waiting: only its reader waits.
+            let desk = Arc::clone(self);
+            let thread = std::thread::Builder::new().name("file-grown".into());
+            let looked = thread.spawn(move || {
+                desk.take_in(stream, &grown);
+                desk.begin(&op, callback);
+            });
+            if let Err(error) = looked {
+                eprintln!("slackline: no thread to look at a file that has grown: {error}");
+            }
+            return;
         }
+        self.begin(&op, callback);
+    }
+
+    fn begin(&self, op: &Op, callback: Callback) {
         let now = engine::now();
         let mut state = self.state();
         let mut calls = Calls::new();
@@ -180,26 +204,30 @@ impl Desk {
     }
 
     /// At the end of a file, whether it has grown since.
-    fn look_for_more(&self, stream: StreamId) {
-        let mut state = self.state();
-        let Some((position, length)) = state.device.place(stream) else { return };
-        let Some(open) = state.open.get(&stream).filter(|_| position >= length) else { return };
+    fn grown(&self, stream: StreamId) -> Option<Grown> {
+        let state = self.state();
+        let (position, length) = state.device.place(stream)?;
+        let open = state.open.get(&stream).filter(|_| position >= length)?;
         let (file, start) = (Arc::clone(&open.file), open.start);
         drop(state);
-        let Ok(now_long) = file.length() else { return };
-        if now_long <= length {
-            return;
-        }
+        let now_long = file.length().ok()?;
+        (now_long > length).then_some(Grown { file, start, length: now_long })
+    }
+
+    /// Finds out where the further bytes of a file are. May take as long as its writers
+    /// like.
+    fn take_in(&self, stream: StreamId, grown: &Grown) {
         // What is only in memory so far is nowhere yet; it is read all the same.
-        let extents = file.extents_so_far().unwrap_or_default();
+        let extents = grown.file.extents_so_far().unwrap_or_default();
         let pieces = extents.iter().map(|extent| Piece {
             at: extent.at,
             len: extent.len,
-            lba: Lba::containing(start + extent.place),
+            lba: Lba::containing(grown.start + extent.place),
         });
-        let Ok(map) = FileMap::new(pieces.collect(), now_long, self.capacity) else { return };
-        state = self.state();
-        state.device.grown(engine::now(), stream, map);
+        let map = FileMap::new(pieces.collect(), grown.length, self.capacity);
+        if let Ok(map) = map {
+            self.state().device.grown(engine::now(), stream, map);
+        }
     }
 
     /// Reads what is to be read until the daemon stops.

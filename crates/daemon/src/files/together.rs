@@ -13,12 +13,14 @@ pub struct Together {
     pub pool: Arc<dyn Pool>,
     /// The files.
     pub files: Arc<Files>,
+    /// What the host does not grant the daemon, beside what it does not grant the pool.
+    pub warnings: Vec<String>,
 }
 
 impl Pool for Together {
     fn submit(&self, op: Op, callback: Callback) {
         if let Some(desk) = self.files.desk_for(&op) {
-            return desk.submit(&op, callback);
+            return desk.submit(op, callback);
         }
         if matches!(op, Op::Shutdown) {
             self.files.shut_down();
@@ -76,6 +78,6 @@ impl Pool for Together {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.pool.warnings()
+        [self.pool.warnings(), self.warnings.clone()].concat()
     }
 }

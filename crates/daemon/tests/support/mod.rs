@@ -42,6 +42,8 @@ pub struct State {
     pub gap: Option<(u64, u64)>,
     /// Commits go nowhere while set; those who wait for durability wait on.
     pub hold_commits: bool,
+    /// The pool is told to end and does not.
+    pub hold_shutdown: bool,
     pub shut_down: bool,
     /// The priority that each best-effort operation stated, in order.
     pub stated: Vec<Option<Priority>>,
@@ -358,6 +360,9 @@ impl Pool for Fake {
             Op::Plan => Ok(Answer::Planner(Box::new(planner()))),
             Op::Shutdown => {
                 state.shut_down = true;
+                if state.hold_shutdown {
+                    return state.held.push((op, callback));
+                }
                 Ok(Answer::Done)
             }
             Op::Read { .. } | Op::Sync if state.hold_best_effort => {

@@ -43,29 +43,37 @@ impl Real {
         let profile = Some(disk::Profile::parse(PROFILE).unwrap());
         let size = Some(Bytes::mib(mib));
         let file = |path| DeviceSpec::Real { path };
-        Self::on(file, CreateOptions { profile, size, ..CreateOptions::default() }, false)
+        let mode = SocketMode(0o600);
+        Self::on(file, CreateOptions { profile, size, ..CreateOptions::default() }, false, mode)
     }
 
     /// The same, with threads at real-time priority where the system permits, and windows
     /// for a host that is late.
     pub fn start_in_real_time(mib: u64) -> Self {
+        Self::start_in_real_time_for(SocketMode(0o600), mib)
+    }
+
+    /// The same, for whom the mode of its sockets says.
+    pub fn start_in_real_time_for(mode: SocketMode, mib: u64) -> Self {
         let profile = Some(disk::Profile::parse(PROFILE).unwrap());
         let size = Some(Bytes::mib(mib));
         let file = |path| DeviceSpec::Real { path };
-        Self::on(file, CreateOptions { profile, size, ..CreateOptions::default() }, true)
+        Self::on(file, CreateOptions { profile, size, ..CreateOptions::default() }, true, mode)
     }
 
     /// On an emulated disk of so many MiB.
     pub fn emulated(model: &str, mib: u64) -> Self {
         let size = Some(Bytes::mib(mib));
         let disk = |path| DeviceSpec::Emulated { model: model.into(), path };
-        Self::on(disk, CreateOptions { size, ..CreateOptions::default() }, false)
+        let mode = SocketMode(0o600);
+        Self::on(disk, CreateOptions { size, ..CreateOptions::default() }, false, mode)
     }
 
     fn on(
         device: impl FnOnce(PathBuf) -> DeviceSpec,
         create: CreateOptions,
         realtime: bool,
+        mode: SocketMode,
     ) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir =
@@ -86,7 +94,7 @@ impl Real {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (listening, is_listening) = std::sync::mpsc::channel();
         let (serving, at) = (Arc::clone(&pool), socket.clone());
-        let thread = std::thread::spawn(move || serve(serving, &at, listening, stopped));
+        let thread = std::thread::spawn(move || serve(serving, &at, mode, listening, stopped));
         is_listening.recv().unwrap();
         let client = Client::connect(socket).unwrap();
         Self { client, pool, dir, stop: Some(stop), thread: Some(thread) }
@@ -122,6 +130,7 @@ impl Real {
 fn serve(
     pool: Arc<Pool>,
     at: &Path,
+    mode: SocketMode,
     listening: std::sync::mpsc::Sender<()>,
     stopped: tokio::sync::oneshot::Receiver<()>,
 ) -> Result<(), ServeError> {
@@ -132,7 +141,7 @@ fn serve(
         listening.send(()).unwrap();
         let _ = stopped.await;
     };
-    runtime.block_on(daemon::serve::serve(pool, &claim, SocketMode(0o600), stop))
+    runtime.block_on(daemon::serve::serve(pool, &claim, mode, stop))
 }
 
 impl Drop for Real {

@@ -1,0 +1,392 @@
+//! Who is in: every connection, control and data, counted by user.
+//!
+//! A connection *waits* while the daemon waits for its program: for the greeting, or for
+//! the next request on a control connection. Else it is *at work*. One that waits has no
+//! right to stay: when its user has as many as he may have, the one of his that has waited
+//! longest gives way to his next; when the house is full, the one of the user who has
+//! most. What is at work stays, and who finds nobody that gives way is told so at once.
+//! So nobody waits in a listen queue for somebody else to go.
+//!
+//! Invariants: no user has more than `per_user` connections, all together no more than
+//! `all`, and the last few are for administrators; a place is free only when its
+//! connection is closed.
+
+use crate::limits::{
+    CONNECTIONS_FOR_ADMINISTRATORS, CONNECTIONS_PER_USER_DIVISOR, CONTROL_REQUESTS_PER_USER,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::{Semaphore, watch};
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Control.
+    Control,
+    /// Data.
+    Data,
+}
+
+/// Why there is no place for a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// The user has so many connections at work.
+    User(usize),
+    /// All together have.
+    House(usize),
+    /// It had a place, which it gave to another that needed it.
+    GaveWay,
+    /// The daemon stops.
+    Stopping,
+}
+
+/// Tells a connection to leave; closed when it has.
+type Leave = Arc<watch::Sender<bool>>;
+
+/// See the module.
+pub struct Door {
+    all: usize,
+    per_user: usize,
+    book: Mutex<Book>,
+    inside: watch::Sender<Inside>,
+}
+
+/// How many are in.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inside {
+    control: usize,
+    data: usize,
+}
+
+#[derive(Default)]
+struct Book {
+    users: HashMap<u32, User>,
+    /// Everybody, to be told when the house closes.
+    everybody: BTreeMap<u64, Leave>,
+    next: u64,
+    is_closed: bool,
+}
+
+struct User {
+    connections: usize,
+    /// Those that wait, by when they began to: who came first has waited longest.
+    waiting: BTreeMap<u64, Leave>,
+    requests: Arc<Semaphore>,
+}
+
+/// The place of a connection, free again when dropped. What it is the place of must be
+/// closed by then.
+pub struct Place {
+    door: Arc<Door>,
+    kind: Kind,
+    uid: u32,
+    number: u64,
+    leave: Leave,
+    told: watch::Receiver<bool>,
+    /// Since when it waits; none while it is at work.
+    waits: Mutex<Option<u64>>,
+}
+
+impl Door {
+    /// A house for so many connections.
+    pub fn new(all: usize) -> Arc<Self> {
+        Arc::new(Self {
+            all,
+            per_user: all / CONNECTIONS_PER_USER_DIVISOR,
+            book: Mutex::default(),
+            inside: watch::Sender::default(),
+        })
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().expect("no thread panics while it holds the book")
+    }
+
+    /// A place for a connection of this user, at first waiting. Waits for nobody but the
+    /// connection that gives way.
+    ///
+    /// # Errors
+    /// Where nobody gives way.
+    pub async fn enter(
+        self: &Arc<Self>,
+        kind: Kind,
+        uid: u32,
+        is_administrator: bool,
+    ) -> Result<Place, Full> {
+        let all = match is_administrator {
+            true => self.all,
+            false => self.all - CONNECTIONS_FOR_ADMINISTRATORS,
+        };
+        loop {
+            let leaving = {
+                let mut book = self.book();
+                if book.is_closed {
+                    return Err(Full::Stopping);
+                }
+                let connections = book.users.get(&uid).map_or(0, |user| user.connections);
+                if connections >= self.per_user {
+                    book.longest_of(uid).ok_or(Full::User(connections))?
+                } else if book.everybody.len() >= all {
+                    book.longest().ok_or(Full::House(book.everybody.len()))?
+                } else {
+                    return Ok(self.place(&mut book, kind, uid));
+                }
+            };
+            leaving.send_replace(true);
+            leaving.closed().await;
+        }
+    }
+
+    fn place(self: &Arc<Self>, book: &mut Book, kind: Kind, uid: u32) -> Place {
+        let (leave, told) = watch::channel(false);
+        let (leave, number) = (Arc::new(leave), book.number());
+        book.everybody.insert(number, Arc::clone(&leave));
+        let user = book.users.entry(uid).or_default();
+        user.connections += 1;
+        user.waiting.insert(number, Arc::clone(&leave));
+        self.inside.send_modify(|inside| *inside.of(kind) += 1);
+        let waits = Mutex::new(Some(number));
+        Place { door: Arc::clone(self), kind, uid, number, leave, told, waits }
+    }
+
+    /// One of those who wait leaves: a descriptor is needed.
+    pub fn one_leaves(&self) {
+        let leaving = self.book().longest();
+        tell(leaving.into_iter().collect());
+    }
+
+    /// Nobody comes in any more, and who waits leaves, now or as soon as it would wait.
+    pub fn close(&self) {
+        let mut book = self.book();
+        book.is_closed = true;
+        let users = book.users.values_mut();
+        let waiting: Vec<_> =
+            users.flat_map(|user| std::mem::take(&mut user.waiting).into_values()).collect();
+        drop(book);
+        tell(waiting);
+    }
+
+    /// Everybody is told to leave, also who is at work.
+    pub fn clear(&self) {
+        let everybody: Vec<_> = self.book().everybody.values().cloned().collect();
+        tell(everybody);
+    }
+
+    /// Waits until no connection of this kind is in.
+    pub async fn is_empty_of(&self, kind: Kind) {
+        let mut inside = self.inside.subscribe();
+        let emptied = inside.wait_for(|inside| *inside.clone().of(kind) == 0).await;
+        drop(emptied.expect("the door lives"));
+    }
+}
+
+/// Tells connections to leave.
+fn tell(connections: Vec<Leave>) {
+    for leave in connections {
+        leave.send_replace(true);
+    }
+}
+
+impl Inside {
+    fn of(&mut self, kind: Kind) -> &mut usize {
+        match kind {
+            Kind::Control => &mut self.control,
+            Kind::Data => &mut self.data,
+        }
+    }
+}
+
+impl Book {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// The connection of this user that has waited longest.
+    fn longest_of(&mut self, uid: u32) -> Option<Leave> {
+        Some(self.users.get_mut(&uid)?.waiting.pop_first()?.1)
+    }
+
+    /// The same, of the user who has most connections of those who have any that waits.
+    fn longest(&mut self) -> Option<Leave> {
+        let waiting = self.users.iter().filter(|(_, user)| !user.waiting.is_empty());
+        let most = waiting.max_by_key(|&(&uid, user)| (user.connections, uid));
+        let uid = most.map(|(&uid, _)| uid)?;
+        self.longest_of(uid)
+    }
+}
+
+impl Default for User {
+    fn default() -> Self {
+        let requests = Arc::new(Semaphore::new(CONTROL_REQUESTS_PER_USER));
+        Self { connections: 0, waiting: BTreeMap::new(), requests }
+    }
+}
+
+impl Place {
+    /// The connection has work and keeps its place; false where it has been given away.
+    #[must_use]
+    pub fn at_work(&self) -> bool {
+        let mut book = self.door.book();
+        let Some(since) = self.waits().take() else { return true };
+        let user = book.users.get_mut(&self.uid).expect("its own connection counts");
+        user.waiting.remove(&since).is_some()
+    }
+
+    /// The daemon waits for the program again.
+    pub fn waits_again(&self) {
+        let mut book = self.door.book();
+        if book.is_closed {
+            self.leave.send_replace(true);
+            return;
+        }
+        let number = book.number();
+        let user = book.users.get_mut(&self.uid).expect("its own connection counts");
+        user.waiting.insert(number, Arc::clone(&self.leave));
+        *self.waits() = Some(number);
+    }
+
+    fn waits(&self) -> MutexGuard<'_, Option<u64>> {
+        self.waits.lock().expect("no thread panics while it notes who waits")
+    }
+
+    /// Ends when the connection has to leave.
+    pub async fn left(&self) {
+        let mut told = self.told.clone();
+        let left = told.wait_for(|&told| told).await;
+        drop(left.expect("the place has the sender"));
+    }
+
+    /// What the user's control requests take their turns by.
+    pub fn requests(&self) -> Arc<Semaphore> {
+        let book = self.door.book();
+        Arc::clone(&book.users[&self.uid].requests)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut book = self.door.book();
+        book.everybody.remove(&self.number);
+        let since = self.waits().take();
+        let user = book.users.get_mut(&self.uid).expect("its own connection counts");
+        user.connections -= 1;
+        if let Some(since) = since {
+            user.waiting.remove(&since);
+        }
+        if user.connections == 0 {
+            book.users.remove(&self.uid);
+        }
+        self.door.inside.send_modify(|inside| *inside.of(self.kind) -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::CONNECTIONS_MIN;
+
+    const ROOT: u32 = 0;
+
+    async fn enter(door: &Arc<Door>, uid: u32) -> Result<Place, Full> {
+        door.enter(Kind::Data, uid, uid == ROOT).await
+    }
+
+    /// A connection that leaves when it is told to, as all do that wait; gives its number
+    /// when it has.
+    fn stay(place: Place) -> tokio::task::JoinHandle<u64> {
+        tokio::spawn(async move {
+            place.left().await;
+            place.number
+        })
+    }
+
+    #[tokio::test]
+    async fn who_has_as_many_as_he_may_gives_way_to_himself_and_to_nobody_else() {
+        let door = Door::new(CONNECTIONS_MIN);
+        let other = stay(enter(&door, 2).await.unwrap());
+        let mut own = Vec::new();
+        for _ in 0..1000 {
+            own.push(stay(enter(&door, 1).await.unwrap()));
+            assert!(door.book().users[&1].connections <= CONNECTIONS_MIN / 2);
+        }
+        for (number, gone) in own.drain(..1000 - CONNECTIONS_MIN / 2).enumerate() {
+            assert_eq!(gone.await.unwrap(), number as u64 + 2, "who has waited longest");
+        }
+        assert!(own.iter().all(|one| !one.is_finished()) && !other.is_finished());
+    }
+
+    #[tokio::test]
+    async fn what_is_at_work_stays_and_who_finds_no_place_is_told() {
+        let door = Door::new(CONNECTIONS_MIN);
+        let working = |uid| {
+            let door = Arc::clone(&door);
+            async move { enter(&door, uid).await.inspect(|place| assert!(place.at_work())) }
+        };
+        let mut kept = Vec::new();
+        for uid in [1, 2] {
+            while let Ok(place) = working(uid).await {
+                kept.push(place);
+            }
+        }
+        let others = CONNECTIONS_MIN - CONNECTIONS_FOR_ADMINISTRATORS;
+        assert_eq!(kept.len(), others);
+        assert_eq!(working(1).await.err(), Some(Full::User(CONNECTIONS_MIN / 2)));
+        assert_eq!(working(3).await.err(), Some(Full::House(others)));
+        // Who looks after the house comes in all the same.
+        let root = working(ROOT).await.unwrap();
+        drop(kept.pop());
+        assert_eq!(working(3).await.err(), Some(Full::House(others)), "root has that place");
+        drop(root);
+        kept.push(working(3).await.unwrap());
+        assert_eq!(working(3).await.err(), Some(Full::House(others)));
+        kept[0].waits_again();
+        let longest = kept.remove(0);
+        let told = tokio::spawn(async move {
+            longest.left().await;
+            assert!(!longest.at_work(), "its place is given away");
+        });
+        kept.push(working(3).await.unwrap());
+        told.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn in_a_full_house_the_user_with_most_gives_way() {
+        let door = Door::new(CONNECTIONS_MIN);
+        let few = CONNECTIONS_FOR_ADMINISTRATORS;
+        let mut of_one = Vec::new();
+        for _ in 0..few {
+            of_one.push(stay(enter(&door, 1).await.unwrap()));
+        }
+        let mut of_two = Vec::new();
+        for _ in 0..CONNECTIONS_MIN / 2 {
+            of_two.push(stay(enter(&door, 2).await.unwrap()));
+        }
+        let mut others = Vec::new();
+        for uid in 3..8 {
+            others.push(stay(enter(&door, uid).await.unwrap()));
+        }
+        for gone in of_two.drain(..5) {
+            gone.await.unwrap();
+        }
+        assert!(of_one.iter().chain(&of_two).chain(&others).all(|one| !one.is_finished()));
+    }
+
+    #[tokio::test]
+    async fn a_house_that_closes_lets_those_go_who_wait_and_then_everybody() {
+        let door = Door::new(CONNECTIONS_MIN);
+        let waits = stay(enter(&door, 1).await.unwrap());
+        let (works, asks) = (enter(&door, 1).await.unwrap(), enter(&door, 2).await.unwrap());
+        assert!(works.at_work() && asks.at_work());
+        door.close();
+        waits.await.unwrap();
+        assert_eq!(enter(&door, ROOT).await.err(), Some(Full::Stopping));
+        asks.waits_again();
+        asks.left().await;
+        drop(asks);
+        let works = stay(works);
+        door.clear();
+        works.await.unwrap();
+        door.is_empty_of(Kind::Data).await;
+    }
+}

@@ -1,0 +1,50 @@
+//! What both sockets do with a connection that comes: take it, and tell those for whom
+//! there is no place.
+
+use crate::door::{Door, Full};
+use std::time::Duration;
+use tokio::net::{UnixListener, UnixStream};
+use wire::{Code, Problem};
+
+/// When taking a connection fails, it is tried again after this time.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// The next connection. Out of descriptors or memory, one that waits leaves, and it is
+/// tried again.
+pub async fn accept(listener: &UnixListener, door: &Door) -> UnixStream {
+    let mut is_said = false;
+    loop {
+        match listener.accept().await {
+            Ok((connection, _)) => return connection,
+            Err(error) => {
+                if !std::mem::replace(&mut is_said, true) {
+                    eprintln!("slackline: cannot take a connection: {error}; trying again");
+                }
+                door.one_leaves();
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Why there is no place for a connection of this user, for a person.
+pub fn full(why: Full, user: &str) -> Problem {
+    match why {
+        Full::User(has) => Problem::new(
+            Code::Quota,
+            format!("user {user} has {has} connections at work, as many as one may have"),
+            "close some of them, or put more requests on each",
+        ),
+        Full::House(has) => Problem::new(
+            Code::Busy,
+            format!("all {has} connections that the daemon can have are at work"),
+            "try again when some have ended; `slackline quota` shows who has what",
+        ),
+        Full::GaveWay => Problem::new(
+            Code::Busy,
+            "the connection waited for its program, and gave way to another one",
+            "connect again",
+        ),
+        Full::Stopping => crate::problem::of(&node::Error::ShuttingDown),
+    }
+}

@@ -1,0 +1,328 @@
+//! Every wait on a client has an end. The clock of these tests is the runtime's own, which
+//! is set forward when nobody has anything to do: what is waited for is counted, not
+//! waited, and what has no end shows at once.
+
+mod support;
+
+use daemon::config::SocketMode;
+use daemon::limits::*;
+use daemon::serve::ServeError;
+use daemon::socket::Claim;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use support::{Fake, Volume};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+use units::Bytes;
+use wire::frame::{HEAD_LEN, Head, VERSION};
+
+/// What lasts longer has no end.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+/// Words and bytes that are not waited for.
+const A_MOMENT: Duration = Duration::from_secs(1);
+
+/// A daemon in this runtime, whose clock stands still while anybody has something to do.
+struct House {
+    pool: Arc<Fake>,
+    socket: PathBuf,
+    stop: Option<oneshot::Sender<()>>,
+    served: Option<JoinHandle<Result<(), ServeError>>>,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl House {
+    async fn open() -> Self {
+        let pool = Arc::new(Fake::default());
+        let volume = Volume { size: 64 << 20, data: vec![7; 16 << 20], ..Volume::default() };
+        pool.state().volumes.insert("v".into(), volume);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = format!("slackline-waits-{}-{number}", std::process::id());
+        let socket = std::env::temp_dir().join(dir).join("s.sock");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (listening, is_listening) = oneshot::channel::<()>();
+        let (serving, at) = (Arc::clone(&pool), socket.clone());
+        let served = tokio::spawn(async move {
+            let claim = Claim::new(&at).unwrap();
+            // Polled for the first time after the sockets are there.
+            let stopping = async move {
+                listening.send(()).unwrap();
+                let _ = stopped.await;
+            };
+            daemon::serve::serve(serving, &claim, SocketMode(0o600), stopping).await
+        });
+        is_listening.await.unwrap();
+        tokio::time::pause();
+        Self { pool, socket, stop: Some(stop), served: Some(served) }
+    }
+
+    async fn control(&self, said: &[u8]) -> UnixStream {
+        let mut connection = UnixStream::connect(&self.socket).await.unwrap();
+        connection.write_all(said).await.unwrap();
+        connection
+    }
+
+    async fn data(&self, said: &[u8]) -> UnixStream {
+        let at = wire::socket::data_path(&self.socket);
+        let mut connection = UnixStream::connect(at).await.unwrap();
+        connection.write_all(said).await.unwrap();
+        connection
+    }
+
+    /// A best-effort connection, welcomed.
+    async fn best_effort(&self) -> UnixStream {
+        let head = Head::HelloVolume { version: VERSION, priority: None }.encode(1);
+        let mut connection = self.data(&[&head[..], b"v"].concat()).await;
+        welcomed(&mut connection).await;
+        connection
+    }
+
+    /// A stream's connection, welcomed.
+    async fn stream(&self, mode: &str) -> UnixStream {
+        let body = format!(
+            r#"{{"volume":"v","mode":"{mode}","contract":{{"rate_bytes_per_second":1000000,
+            "block_bytes":4096,"burst_bytes":4096}}}}"#
+        );
+        let opened = exchange(&self.socket, &posted("/v1/streams", &body)).await;
+        let json: serde_json::Value =
+            serde_json::from_str(opened.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let stream = json["id"].as_u64().unwrap_or_else(|| panic!("{opened}"));
+        let hello = Head::HelloStream { version: VERSION, stream };
+        let mut connection = self.data(&hello.encode(0)).await;
+        welcomed(&mut connection).await;
+        connection
+    }
+
+    /// Stops the daemon; gives how it ended, and how long that took.
+    async fn stop(&mut self) -> (Result<(), ServeError>, Duration) {
+        let since = Instant::now();
+        drop(self.stop.take());
+        let served = self.served.take().expect("stopped once");
+        let ended = timeout(FOR_EVER, served).await.expect("stopping has an end");
+        (ended.expect("no panic"), since.elapsed())
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.socket.parent().unwrap());
+    }
+}
+
+fn posted(path: &str, body: &str) -> Vec<u8> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body.as_bytes()].concat()
+}
+
+async fn exchange(socket: &Path, said: &[u8]) -> String {
+    let mut connection = UnixStream::connect(socket).await.unwrap();
+    connection.write_all(said).await.unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+async fn welcomed(connection: &mut UnixStream) {
+    let mut head = [0; HEAD_LEN];
+    connection.read_exact(&mut head).await.unwrap();
+    assert!(matches!(Head::decode(&head), Ok((Head::Welcome { .. }, 0))));
+}
+
+/// Reads until the daemon has closed the connection; gives what it said, and how long it
+/// took.
+async fn closed(mut connection: UnixStream) -> (Vec<u8>, Duration) {
+    let (since, mut said) = (Instant::now(), Vec::new());
+    let read = timeout(FOR_EVER, connection.read_to_end(&mut said)).await;
+    let ended = read.expect("the connection is closed at some time");
+    // One that is closed with something unread in it ends in this error.
+    let reset = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
+    assert!(ended.as_ref().err().is_none_or(reset), "{ended:?}");
+    (said, since.elapsed())
+}
+
+/// The connection lasts as long as the limit says.
+async fn is_closed_after(connection: UnixStream, limit: Duration, what: &str) -> Vec<u8> {
+    let (said, took) = closed(connection).await;
+    assert!(took >= limit, "{what}: {took:?}");
+    assert!(took <= limit + GOODBYE_WITHIN + A_MOMENT, "{what}: {took:?}");
+    said
+}
+
+fn text(said: &[u8]) -> String {
+    String::from_utf8_lossy(said).into_owned()
+}
+
+#[tokio::test]
+async fn a_control_connection_that_asks_nothing_is_closed() {
+    let house = House::open().await;
+    for said in ["", "GET /v1/hea", "GET /v1/health HTTP/1.1\r\nhost: x\r\n"] {
+        let connection = house.control(said.as_bytes()).await;
+        is_closed_after(connection, CONTROL_HEAD_WITHIN, said).await;
+    }
+    let asked = "GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n";
+    let connection = house.control(asked.as_bytes()).await;
+    let said = is_closed_after(connection, CONTROL_HEAD_WITHIN, "kept open").await;
+    assert!(text(&said).starts_with("HTTP/1.1 200 OK"), "it was answered before");
+}
+
+#[tokio::test]
+async fn a_body_that_stops_in_the_middle_is_refused_in_words() {
+    let house = House::open().await;
+    let asked = posted("/v1/volumes", r#"{"name":"w","size_bytes":4096}"#);
+    let connection = house.control(&asked[..asked.len() - 5]).await;
+    let said = text(&is_closed_after(connection, CONTROL_BODY_WITHIN, "half a body").await);
+    assert!(said.starts_with("HTTP/1.1 400") && said.contains("did not come within"), "{said}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_taken_ends_its_control_connection() {
+    let house = House::open().await;
+    let asked = "GET /v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100);
+    let mut connection = house.control(asked.as_bytes()).await;
+    tokio::time::sleep(ANSWER_TAKEN_WITHIN + A_MOMENT).await;
+    let mut taken = Vec::new();
+    let read = timeout(FOR_EVER, connection.read_to_end(&mut taken)).await;
+    read.expect("it is closed").ok();
+    let answers = text(&taken).matches("HTTP/1.1 200 OK").count();
+    assert!(answers < 100, "all {answers} were waited for");
+}
+
+#[tokio::test]
+async fn half_a_greeting_ends() {
+    let house = House::open().await;
+    let hello = Head::HelloVolume { version: VERSION, priority: None }.encode(200);
+    let named = [&hello[..], b"v"].concat();
+    let file = Head::HelloFile { version: VERSION }.encode(1000);
+    for said in [&b""[..], &hello[..16], &hello, &named, &file] {
+        let connection = house.data(said).await;
+        is_closed_after(connection, HELLO_WITHIN, &format!("{} bytes", said.len())).await;
+    }
+}
+
+#[tokio::test]
+async fn a_frame_that_stops_in_the_middle_ends_and_gives_its_memory_back() {
+    let house = House::open().await;
+    let write = Head::WriteAt { tag: 1, offset: Bytes::ZERO, padding: Bytes::ZERO }.encode(1 << 20);
+    let beyond = Head::WriteAt { tag: 1, offset: Bytes::ZERO, padding: Bytes::ZERO }.encode(5000);
+    let half = [&write[..], &[1; 5000]].concat();
+    for said in [&write[..7], &write, &half, &beyond] {
+        let mut connection = house.best_effort().await;
+        connection.write_all(said).await.unwrap();
+        let told = is_closed_after(connection, FRAME_WITHIN, "best effort").await;
+        assert!(text(&told).contains("a frame stopped in the middle"), "{}", text(&told));
+    }
+    for said in [&[4][..], &Head::Write.encode(1 << 20), &half[..9]] {
+        let mut connection = house.stream("write").await;
+        connection.write_all(said).await.unwrap();
+        let told = is_closed_after(connection, FRAME_WITHIN, "a writer").await;
+        assert!(text(&told).contains("a frame stopped in the middle"), "{}", text(&told));
+    }
+    assert_eq!(house.pool.state().streams.len(), 0, "the streams are closed");
+}
+
+#[tokio::test]
+async fn between_two_frames_a_program_may_be_silent_for_as_long_as_it_likes() {
+    let house = House::open().await;
+    let mut best_effort = house.best_effort().await;
+    let (mut reader, mut writer) = (house.stream("read").await, house.stream("write").await);
+    tokio::time::sleep(FOR_EVER).await;
+    let read = Head::ReadAt { tag: 1, offset: Bytes::ZERO, len: Bytes::kib(4) };
+    let next = Head::Next { len: Bytes::new(1) };
+    for (connection, said) in
+        [(&mut best_effort, read), (&mut reader, next), (&mut writer, Head::Sync)]
+    {
+        connection.write_all(&said.encode(0)).await.unwrap();
+        let mut head = [0; HEAD_LEN];
+        connection.read_exact(&mut head).await.unwrap();
+        let (answer, _) = Head::decode(&head).unwrap();
+        assert!(!matches!(answer, Head::Failed { .. }), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_take_its_answers_is_let_go() {
+    let house = House::open().await;
+    let mut reader = house.stream("read").await;
+    let next = Head::Next { len: Bytes::MIB }.encode(0);
+    reader.write_all(&next.repeat(1000)).await.unwrap();
+    let mut best_effort = house.best_effort().await;
+    let read = Head::ReadAt { tag: 1, offset: Bytes::ZERO, len: Bytes::MIB }.encode(0);
+    best_effort.write_all(&read.repeat(60)).await.unwrap();
+    let since = Instant::now();
+    let over = async {
+        while !house.pool.state().streams.is_empty() {
+            tokio::time::sleep(A_MOMENT).await;
+        }
+    };
+    timeout(FOR_EVER, over).await.expect("its stream is closed");
+    assert!(since.elapsed() >= ANSWER_TAKEN_WITHIN, "{:?}", since.elapsed());
+    tokio::time::sleep(ANSWER_TAKEN_WITHIN).await;
+    for connection in [reader, best_effort] {
+        let (said, _) = closed(connection).await;
+        assert!(said.len() < 5 << 20, "{} bytes", said.len());
+    }
+}
+
+/// Everything at once that a client can leave undone, and the daemon is told to stop.
+#[tokio::test]
+async fn a_stop_ends_within_its_time_and_commits_whatever_clients_do() {
+    let mut house = House::open().await;
+    let hello = Head::HelloVolume { version: VERSION, priority: None }.encode(200);
+    let asked = posted("/v1/volumes", r#"{"name":"w","size_bytes":4096}"#);
+    let mut kept = Vec::new();
+    for said in [&b""[..], b"GET /v1", &asked[..20], &asked[..asked.len() - 5]] {
+        kept.push(house.control(said).await);
+    }
+    for said in [&b""[..], &hello[..3], &hello[..]] {
+        kept.push(house.data(said).await);
+    }
+    let write = Head::WriteAt { tag: 1, offset: Bytes::ZERO, padding: Bytes::ZERO }.encode(8192);
+    for said in [&write[..9], &write] {
+        let mut connection = house.best_effort().await;
+        connection.write_all(said).await.unwrap();
+        kept.push(connection);
+    }
+    let mut reader = house.stream("read").await;
+    reader.write_all(&Head::Next { len: Bytes::MIB }.encode(0).repeat(1000)).await.unwrap();
+    let mut writer = house.stream("write").await;
+    writer.write_all(&Head::Write.encode(8192)).await.unwrap();
+    kept.extend([reader, writer]);
+    // Until all of it has come to where it stops.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (ended, took) = house.stop().await;
+    ended.expect("it stops in order");
+    assert!(took <= CLIENTS_STOP_WITHIN, "{took:?}");
+    assert!(house.pool.state().shut_down, "the pool was told to commit and to end");
+}
+
+#[tokio::test]
+async fn one_half_greeting_alone_does_not_keep_the_daemon_from_stopping() {
+    let mut house = House::open().await;
+    let hello = Head::HelloVolume { version: VERSION, priority: None }.encode(200);
+    let _half = house.data(&hello).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (ended, took) = house.stop().await;
+    ended.expect("it stops in order");
+    assert!(took <= A_MOMENT, "{took:?}");
+    assert!(house.pool.state().shut_down);
+}
+
+/// A disk that hangs is another thing: it is waited for, and then the end is told as what
+/// it is.
+#[tokio::test]
+async fn a_pool_that_does_not_come_to_rest_is_not_waited_for_for_ever() {
+    let mut house = House::open().await;
+    house.pool.state().hold_shutdown = true;
+    let (ended, took) = house.stop().await;
+    assert!(matches!(ended, Err(ServeError::Late)), "{ended:?}");
+    assert!(took >= DISKS_STOP_WITHIN && took < 3 * DISKS_STOP_WITHIN, "{took:?}");
+}
