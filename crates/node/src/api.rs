@@ -233,7 +233,8 @@ pub enum Op {
     /// What planning needs to know of the pool now, to be asked what would fit.
     /// [`Reply::Planner`]. Changes nothing.
     Plan,
-    /// Refuse new work, sync every writer, commit. [`Reply::Done`].
+    /// Refuse new work, hand back best effort that no disk has begun, sync every writer,
+    /// commit. [`Reply::Done`].
     Shutdown,
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct BestEffort {
     /// Waiting for memory.
     waiting: VecDeque<(Ticket, Op)>,
     next: u64,
+    /// The node ends: nothing more is begun on a disk.
+    ending: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -108,10 +110,19 @@ impl BestEffort {
         self.operations.is_empty() && self.waiting.is_empty()
     }
 
-    /// Everything that waits for memory is answered with `error`.
-    pub(crate) fn refuse_waiting(&mut self, core: &mut Core, error: &Error) {
+    /// The node ends. What no disk has begun is not done any more: its programs are told,
+    /// and were promised nothing. What a disk has begun ends there, and however much has
+    /// been asked for, nobody waits for more.
+    pub(crate) fn hand_back(&mut self, core: &mut Core, now: Instant) {
+        self.ending = true;
         for (ticket, _) in self.waiting.drain(..) {
-            core.answer(ticket, Err(error.clone()));
+            core.answer(ticket, Err(Error::ShuttingDown));
+        }
+        for (command, operation, part) in core.pieces() {
+            if core.cancel(command) {
+                self.operation(operation).error.get_or_insert(Error::ShuttingDown);
+                self.part_done(core, now, operation, part, false);
+            }
         }
     }
 
@@ -339,6 +350,9 @@ impl BestEffort {
 
     /// Nobody is before this piece: whatever must be done first, or it itself.
     fn begin(&mut self, core: &mut Core, now: Instant, claim: Claim) {
+        if self.ending {
+            return self.write_piece(core, now, claim);
+        }
         let piece = &self.pieces[&claim];
         let (volume, index) = piece.extent;
         let (blocks, span) = (piece.blocks.clone(), piece.span);
@@ -384,6 +398,11 @@ impl BestEffort {
 
     /// All is done that had to be done before.
     fn write_piece(&mut self, core: &mut Core, now: Instant, claim: Claim) {
+        if self.ending {
+            let operation = self.pieces[&claim].operation;
+            self.operation(operation).error.get_or_insert(Error::ShuttingDown);
+            self.piece(claim).failed = true;
+        }
         let piece = self.piece(claim);
         let (blocks, (volume, index)) = (piece.blocks.clone(), piece.extent);
         match piece.span.filter(|_| !piece.failed) {
@@ -440,18 +459,23 @@ impl BestEffort {
         if let Err((disk, error)) = result {
             operation.error.get_or_insert(Error::Device { disk, error });
         }
+        self.part_done(core, now, id, part, result.is_ok());
+    }
+
+    /// A command has ended, well or not, or will not be done.
+    fn part_done(&mut self, core: &mut Core, now: Instant, id: u64, part: Part, is_good: bool) {
         match part {
             Part::Read => self.piece_ended(core, now, id),
             Part::Before(claim) => {
                 let piece = self.piece(claim);
                 piece.before -= 1;
-                piece.failed |= result.is_err();
+                piece.failed |= !is_good;
                 if piece.before == 0 {
                     self.write_piece(core, now, claim);
                 }
             }
             Part::Write(claim) => {
-                let end = if result.is_ok() { End::Written } else { End::Failed };
+                let end = if is_good { End::Written } else { End::Failed };
                 self.end_piece(core, now, claim, end);
             }
         }

@@ -272,6 +272,15 @@ impl Core {
         self.commands.iter().filter_map(piece).collect()
     }
 
+    /// All commands of best effort, whether a disk has begun with them or not.
+    pub(crate) fn pieces(&self) -> Vec<(CommandId, u64, Part)> {
+        let piece = |(&id, pending): (&CommandId, &Pending)| match pending.owner {
+            Owner::Piece { operation, part } => Some((id, operation, part)),
+            _ => None,
+        };
+        self.commands.iter().filter_map(piece).collect()
+    }
+
     /// The newest command.
     pub(crate) fn last_command(&self) -> CommandId {
         CommandId(self.next_command.saturating_sub(1))

@@ -270,7 +270,7 @@ impl Node {
                 self.shutting_down = Some(Some(ticket));
                 self.core.abandon_moves(None);
                 self.core.stop_measuring(now);
-                self.best_effort.refuse_waiting(&mut self.core, &Error::ShuttingDown);
+                self.best_effort.hand_back(&mut self.core, now);
                 let open: Vec<StreamId> = self.streams.keys().copied().collect();
                 for stream in open {
                     self.begin_close(now, stream);
