@@ -209,7 +209,8 @@ impl BestEffort {
             return Err(Error::Problem(Box::new(problem)));
         }
         let tag = self.last_tag + 1;
-        if let Err(error) = connection::send(&mut self.connection, head(tag), body) {
+        let head = connection::asked(head(tag))?;
+        if let Err(error) = connection::send(&mut self.connection, head, body) {
             // The daemon may have said why before it went: its word is better than
             // EPIPE. The connection is broken, so its end comes.
             let answers = self.shared.answers();

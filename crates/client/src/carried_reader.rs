@@ -105,11 +105,12 @@ impl CarriedReader {
     }
 
     pub fn seek(&mut self, to: Bytes) -> Result<Duration> {
+        let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
         while self.asked {
             let mut void = vec![0; LOOK];
             self.receive_into(&mut void)?;
         }
-        match self.ask(Head::Seek { tag: 1, offset: to })? {
+        match self.ask(seek)? {
             (Head::Sought { offset, ready, .. }, _) => {
                 self.held.clear();
                 self.at = 0;

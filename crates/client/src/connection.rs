@@ -6,6 +6,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use wire::frame::{Decoder, HEAD_LEN, Head};
+use wire::{Code, Problem};
 
 /// Connects to the data socket, says hello and waits for the welcome.
 pub fn attach(socket: &Path, hello: Head, body: &[u8]) -> Result<(UnixStream, Head)> {
@@ -23,6 +24,18 @@ pub fn attach(socket: &Path, hello: Head, body: &[u8]) -> Result<(UnixStream, He
 /// Connects to the data socket.
 pub fn connect(socket: &Path) -> Result<UnixStream> {
     UnixStream::connect(socket).map_err(|cause| Error::no_daemon(socket, cause))
+}
+
+/// A head that says what a program asked, unless it asked for what nothing can have: the
+/// daemon would take that for no frame, and end the connection.
+///
+/// # Errors
+/// [`Error::Problem`], with the figures.
+pub fn asked(head: Head) -> Result<Head> {
+    head.checked().map_err(|error| {
+        let problem = Problem::new(Code::Invalid, error.to_string(), "ask for what can be");
+        Error::Problem(Box::new(problem))
+    })
 }
 
 /// Sends one frame, head and body in one go where the kernel takes them.

@@ -5,7 +5,7 @@
 
 use crate::line::Line;
 use crate::reader::{Peek, Piece};
-use crate::{Error, Result};
+use crate::{Error, Result, connection};
 use std::path::Path;
 use std::sync::Arc;
 use units::{Bytes, Duration};
@@ -107,8 +107,9 @@ impl SharedReader {
     }
 
     pub fn seek(&mut self, to: Bytes) -> Result<Duration> {
+        let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
         self.line.look(|heard| (heard.sought, heard.failed) = (None, None))?;
-        self.line.send(Head::Seek { tag: 1, offset: to })?;
+        self.line.send(seek)?;
         let answer = self.line.wait(|heard| match (heard.sought.take(), heard.failed.take()) {
             (Some(sought), _) => Some(Ok(sought)),
             (None, Some(failed)) => Some(Err(failed)),

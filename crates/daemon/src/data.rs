@@ -244,7 +244,7 @@ async fn serve_window(
     ask: &Ask,
     stop: &mut watch::Receiver<Stop>,
 ) -> Over {
-    let end = shared.end.lock().expect("no thread panics while it takes it").take();
+    let end = shared.end.lock().take();
     let end = end.expect("one connection attaches to a stream");
     let mut session = window::Session::new(opened, end, ask, output);
     let served = async {

@@ -17,6 +17,7 @@ pub use settings::{DeviceSettings, Settings};
 pub use together::Together;
 
 use crate::limits::FILE_WITHIN;
+use crate::lock::Mutex;
 use crate::problem;
 use desk::{Desk, Opening};
 use disk::Profile;
@@ -26,8 +27,8 @@ use given::Hands;
 use node::{Contract, DiskIndex, Op, StreamId, StreamStatus};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use units::{Bytes, Direction, Duration, Lba};
 use wire::control as api;
 use wire::{Code, Problem};
@@ -91,7 +92,7 @@ impl Files {
     }
 
     fn desks(&self) -> Vec<Arc<Desk>> {
-        self.desks.lock().expect("no thread panics while it holds the devices").clone()
+        self.desks.lock().clone()
     }
 
     /// A hand for a descriptor of this user, if there is one.
@@ -146,12 +147,11 @@ impl Files {
     }
 
     fn desk(&self, file: &HostFile, device: &BlockDevice) -> Result<Arc<Desk>, (String, String)> {
-        let held = "no thread panics while it looks at a device";
         let turns = {
-            let mut finding = self.finding.lock().expect(held);
+            let mut finding = self.finding.lock();
             Arc::clone(finding.entry(device.name.clone()).or_default())
         };
-        let _one = turns.lock().expect(held);
+        let _one = turns.lock();
         // Another disk may have come under the same name.
         let is_same =
             |desk: &Arc<Desk>| desk.device.name == device.name && desk.device.size == device.size;
@@ -172,7 +172,7 @@ impl Files {
                 (format!("cannot measure it: {error}"), "see the daemon's messages".to_owned())
             })?,
         };
-        let mut desks = self.desks.lock().expect("no thread panics while it holds the devices");
+        let mut desks = self.desks.lock();
         let index = DiskIndex(FIRST_DEVICE + desks.len() as u16);
         let notes = notes(device, &profile, own.is_some_and(|own| own.profile.is_some()));
         for note in &notes {

@@ -19,6 +19,7 @@ mod door;
 mod engine;
 pub mod files;
 pub mod limits;
+mod lock;
 pub mod notify;
 pub mod planning;
 pub mod pool;

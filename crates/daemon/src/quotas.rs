@@ -17,13 +17,14 @@ pub use people::{Names, Peer, own_uid};
 pub use rules::{Cap, Limits, Preset, Rules};
 
 use crate::limits::{BEST_EFFORT_PER_USER_DIVISOR, BEST_EFFORT_UNIT};
+use crate::lock::{AsyncGuard, AsyncMutex, Mutex, MutexGuard};
 use crate::pool::Pool;
 use crate::problem::percent;
 use crate::sessions::Sessions;
 use node::{DiskIndex, Priority, Status, StreamId};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::sync::{MutexGuard as Turn, OwnedSemaphorePermit, Semaphore};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use units::Bytes;
 use wire::control as api;
 use wire::control::QuotaLimits;
@@ -49,7 +50,7 @@ pub struct Quotas {
     memory_per_user: usize,
     of_users: BTreeMap<u32, QuotaLimits>,
     of_groups: BTreeMap<u32, QuotaLimits>,
-    turn: tokio::sync::Mutex<()>,
+    turn: AsyncMutex<()>,
     state: Mutex<State>,
 }
 
@@ -148,17 +149,17 @@ impl Quotas {
             users,
             groups,
             administrators,
-            turn: tokio::sync::Mutex::default(),
+            turn: AsyncMutex::default(),
             state: Mutex::default(),
         })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no thread panics while it holds the quotas")
+        self.state.lock()
     }
 
     /// Opening and changing goes one after the other.
-    pub async fn turn(&self) -> Turn<'_, ()> {
+    pub async fn turn(&self) -> AsyncGuard<'_, ()> {
         self.turn.lock().await
     }
 

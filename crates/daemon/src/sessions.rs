@@ -6,12 +6,13 @@
 //! time. At most one connection carries a stream.
 
 use crate::limits::ATTACH_WITHIN;
+use crate::lock::{Mutex, MutexGuard};
 use crate::pool::Ask;
 use crate::quotas::Peer;
 use crate::shared::Shared;
 use node::{Error, Mode, Op, StreamId};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use tokio::sync::watch;
 use units::Bytes;
 
@@ -112,7 +113,7 @@ impl Sessions {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<StreamId, Session>> {
-        self.open.lock().expect("no thread panics while it holds the sessions")
+        self.open.lock()
     }
 
     /// Notes a stream that the pool has opened, and closes it if no connection

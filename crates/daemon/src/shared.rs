@@ -1,9 +1,10 @@
 //! The windows that programs map, as the daemon holds them.
 
+use crate::lock::Mutex;
 use node::Mode;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use units::Bytes;
 use window::Memory;
 
@@ -36,7 +37,7 @@ impl Shared {
     /// permitted; says once what to do where it is not. May take a moment.
     pub fn settle(&self, window: Bytes) {
         static SAID: AtomicBool = AtomicBool::new(false);
-        let mut settled = self.settled.lock().expect("no thread panics while it settles");
+        let mut settled = self.settled.lock();
         let (from, more) = (settled.as_usize(), window.saturating_sub(*settled));
         if more.is_zero() || window.as_usize() > self.memory.len() {
             return;

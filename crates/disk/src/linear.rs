@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::error::ensure;
-use units::{Bytes, Duration, Rate};
+use units::{Bytes, Duration, Outside, Rate};
 
 /// A straight line over the size of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Line {
         ensure!(average > 0, "all samples are empty; measure transfers of some bytes");
         let average = Bytes::new(u64::try_from(average).expect("no more than the largest"));
         let slowest = samples.iter().map(|&(_, time)| time).max().expect("there are samples");
-        let level = Self { fixed: slowest, rate: Rate::per_second(u64::MAX) };
+        let level = Self { fixed: slowest, rate: Rate::OUTSIDE_MAX };
         let mut best = level;
         for (index, &one) in samples.iter().enumerate() {
             for &two in &samples[index + 1..] {
@@ -52,7 +52,7 @@ impl Line {
         let (small, large) = if one.0 <= two.0 { (one, two) } else { (two, one) };
         let (size, time) = (large.0.saturating_sub(small.0), large.1.saturating_sub(small.1));
         let rate = Rate::of(size, time);
-        let rate = if rate.is_zero() { Rate::per_second(u64::MAX) } else { rate };
+        let rate = if rate.is_zero() { Rate::OUTSIDE_MAX } else { rate };
         Self { fixed: Duration::ZERO, rate }
     }
 

@@ -6,7 +6,7 @@
 //! prediction with `bound`; so the second never exceeds the first.
 
 use crate::error::ensure;
-use crate::text::{Points, Text};
+use crate::text::{Points, Text, line_rate};
 use crate::{Error, Line, SeekCurve};
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -14,10 +14,14 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 use serde::{Deserialize, Serialize};
-use units::{Access, Bytes, Command, Direction, Duration, Lba, Rate, SECTOR};
+use units::{Access, Bytes, Command, Direction, Duration, Lba, Outside, Rate, SECTOR};
 
 /// The most commands in flight that a profile may ask for.
 const DEPTH_MAX: u32 = 1_024;
+
+/// The longest time that a profile may state for any part of a command, or for 1 MiB at
+/// one of its rates. No disk that works comes near; costs multiply, and stay in 64 bits.
+const PART_MAX: Duration = Duration::from_secs(3_600);
 
 /// What is known of one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,7 +240,34 @@ impl Profile {
     }
 }
 
+/// A time that a profile states.
+fn time(name: &str, given: Duration) -> Result<(), Error> {
+    ensure!(given <= PART_MAX, "{name} is {given}; give at most an hour");
+    Ok(())
+}
+
+/// A rate that a profile states.
+fn rate(name: &str, given: Rate) -> Result<(), Error> {
+    ensure!(
+        given <= Rate::OUTSIDE_MAX && given.time_for(Bytes::MIB) <= PART_MAX,
+        "{name} is {given:?}; give at least 292 B/s and at most 1 PiB/s"
+    );
+    Ok(())
+}
+
 impl LinearProfile {
+    fn check(&self) -> Result<(), Error> {
+        let depth = self.depth;
+        ensure!((1..=DEPTH_MAX).contains(&depth), "linear.depth is {depth}; give 1 to {DEPTH_MAX}");
+        time("linear.latency", self.latency)?;
+        for (name, line) in [("read", &self.read), ("write", &self.write)] {
+            time(&format!("linear.{name}.fixed"), line.fixed)?;
+            ensure!(!line.rate.is_zero(), "linear.{name}.rate is 0; give a rate above zero");
+            rate(&format!("linear.{name}.rate"), line.rate)?;
+        }
+        Ok(())
+    }
+
     fn line(&self, direction: Direction) -> &Line {
         match direction {
             Direction::Read => &self.read,
@@ -358,6 +389,13 @@ impl HardDiskProfile {
     }
 
     fn check(&self, capacity: Bytes) -> Result<(), Error> {
+        time("hard-disk.overhead", self.overhead)?;
+        time("hard-disk.rotation", self.rotation)?;
+        time("hard-disk.write-settle", self.write_settle)?;
+        time("hard-disk.switch", self.switch)?;
+        let longest = self.seek.points().iter().map(|&(_, time)| time).max();
+        time("hard-disk.seek", longest.unwrap_or_default())?;
+        time("hard-disk.long-reads.extra", self.long_reads.map_or(Duration::ZERO, |it| it.extra))?;
         ensure!(!self.zones.is_empty(), "hard-disk.zones is empty; give at least one zone");
         ensure!(
             self.zones[0].start == Lba::new(0),
@@ -378,6 +416,7 @@ impl HardDiskProfile {
                 (1..=1 << 32).contains(&zone.cylinders) && !zone.rate.is_zero(),
                 "hard-disk.zones[{index}] needs cylinders and a rate above zero"
             );
+            rate(&format!("hard-disk.zones[{index}].rate"), zone.rate)?;
         }
         Ok(())
     }
@@ -452,6 +491,7 @@ struct LinearFile {
 #[serde(deny_unknown_fields)]
 struct LineFile {
     fixed: Text<Duration>,
+    #[serde(deserialize_with = "line_rate")]
     rate: Text<Rate>,
 }
 
@@ -463,13 +503,9 @@ impl Profile {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let file: File = toml::from_str(text).map_err(|error| Error::Syntax(error.to_string()))?;
         let capacity = file.capacity.0;
-        ensure!(
-            !capacity.is_zero() && capacity.is_multiple_of(SECTOR),
-            "capacity is {capacity:?}; give a whole number of sectors of 512 B above zero"
-        );
         let kind = match (file.kind.as_str(), file.hard_disk, file.linear) {
-            ("hard-disk", Some(disk), None) => Kind::HardDisk(disk.profile(capacity)?),
-            ("linear", None, Some(linear)) => Kind::Linear(linear.profile()?),
+            ("hard-disk", Some(disk), None) => Kind::HardDisk(disk.profile()?),
+            ("linear", None, Some(linear)) => Kind::Linear(linear.profile()),
             (kind @ ("hard-disk" | "linear"), _, _) => {
                 let text = format!("kind is {kind:?}; give the section [{kind}] and no other");
                 return Err(Error::Invalid(text));
@@ -480,7 +516,29 @@ impl Profile {
             }
         };
         let flush = file.flush.0;
-        Ok(Self { source: file.source, confidence: file.confidence, capacity, flush, kind })
+        let File { source, confidence, .. } = file;
+        let profile = Self { source, confidence, capacity, flush, kind };
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// Whether it can be a disk's: the sectors are all there and no number is absurd.
+    /// What [`Profile::parse`] gives is.
+    ///
+    /// # Errors
+    /// Says what is wrong and what would do.
+    pub fn check(&self) -> Result<(), Error> {
+        let capacity = self.capacity;
+        ensure!(
+            !capacity.is_zero() && capacity.is_multiple_of(SECTOR),
+            "capacity is {capacity:?}; give a whole number of sectors of 512 B above zero"
+        );
+        ensure!(capacity <= Bytes::OUTSIDE_MAX, "capacity is {capacity:?}; give at most 1 EiB");
+        time("flush", self.flush)?;
+        match &self.kind {
+            Kind::HardDisk(disk) => disk.check(capacity),
+            Kind::Linear(line) => line.check(),
+        }
     }
 
     /// The profile as text that [`Profile::parse`] reads back unchanged.
@@ -504,13 +562,13 @@ impl Profile {
 }
 
 impl HardDiskFile {
-    fn profile(self, capacity: Bytes) -> Result<HardDiskProfile, Error> {
+    fn profile(self) -> Result<HardDiskProfile, Error> {
         let zone = |zone: &ZoneFile| ZoneProfile {
             start: Lba::new(zone.start),
             cylinders: zone.cylinders,
             rate: zone.rate.0,
         };
-        let disk = HardDiskProfile {
+        Ok(HardDiskProfile {
             overhead: self.overhead.0,
             rotation: self.rotation.0,
             seek: SeekCurve::parse(self.seek)?,
@@ -520,9 +578,7 @@ impl HardDiskFile {
                 .long_reads
                 .map(|long| LongReads { from: long.from.0, extra: long.extra.0 }),
             zones: self.zones.iter().map(zone).collect(),
-        };
-        disk.check(capacity)?;
-        Ok(disk)
+        })
     }
 
     fn of(disk: &HardDiskProfile) -> Self {
@@ -549,21 +605,13 @@ impl HardDiskFile {
 }
 
 impl LinearFile {
-    fn profile(self) -> Result<LinearProfile, Error> {
-        ensure!(
-            (1..=DEPTH_MAX).contains(&self.depth),
-            "linear.depth is {}; give 1 to {DEPTH_MAX}",
-            self.depth
-        );
-        for (name, line) in [("read", &self.read), ("write", &self.write)] {
-            ensure!(!line.rate.0.is_zero(), "linear.{name}.rate is 0; give a rate above zero");
-        }
-        Ok(LinearProfile {
+    fn profile(self) -> LinearProfile {
+        LinearProfile {
             read: Line { fixed: self.read.fixed.0, rate: self.read.rate.0 },
             write: Line { fixed: self.write.fixed.0, rate: self.write.rate.0 },
             depth: self.depth,
             latency: self.latency.0,
-        })
+        }
     }
 
     fn of(linear: &LinearProfile) -> Self {

@@ -8,7 +8,7 @@ use alloc::{format, vec::Vec};
 use core::fmt::Display;
 use core::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use units::{Bytes, Duration, Rate};
+use units::{Bytes, Duration, Outside, Rate};
 
 /// A quantity that is written as text in a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,17 @@ impl<'de, T: Quantity> Deserialize<'de> for Text<T> {
     }
 }
 
+/// The rate of a line. A level one, on which size costs nothing, was once written with the
+/// largest number that there is: pools have such profiles.
+pub(crate) fn line_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Text<Rate>, D::Error> {
+    let text = String::deserialize(from)?;
+    match text.parse() {
+        _ if text == exact_rate(Rate::per_second(u64::MAX)) => Ok(Text(Rate::OUTSIDE_MAX)),
+        Ok(rate) => Ok(Text(rate)),
+        Err(error) => Err(de::Error::custom(format!("{text:?}: {error}"))),
+    }
+}
+
 /// A seek curve as a file has it.
 pub(crate) type Points = Vec<(u64, Text<Duration>)>;
 
@@ -91,7 +102,7 @@ mod tests {
         let mut value = 1u64;
         for step in 0..5_000u64 {
             value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step);
-            let n = value >> (value % 40 + 8);
+            let n = value >> (value % 40 + 14); // within what a text may say
             assert_eq!(
                 exact_duration(Duration::from_nanos(n)).parse(),
                 Ok(Duration::from_nanos(n))

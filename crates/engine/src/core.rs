@@ -15,7 +15,7 @@ use crate::backend::{Completion, fills, region, zero_room};
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Loan, Owner};
 use crate::lateness::Lately;
-use crate::lock::{Guard, Mutex};
+use crate::lock::{Mutex, MutexGuard};
 use crate::sys::{self, Event};
 use node::{
     CommandId, DiskCommand, DiskIndex, DiskPoll, Error, Event as Happened, Mode, Node, Op, Output,
@@ -269,7 +269,7 @@ impl Core {
 
     /// Takes the answers that the node has, and looks after the disks that got
     /// work, until there is no more of either.
-    fn collect(self: &Arc<Self>, inner: &mut Guard<'_, Inner>, news: &mut News) {
+    fn collect(self: &Arc<Self>, inner: &mut MutexGuard<'_, Inner>, news: &mut News) {
         loop {
             while let Some(output) = inner.node.poll_output() {
                 if let Some(call) = inner.answer(self, output, news) {

@@ -44,6 +44,7 @@ pub use device::{DeviceSpec, Found};
 pub use error::PoolError;
 pub use host_file::{BlockDevice, Buffer, Extent, FileError, HostFile};
 pub use lateness::HostLateness;
+pub use lock::{Condvar, Fatal, Mutex, MutexGuard};
 pub use pool::{Description, Options, Pool, Wrap};
 pub use profiling::{ProfileError, ProfileOptions, Profiled, profile};
 pub use reply::Reply;

@@ -377,13 +377,19 @@ pub(crate) fn open_all(
 }
 
 fn check_options(options: &Options) -> Result<(), PoolError> {
-    let Config { memory, commit_interval, .. } = options.config;
+    let Config { memory, commit_interval, host_latency, .. } = options.config;
     if memory < node::limits::MEMORY_MIN || !memory.is_multiple_of(Bytes::MIB) {
         let rule = "whole MiB, at least 16 MiB";
         return Err(PoolError::Option { name: "memory", rule });
     }
     if commit_interval < Duration::from_millis(1) {
         return Err(PoolError::Option { name: "commit interval", rule: "at least 1 ms" });
+    }
+    if commit_interval > node::limits::COMMIT_INTERVAL_MAX {
+        return Err(PoolError::Option { name: "commit interval", rule: "at most an hour" });
+    }
+    if host_latency > node::limits::HOST_LATENCY_MAX {
+        return Err(PoolError::Option { name: "host latency", rule: "at most a minute" });
     }
     Ok(())
 }

@@ -8,6 +8,7 @@
 use crate::aligned::Aligned;
 use crate::device::{self, DeviceSpec};
 use crate::error::PoolError;
+use crate::lock::Mutex;
 use crate::sys;
 use disk::profiler::{Effort, Findings, Options, Profiler, Progress, Question, Step, Timing};
 use disk::{Drive, Emulated, Model};
@@ -16,7 +17,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use units::{Bytes, Command, Direction, Duration, Instant, SECTOR};
 
@@ -362,12 +362,12 @@ fn at_once(file: &File, commands: &[Command], depth: usize) -> Vec<Timing> {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(command) = commands.get(index) else { break };
                     let timing = transfer(file, &mut bytes, command);
-                    answers.lock().expect("no thread panics here")[index] = Some(timing);
+                    answers.lock()[index] = Some(timing);
                 }
             });
         }
     });
-    let answers = answers.into_inner().expect("no thread panicked");
+    let answers = std::mem::take(&mut *answers.lock());
     answers.into_iter().map(|answer| answer.expect("every command was taken")).collect()
 }
 

@@ -5,7 +5,7 @@
 //! at any moment.
 
 use crate::core::{self, Core};
-use crate::lock::Mutex;
+use crate::lock::{Fatal, Mutex};
 use crate::sys;
 use crate::{Backend, HostLateness};
 use node::DiskIndex;
@@ -17,17 +17,6 @@ const PRIORITY: i32 = 20;
 
 /// The share of a disk's thread where real-time priority is not permitted.
 const NICE: i32 = -10;
-
-/// Ends the process when it is dropped in a panic.
-struct AbortOnPanic;
-
-impl Drop for AbortOnPanic {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            std::process::abort();
-        }
-    }
-}
 
 /// Makes this thread fit for a disk, as far as the system permits; says in
 /// `warnings` what it did not.
@@ -84,7 +73,7 @@ pub(crate) fn serve(
     mut backend: Box<dyn Backend>,
     lateness: &Mutex<HostLateness>,
 ) {
-    let _abort = AbortOnPanic;
+    let _fatal = Fatal::new("in a disk's thread");
     let mut done = Vec::new();
     loop {
         let late = lateness.lock().take_worst();

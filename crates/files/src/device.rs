@@ -14,7 +14,7 @@ use disk::Profile;
 use node::alone::{self, Credit};
 use node::{Contract, DiskIndex, Error, Mode, Refusal, StreamId, StreamStatus};
 use sched::{Class, PolicyKind, Request, Schedule, Task, TaskId, TaskSet};
-use units::{Access, Bytes, Command, Duration, Instant, Lba, Rate};
+use units::{Access, Bytes, Command, Duration, Instant, Lba, Outside, Rate};
 
 /// Streams on one device at once.
 const STREAMS_MAX: usize = 1_000;
@@ -211,7 +211,8 @@ impl Device {
     }
 
     fn task(&self, contract: &Contract, cost: Duration) -> Result<Task, Refusal> {
-        let period = contract.rate.time_for(contract.block);
+        let (period, cost) =
+            (contract.rate.time_for(contract.block), cost.max(Duration::from_nanos(1)));
         let deadline = period.saturating_sub(self.options.host_latency);
         if cost > deadline {
             let late = (cost + self.options.host_latency).saturating_sub(period);
@@ -227,7 +228,7 @@ impl Device {
 
     /// Whether these tasks and this one are within the share and the analysis.
     fn admits(&self, set: &TaskSet, task: &Task) -> Result<(), Refusal> {
-        let utilisation_ppm = set.utilisation().ppm() + ppm(task.cost, task.period);
+        let utilisation_ppm = set.utilisation().ppm().saturating_add(ppm(task.cost, task.period));
         if utilisation_ppm > self.options.share_ppm {
             return Err(self.refusal(utilisation_ppm, None));
         }
@@ -257,11 +258,15 @@ impl Device {
         (needed, needed + more)
     }
 
+    /// The memory of a window, whether or not there is so much.
+    fn window(&self, contract: &Contract) -> Bytes {
+        contract.block.saturating_mul(self.blocks(contract).1)
+    }
+
     fn check_memory(&self, contract: &Contract, without: Option<StreamId>) -> Result<(), Error> {
         let others = self.streams.values().filter(|stream| Some(stream.id) != without);
         let used: Bytes = others.map(Stream::window).sum();
-        let (asked, free) =
-            (contract.block * self.blocks(contract).1, self.options.memory.saturating_sub(used));
+        let (asked, free) = (self.window(contract), self.options.memory.saturating_sub(used));
         if asked > free { Err(Error::NoMemory { asked, free }) } else { Ok(()) }
     }
 
@@ -284,6 +289,9 @@ impl Device {
     ) -> Result<Bytes, Error> {
         assert!(!self.streams.contains_key(&id), "a number of its own");
         alone::check(contract)?;
+        if start > Bytes::OUTSIDE_MAX {
+            return Err(Error::Invalid { what: "start", rule: "at most 1 EiB" });
+        }
         if self.streams.len() >= STREAMS_MAX {
             return Err(Error::Busy { waiting: STREAMS_MAX as u64 });
         }
@@ -311,7 +319,7 @@ impl Device {
             ask: None,
             timer: None,
             primed: false,
-            playout_from: begins + contract.rate.time_for(contract.block) * needed,
+            playout_from: begins.saturating_add(filled_in(contract, needed)),
             open_since: now,
             moved: Bytes::ZERO,
             requests: 0,
@@ -393,12 +401,9 @@ impl Device {
         (stream.needed, stream.target) = (needed, target);
         stream.fit();
         // The window has to follow before the program may make use of a faster one.
-        let patience = if contract.rate > old.rate {
-            contract.rate.time_for(contract.block) * needed
-        } else {
-            Duration::ZERO
-        };
-        stream.later = Some((now + patience, *contract));
+        let patience =
+            if contract.rate > old.rate { filled_in(contract, needed) } else { Duration::ZERO };
+        stream.later = Some((now.saturating_add(patience), *contract));
         let window = stream.contract.block * target;
         self.pump(now, id);
         Ok(window)
@@ -720,6 +725,11 @@ impl Account {
             self.disturbed_max = self.disturbed_max.max(beyond);
         }
     }
+}
+
+/// How long so many blocks of a stream take to come.
+fn filled_in(contract: &Contract, blocks: u64) -> Duration {
+    contract.rate.time_for(contract.block).saturating_mul(blocks)
 }
 
 /// The bytes of a block, up to the end of the file.

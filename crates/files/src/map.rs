@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 use disk::Profile;
-use units::{Access, Bytes, Direction, Duration, Lba, SECTOR};
+use units::{Access, Bytes, Direction, Duration, Lba, Outside, SECTOR};
 
 /// A run of bytes that lie together, in the file and on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +56,14 @@ pub enum MapError {
         /// Where the device does.
         capacity: Bytes,
     },
+    /// The file, or what is said of a piece, is longer than anything can be.
+    TooLong(Bytes),
 }
 
 impl fmt::Display for MapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::TooLong(length) => write!(f, "a file of {length}: at most 1 EiB is taken"),
             Self::Overlap(at) => write!(f, "two extents have the file's byte {}", at.get()),
             Self::Beyond { end, capacity } => write!(
                 f,
@@ -85,6 +88,12 @@ impl FileMap {
     /// # Errors
     /// [`MapError`].
     pub fn new(mut pieces: Vec<Piece>, length: Bytes, capacity: Bytes) -> Result<Self, MapError> {
+        let at_least = |lba: Lba| SECTOR.saturating_mul(lba.get());
+        let of_piece = |piece: &Piece| piece.at.max(piece.len).max(at_least(piece.lba));
+        let longest = pieces.iter().map(of_piece).max().unwrap_or_default().max(length);
+        if longest > Bytes::OUTSIDE_MAX {
+            return Err(MapError::TooLong(longest));
+        }
         pieces.retain(|piece| !piece.len.is_zero() && piece.at < length.round_up(Bytes::kib(64)));
         pieces.sort_unstable_by_key(|piece| piece.at);
         let mut merged: Vec<Piece> = Vec::with_capacity(pieces.len());

@@ -203,7 +203,8 @@ pub enum Op {
     /// the volume's service lets it ([`Service::granted`]).
     Read { volume: String, offset: Bytes, len: Bytes, priority: Option<Priority> },
     /// Memory for a best-effort write. [`Reply::Room`]; the caller's until it is
-    /// given to [`Op::Write`] or [`Op::Release`].
+    /// given to [`Op::Write`] or [`Op::Release`]. Waits for some; [`Error::NoMemory`] where
+    /// callers keep all of it ([`limits::MEMORY_WITHIN`](crate::limits::MEMORY_WITHIN)).
     Room { len: Bytes },
     /// Write a range of any bytes as best effort. [`Reply::Done`] when they
     /// are on the disk and every read that comes from now on finds them; durable after
@@ -331,7 +332,8 @@ pub enum Error {
     BeyondEnd {
         size: Bytes,
     },
-    /// The window does not fit in the memory that is left.
+    /// The window does not fit in the memory that is left; or callers have all that is for
+    /// best effort, and give none back.
     NoMemory {
         asked: Bytes,
         free: Bytes,

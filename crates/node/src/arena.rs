@@ -63,6 +63,13 @@ impl Arena {
         self.largest().saturating_sub(kept).min(self.free_beside())
     }
 
+    /// The longest span that best effort could have now.
+    pub(crate) fn free_for_best_effort(&self) -> Bytes {
+        let above =
+            |(&start, &len): (&u64, &u64)| (start + len).saturating_sub(start.max(self.low));
+        Bytes::new(self.free.iter().map(above).max().unwrap_or(0))
+    }
+
     /// What a further window in a region may take.
     pub(crate) fn free_beside(&self) -> Bytes {
         Self::for_windows(self.total).saturating_sub(self.windows + self.regions)

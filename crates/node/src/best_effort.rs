@@ -30,6 +30,8 @@ pub(crate) struct BestEffort {
     pieces: BTreeMap<Claim, Piece>,
     /// Waiting for memory.
     waiting: VecDeque<(Ticket, Op)>,
+    /// When memory last came back, or a transfer ended, or the first began to wait.
+    moved: Instant,
     next: u64,
     /// The node ends: nothing more is begun on a disk.
     ending: bool,
@@ -143,12 +145,37 @@ impl BestEffort {
                 }
             }
             op if self.waiting.is_empty() => self.start(core, now, ticket, op),
-            op => self.wait(core, ticket, op),
+            op => self.wait(core, now, ticket, op),
         }
     }
 
-    fn wait(&mut self, core: &mut Core, ticket: Ticket, op: Op) {
+    /// When those that wait are refused, because all memory is in callers' hands and none
+    /// of them has given any back for long: it may be one that waits who has it.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let stuck = !self.waiting.is_empty() && self.operations.is_empty();
+        stuck.then(|| self.moved.saturating_add(limits::MEMORY_WITHIN))
+    }
+
+    /// Refuses what waits for memory that does not come.
+    pub(crate) fn refuse_overdue(&mut self, core: &mut Core, now: Instant) {
+        if self.due().is_none_or(|due| due > now) {
+            return;
+        }
+        let free = core.arena.free_for_best_effort();
+        for (ticket, op) in self.waiting.drain(..) {
+            let (Op::Read { len: asked, .. } | Op::Room { len: asked }) = op else {
+                unreachable!("only operations that need memory")
+            };
+            core.answer(ticket, Err(Error::NoMemory { asked, free }));
+        }
+    }
+
+    fn wait(&mut self, core: &mut Core, now: Instant, ticket: Ticket, op: Op) {
         let waiting = self.waiting.len();
+        if waiting == 0 {
+            self.moved = now;
+            core.wake_timers();
+        }
         if waiting >= limits::BEST_EFFORT_WAITING_MAX {
             return core.answer(ticket, Err(Error::Busy { waiting: waiting as u64 }));
         }
@@ -172,7 +199,7 @@ impl BestEffort {
             Err(error) => return core.answer(ticket, Err(error)),
         };
         let Some(span) = core.arena.take(len, Use::BestEffort) else {
-            return self.wait(core, ticket, op);
+            return self.wait(core, now, ticket, op);
         };
         match op {
             Op::Read { offset, priority, .. } => {
@@ -185,6 +212,7 @@ impl BestEffort {
 
     /// Memory has come back: as many as it suffices for, in order.
     fn serve_waiting(&mut self, core: &mut Core, now: Instant) {
+        self.moved = now;
         while let Some((ticket, op)) = self.waiting.pop_front() {
             let before = self.waiting.len();
             self.start(core, now, ticket, op);
@@ -502,6 +530,7 @@ impl BestEffort {
 
     fn end(&mut self, core: &mut Core, now: Instant, id: u64) {
         let operation = self.operations.remove(&id).expect("an operation ends once");
+        self.moved = now;
         let Operation { ticket, volume, offset, span, recorded, write, error, then, .. } =
             operation;
         let give_back = write || error.is_some();

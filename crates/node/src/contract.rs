@@ -30,9 +30,10 @@ use crate::limits;
 use alloc::vec::Vec;
 use core::ops::Range;
 use disk::Profile;
+use sched::limits::PERIOD_MAX;
 use sched::{Schedule, Task, TaskId, TaskSet};
 use store::{EXTENT, VolumeId};
-use units::{Bytes, Duration, Instant, Lba, Rate};
+use units::{Bytes, Duration, Instant, Lba, Outside, Rate};
 
 /// What a volume's extents mean for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +73,9 @@ pub(crate) fn check(contract: &Contract) -> Result<(), Error> {
     if contract.rate.is_zero() {
         return invalid("rate", "more than nothing per second");
     }
+    if contract.rate > Rate::OUTSIDE_MAX {
+        return invalid("rate", "at most 1 PiB/s");
+    }
     let block = contract.block;
     if !block.get().is_power_of_two() || block < limits::BLOCK_MIN || block > limits::BLOCK_MAX {
         return invalid("block size", "a power of two from 4 KiB to 1 MiB");
@@ -83,6 +87,12 @@ pub(crate) fn check(contract: &Contract) -> Result<(), Error> {
         return invalid("rate", "at least one block a day: use smaller blocks");
     }
     Ok(())
+}
+
+/// How often a disk with this share has a block of the stream to move. Where it is seldom
+/// enough to be outside what the analysis counts with, more is set aside than is needed.
+fn period(contract: &Contract, share: &Share) -> Duration {
+    contract.rate.time_for(contract.block).saturating_mul(share.gap).min(PERIOD_MAX)
 }
 
 /// A disk as admission sees it: what it costs, and who has its promise.
@@ -103,7 +113,7 @@ impl Seen<'_> {
         share: &Share,
         mode: Mode,
     ) -> Result<Task, Refusal> {
-        let period = contract.rate.time_for(contract.block) * share.gap;
+        let period = period(contract, share);
         let range = share.range.clone();
         let cost = self.profile.worst(range, contract.block, mode.direction());
         self.possible(share.disk, cost, period, period)
@@ -118,6 +128,7 @@ impl Seen<'_> {
         within: Duration,
         period: Duration,
     ) -> Result<Task, Refusal> {
+        let cost = cost.max(Duration::from_nanos(1));
         let deadline = within.saturating_sub(self.advance);
         if cost > deadline {
             let late = cost.saturating_add(self.advance).saturating_sub(within);
@@ -129,7 +140,7 @@ impl Seen<'_> {
                 rate_max: Rate::ZERO,
             });
         }
-        Ok(Task::new(period, deadline, cost.max(Duration::from_nanos(1))))
+        Ok(Task::new(period, deadline, cost))
     }
 }
 
@@ -268,7 +279,7 @@ impl Core {
                 Err(refusal) if self.config.admission => Err(refusal),
                 // Only without admission: the task that is nearest to possible.
                 Err(_) => {
-                    let period = contract.rate.time_for(contract.block) * share.gap;
+                    let period = period(contract, share);
                     Ok(Task::new(period, period, period))
                 }
                 task => task,

@@ -101,7 +101,7 @@ impl fmt::Display for Error {
             }
             Error::NoMemory { asked, free } => write!(
                 f,
-                "no memory for the window: {asked} asked, {free} free; use smaller blocks or bursts, close a stream, or give the pool more memory"
+                "no memory: {asked} asked, {free} free; use smaller blocks or bursts, close a stream, give back what is held, or give the pool more memory"
             ),
             Error::Busy { waiting } => {
                 write!(

@@ -20,6 +20,7 @@ mod commits;
 mod contract;
 mod core;
 mod credit;
+mod door;
 mod error;
 pub mod limits;
 mod measuring;

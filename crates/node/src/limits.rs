@@ -15,6 +15,9 @@ pub const BEST_EFFORT_MAX: Bytes = Bytes::mib(1);
 /// Best-effort operations that may wait for memory; past that the work is
 /// handed back.
 pub const BEST_EFFORT_WAITING_MAX: usize = 4_096;
+/// Best-effort operations wait for memory for as long as some is on its way. Where all of
+/// it is in callers' hands and none comes back for so long, they are refused.
+pub const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 /// Callers that may wait for a commit or on one stream.
 pub const WAITERS_MAX: usize = 16_384;
 /// Best-effort transfers are cut so that one command costs no more than this
@@ -32,6 +35,11 @@ pub const ZEROS: Bytes = Bytes::kib(64);
 pub const REGIONS_BASE: Bytes = Bytes::new(1 << 48);
 /// one region after so many bytes: the largest window is as long.
 pub const REGION_STRIDE: Bytes = Bytes::new(1 << 31);
+/// The longest time for which deadlines are advanced, and windows made, because the host is
+/// late; one that is later keeps no time.
+pub const HOST_LATENCY_MAX: Duration = Duration::from_secs(60);
+/// The longest time between commits that can be asked for: so much may be lost.
+pub const COMMIT_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
 /// Smallest arena that a node can work with.
 pub const MEMORY_MIN: Bytes = Bytes::mib(16);
 /// Shortest and longest period of a volume's service under contract.
@@ -70,6 +78,8 @@ const _: () = {
     assert!(store::EXTENT.get().is_multiple_of(MOVE_PIECE.get()));
     assert!(METADATA_PIECE.get() >= BLOCK_MIN.get());
     assert!(BEST_EFFORT_MEMORY_MIN.get() + ZEROS.get() < MEMORY_MIN.get());
+    // Beside what is for windows alone there is room for every operation, one at a time.
+    assert!(BEST_EFFORT_MAX.get() + ZEROS.get() <= MEMORY_MIN.get() / 4 * 3);
     assert!(REGION_STRIDE.get().is_multiple_of(BLOCK_MAX.get()));
     assert!(REGION_STRIDE.get() >= BURST_MAX.get() * 2);
     assert!(REGIONS_BASE.get().is_multiple_of(BLOCK_MAX.get()));

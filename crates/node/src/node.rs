@@ -6,6 +6,7 @@ use crate::best_effort::{BestEffort, Gap};
 use crate::commits::Committed;
 use crate::contract;
 use crate::core::{Core, Ended, Owner};
+use crate::door;
 use crate::limits;
 use crate::places::Home;
 use crate::stream::{self, Stream};
@@ -34,13 +35,14 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Refused`] where a disk is too slow even for the metadata log at
-    /// this commit interval.
+    /// this commit interval; [`Error::Invalid`] as [`Config::check`].
     ///
     /// # Panics
     /// Where `disks` are not as many as the store's, or the memory is below
     /// [`limits::MEMORY_MIN`].
     pub fn new(config: Config, disks: Vec<DiskSetup>, store: Store) -> Result<Self, Error> {
         assert_eq!(disks.len(), store.disks().len(), "a profile for every disk of the pool");
+        config.check()?;
         let mut core = Core::new(config, disks, store)?;
         core.moves.look_again();
         Ok(Self {
@@ -73,7 +75,8 @@ impl Node {
             self.run_timers(now);
         }
         let poll = self.core.poll_disk(now, disk);
-        match (poll, self.core.next_timer()) {
+        let timers = [self.core.next_timer(), self.best_effort.due()];
+        match (poll, timers.into_iter().flatten().min()) {
             (DiskPoll::Wait { until }, Some(timer)) if disk.0 == 0 => {
                 DiskPoll::Wait { until: Some(until.map_or(timer, |until| until.min(timer))) }
             }
@@ -166,6 +169,9 @@ impl Node {
         );
         if self.shutting_down.is_some() && !closes {
             return self.core.answer(ticket, Err(Error::ShuttingDown));
+        }
+        if let Err(error) = door::check(&op) {
+            return self.core.answer(ticket, Err(error));
         }
         match op {
             Op::VolumeCreate { name, size, placement } => {
@@ -517,7 +523,7 @@ impl Node {
     /// memory.
     fn resize_windows(&mut self, now: Instant, late: Duration) {
         let core = &mut self.core;
-        core.late = late.max(core.config.host_latency);
+        core.late = late.min(limits::HOST_LATENCY_MAX).max(core.config.host_latency);
         for stream in self.streams.values_mut().filter(|stream| !stream.closing) {
             let shares = core.shares(stream.volume);
             let blocks = contract::window_blocks(&stream.contract, &shares, core.late);
@@ -690,6 +696,7 @@ impl Node {
                 self.pump(now, id);
             }
         }
+        self.best_effort.refuse_overdue(&mut self.core, now);
         self.look_for_moves(now);
         self.run_commits(now);
     }

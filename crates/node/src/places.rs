@@ -41,7 +41,7 @@ impl Home {
         block: Bytes,
         blocks: u64,
     ) -> Result<Vec<Bytes>, Error> {
-        let asked = block * blocks;
+        let asked = block.saturating_mul(blocks);
         if asked.is_zero() {
             return Ok(Vec::new());
         }

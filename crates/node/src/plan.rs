@@ -173,13 +173,15 @@ impl Planner {
     /// A pool that does not exist yet, of empty disks with these profiles.
     ///
     /// # Errors
-    /// [`Error::Refused`] where a disk is too slow even for the metadata log.
+    /// [`Error::Refused`] where a disk is too slow even for the metadata log;
+    /// [`Error::Invalid`] as [`Config::check`].
     ///
     /// # Panics
     /// Where there is no disk, or the memory is below [`limits::MEMORY_MIN`].
     pub fn new(mut config: Config, profiles: Vec<Profile>) -> Result<Self, Error> {
         assert!(!profiles.is_empty(), "a pool has a disk");
         assert!(config.memory >= limits::MEMORY_MIN, "memory below MEMORY_MIN");
+        config.check()?;
         for profile in &profiles {
             let costs = Costs::new(&config, profile, profile.capacity());
             config.commit_interval = config.commit_interval.max(costs.commit_interval());
@@ -259,7 +261,7 @@ impl Planner {
                 let mode = mode.unwrap_or_else(|| self.dearer(contract, &shares));
                 let task = |share| seen(share).task(contract, share, mode).map(Some);
                 let blocks = contract::window_blocks(contract, &shares, self.config.host_latency);
-                (shares.iter().map(task).collect(), contract.block * blocks)
+                (shares.iter().map(task).collect(), contract.block.saturating_mul(blocks))
             }
         };
         Ok(tasks.map(|tasks| {

@@ -201,7 +201,8 @@ impl Stream {
         if self.blocks() + self.turn() > LOOK_MAX {
             let not_asked = self.slots.iter().filter(|slot| **slot == Slot::Open).count() as u64;
             let period = rate.time_for(len);
-            return core.begins(&self.tasks).max(now) + period * (not_asked + 1 + self.turn());
+            let filled = period.saturating_mul(not_asked + 1 + self.turn());
+            return core.begins(&self.tasks).max(now).saturating_add(filled);
         }
         let mut steady = now;
         for (block, by) in self.there_by(core, now, growing) {

@@ -10,7 +10,7 @@ use crate::api::{Error, Refusal};
 use crate::contract::{Seen, Share};
 use crate::limits;
 use sched::Task;
-use units::{Bytes, Direction, Duration, Rate};
+use units::{Bytes, Direction, Duration, Outside, Rate};
 
 /// Who goes first among those without a contract (UCSB QoS scheduler, table III).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -71,6 +71,9 @@ impl Service {
             Self::Rate { rate, .. } if rate.is_zero() => {
                 invalid("rate", "more than nothing per second")
             }
+            Self::Rate { rate, .. } if rate > Rate::OUTSIDE_MAX => {
+                invalid("rate", "at most 1 PiB/s")
+            }
             Self::Rate { block: len, .. } | Self::Latency { len, .. } if !is_block(len) => {
                 invalid("size of an operation", "a multiple of 4 KiB, at most 1 MiB")
             }
@@ -104,7 +107,8 @@ impl Seen<'_> {
             Service::Rate { rate, block, period } => {
                 let own = Rate::per_second(rate.get().div_ceil(share.gap));
                 let operations = own.bytes_in(period).div_ceil(block).max(1);
-                let budget = cost(block) * operations;
+                // More than there is time, whatever it comes to, is refused as such.
+                let budget = cost(block).saturating_mul(operations);
                 let task = self.possible(share.disk, budget, period, period)?;
                 Ok(Some(task.in_commands(cost(block))))
             }

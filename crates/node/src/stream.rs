@@ -312,7 +312,8 @@ impl Stream {
     ) {
         let old = self.allowed(now);
         let released = self.tasks.iter().map(|joined| joined.task.period).max();
-        let follows = begins + contract.rate.time_for(contract.block) * blocks;
+        let filled = contract.rate.time_for(contract.block).saturating_mul(blocks);
+        let follows = begins.saturating_add(filled);
         let follows = follows.max(now + released.unwrap_or_default());
         self.contract = *contract;
         self.tasks = tasks;

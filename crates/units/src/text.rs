@@ -3,8 +3,9 @@
 //! Sizes: `4096`, `64k`, `8MiB`, `2 MB`. As in fio and dd, a bare letter and
 //! the `iB` forms count in 1024; the `B` forms (`kB`, `MB`) in 1000.
 //! Rates: a size and `/s`, or bits as `25 Mbit/s`. Times: `250ms`, `1.5 s`.
+//! A text comes from outside: it is held to the limits of [`Outside`].
 
-use crate::{Bytes, Duration, Instant, Rate};
+use crate::{Bytes, Duration, Instant, Outside, Rate};
 use core::fmt;
 use core::str::FromStr;
 
@@ -27,12 +28,14 @@ const SIZES: &str = "64k, 8MiB or 2MB";
 const RATES: &str = "1MB/s, 800KiB/s or 25Mbit/s";
 
 /// Splits `text` into a decimal number and its unit, and scales the number:
-/// `scale` gives numerator and denominator for a unit. Exact, rounded down.
-fn scaled(
+/// `scale` gives numerator and denominator for a unit. Exact, rounded down; at most
+/// what is taken from outside, which `limit` says in words.
+fn scaled<Q: Outside>(
     text: &str,
     example: &'static str,
+    limit: &'static str,
     scale: impl Fn(&str) -> Option<(u64, u64)>,
-) -> Result<u64, ParseError> {
+) -> Result<Q, ParseError> {
     let error = |problem| ParseError { problem, example };
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -54,7 +57,8 @@ fn scaled(
     }
     let places = 10u128.pow(fraction.len() as u32);
     let scaled = value * u128::from(up) / (places * u128::from(down));
-    u64::try_from(scaled).map_err(|_| error("number too large"))
+    let number = u64::try_from(scaled).map_err(|_| error("number too large"))?;
+    Q::from_outside(number).map_err(|_| error(limit))
 }
 
 fn size_unit(unit: &str) -> Option<u64> {
@@ -75,14 +79,14 @@ fn size_unit(unit: &str) -> Option<u64> {
 impl FromStr for Bytes {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        scaled(text, SIZES, |unit| Some((size_unit(unit)?, 1))).map(Bytes::new)
+        scaled(text, SIZES, "more than 1 EiB", |unit| Some((size_unit(unit)?, 1)))
     }
 }
 
 impl FromStr for Rate {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        scaled(text, RATES, |unit| {
+        scaled(text, RATES, "more than 1 PiB/s", |unit| {
             let unit = unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps"));
             match unit?.trim() {
                 "bit" => Some((1, 8)),
@@ -92,14 +96,13 @@ impl FromStr for Rate {
                 bytes => Some((size_unit(bytes)?, 1)),
             }
         })
-        .map(Rate::per_second)
     }
 }
 
 impl FromStr for Duration {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        scaled(text, TIMES, |unit| {
+        scaled(text, TIMES, "more than 36 years", |unit| {
             Some(match unit {
                 "ns" => (1, 1),
                 "us" | "µs" => (1_000, 1),
@@ -110,7 +113,6 @@ impl FromStr for Duration {
                 _ => return None,
             })
         })
-        .map(Duration::from_nanos)
     }
 }
 
@@ -221,6 +223,18 @@ mod tests {
         }
         let error = "12 parsecs".parse::<Bytes>().unwrap_err();
         assert_eq!(format!("{error}"), "unknown unit; write for example 64k, 8MiB or 2MB");
+    }
+
+    #[test]
+    fn what_nothing_can_be_is_refused_with_the_limit() {
+        let most = ["1048576T".parse::<Bytes>().unwrap(), Bytes::OUTSIDE_MAX];
+        assert_eq!(most[0], most[1]);
+        let error = "1048577T".parse::<Bytes>().unwrap_err();
+        assert_eq!(format!("{error}"), "more than 1 EiB; write for example 64k, 8MiB or 2MB");
+        let error = "4611686018427387904 B/s".parse::<Rate>().unwrap_err();
+        assert!(format!("{error}").starts_with("more than 1 PiB/s; "), "{error}");
+        let error = "18446744073709551615ns".parse::<Duration>().unwrap_err();
+        assert!(format!("{error}").starts_with("more than 36 years; "), "{error}");
         assert!("20000000T".parse::<Bytes>().is_err(), "2^64 bytes do not fit");
     }
 

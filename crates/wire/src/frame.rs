@@ -17,13 +17,13 @@
 //! (a playout window, a caller's buffer) can receive it there, without a copy.
 //!
 //! Invariants: a field that a kind does not use is zero, and decoding refuses
-//! anything else; a body is never longer than its kind allows; what is decoded
-//! encodes to the same bytes.
+//! anything else; a quantity is within the limits of [`units::Outside`]; a body is never
+//! longer than its kind allows; what is decoded encodes to the same bytes.
 
 use crate::Code;
 use crate::control::Priority;
 use std::fmt;
-use units::{Bytes, Duration};
+use units::{Bytes, Duration, OutOfRange, Outside};
 
 /// The version of this protocol, sent in the first frame of each side.
 pub const VERSION: u16 = 2;
@@ -237,6 +237,13 @@ pub enum FrameError {
     Kind(u8),
     /// A field that this kind does not use is not zero, or a code is unknown.
     Field(u8),
+    /// An offset, a length or a time that nothing can have.
+    Range {
+        /// The frame's kind.
+        kind: u8,
+        /// What it said, and the most that is taken.
+        refused: OutOfRange,
+    },
     /// A body longer than its kind allows.
     Body {
         /// The frame's kind.
@@ -253,6 +260,7 @@ impl fmt::Display for FrameError {
         match self {
             Self::Kind(kind) => write!(f, "no frame has kind {kind}"),
             Self::Field(kind) => write!(f, "a frame of kind {kind} with a field it has no use for"),
+            Self::Range { kind, refused } => write!(f, "a frame of kind {kind}: {refused}"),
             Self::Body { kind, len, max } => {
                 write!(f, "a frame of kind {kind} with a body of {len} bytes, {max} are allowed")
             }
@@ -394,7 +402,9 @@ impl Head {
 
     fn from_raw(raw: Raw) -> Result<Self, FrameError> {
         let Raw { kind, code, tag, .. } = raw;
-        let (offset, len) = (Bytes::new(raw.offset), Bytes::new(raw.len));
+        let out = |refused| FrameError::Range { kind, refused };
+        let offset = Bytes::from_outside(raw.offset).map_err(out)?;
+        let len = Bytes::from_outside(raw.len).map_err(out)?;
         let head = match kind {
             1 => Self::HelloStream { version: code, stream: tag },
             2 => {
@@ -405,7 +415,10 @@ impl Head {
             11 => Self::Bell,
             12 => Self::Seek { tag, offset },
             77 => Self::News,
-            78 => Self::Sought { first: tag, offset, ready: Duration::from_nanos(raw.len) },
+            78 => {
+                let ready = Duration::from_outside(raw.len).map_err(out)?;
+                Self::Sought { first: tag, offset, ready }
+            }
             32 => Self::HelloFile { version: code },
             96 => Self::FileOpened { stream: tag },
             97 => Self::Refused { code: Code::from_number(code).ok_or(FrameError::Field(kind))? },
@@ -435,6 +448,15 @@ impl Head {
         };
         // Encoding gives zero for what the kind does not use: a difference is such a field.
         if head.raw() == raw { Ok(head) } else { Err(FrameError::Field(kind)) }
+    }
+
+    /// This head, which the other side will take: a client asks before it sends what its
+    /// program said.
+    ///
+    /// # Errors
+    /// [`FrameError::Range`].
+    pub fn checked(self) -> Result<Self, FrameError> {
+        Self::from_raw(self.raw())
     }
 
     /// The longest body that may follow, in bytes.

@@ -2,7 +2,7 @@
 //! in pieces, and bytes that are no frames at all.
 
 use std::collections::HashSet;
-use units::{Bytes, Duration};
+use units::{Bytes, Duration, Outside};
 use wire::Code;
 use wire::control::Priority;
 use wire::frame::{BODY_MAX, Decoder, FrameError, HEAD_LEN, Head, KINDS, TEXT_MAX, text_body};
@@ -212,4 +212,60 @@ fn a_long_text_is_cut_between_characters() {
     let odd = format!("a{text}");
     assert_eq!(text_body(&odd).len(), TEXT_MAX - 1);
     assert_eq!(text_body("short"), b"short");
+}
+
+/// Numbers at which arithmetic breaks, or a limit is.
+const EXTREMES: [u64; 12] = [
+    0,
+    1,
+    1 << 31,
+    1 << 32,
+    1 << 53,
+    (1 << 60) - 1,
+    1 << 60,
+    (1 << 60) + 1,
+    1 << 62,
+    1 << 63,
+    u64::MAX - 1,
+    u64::MAX,
+];
+
+/// Every kind of frame with every extreme number in each of its words: what is taken is
+/// within the limits, what is not is refused with the number, and nothing panics.
+#[test]
+fn a_frame_with_an_absurd_number_is_refused_with_the_figures() {
+    let (mut taken, mut out_of_range) = (0u64, 0u64);
+    for kind in 0..=255u8 {
+        for (tag, offset, len) in EXTREMES.iter().flat_map(|&tag| {
+            EXTREMES.iter().flat_map(move |&o| EXTREMES.iter().map(move |&len| (tag, o, len)))
+        }) {
+            let mut bytes = [0; HEAD_LEN];
+            bytes[4] = kind;
+            for (at, word) in [(8, tag), (16, offset), (24, len)] {
+                bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+            match Head::decode(&bytes) {
+                Ok((head, _)) => {
+                    assert!(offset.max(len) <= Bytes::OUTSIDE_MAX.get(), "{head:?}");
+                    assert_eq!(head.checked(), Ok(head));
+                    assert_eq!(head.encode(0), bytes);
+                    taken += 1;
+                }
+                Err(error @ FrameError::Range { refused, .. }) => {
+                    assert!(refused.given == offset || refused.given == len, "{error}");
+                    assert!(error.to_string().contains(&refused.given.to_string()), "{error}");
+                    out_of_range += 1;
+                }
+                Err(FrameError::Kind(_) | FrameError::Field(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert!(taken > 1_000 && out_of_range > 1_000, "{taken} taken, {out_of_range} refused");
+}
+
+#[test]
+fn a_client_learns_of_an_absurd_offset_before_it_sends_it() {
+    let head = Head::Seek { tag: 1, offset: Bytes::new(1 << 62) };
+    assert!(matches!(head.checked(), Err(FrameError::Range { kind: 12, .. })));
 }

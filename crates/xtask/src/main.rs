@@ -11,6 +11,7 @@ mod finding;
 mod lexer;
 mod licences;
 mod links;
+mod locks;
 mod places;
 mod purity;
 mod source;

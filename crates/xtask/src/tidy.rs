@@ -5,7 +5,7 @@
 
 use crate::finding::Finding;
 use crate::workspace::{Workspace, stdout_of};
-use crate::{arrows, licences, links, places, purity, source};
+use crate::{arrows, licences, links, locks, places, purity, source};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -79,6 +79,7 @@ fn check_file(path: &str, text: &str) -> Vec<Finding> {
     if name.ends_with(".rs") {
         found.extend(source::check_rust(path, text));
         found.extend(purity::check_source(path, text));
+        found.extend(locks::check(path, text));
     } else if is_script {
         found.extend(source::check_script(path, text));
     }

@@ -2,6 +2,7 @@
 
 use crate::files::{Given, Hand};
 use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN};
+use crate::lock::AsyncMutex;
 use crate::pool::Room;
 use bytes::Buf;
 use rustix::net::{
@@ -14,7 +15,6 @@ use std::os::fd::BorrowedFd;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 use wire::Problem;
 use wire::frame::{HEAD_LEN, Head, text_body};
@@ -187,7 +187,7 @@ impl Incoming {
 /// A send that is dropped or timed out half-way leaves a torn frame behind, so
 /// every later send fails: nothing may follow it. One that the program does not take
 /// in time fails as if it had gone.
-pub struct Outgoing(Mutex<Sending>);
+pub struct Outgoing(AsyncMutex<Sending>);
 
 struct Sending {
     half: OwnedWriteHalf,
@@ -197,7 +197,7 @@ struct Sending {
 
 impl Outgoing {
     pub fn new(half: OwnedWriteHalf) -> Self {
-        Self(Mutex::new(Sending { half, whole: true }))
+        Self(AsyncMutex::new(Sending { half, whole: true }))
     }
 
     /// Sends one frame.

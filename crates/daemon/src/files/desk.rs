@@ -5,6 +5,7 @@
 //! the thread that fills it, or in `blocks` and never written to again while anybody has
 //! it.
 
+use crate::lock::{Condvar, Mutex, MutexGuard};
 use crate::pool::{Answer, Callback, Chunk};
 use disk::Profile;
 use engine::{BlockDevice, Buffer, HostFile, IoClass};
@@ -12,7 +13,7 @@ use files::{Device, FileMap, Next, Options, Output, Piece, Reply};
 use node::{Contract, DiskIndex, Error, Op, StreamId, StreamStatus};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use units::{Bytes, Instant, Lba};
 use wire::control as api;
 
@@ -104,7 +105,7 @@ impl Desk {
             next_ticket: 0,
             stopping: false,
         };
-        let (state, news) = (Mutex::new(state), Condvar::new());
+        let (state, news) = (Mutex::new(state), Condvar::default());
         let desk = Arc::new(Self { index, device, notes, capacity, state, news });
         for number in 0..threads {
             let own = Arc::clone(&desk);
@@ -115,7 +116,7 @@ impl Desk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no thread panics while it holds a device")
+        self.state.lock()
     }
 
     /// Where the file system of a file begins, whose device was looked at.
@@ -232,6 +233,7 @@ impl Desk {
 
     /// Reads what is to be read until the daemon stops.
     fn serve(&self) {
+        let _fatal = engine::Fatal::new("in a thread of a device");
         // Both were tried, and told where they are not permitted, when the device was found.
         let _ = engine::io_class(IoClass::RealTime);
         let _ = engine::keep_time();
@@ -282,13 +284,11 @@ impl Desk {
         state: MutexGuard<'a, State>,
         until: Option<Instant>,
     ) -> MutexGuard<'a, State> {
-        let held = "no thread panics while it holds a device";
         match until {
-            None => self.news.wait(state).expect(held),
+            None => self.news.wait(state),
             Some(until) => {
                 let left = until.saturating_since(engine::now()).as_nanos();
-                let left = std::time::Duration::from_nanos(left);
-                self.news.wait_timeout(state, left).expect(held).0
+                self.news.wait_for(state, std::time::Duration::from_nanos(left))
             }
         }
     }

@@ -1,0 +1,80 @@
+//! The door: what an operation or a configuration may say at all.
+//!
+//! What a number means for a volume, a stream or a disk is looked at where it is used.
+//! Here it is only held to limits that no machine comes near, so that what is made of it
+//! later, under the pool's lock, cannot leave 64 bits. Whoever adds an operation says here
+//! what it has of numbers: there is no other way in.
+
+use crate::api::*;
+use crate::{contract, limits};
+use units::{Bytes, Duration, Outside};
+
+fn bytes(what: &'static str, amount: Bytes) -> Result<(), Error> {
+    amount.checked().map(drop).map_err(|_| Error::Invalid { what, rule: "at most 1 EiB" })
+}
+
+/// Holds every number of an operation to its limit.
+pub(crate) fn check(op: &Op) -> Result<(), Error> {
+    match op {
+        Op::VolumeCreate { size, .. } | Op::VolumeResize { size, .. } => bytes("size", *size),
+        Op::VolumeService { service, .. } => service.check(),
+        Op::Block { rate, .. } => match rate.checked() {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::Invalid { what: "rate", rule: "at most 1 PiB/s" }),
+        },
+        Op::StreamOpen { contract, start, .. } | Op::WindowOpen { contract, start, .. } => {
+            bytes("start", *start)?;
+            contract::check(contract)
+        }
+        Op::StreamChange { contract, .. } => contract::check(contract),
+        Op::StreamDurable { beyond: at, .. } | Op::StreamSeek { to: at, .. } => {
+            bytes("offset", *at)
+        }
+        Op::ProfileSet { profile, .. } => profile.check().map_err(|_| Error::Invalid {
+            what: "profile",
+            rule: "of a disk on which 1 MiB, or a flush, takes an hour at the most",
+        }),
+        // At most what was given last, or is there: compared, never counted with.
+        Op::StreamRead { .. }
+        | Op::StreamRoom { .. }
+        | Op::StreamAdvance { .. }
+        | Op::StreamWrite { .. }
+        | Op::WindowMoved { .. } => Ok(()),
+        // Held against their volume's end by a sum that is checked; memory goes back there.
+        Op::Read { .. } | Op::Room { .. } | Op::Write { .. } => Ok(()),
+        // No numbers but those of the node and its driver, who may have slept for a year.
+        Op::HostLatency { .. }
+        | Op::VolumeDelete { .. }
+        | Op::StreamSync { .. }
+        | Op::StreamClose { .. }
+        | Op::WindowNext { .. }
+        | Op::WindowWaits { .. }
+        | Op::Release { .. }
+        | Op::Sync
+        | Op::Reprofile { .. }
+        | Op::Plan
+        | Op::Shutdown => Ok(()),
+    }
+}
+
+fn host_latency(latency: Duration) -> Result<(), Error> {
+    if latency > limits::HOST_LATENCY_MAX {
+        return Err(Error::Invalid { what: "host latency", rule: "at most a minute" });
+    }
+    Ok(())
+}
+
+impl Config {
+    /// Holds every number of it to its limit.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check(&self) -> Result<(), Error> {
+        bytes("memory", self.memory)?;
+        host_latency(self.host_latency)?;
+        if self.commit_interval > limits::COMMIT_INTERVAL_MAX {
+            return Err(Error::Invalid { what: "commit interval", rule: "at most an hour" });
+        }
+        Ok(())
+    }
+}
