@@ -1,9 +1,11 @@
 # Slackline from the outside: each target sets up what it needs, then runs.
 #
 #   make demo    the main job on an emulated disk in real time, under 3 minutes
-#   make test    formatting, lints, all tests, the rules of the house, docs
+#   make test    formatting, lints, all tests, the rules of the house, docs, `short`
+#   make short   every other target, as short as it can be: does it run at all?
 #   make wheel   the package for Python: built by maturin, installed, tested as it is then
-#   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy
+#   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy;
+#                with SLACKLINE_QUICK=1 in seconds, to see that all of it runs
 #   make rwrt    figure 14 of the ABISS paper in real time, 25 minutes: out/rwrt.html
 #   make lab     the experiments of the papers: out/lab/index.html, half an hour
 #   make soak    the searches and the crash tests, many times larger
@@ -11,17 +13,25 @@
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test wheel bench rwrt lab soak fmt clean
+.PHONY: demo test short wheel bench rwrt lab soak fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
-# what they can. DEMO_ARGS, for example: make demo DEMO_ARGS="--json"
+# what they can. PROFILE: how cargo builds what the targets below run; `dev` is what
+# `make test` has built already, and no figure of it means anything.
+PROFILE ?= release
+SLACKLINE := target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/slackline
+# The packages of the whole workspace, so that what `make test` has built is built again
+# for nobody.
+BUILD := cargo build --profile $(PROFILE) --workspace --bin slackline
+
+# DEMO_ARGS, for example: make demo DEMO_ARGS="--json"
 DEMO_ARGS ?= --svg out/demo.svg
 
 demo:
 	@scripts/setup demo
-	cargo build --release --bin slackline
+	$(BUILD)
 	@mkdir -p out
-	target/release/slackline demo $(DEMO_ARGS)
+	$(SLACKLINE) demo $(DEMO_ARGS)
 
 test:
 	@scripts/setup test
@@ -30,7 +40,12 @@ test:
 	cargo test --workspace
 	cargo run -q -p xtask -- tidy
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --document-private-items
-	@echo "make test: formatting, lints, tests, tidy (arrows, purity, licences, links) and docs: all passed"
+	$(MAKE) --no-print-directory short
+	@echo "make test: formatting, lints, tests, tidy (arrows, purity, licences, links), docs and short runs: all passed"
+
+short:
+	@scripts/setup short
+	scripts/short-runs
 
 # Python's own index is asked for maturin and NumPy. WHEEL_PYTHON: any Python from 3.11 on,
 # for example: make wheel WHEEL_PYTHON=python3.13. WHEEL_ARGS="--release" is what a wheel
@@ -50,44 +65,60 @@ wheel:
 		cargo test -p slackline --test clients -- python
 	@echo "make wheel: tested as installed: $$(ls $(WHEEL)/*.whl)"
 
+# `requests` are two: what the models serve, and what the simulator simulates.
+BENCHES ?= decisions policies requests ends beside_fio windows
 bench:
 	@scripts/setup bench
-	cargo bench -p slackline-sched --bench decisions
-	cargo bench -p slackline-sched --bench policies
-	cargo bench -p slackline-sim --bench requests
-	cargo bench -p slackline-engine --bench beside_fio
-	cargo bench -p slackline --bench windows
+	cargo bench --profile $(if $(filter release,$(PROFILE)),bench,$(PROFILE)) --workspace \
+		$(BENCHES:%=--bench %)
 
 # RWRT_ARGS, for example: make rwrt RWRT_ARGS="--total 20MB"
+RWRT_SCENE ?= abiss
+RWRT_OUT ?= out/rwrt
 rwrt:
 	@scripts/setup build
-	cargo build --release --bin slackline
-	@mkdir -p out
-	target/release/slackline rwrt --scene abiss --svg out/rwrt.svg --report out/rwrt.html $(RWRT_ARGS)
+	$(BUILD)
+	@mkdir -p $(dir $(RWRT_OUT))
+	$(SLACKLINE) rwrt --scene $(RWRT_SCENE) --svg $(RWRT_OUT).svg --report $(RWRT_OUT).html \
+		$(RWRT_ARGS)
 
 # Root, FUSE and loop devices are needed for the part that runs beside the kernel's
 # schedulers; without them the report says that it was not run.
+# LAB_ARGS, for example: make lab LAB_ARGS="--quick all"
+LAB_ARGS ?= all
+LAB_OUT ?= out/lab
 lab:
 	@scripts/setup lab
-	cargo build --release --bin slackline
-	target/release/slackline lab run all --report out/lab
+	$(BUILD)
+	$(SLACKLINE) lab run $(LAB_ARGS) --report $(LAB_OUT)
 
 # SETS: task sets searched exhaustively. HISTORIES: random histories whose power
 # is cut at every write. KILLS: recordings ended by kill -9. REQUESTS: how many each
 # load of the statistical admission serves. MINUTES: how long each sweep runs. LARGE:
-# requests in random large worlds. SECONDS: simulated in each cell of the table of
+# requests in random large worlds. SECONDS_EACH: simulated in each cell of the table of
 # best effort. TRACES: random accesses through windows, held against what is promised.
 # PREEMPTIONS: in the orders in which the two ends of a window are tried.
+# Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.
+SETS ?= 50000
+HISTORIES ?= 5000
+KILLS ?= 50
+REQUESTS ?= 20000000
+MINUTES ?= 1000
+LARGE ?= 100000000
+SECONDS_EACH ?= 3000
+TRACES ?= 1000000
+PREEMPTIONS ?= 5
+SOAK_TESTS ?=
 soak:
 	@scripts/setup test
-	SLACKLINE_LARGE=100000000 cargo test --release -p slackline-sched \
+	SLACKLINE_LARGE=$(LARGE) cargo test --profile $(PROFILE) --workspace \
 		--test large_worlds -- --nocapture
-	SLACKLINE_SECONDS=3000 cargo test --release -p slackline-sim \
+	SLACKLINE_SECONDS=$(SECONDS_EACH) cargo test --profile $(PROFILE) --workspace \
 		--test best_effort_table -- --nocapture
-	SLACKLINE_SETS=50000 SLACKLINE_HISTORIES=5000 SLACKLINE_KILLS=50 \
-		SLACKLINE_REQUESTS=20000000 SLACKLINE_MINUTES=1000 SLACKLINE_TRACES=1000000 \
-		SLACKLINE_PREEMPTIONS=5 \
-		cargo test --release --workspace
+	SLACKLINE_SETS=$(SETS) SLACKLINE_HISTORIES=$(HISTORIES) SLACKLINE_KILLS=$(KILLS) \
+		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_MINUTES=$(MINUTES) \
+		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
+		cargo test --profile $(PROFILE) --workspace $(SOAK_TESTS)
 
 fmt:
 	cargo fmt --all

@@ -187,6 +187,7 @@ impl Files {
             ride_out: self.settings.ride_out.unwrap_or(settings::RIDE_OUT),
             memory: self.settings.memory.unwrap_or(settings::MEMORY),
         };
+        options.check().map_err(|error| (error.to_string(), "correct [files]".to_owned()))?;
         let desk = Desk::start(index, device.clone(), profile, options, notes)
             .map_err(|error| (error.to_string(), "see the daemon's messages".to_owned()))?;
         desks.push(Arc::clone(&desk));

@@ -1,6 +1,7 @@
 //! How many requests a second the models serve on one core of this machine: random
 //! 4 KiB, 1 MiB blocks one after another, and 1 MiB blocks anywhere. What counts is the
-//! time on the processor, so that a busy machine does not show.
+//! time on the processor, so that a busy machine does not show. `SLACKLINE_QUICK` in the
+//! environment: a few requests, which show that it runs and nothing else.
 #![allow(clippy::print_stdout)] // the rates are the result
 
 use disk::{Drive, Emulated, Model, Profile};
@@ -14,10 +15,10 @@ fn on_processor() -> f64 {
 }
 
 /// Serves a load and prints how fast that went.
-fn run(model: &Model, load: &str, len: Bytes, anywhere: bool) {
+fn run(model: &Model, load: &str, len: Bytes, anywhere: bool, count: u64) {
     let (mut drive, mut now, mut random) = (Emulated::new(model), Instant::EPOCH, 1u64);
     let (sectors, span) = (len / SECTOR, model.capacity() / SECTOR);
-    let (mut next, count) = (0, 400_000u64);
+    let mut next = 0;
     let clock = on_processor();
     for _ in 0..count {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -32,9 +33,9 @@ fn run(model: &Model, load: &str, len: Bytes, anywhere: bool) {
 }
 
 /// Predicts the same, to see what a bound costs.
-fn predict(model: &Model) {
+fn predict(model: &Model, count: u64) {
     let (profile, mut random, mut total) = (Profile::of(model), 1u64, 0u64);
-    let (span, count) = (model.capacity() / SECTOR, 400_000u64);
+    let span = model.capacity() / SECTOR;
     let clock = on_processor();
     let mut head = Lba::new(0);
     for _ in 0..count {
@@ -49,11 +50,13 @@ fn predict(model: &Model) {
 }
 
 fn main() {
+    let quick = std::env::var_os("SLACKLINE_QUICK").is_some();
+    let count = if quick { 1_000 } else { 400_000 };
     for name in Model::names() {
         let model = Model::named(name).expect("a model that comes with the program");
-        run(&model, "4 KiB anywhere", Bytes::kib(4), true);
-        run(&model, "1 MiB in order", Bytes::MIB, false);
-        run(&model, "1 MiB anywhere", Bytes::MIB, true);
-        predict(&model);
+        run(&model, "4 KiB anywhere", Bytes::kib(4), true, count);
+        run(&model, "1 MiB in order", Bytes::MIB, false, count);
+        run(&model, "1 MiB anywhere", Bytes::MIB, true, count);
+        predict(&model, count);
     }
 }

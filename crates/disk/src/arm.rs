@@ -15,6 +15,11 @@ use crate::{Error, SeekCurve};
 use alloc::vec::Vec;
 use units::Duration;
 
+/// No seek takes a minute,
+const TIME_BELOW: Duration = Duration::from_secs(60);
+/// and no disk has so many cylinders.
+const DISTANCE_MAX: u64 = 100_000_000;
+
 /// What is known of one distance, in nanoseconds; straight lines in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Knot {
@@ -31,7 +36,7 @@ pub(crate) struct Arm {
 }
 
 /// The value at `distance` of a line through two points; no product leaves 64
-/// bits for times below a minute and distances below a hundred million.
+/// bits for times below [`TIME_BELOW`] and distances up to [`DISTANCE_MAX`].
 fn between(distance: u64, (near, from): (u64, u64), (far, to): (u64, u64)) -> u64 {
     let part = |rise: u64| (rise * (distance - near)).div_ceil(far - near);
     if to >= from { from + part(to - from) } else { from - part(from - to) }
@@ -59,6 +64,14 @@ impl Arm {
         spread: &[(u64, Duration, Duration)],
     ) -> Result<Self, Error> {
         ensure!(!means.is_empty(), "seek has no points; give at least [1, time]");
+        let times = means.iter().map(|&(_, time)| time);
+        let times = times.chain(spread.iter().flat_map(|&(_, below, above)| [below, above]));
+        let distances = means.iter().map(|&(d, _)| d).chain(spread.iter().map(|&(d, ..)| d));
+        ensure!(
+            times.max() < Some(TIME_BELOW) && distances.max() <= Some(DISTANCE_MAX),
+            "seek and seek_spread are over {DISTANCE_MAX} cylinders at the most, and take less \
+             than {TIME_BELOW}"
+        );
         let of = |points: Vec<(u64, Duration)>| -> Vec<(u64, u64)> {
             points.into_iter().map(|(d, time)| (d, time.as_nanos())).collect()
         };
@@ -85,7 +98,7 @@ impl Arm {
             .collect();
         for knot in &knots {
             ensure!(
-                knot.below <= knot.mean && knot.mean + knot.above < 60_000_000_000,
+                knot.below <= knot.mean && knot.mean + knot.above < TIME_BELOW.as_nanos(),
                 "a seek over {} cylinders is below zero or above a minute; mend seek and \
                  seek_spread there",
                 knot.distance

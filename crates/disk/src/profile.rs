@@ -6,7 +6,7 @@
 //! prediction with `bound`; so the second never exceeds the first.
 
 use crate::error::ensure;
-use crate::text::{Points, Text, line_rate};
+use crate::text::{Points, Text, check, line_rate};
 use crate::{Error, Line, SeekCurve};
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -14,14 +14,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 use serde::{Deserialize, Serialize};
-use units::{Access, Bytes, Command, Direction, Duration, Lba, Outside, Rate, SECTOR};
+use units::{Access, Bytes, Command, Direction, Duration, Lba, Rate, SECTOR};
 
 /// The most commands in flight that a profile may ask for.
 const DEPTH_MAX: u32 = 1_024;
-
-/// The longest time that a profile may state for any part of a command, or for 1 MiB at
-/// one of its rates. No disk that works comes near; costs multiply, and stay in 64 bits.
-const PART_MAX: Duration = Duration::from_secs(3_600);
 
 /// What is known of one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,30 +236,15 @@ impl Profile {
     }
 }
 
-/// A time that a profile states.
-fn time(name: &str, given: Duration) -> Result<(), Error> {
-    ensure!(given <= PART_MAX, "{name} is {given}; give at most an hour");
-    Ok(())
-}
-
-/// A rate that a profile states.
-fn rate(name: &str, given: Rate) -> Result<(), Error> {
-    ensure!(
-        given <= Rate::OUTSIDE_MAX && given.time_for(Bytes::MIB) <= PART_MAX,
-        "{name} is {given:?}; give at least 292 B/s and at most 1 PiB/s"
-    );
-    Ok(())
-}
-
 impl LinearProfile {
     fn check(&self) -> Result<(), Error> {
         let depth = self.depth;
         ensure!((1..=DEPTH_MAX).contains(&depth), "linear.depth is {depth}; give 1 to {DEPTH_MAX}");
-        time("linear.latency", self.latency)?;
+        check("linear.latency", &self.latency)?;
         for (name, line) in [("read", &self.read), ("write", &self.write)] {
-            time(&format!("linear.{name}.fixed"), line.fixed)?;
+            check(&format!("linear.{name}.fixed"), &line.fixed)?;
             ensure!(!line.rate.is_zero(), "linear.{name}.rate is 0; give a rate above zero");
-            rate(&format!("linear.{name}.rate"), line.rate)?;
+            check(&format!("linear.{name}.rate"), &line.rate)?;
         }
         Ok(())
     }
@@ -389,13 +370,14 @@ impl HardDiskProfile {
     }
 
     fn check(&self, capacity: Bytes) -> Result<(), Error> {
-        time("hard-disk.overhead", self.overhead)?;
-        time("hard-disk.rotation", self.rotation)?;
-        time("hard-disk.write-settle", self.write_settle)?;
-        time("hard-disk.switch", self.switch)?;
+        check("hard-disk.overhead", &self.overhead)?;
+        check("hard-disk.rotation", &self.rotation)?;
+        check("hard-disk.write-settle", &self.write_settle)?;
+        check("hard-disk.switch", &self.switch)?;
         let longest = self.seek.points().iter().map(|&(_, time)| time).max();
-        time("hard-disk.seek", longest.unwrap_or_default())?;
-        time("hard-disk.long-reads.extra", self.long_reads.map_or(Duration::ZERO, |it| it.extra))?;
+        check("hard-disk.seek", &longest.unwrap_or_default())?;
+        let extra = self.long_reads.map_or(Duration::ZERO, |it| it.extra);
+        check("hard-disk.long-reads.extra", &extra)?;
         ensure!(!self.zones.is_empty(), "hard-disk.zones is empty; give at least one zone");
         ensure!(
             self.zones[0].start == Lba::new(0),
@@ -416,7 +398,7 @@ impl HardDiskProfile {
                 (1..=1 << 32).contains(&zone.cylinders) && !zone.rate.is_zero(),
                 "hard-disk.zones[{index}] needs cylinders and a rate above zero"
             );
-            rate(&format!("hard-disk.zones[{index}].rate"), zone.rate)?;
+            check(&format!("hard-disk.zones[{index}].rate"), &zone.rate)?;
         }
         Ok(())
     }
@@ -533,8 +515,8 @@ impl Profile {
             !capacity.is_zero() && capacity.is_multiple_of(SECTOR),
             "capacity is {capacity:?}; give a whole number of sectors of 512 B above zero"
         );
-        ensure!(capacity <= Bytes::OUTSIDE_MAX, "capacity is {capacity:?}; give at most 1 EiB");
-        time("flush", self.flush)?;
+        check("capacity", &capacity)?;
+        check("flush", &self.flush)?;
         match &self.kind {
             Kind::HardDisk(disk) => disk.check(capacity),
             Kind::Linear(line) => line.check(),

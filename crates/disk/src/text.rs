@@ -3,6 +3,7 @@
 //! Invariant: `exact_*(x)` parses to `x`, to the last nanosecond and byte. (The
 //! `Display` of these types rounds to three figures, for people.)
 
+use crate::Error;
 use alloc::string::String;
 use alloc::{format, vec::Vec};
 use core::fmt::Display;
@@ -44,23 +45,59 @@ pub fn exact_size(size: Bytes) -> String {
     format!("{}B", size.get())
 }
 
+/// The longest time that any part of a command may take by a model or a profile, or 1 MiB
+/// at one of their rates. No disk that works comes near; costs add up and multiply, and stay
+/// in 64 bits.
+const PART_MAX: Duration = Duration::from_secs(3_600);
+
 /// What [`Text`] can hold.
 pub(crate) trait Quantity: FromStr<Err: Display> {
     fn exact(&self) -> String;
+    /// Which a disk's can be, where this is none.
+    fn absurd(&self) -> Option<&'static str>;
 }
 impl Quantity for Duration {
     fn exact(&self) -> String {
         exact_duration(*self)
+    }
+    fn absurd(&self) -> Option<&'static str> {
+        (*self > PART_MAX).then_some("give at most an hour")
     }
 }
 impl Quantity for Rate {
     fn exact(&self) -> String {
         exact_rate(*self)
     }
+    fn absurd(&self) -> Option<&'static str> {
+        let is_a_disks = *self <= Rate::OUTSIDE_MAX && self.time_for(Bytes::MIB) <= PART_MAX;
+        (!is_a_disks).then_some("give at least 292 B/s and at most 1 PiB/s")
+    }
 }
 impl Quantity for Bytes {
     fn exact(&self) -> String {
         exact_size(*self)
+    }
+    fn absurd(&self) -> Option<&'static str> {
+        (*self > Self::OUTSIDE_MAX).then_some("give at most 1 EiB")
+    }
+}
+
+/// Holds a quantity of a disk's to what can be.
+///
+/// # Errors
+/// Names it, and says what would do.
+pub(crate) fn check<T: Quantity>(name: &str, given: &T) -> Result<(), Error> {
+    match given.absurd() {
+        None => Ok(()),
+        Some(rule) => Err(Error::Invalid(format!("{name} is {}; {rule}", given.exact()))),
+    }
+}
+
+fn read<T: Quantity, E: de::Error>(text: &str) -> Result<Text<T>, E> {
+    let quantity: T = text.parse().map_err(|error| E::custom(format!("{text:?}: {error}")))?;
+    match quantity.absurd() {
+        None => Ok(Text(quantity)),
+        Some(rule) => Err(E::custom(format!("{text:?} is no disk's; {rule}"))),
     }
 }
 
@@ -71,11 +108,7 @@ impl<T: Quantity> Serialize for Text<T> {
 }
 impl<'de, T: Quantity> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        match text.parse() {
-            Ok(quantity) => Ok(Self(quantity)),
-            Err(error) => Err(de::Error::custom(format!("{text:?}: {error}"))),
-        }
+        read(&String::deserialize(deserializer)?)
     }
 }
 
@@ -83,11 +116,8 @@ impl<'de, T: Quantity> Deserialize<'de> for Text<T> {
 /// largest number that there is: pools have such profiles.
 pub(crate) fn line_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Text<Rate>, D::Error> {
     let text = String::deserialize(from)?;
-    match text.parse() {
-        _ if text == exact_rate(Rate::per_second(u64::MAX)) => Ok(Text(Rate::OUTSIDE_MAX)),
-        Ok(rate) => Ok(Text(rate)),
-        Err(error) => Err(de::Error::custom(format!("{text:?}: {error}"))),
-    }
+    let level = text == exact_rate(Rate::per_second(u64::MAX));
+    if level { Ok(Text(Rate::OUTSIDE_MAX)) } else { read(&text) }
 }
 
 /// A seek curve as a file has it.

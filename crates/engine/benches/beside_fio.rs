@@ -9,7 +9,8 @@
 //! both at ordinary priority. Ours runs as best effort without contracts, in this process. Ours takes large pages where the
 //! kernel has some; since that alone makes transfers of 1 MiB much quicker, the
 //! ratio is to a fio that gets them too (through glibc), and fio as it comes stands
-//! beside it.
+//! beside it. `SLACKLINE_QUICK` in the environment: a short round of each, which shows that
+//! it runs and nothing else.
 #![allow(clippy::print_stdout)]
 
 use disk::Profile;
@@ -24,11 +25,30 @@ use units::Bytes;
 
 /// What both sides move in: from here in the file, so much.
 const AREA_START: Bytes = Bytes::mib(64);
-const AREA: Bytes = Bytes::GIB;
-const VOLUME: Bytes = Bytes::mib(1024 + 80);
-const FILE: Bytes = Bytes::mib(1024 + 128);
-const ROUNDS: usize = 7;
-const TIME: Duration = Duration::from_secs(2);
+/// The memory of a pool here.
+const MEMORY: Bytes = Bytes::mib(64);
+
+/// How much is done, and for how long.
+struct Scale {
+    area: Bytes,
+    rounds: usize,
+    time: Duration,
+}
+
+const FULL: Scale = Scale { area: Bytes::GIB, rounds: 7, time: Duration::from_secs(2) };
+const QUICK: Scale = Scale { area: Bytes::mib(64), rounds: 1, time: Duration::from_millis(200) };
+
+fn scale() -> &'static Scale {
+    if std::env::var_os("SLACKLINE_QUICK").is_some() { &QUICK } else { &FULL }
+}
+
+/// The volume goes on behind the area, and the file behind the volume.
+fn volume() -> Bytes {
+    scale().area + Bytes::mib(80)
+}
+fn file_size() -> Bytes {
+    scale().area + Bytes::mib(128)
+}
 
 /// What the device is taken for: no figure here holds best effort back.
 const PROFILE: &str = r#"
@@ -105,7 +125,7 @@ struct Loop {
 impl Loop {
     fn offset(&self) -> Bytes {
         let step = self.next.fetch_add(1, Ordering::Relaxed);
-        let blocks = AREA / self.job.block;
+        let blocks = scale().area / self.job.block;
         if self.job.random {
             // Numbers that hit all places evenly (Weyl), spread by a product.
             let mixed = step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -142,7 +162,7 @@ impl Loop {
 
 fn ours(disks: &[DeviceSpec], job: Job) -> Result {
     let mut options = Options::default();
-    options.config.memory = Bytes::mib(64);
+    options.config.memory = MEMORY;
     options.realtime = real_time();
     let pool = Pool::open(disks, options).expect("the pool opens");
     fill(&pool);
@@ -151,7 +171,7 @@ fn ours(disks: &[DeviceSpec], job: Job) -> Result {
     let work = Arc::new(Loop { pool, job, next, bytes, over, ended });
     let (start, cpu) = (Instant::now(), cpu_seconds());
     (0..job.depth).for_each(|_| work.begin());
-    std::thread::sleep(TIME);
+    std::thread::sleep(scale().time);
     work.over.store(true, Ordering::Relaxed);
     (0..job.depth).for_each(|_| all.recv().expect("every loop ends"));
     let bytes = work.bytes.load(Ordering::Relaxed) as f64;
@@ -170,16 +190,15 @@ fn real_time() -> bool {
     })
 }
 
-/// Puts into all memory what fio has in its buffers: nothing that a device could
+/// Puts into all memory that best effort may have what fio has in its buffers: nothing that a device could
 /// take for zeros or for what it has already.
 fn fill(pool: &Pool) {
     let mut random = std::process::id() as u64 | 1;
     let mut held = Vec::new();
-    let free = pool.status().memory.free;
-    for _ in 0..free / Bytes::MIB {
-        let Ok(Reply::Room { mut room }) = pool.call(Op::Room { len: Bytes::MIB }) else {
-            panic!("no memory")
-        };
+    // A quarter is for windows alone, and the zeros that the pool writes have their place.
+    for _ in 1..MEMORY / 4 * 3 / Bytes::MIB {
+        let room = pool.call(Op::Room { len: Bytes::MIB }).expect("memory for best effort");
+        let Reply::Room { mut room } = room else { panic!("{room:?} for a room") };
         for bytes in room.chunks_exact_mut(8) {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             bytes.copy_from_slice(&random.to_ne_bytes());
@@ -216,8 +235,8 @@ fn fio(file: &Path, job: Job, large_pages: bool) -> Result {
         .arg(format!("--bs={}", job.block.get()))
         .arg(format!("--iodepth={}", job.depth))
         .arg(format!("--offset={}", AREA_START.get()))
-        .arg(format!("--size={}", AREA.get()))
-        .arg(format!("--runtime={}", TIME.as_secs()))
+        .arg(format!("--size={}", scale().area.get()))
+        .arg(format!("--runtime={}ms", scale().time.as_millis()))
         .output()
         .expect("fio runs");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -244,9 +263,10 @@ fn spread(mut values: Vec<f64>) -> [f64; 3] {
 }
 
 fn compare(disks: &[DeviceSpec], file: &Path, job: Job) {
-    println!("\n{} ({ROUNDS} rounds of {} s each, in turns)", job.name, TIME.as_secs());
+    let Scale { rounds, time, .. } = *scale();
+    println!("\n{} ({rounds} rounds of {time:?} each, in turns)", job.name);
     let (mut us, mut them, mut plain) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         // Whoever goes first changes from round to round.
         if round % 2 == 0 {
             us.push(ours(disks, job));
@@ -280,15 +300,15 @@ fn compare(disks: &[DeviceSpec], file: &Path, job: Job) {
 /// the same blocks on the medium.
 fn prepare(disks: &[DeviceSpec]) {
     let profile = Some(Profile::parse(PROFILE).expect("a profile"));
-    let options = CreateOptions { size: Some(FILE), force: false, profile };
+    let options = CreateOptions { size: Some(file_size()), force: false, profile };
     let created = Pool::create("bench", disks, &options).expect("a pool is made");
     created.warnings.iter().for_each(|warning| println!("warning: {warning}"));
     let pool = Pool::open(disks, Options::default()).expect("the pool opens");
     pool.warnings().iter().for_each(|warning| println!("warning: {warning}"));
     let placement = Placement::default();
-    let create = Op::VolumeCreate { name: "area".into(), size: VOLUME, placement };
+    let create = Op::VolumeCreate { name: "area".into(), size: volume(), placement };
     pool.call(create).expect("a volume is made");
-    for block in 0..VOLUME / Bytes::MIB {
+    for block in 0..volume() / Bytes::MIB {
         let Ok(Reply::Room { mut room }) = pool.call(Op::Room { len: Bytes::MIB }) else {
             panic!("no memory")
         };

@@ -38,6 +38,35 @@ pub struct Options {
     pub memory: Bytes,
 }
 
+/// The longest that others may be said to have the device, or the host to be late: what a
+/// read under contract comes after so long is of no use to anybody.
+const OTHERS_MAX: Duration = Duration::from_secs(60);
+/// The longest that windows are made to ride out.
+const RIDE_OUT_MAX: Duration = Duration::from_secs(3_600);
+
+impl Options {
+    /// Holds every number of it to its limit.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] says which limit.
+    pub fn check(&self) -> Result<(), Error> {
+        let invalid = |what, rule| Err(Error::Invalid { what, rule });
+        match self {
+            Self { others, .. } if *others > OTHERS_MAX => invalid("others", "at most a minute"),
+            Self { host_latency, .. } if *host_latency > OTHERS_MAX => {
+                invalid("host latency", "at most a minute")
+            }
+            Self { ride_out, .. } if *ride_out > RIDE_OUT_MAX => {
+                invalid("ride_out", "at most an hour")
+            }
+            Self { memory, .. } if *memory > Bytes::OUTSIDE_MAX => {
+                invalid("memory", "at most 1 EiB")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -158,7 +187,11 @@ fn one_run(profile: &Profile, access: &Access) -> Duration {
 
 impl Device {
     /// Nothing yet; `index` names the device in refusals and shares.
+    ///
+    /// # Panics
+    /// Where [`Options::check`] refuses.
     pub fn new(index: DiskIndex, profile: Profile, options: Options) -> Self {
+        options.check().expect("options that were checked");
         let queue = sched::Options {
             reserve: options.others,
             burst: Duration::ZERO, // no best effort of ours is here

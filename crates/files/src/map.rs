@@ -156,7 +156,8 @@ impl FileMap {
         };
         // A block lies in one run, or has the beginning or the end of one in it.
         let inside = self.pieces.iter().map(whole).max();
-        let edges = self.pieces.iter().flat_map(|piece| [piece.at, piece.end() - SECTOR]);
+        let edges =
+            self.pieces.iter().flat_map(|piece| [piece.at, piece.end().saturating_sub(SECTOR)]);
         let edges = edges.map(|at| of_block(at / block)).max();
         inside.max(edges).unwrap_or_else(|| of_block(0))
     }

@@ -1,7 +1,8 @@
 //! What decisions cost: who goes next, and who may join.
 //!
 //! Plain measurements over repeated runs, with the smallest, the median and the
-//! largest: `cargo bench -p slackline-sched --bench decisions`.
+//! largest: `cargo bench -p slackline-sched --bench decisions`. `SLACKLINE_QUICK` in the
+//! environment: once and small, which shows that it runs and nothing else.
 #![allow(missing_docs, clippy::print_stdout)]
 
 #[path = "../tests/common/mod.rs"]
@@ -17,9 +18,8 @@ use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
 const RUNS: usize = 7;
 
 fn main() {
-    // cargo test runs benches too: there, once and small is enough.
-    let quick = !std::env::args().any(|argument| argument == "--bench");
-    let runs = if quick { 1 } else { RUNS };
+    let quick = std::env::var_os("SLACKLINE_QUICK").is_some();
+    let (runs, many) = if quick { (1, 500) } else { (RUNS, 10_000) };
     println!("{:62} {:>10} {:>10} {:>10}   aim", "", "min", "median", "max");
     for load in [Load::Greedy, Load::Moderate] {
         for streams in [10, 100, 1_000] {
@@ -33,17 +33,15 @@ fn main() {
         admission(1_000, ppm, Deadlines::Periods, runs, "< 200 us");
     }
     joining(1_000, runs, "< 200 us");
-    if !quick {
-        for (ppm, deadlines) in [
-            (800_000, Deadlines::Periods),
-            (980_000, Deadlines::Periods),
-            (600_000, Deadlines::Shorter),
-        ] {
-            admission(10_000, ppm, deadlines, runs, "< 1 ms");
-            everybody(10_000, ppm, deadlines, runs, "< 50 ms");
-        }
-        edge(10_000, runs);
+    for (ppm, deadlines) in [
+        (800_000, Deadlines::Periods),
+        (980_000, Deadlines::Periods),
+        (600_000, Deadlines::Shorter),
+    ] {
+        admission(many, ppm, deadlines, runs, "< 1 ms");
+        everybody(many, ppm, deadlines, runs, "< 50 ms");
     }
+    edge(many, runs);
 }
 
 /// Deadlines of the streams.

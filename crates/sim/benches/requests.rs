@@ -2,7 +2,8 @@
 //! schedule with `slack` and 20 streams that make up 80 % of the disk, with and without
 //! best effort. What counts is the time on the processor, so that a busy machine shows
 //! less; of several rounds the median is printed, and what it is of the 30,000 to 93,000
-//! that DiskSim 4.0 simulates on such a machine.
+//! that DiskSim 4.0 simulates on such a machine. `SLACKLINE_QUICK` in the environment: one
+//! short round, which shows that it runs and nothing else.
 #![allow(clippy::print_stdout)] // the rates are the result
 
 use disk::Model;
@@ -77,9 +78,15 @@ fn machine(disks: u32, block: Bytes, best_effort: BestEffort) -> Machine {
     machine
 }
 
-/// The median rate of the rounds.
-fn run(name: &str, disks: u32, block: Bytes, best_effort: BestEffort, requests: u64) -> f64 {
-    let mut rates: Vec<f64> = (0..ROUNDS)
+/// The median rate of the rounds, of so many requests each.
+fn run(
+    name: &str,
+    disks: u32,
+    block: Bytes,
+    best_effort: BestEffort,
+    (rounds, requests): (usize, u64),
+) -> f64 {
+    let mut rates: Vec<f64> = (0..rounds)
         .map(|_| {
             let mut machine = machine(disks, block, best_effort);
             machine.warm_up(Duration::from_secs(100));
@@ -93,7 +100,7 @@ fn run(name: &str, disks: u32, block: Bytes, best_effort: BestEffort, requests: 
         })
         .collect();
     rates.sort_by(f64::total_cmp);
-    let rate = rates[ROUNDS / 2];
+    let rate = rates[rounds / 2];
     let times = DISKSIM.map(|disksim| rate / disksim);
     println!("{name:44} {:5.2} million/s  {:3.0} to {:3.0} times", rate / 1e6, times[1], times[0]);
     rate
@@ -106,12 +113,13 @@ fn main() {
          million; median of {ROUNDS} rounds",
         AIM / 1e6
     );
-    let requests = 200_000;
+    let quick = std::env::var_os("SLACKLINE_QUICK").is_some();
+    let scale = if quick { (1, 1_000) } else { (ROUNDS, 200_000) };
     for kib in [64, 256, 1024] {
         for best_effort in [BestEffort::None, BestEffort::Bursts, BestEffort::Greedy] {
             let name = format!("blocks of {kib} KiB, best effort: {best_effort:?}");
-            run(&name, 1, Bytes::kib(kib), best_effort, requests);
+            run(&name, 1, Bytes::kib(kib), best_effort, scale);
         }
     }
-    run("three disks, 1024 KiB, best effort: Greedy", 3, Bytes::MIB, BestEffort::Greedy, requests);
+    run("three disks, 1024 KiB, best effort: Greedy", 3, Bytes::MIB, BestEffort::Greedy, scale);
 }

@@ -6,6 +6,7 @@
 //! at the end. The program asks for 100 MB/s and reads 64 KiB at a time, a little slower than
 //! that, so that each read finds its bytes in the window: where one did not, it is counted.
 //! `SLACKLINE_READS` says how many there are beside greedy programs (100,000).
+//! `SLACKLINE_QUICK`: few reads at a low rate, which show that it runs and nothing else.
 //!
 //! All three copies have cold sources of the same size and the same destination, and go in
 //! turns. The largest of each kind is printed, with the host's own lateness beside it: a
@@ -26,17 +27,46 @@ use std::thread;
 use std::time::{Duration, Instant};
 use units::{Bytes, Rate};
 
-const RATE: Rate = Rate::per_second(100_000_000);
+/// How much is done, and how fast.
+struct Scale {
+    rate: Rate,
+    /// From one read to the next, a little longer than 64 KiB take at the rate.
+    period: Duration,
+    /// The reader begins again at its end.
+    film: Bytes,
+    greedy_file: Bytes,
+    /// Reads alone, and beside greedy programs where nothing else is said.
+    quiet: u64,
+    loaded: u64,
+}
+
+const FULL: Scale = Scale {
+    rate: Rate::per_second(100_000_000),
+    period: Duration::from_micros(700),
+    film: Bytes::mib(256),
+    greedy_file: Bytes::mib(64),
+    quiet: 20_000,
+    loaded: 100_000,
+};
+
+/// Windows last for seconds, so that no machine is too busy for it.
+const QUICK: Scale = Scale {
+    rate: Rate::per_second(4_000_000),
+    period: Duration::from_millis(17),
+    film: Bytes::mib(16),
+    greedy_file: Bytes::mib(4),
+    quiet: 100,
+    loaded: 100,
+};
+
+fn scale() -> &'static Scale {
+    if std::env::var_os("SLACKLINE_QUICK").is_some() { &QUICK } else { &FULL }
+}
+
 const BLOCK: Bytes = Bytes::MIB;
 const READ: Bytes = Bytes::kib(64);
-/// From one read to the next: 64 KiB at 100 MB/s take 655 us.
-const PERIOD: Duration = Duration::from_micros(700);
-/// The reader begins again at its end.
-const FILM: Bytes = Bytes::mib(256);
 const GREEDY: u64 = 4;
-const GREEDY_FILE: Bytes = Bytes::mib(64);
 const GREEDY_READ: Bytes = Bytes::kib(128);
-const QUIET_READS: u64 = 20_000;
 /// Looks at so few bytes are done by the thousand, to be timed at all.
 const GLANCE: usize = 64;
 
@@ -47,23 +77,24 @@ fn main() {
     std::fs::create_dir_all(&folder.0).expect("a place for gigabytes");
     let daemon = Daemon::start(&folder.0);
     let client = &daemon.client;
-    make(client, "film", FILM);
-    (0..GREEDY).for_each(|number| make(client, &format!("greedy-{number}"), GREEDY_FILE));
+    let Scale { rate, film, greedy_file, quiet, loaded, .. } = *scale();
+    make(client, "film", film);
+    (0..GREEDY).for_each(|number| make(client, &format!("greedy-{number}"), greedy_file));
     let cached = cached(&folder.0);
 
     let realtime = engine::keep_time();
     if let Err(error) = &realtime {
         println!("no real-time priority ({error}): the largest figures are the host's");
     }
-    let contract = Contract { rate_bytes_per_second: RATE, block_bytes: BLOCK, burst_bytes: BLOCK };
+    let contract = Contract { rate_bytes_per_second: rate, block_bytes: BLOCK, burst_bytes: BLOCK };
     let reader = client.reader("film", contract, Bytes::ZERO).expect("a contract that fits");
     println!("window mapped by the program: {}", reader.is_shared());
     let mut bench = Bench::new(reader, cached);
-    let quiet = bench.run(QUIET_READS);
-    print(&format!("alone, {QUIET_READS} reads of 64 KiB"), &quiet);
+    let alone = bench.run(quiet);
+    print(&format!("alone, {quiet} reads of 64 KiB"), &alone);
 
     let reads = std::env::var("SLACKLINE_READS").ok().and_then(|reads| reads.parse().ok());
-    let reads = reads.unwrap_or(100_000);
+    let reads = reads.unwrap_or(loaded);
     let (stop, grabbed) = (AtomicBool::new(false), AtomicU64::new(0));
     let began = Instant::now();
     let loaded = thread::scope(|scope| {
@@ -82,7 +113,7 @@ fn main() {
         "the daemon's account: {} disk requests, {} late, {} underruns",
         stats.requests, stats.late_requests, stats.underruns
     );
-    println!("peek and advance, {GLANCE} bytes, a thousand together: {:.0} ns each", quiet.glance);
+    println!("peek and advance, {GLANCE} bytes, a thousand together: {:.0} ns each", alone.glance);
     println!("aims: read / memcpy at most 1.2; peek and advance below 200 ns");
 }
 
@@ -137,7 +168,7 @@ struct Bench {
 
 impl Bench {
     fn new(reader: Reader, cached: File) -> Self {
-        let memory = (0..FILM.get()).map(|byte| byte as u8).collect();
+        let memory = (0..scale().film.get()).map(|byte| byte as u8).collect();
         Self { reader, cached, memory, into: vec![0; READ.as_usize()], at: 0 }
     }
 
@@ -146,10 +177,10 @@ impl Bench {
         let mut due = self.rewind();
         let mut glances = (0.0, 0);
         for read in 0..reads {
-            if self.at == FILM.get() {
+            if self.at == scale().film.get() {
                 due = self.rewind();
             }
-            due = (due + PERIOD).max(Instant::now());
+            due = (due + scale().period).max(Instant::now());
             thread::sleep(due.saturating_duration_since(Instant::now()));
             add(&mut seen.host, due.elapsed());
             match read % 64 {
@@ -236,7 +267,7 @@ fn add(samples: &mut Samples, took: Duration) {
 /// Reads as fast as it gets, two requests at a time.
 fn grab(client: &Client, number: u64, stop: &AtomicBool, grabbed: &AtomicU64) {
     let mut volume = client.best_effort(&format!("greedy-{number}")).expect("it was made");
-    let (mut next, places) = (0, GREEDY_FILE / GREEDY_READ);
+    let (mut next, places) = (0, scale().greedy_file / GREEDY_READ);
     loop {
         while !stop.load(Ordering::Relaxed) && volume.outstanding() < 2 {
             let at = GREEDY_READ * (next % places);
@@ -267,9 +298,9 @@ fn make(client: &Client, name: &str, size: Bytes) {
 /// A file of the film's size that is in the page cache.
 fn cached(folder: &Path) -> File {
     let path = folder.join("cached");
-    std::fs::write(&path, vec![1; FILM.as_usize()]).expect("a place for it");
+    std::fs::write(&path, vec![1; scale().film.as_usize()]).expect("a place for it");
     let file = File::open(path).expect("it was made");
-    let mut all = vec![0; FILM.as_usize()];
+    let mut all = vec![0; scale().film.as_usize()];
     file.read_exact_at(&mut all, 0).expect("it was made");
     file
 }
