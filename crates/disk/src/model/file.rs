@@ -18,6 +18,8 @@ use units::{Bytes, Duration, Rate};
 
 /// The slowest and the fastest spindle, in turns a minute.
 const RPM: core::ops::RangeInclusive<u64> = 60..=60_000;
+/// The most turns that a bad sector is tried for.
+const RETRIES_MAX: u64 = 10_000;
 /// The most segments of a cache; they are searched one by one.
 const SEGMENTS_MAX: usize = 64;
 
@@ -279,7 +281,8 @@ fn bad_sectors(file: &BadFile, disk: &HardDiskModel) -> Result<Vec<(u64, Bad)>, 
         ensure!(lba < sectors, "bad sector {lba} of a disk that ends at {sectors}");
     }
     let mut random = Random::new(disk.seed ^ 0xbad);
-    let scattered = file.scattered_remapped + file.scattered_retried;
+    ensure!(file.retries <= RETRIES_MAX, "{} retries; give at most {RETRIES_MAX}", file.retries);
+    let scattered = file.scattered_remapped.saturating_add(file.scattered_retried);
     ensure!(scattered <= sectors / 100, "{scattered} bad sectors; give at most one in a hundred");
     for index in 0..scattered {
         let kind = if index < file.scattered_remapped { Bad::Remapped } else { retried };

@@ -12,6 +12,8 @@ use units::{Bytes, Duration, SECTOR};
 const ZONES_MAX: usize = 256;
 /// The most sectors on a track; today's disks have some four thousand of 512 bytes.
 const SECTORS_PER_TRACK: core::ops::RangeInclusive<u64> = 2..=100_000;
+/// The most tracks from which on a read waits for a whole one.
+const TRACKS_MAX: u64 = 1_024;
 /// The most cylinders of a zone, so that no product here leaves 64 bits.
 const CYLINDERS: core::ops::RangeInclusive<u64> = 1..=10_000_000;
 
@@ -158,6 +160,12 @@ impl HardDiskModel {
     pub fn check(&self) -> Result<(), Error> {
         ensure!((1..=256).contains(&self.heads), "heads is {}; give 1 to 256", self.heads);
         ensure!((1..=1_024).contains(&self.depth), "depth is {}; give 1 to 1024", self.depth);
+        let Reading { whole_track_from, in_order_beyond, .. } = self.reading;
+        ensure!(
+            whole_track_from <= TRACKS_MAX && in_order_beyond <= 1 << 32,
+            "reading.whole_track_from is {whole_track_from}, in_order_beyond {in_order_beyond}; \
+             give at most {TRACKS_MAX} tracks, and sectors below 2^32"
+        );
         let zones = self.zones.len();
         ensure!((1..=ZONES_MAX).contains(&zones), "{zones} zones; give 1 to {ZONES_MAX}");
         for (index, zone) in self.zones.iter().enumerate() {
@@ -196,16 +204,25 @@ impl HardDiskModel {
             "zones[{index}] has {cylinders} cylinders of {sectors} sectors a track; \
              give {CYLINDERS:?} and {SECTORS_PER_TRACK:?}"
         );
+        let skew = zone.track_skew.max(zone.cylinder_skew).unwrap_or_default();
+        ensure!(
+            skew < sectors && zone.unused_cylinders <= *CYLINDERS.end(),
+            "zones[{index}] has a skew of {skew} sectors and {} unused cylinders; give less than \
+             a track, and at most {}",
+            zone.unused_cylinders,
+            CYLINDERS.end()
+        );
         let physical = cylinders * sectors * self.heads;
-        let lost = zone.front + zone.slips.len() as u64;
+        let lost = zone.front.saturating_add(zone.slips.len() as u64);
         ensure!(
             lost < physical && zone.slips.iter().all(|&slip| slip < physical),
             "zones[{index}] has {physical} sectors; front and slips leave none, or lie outside"
         );
         if let Some(spares) = self.spares {
             ensure!(
-                spares.cylinders > 0
-                    && spares.sectors + lost < spares.cylinders * sectors * self.heads,
+                CYLINDERS.contains(&spares.cylinders)
+                    && spares.sectors.saturating_add(lost)
+                        < spares.cylinders * sectors * self.heads,
                 "spares leave nothing of {} cylinders of zones[{index}]",
                 spares.cylinders
             );
