@@ -1,39 +1,22 @@
 //! The OpenAPI document against its rules, against the committed copy, and
 //! against what the daemon really answers.
 
+#[path = "support/http.rs"]
+mod http;
 #[path = "support/schema.rs"]
 mod schema;
 mod support;
 
+use http::ask;
 use schema::{check, check_answer, check_document};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use support::Running;
 use wire::Code;
 
 fn document() -> Value {
     serde_json::from_str(&daemon::api::openapi_json()).unwrap()
-}
-
-/// One exchange by hand: status, media type and body of the answer.
-fn ask(daemon: &Running, method: &str, path: &str, body: &str) -> (u16, String, String) {
-    let mut socket = UnixStream::connect(daemon.client.socket()).unwrap();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    // A request that is too large is answered before it is read to its end.
-    let _ = socket.write_all(request.as_bytes());
-    let mut answer = String::new();
-    let _ = socket.read_to_string(&mut answer);
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    let kind = head.lines().find_map(|line| line.strip_prefix("content-type: "));
-    (status, kind.unwrap_or("").into(), body.into())
 }
 
 #[test]
@@ -69,7 +52,7 @@ fn the_router_answers_exactly_what_the_document_has() {
     for (path, item) in document["paths"].as_object().unwrap() {
         let address = path.replace("{name}", "v").replace("{id}", "77");
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
-            let (status, kind, body) = ask(&daemon, method, &address, "{}");
+            let (status, kind, body) = ask(daemon.client.socket(), method, &address, "{}");
             let code = serde_json::from_str::<wire::Problem>(&body).map(|problem| problem.code);
             let unanswered = [Code::MethodNotAllowed, Code::NotFound];
             let answered = !code.is_ok_and(|code| unanswered.contains(&code));
@@ -81,7 +64,7 @@ fn the_router_answers_exactly_what_the_document_has() {
         }
     }
     for path in ["/", "/v1", "/v2/status", "/v1/volumes/", "/v1/volumes/a/b"] {
-        let (status, kind, body) = ask(&daemon, "GET", path, "");
+        let (status, kind, body) = ask(daemon.client.socket(), "GET", path, "");
         assert_eq!((status, kind.as_str()), (404, "application/problem+json"), "{path}");
         assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["code"], "not_found");
     }
@@ -158,7 +141,7 @@ fn every_answer_is_what_the_document_says() {
     for (method, address, path, request, wanted) in history() {
         let at = format!("{method} {address} {request}");
         let body = if request.is_null() { String::new() } else { request.to_string() };
-        let (status, kind, answer) = ask(&daemon, method, address, &body);
+        let (status, kind, answer) = ask(daemon.client.socket(), method, address, &body);
         assert_eq!(status, wanted, "{at}: {answer}");
         let operation = &document["paths"][path][method.to_lowercase()];
         seen.insert(operation["operationId"].as_str().unwrap().to_owned());
@@ -193,7 +176,7 @@ fn what_axum_itself_refuses_is_a_problem_too() {
     let daemon = Running::start();
     let large = format!("{{\"name\": \"{}\"}}", "x".repeat(daemon::limits::CONTROL_BODY_MAX));
     for (body, wanted) in [("not json", 400), ("", 400), (large.as_str(), 413)] {
-        let (status, kind, answer) = ask(&daemon, "POST", "/v1/volumes", body);
+        let (status, kind, answer) = ask(daemon.client.socket(), "POST", "/v1/volumes", body);
         assert_eq!((status, kind.as_str()), (wanted, "application/problem+json"), "{answer}");
         let problem: wire::Problem = serde_json::from_str(&answer).unwrap();
         assert_eq!(problem.status, wanted);
