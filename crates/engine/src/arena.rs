@@ -153,6 +153,12 @@ impl Loans {
         }
     }
 
+    /// Whether all pages were given back.
+    #[cfg(test)]
+    pub(crate) fn is_nothing_lent(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
+    }
+
     /// The words that the pages of a span lie in, and which bits of them.
     fn pages(span: Span) -> impl Iterator<Item = (usize, u64)> {
         let first = (span.offset / PAGE) as usize;
@@ -206,7 +212,7 @@ mod tests {
             }
         }
         held.into_iter().for_each(|span| loans.take_back(span));
-        assert!(loans.words.iter().all(|&word| word == 0));
+        assert!(loans.is_nothing_lent());
     }
 
     #[test]

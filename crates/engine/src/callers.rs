@@ -61,6 +61,12 @@ impl Callers {
         caller
     }
 
+    /// How many wait.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+
     /// Everybody who still waits.
     pub(crate) fn drain(&mut self) -> Vec<Caller> {
         self.free.clear();

@@ -9,6 +9,9 @@
 //! that the thread sleeps until. Whoever changes that, under the lock, puts the
 //! commands into the disk's `inbox` and wakes the thread.
 
+#[cfg(test)]
+pub(crate) mod schedules;
+
 use crate::Reply;
 use crate::arena::{Arena, Loans};
 use crate::backend::{Completion, fills, region, zero_room};

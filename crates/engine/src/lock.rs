@@ -11,6 +11,8 @@
 //! started again, and a pool survives the end of its process at any moment.
 #![allow(unsafe_code)]
 
+#[cfg(test)]
+use crate::core::schedules;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::io::Write;
@@ -39,6 +41,10 @@ impl Fatal {
 
     /// What [`Fatal`] does, for guards that cannot hold one because they change threads.
     pub fn end_if_panicking(what: &'static str) {
+        #[cfg(test)]
+        if schedules::inside() {
+            return; // the test hears of the panic
+        }
         if std::thread::panicking() {
             // Where standard error is gone, the process ends all the same.
             let _ = writeln!(
@@ -62,6 +68,9 @@ impl Drop for Fatal {
 pub struct Mutex<T> {
     /// In a box, since a POSIX mutex must not move.
     raw: Box<UnsafeCell<libc::pthread_mutex_t>>,
+    /// Taken first where a test decides which thread runs.
+    #[cfg(test)]
+    scheduled: shuttle::sync::Mutex<()>,
     value: UnsafeCell<T>,
 }
 
@@ -76,7 +85,12 @@ impl<T> Mutex<T> {
         // SAFETY: a POSIX mutex is plain data; `init` below makes it valid.
         let raw = Box::new(UnsafeCell::new(unsafe { std::mem::zeroed() }));
         Self::init(raw.get());
-        Self { raw, value: UnsafeCell::new(value) }
+        Self {
+            raw,
+            #[cfg(test)]
+            scheduled: shuttle::sync::Mutex::new(()),
+            value: UnsafeCell::new(value),
+        }
     }
 
     fn init(raw: *mut libc::pthread_mutex_t) {
@@ -98,10 +112,17 @@ impl<T> Mutex<T> {
 
     /// Waits for the lock. Panics when this thread has it already.
     pub fn lock(&self) -> MutexGuard<'_, T> {
+        #[cfg(test)]
+        let scheduled = schedules::inside().then(|| self.scheduled.lock().expect("no panic"));
         // SAFETY: the mutex was initialised in `new` and lives as long as `self`.
         let result = unsafe { libc::pthread_mutex_lock(self.raw.get()) };
         assert_eq!(result, 0, "a lock is taken once a thread");
-        MutexGuard { fatal: Fatal::new("under a lock"), mutex: self }
+        MutexGuard {
+            fatal: Fatal::new("under a lock"),
+            mutex: self,
+            #[cfg(test)]
+            _scheduled: scheduled,
+        }
     }
 }
 
@@ -129,6 +150,9 @@ impl<T> Drop for Mutex<T> {
 pub struct MutexGuard<'a, T> {
     fatal: Fatal,
     mutex: &'a Mutex<T>,
+    /// Given back after the lock itself.
+    #[cfg(test)]
+    _scheduled: Option<shuttle::sync::MutexGuard<'a, ()>>,
 }
 
 impl<T> Deref for MutexGuard<'_, T> {

@@ -15,6 +15,10 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
 /// The time now: nanoseconds since the boot of the machine, as the kernel's
 /// timers count them (`CLOCK_MONOTONIC`).
 pub(crate) fn now() -> Instant {
+    #[cfg(test)]
+    if let Some(now) = crate::core::schedules::now() {
+        return now;
+    }
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for the answer, and the clock always exists.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
@@ -37,10 +41,16 @@ impl Event {
 
     /// Wakes the thread that sleeps on this event, or the next that will.
     pub(crate) fn signal(&self) {
+        #[cfg(test)]
+        if crate::core::schedules::loses_signal() {
+            return;
+        }
         let one = 1u64.to_ne_bytes();
         // SAFETY: the buffer is valid for its length during the call. The only
         // failure is a counter at its end, which means that it is signalled.
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        #[cfg(test)]
+        crate::core::schedules::signalled();
     }
 
     /// Sleeps until the event is signalled or `timeout` (none: for ever) is
