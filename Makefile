@@ -9,11 +9,12 @@
 #   make rwrt    figure 14 of the ABISS paper in real time, 25 minutes: out/rwrt.html
 #   make lab     the experiments of the papers: out/lab/index.html, half an hour
 #   make soak    the searches and the crash tests, many times larger
+#   make mutants what no test finds: hours; MUTANTS="window --shard 0/10" is a part
 #   make fmt     format the sources
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test short wheel bench rwrt lab soak fmt clean
+.PHONY: demo test short wheel bench rwrt lab soak mutants fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
 # what they can. PROFILE: how cargo builds what the targets below run; `dev` is what
@@ -119,6 +120,19 @@ soak:
 		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_MINUTES=$(MINUTES) \
 		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
 		cargo test --profile $(PROFILE) --workspace $(SOAK_TESTS)
+
+# One thing in the sources is changed at a time, and some test has to fail for it;
+# docs/mutants.md explains those that may survive. MUTANTS: a crate, and what cargo-mutants
+# shall be told besides.
+MUTANTS ?=
+mutants:
+	@scripts/setup test
+	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
+ifeq ($(MUTANTS),)
+	for crate in window store node engine; do cargo run -q -p xtask -- mutate $$crate; done
+else
+	cargo run -q -p xtask -- mutate $(MUTANTS)
+endif
 
 fmt:
 	cargo fmt --all

@@ -1,4 +1,5 @@
-//! Checks of the house itself: `cargo run -q -p xtask -- tidy`.
+//! Checks of the house itself: `cargo run -q -p xtask -- tidy`, and of its tests:
+//! `cargo run -q -p xtask -- mutate CRATE`.
 //!
 //! What a compiler does not refuse and a reader would have to remember is
 //! checked here: the arrows of ARCHITECTURE.md, the purity of the pure crates,
@@ -12,6 +13,7 @@ mod lexer;
 mod licences;
 mod links;
 mod locks;
+mod mutate;
 mod places;
 mod purity;
 mod source;
@@ -23,7 +25,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    match std::env::args().nth(1).as_deref() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
         Some("tidy") => match tidy::run(&root) {
             Ok(report) => {
                 print!("{report}");
@@ -34,8 +37,16 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        Some("mutate") => match mutate::run(&root, &arguments[1..]) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("mutate: {error}");
+                ExitCode::FAILURE
+            }
+        },
         _ => {
-            eprintln!("usage: cargo run -q -p xtask -- tidy");
+            eprintln!("usage: cargo run -q -p xtask -- tidy | mutate CRATE [ARGUMENTS]");
             ExitCode::from(2)
         }
     }
