@@ -62,6 +62,12 @@ impl Arena {
         Ok(Self { mapping, len, regions: Regions::new() })
     }
 
+    /// An arena whose pages come when they are touched: none, in a test without bytes.
+    #[cfg(test)]
+    pub(crate) fn untouched(len: Bytes) -> io::Result<Self> {
+        Ok(Self { mapping: Mapping::new(len.as_usize(), false)?, len, regions: Regions::new() })
+    }
+
     fn map(len: Bytes, pages: Pages, warnings: &mut Vec<String>) -> io::Result<Mapping> {
         if pages == Pages::LargeSetAside {
             match Mapping::new(len.round_up(HUGE_PAGE).as_usize(), true) {
