@@ -98,7 +98,8 @@ lab:
 # load of the statistical admission serves. MINUTES: how long each sweep runs. LARGE:
 # requests in random large worlds. SECONDS_EACH: simulated in each cell of the table of
 # best effort. TRACES: random accesses through windows, held against what is promised.
-# PREEMPTIONS: in the orders in which the two ends of a window are tried.
+# PREEMPTIONS: in the orders in which the two ends of a window are tried. SCHEDULES: of
+# the threads of a pool.
 # Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.
 SETS ?= 50000
 HISTORIES ?= 5000
@@ -109,6 +110,7 @@ LARGE ?= 100000000
 SECONDS_EACH ?= 3000
 TRACES ?= 1000000
 PREEMPTIONS ?= 5
+SCHEDULES ?= 20000
 SOAK_TESTS ?=
 soak:
 	@scripts/setup test
@@ -119,6 +121,7 @@ soak:
 	SLACKLINE_SETS=$(SETS) SLACKLINE_HISTORIES=$(HISTORIES) SLACKLINE_KILLS=$(KILLS) \
 		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_MINUTES=$(MINUTES) \
 		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
+		SLACKLINE_SCHEDULES=$(SCHEDULES) \
 		cargo test --profile $(PROFILE) --workspace $(SOAK_TESTS)
 
 # One thing in the sources is changed at a time, and some test has to fail for it;

@@ -8,7 +8,7 @@
 //! threads sleep while a disk has something to start: the first invariant of
 //! [`core`](super). The scenes prove themselves on planted faults.
 //!
-//! `SLACKLINE_SCHEDULES` is how many schedules each scene is tried in, 150 by default.
+//! `SLACKLINE_SCHEDULES` is how many schedules each scene is tried in, 200 by default.
 #![allow(clippy::print_stdout)] // what was found, for whoever asks with --nocapture
 
 use super::{Callback, Core};
@@ -270,8 +270,8 @@ fn node() -> Node {
         let disks = disks.iter().copied().map(DiskIndex).collect();
         let placement = Placement { disks, ..Placement::default() };
         let volume = store.create(name, Bytes::mib(4), &placement).unwrap();
-        store.note_written(volume, 0, Bytes::MIB);
-        store.note_length(volume, Bytes::MIB);
+        (0..4).for_each(|extent| store.note_written(volume, extent, Bytes::MIB));
+        store.note_length(volume, Bytes::mib(4));
     }
     sim::commit(&mut disks, &mut store).unwrap();
     let config = Config {
@@ -422,6 +422,20 @@ impl Program {
         Ok(())
     }
 
+    /// Plays from a shared window, faster than the contract says: what the program may have
+    /// then comes by itself, at alarms.
+    fn play_in_window(&self, volume: &str) -> Result<(), Error> {
+        let open = (String::from(volume), Mode::Read, CONTRACT, Bytes::mib(1) - BLOCK * 4);
+        let opened = self.wait_for(|core, callback| core.open_window(open, callback).unwrap())?;
+        let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
+        for _ in 0..8 {
+            let told = self.call(Op::WindowNext { stream })?;
+            let Reply::Piece { piece, .. } = told else { panic!("{told:?} is no piece") };
+            self.call(Op::WindowMoved { stream, len: piece.len })?;
+        }
+        self.call(Op::StreamClose { stream }).map(drop)
+    }
+
     /// Begins to fill a shared window, and closes it while it is filled.
     fn leave_window(&self, volume: &str) -> Result<(), Error> {
         let open = (String::from(volume), Mode::Read, CONTRACT, Bytes::ZERO);
@@ -445,7 +459,7 @@ impl Program {
 }
 
 /// A scene, by the name that it has in what the tests say.
-const SCENES: [(&str, fn()); 4] = [
+const SCENES: [(&str, fn()); 5] = [
     ("best effort on two disks", || {
         let mut scene = Scene::new();
         scene.program(|program| program.write_and_read("v0").unwrap());
@@ -466,6 +480,13 @@ const SCENES: [(&str, fn()); 4] = [
         scene.program(|program| program.write_and_read("v1").unwrap());
         scene.end();
     }),
+    ("a window ahead of its time", || {
+        let mut scene = Scene::new();
+        scene.program(|program| program.play_in_window("both").unwrap());
+        scene.program(|program| program.write_and_read("v0").unwrap());
+        scene.program(|program| program.write_and_read("v1").unwrap());
+        scene.end();
+    }),
     ("a stop at any moment", || {
         let mut scene = Scene::new();
         let stopped = |result: Result<(), Error>| {
@@ -480,7 +501,7 @@ const SCENES: [(&str, fn()); 4] = [
 /// Tries a scene in so many schedules.
 fn play(scene: fn()) {
     let asked = std::env::var("SLACKLINE_SCHEDULES").ok().and_then(|text| text.parse().ok());
-    let schedules = asked.unwrap_or(150);
+    let schedules = asked.unwrap_or(200);
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 20;
     config.failure_persistence = shuttle::FailurePersistence::Print;
