@@ -139,9 +139,7 @@ fn main() {
             let mut load = Load::new(kind, length);
             let mut times = Vec::new();
             let begun = Clock::now();
-            while times.len() < least
-                || (begun.elapsed() < time && times.len() < DECISIONS_MAX)
-            {
+            while times.len() < least || (begun.elapsed() < time && times.len() < DECISIONS_MAX) {
                 times.push(load.decide().as_secs_f64() * 1e6);
             }
             times.sort_unstable_by(f64::total_cmp);

@@ -8,7 +8,7 @@ use common::*;
 use disk::{Kind, Line, Profile};
 use node::{
     Contract, DiskIndex, Error, Mode, Op, Placement, Policy, Reply, Service, StreamId, Wanted,
-    Whose,
+    Whose, WriteRange,
 };
 use sim::World;
 use units::{Bytes, Duration, Rate};
@@ -266,13 +266,8 @@ fn reads_and_writes_anywhere_and_of_any_length_are_done_or_refused() {
         let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::kib(4) }) else {
             panic!("room")
         };
-        let _ = world.call(Op::Write {
-            volume: "v".into(),
-            offset,
-            span,
-            padding: len,
-            priority: None,
-        });
+        let range = WriteRange { offset, len, padding: len };
+        let _ = world.call(Op::Write { volume: "v".into(), range, span, priority: None });
     }
     assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
     serves(&mut world);

@@ -162,9 +162,9 @@ impl Backend for Emulated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Direction;
     use disk::{Flash, HardDisk};
     use node::{Blocks, CommandId};
+    use units::Direction;
 
     fn disk() -> Emulated {
         emulated("laptop-4200")

@@ -19,7 +19,7 @@ use crate::sys::Event;
 use crate::{HostLateness, Reply, thread};
 use node::{
     Config, Contract, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Mode, Node, Op,
-    Placement, Policy, StreamId,
+    Placement, Policy, StreamId, WriteRange,
 };
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -270,7 +270,9 @@ fn node() -> Node {
         let disks = disks.iter().copied().map(DiskIndex).collect();
         let placement = Placement { disks, ..Placement::default() };
         let volume = store.create(name, Bytes::mib(4), &placement).unwrap();
-        (0..4).for_each(|extent| store.note_written(volume, extent, Bytes::MIB));
+        (0..4).for_each(|extent| {
+            store.note_written(volume, extent, &store::Blocks::first(Bytes::MIB))
+        });
         store.note_length(volume, Bytes::mib(4));
     }
     sim::commit(&mut disks, &mut store).unwrap();
@@ -379,7 +381,7 @@ impl Program {
         let Reply::Room { room } = self.call(Op::Room { len })? else { panic!("no room") };
         let name = volume.clone();
         self.wait_for(|core, callback| {
-            core.write(name, offset, Bytes::ZERO, None, room, callback)
+            core.write(name, WriteRange::new(offset, len), None, room, callback)
         })?;
         self.call(Op::Sync)?;
         let read = Op::Read { volume, offset, len, priority: None };

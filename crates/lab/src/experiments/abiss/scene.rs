@@ -53,7 +53,8 @@ fn world(files: &BTreeMap<String, (Bytes, bool)>) -> World<Metadata> {
     for (name, &(size, is_full)) in files {
         let id = store.create(name, size, &Placement::default()).expect("a file that fits");
         if is_full {
-            (0..size.div_ceil(EXTENT)).for_each(|extent| store.note_written(id, extent, &Blocks::first(EXTENT)));
+            (0..size.div_ceil(EXTENT))
+                .for_each(|extent| store.note_written(id, extent, &Blocks::first(EXTENT)));
             store.note_length(id, size);
         }
     }
