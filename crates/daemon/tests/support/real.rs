@@ -50,11 +50,7 @@ impl Real {
     /// The same, with threads at real-time priority where the system permits, and windows
     /// for a host that is late.
     pub fn start_in_real_time(mib: u64) -> Self {
-        Self::start_in_real_time_for(SocketMode(0o600), mib)
-    }
-
-    /// The same, for whom the mode of its sockets says.
-    pub fn start_in_real_time_for(mode: SocketMode, mib: u64) -> Self {
+        let mode = SocketMode(0o600);
         let profile = Some(disk::Profile::parse(PROFILE).unwrap());
         let size = Some(Bytes::mib(mib));
         let file = |path| DeviceSpec::Real { path };
@@ -67,6 +63,13 @@ impl Real {
         let disk = |path| DeviceSpec::Emulated { model: model.into(), path };
         let mode = SocketMode(0o600);
         Self::on(disk, CreateOptions { size, ..CreateOptions::default() }, false, mode)
+    }
+
+    /// The same, in real time as above, for whom the mode of its sockets says.
+    pub fn emulated_in_real_time(model: &str, mib: u64, mode: SocketMode) -> Self {
+        let size = Some(Bytes::mib(mib));
+        let disk = |path| DeviceSpec::Emulated { model: model.into(), path };
+        Self::on(disk, CreateOptions { size, ..CreateOptions::default() }, true, mode)
     }
 
     fn on(

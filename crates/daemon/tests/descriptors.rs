@@ -1,0 +1,45 @@
+//! A daemon that has no descriptor left. The limit is the whole process's, so this test is
+//! alone in its program.
+
+mod support;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use support::Running;
+
+const LIMIT: u64 = 200;
+/// What has not come by then does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn out_of_descriptors_a_connection_that_waits_gives_way_and_the_next_one_is_served() {
+    let limit = Rlimit { current: Some(LIMIT), maximum: Some(LIMIT) };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let daemon = Running::start();
+    let path = daemon.client.socket().to_owned();
+    let mut idle = UnixStream::connect(&path).unwrap();
+    idle.write_all(b"GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut some = [0; 15];
+    idle.read_exact(&mut some).unwrap();
+    assert_eq!(&some, b"HTTP/1.1 200 OK");
+    let next = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    let mut taken = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        taken.push(file);
+    }
+    connect(&next, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    let mut next = UnixStream::from(next);
+    next.set_read_timeout(Some(PATIENCE)).unwrap();
+    next.write_all(b"GET /v1/status HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    next.read_to_string(&mut answer).expect("it is served");
+    assert!(answer.contains("the limit of open files is 200"), "{answer}");
+    let mut rest = Vec::new();
+    idle.read_to_end(&mut rest).expect("it was closed in order");
+    drop(taken);
+    daemon.client.health().unwrap();
+}
