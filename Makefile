@@ -99,7 +99,8 @@ lab:
 # requests in random large worlds. SECONDS_EACH: simulated in each cell of the table of
 # best effort. TRACES: random accesses through windows, held against what is promised.
 # PREEMPTIONS: in the orders in which the two ends of a window are tried. SCHEDULES: of
-# the threads of a pool.
+# the threads of a pool. DAEMON_HISTORIES: lives of a daemon with programs beside each
+# other. EVERY: which I/Os fail once, one in so many.
 # Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.
 SETS ?= 50000
 HISTORIES ?= 5000
@@ -111,6 +112,8 @@ SECONDS_EACH ?= 3000
 TRACES ?= 1000000
 PREEMPTIONS ?= 5
 SCHEDULES ?= 20000
+DAEMON_HISTORIES ?= 1000
+EVERY ?= 1
 SOAK_TESTS ?=
 soak:
 	@scripts/setup test
@@ -122,6 +125,7 @@ soak:
 		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_MINUTES=$(MINUTES) \
 		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
 		SLACKLINE_SCHEDULES=$(SCHEDULES) \
+		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) SLACKLINE_EVERY=$(EVERY) \
 		cargo test --profile $(PROFILE) --workspace $(SOAK_TESTS)
 
 # One thing in the sources is changed at a time, and some test has to fail for it;

@@ -16,7 +16,7 @@
 //! |---|---|
 //! | a best-effort write | `Write`; `at_return` is none where it failed or was not answered |
 //! | a read that was answered | `Read` with a stamp for each cell; one that failed, nothing |
-//! | a read that was served from memory filled earlier | `Read` whose `at_invoke` is when the stream was opened or last moved |
+//! | a read that was served from memory filled earlier | `Read` whose `at_invoke` is when the stream was opened |
 //! | bytes recorded by a stream | `Write`, answered when a sync of the stream or its close is |
 //! | a sync of everything, or of a range | `SyncAll`, `Sync` |
 //! | a volume shrunk or deleted | `Durable` of [`ZEROS`] over all cells behind the new end |
