@@ -33,6 +33,8 @@ pub(crate) struct BestEffort {
     /// When memory last came back, or a transfer ended, or the first began to wait.
     moved: Instant,
     next: u64,
+    /// Streams whose opening has failed here: to be closed.
+    unopened: Vec<StreamId>,
     /// The node ends: nothing more is begun on a disk.
     ending: bool,
 }
@@ -509,6 +511,11 @@ impl BestEffort {
         }
     }
 
+    /// A stream that cannot be written to, since the zeros before it could not.
+    pub(crate) fn unopened(&mut self) -> Option<StreamId> {
+        self.unopened.pop()
+    }
+
     /// A piece of a write has ended: those that waited for it begin.
     fn end_piece(&mut self, core: &mut Core, now: Instant, claim: Claim, end: End) {
         let piece = self.pieces.remove(&claim).expect("a piece ends once");
@@ -535,7 +542,12 @@ impl BestEffort {
             operation;
         let give_back = write || error.is_some();
         let answer = match (error, then, span) {
-            (Some(error), ..) => Err(error),
+            (Some(error), then, _) => {
+                if let Some(Reply::Stream { stream, .. }) = then {
+                    self.unopened.push(stream);
+                }
+                Err(error)
+            }
             (None, Some(then), _) => Ok(then),
             (None, None, Some(_)) if write => {
                 core.store.note_length(volume, recorded);

@@ -682,6 +682,9 @@ impl Node {
                 let result = result.map_err(|error| (disk, error));
                 let times = promised.then_some((late_by, latency));
                 self.best_effort.command_done(&mut self.core, now, operation, part, result, times);
+                while let Some(stream) = self.best_effort.unopened() {
+                    self.begin_close(now, stream);
+                }
             }
             Owner::Store { io } => self.core.store_piece_done(now, io, result),
             Owner::Measure => self.measured(now, disk, took),

@@ -418,3 +418,19 @@ fn what_only_makes_a_write_whole_is_written_and_not_recorded() {
     let store = sim::open(&mut disks).unwrap();
     assert_eq!(store.find("v").unwrap().length(), Bytes::new(8193), "after a power cut");
 }
+
+/// A stream begins in the middle of an extent of which nothing was written, and the disk
+/// fails on the zeros before it: nobody has a stream that he was not told of.
+#[test]
+fn a_stream_that_cannot_begin_where_it_shall_leaves_nothing_behind() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    create(&mut world, "v", Bytes::mib(4));
+    world.disks[0].faults.push(sim::Fault::WriteError { after: 0 });
+    let (volume, mode, start) = ("v".into(), Mode::Write, Bytes::kib(512));
+    let contract = contract(300_000, Bytes::kib(64), Bytes::ZERO);
+    let opened = world.call(Op::StreamOpen { volume, mode, contract, start });
+    assert!(matches!(opened, Err(Error::Device { .. })), "{opened:?}");
+    let status = world.node.status(world.now());
+    assert!(status.streams.is_empty(), "{:?}", status.streams);
+    assert_eq!(status.memory.windows, Bytes::ZERO);
+}
