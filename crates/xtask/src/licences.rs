@@ -8,7 +8,7 @@ use crate::finding::Finding;
 use crate::workspace::Workspace;
 
 /// Licences that ask for no more than a notice, and so combine with both of ours.
-const ALLOWED: [&str; 10] = [
+const ALLOWED: [&str; 11] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -17,6 +17,8 @@ const ALLOWED: [&str; 10] = [
     "CC0-1.0",
     "ISC",
     "MIT",
+    // Of libFuzzer, which nothing that is delivered links.
+    "NCSA",
     "Unicode-3.0",
     "Zlib",
 ];

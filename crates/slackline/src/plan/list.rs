@@ -125,11 +125,16 @@ impl List {
     /// The list in a file.
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+        Self::parse(path, &text)
+    }
+
+    /// The same, of a text that was read from `path`.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         let wrong = |what: String| {
             let what = format!("{}: {}", path.display(), what.trim().replace('\n', "\n  "));
             Failure::usage(what, "correct the list; examples/cameras.toml shows every setting")
         };
-        let file: File = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
         let beside = |profile: PathBuf| path.parent().unwrap_or(Path::new("")).join(profile);
         let streams = file.stream.into_iter().map(Entry::planned).collect::<Result<_, _>>();
         Ok(Self {

@@ -122,7 +122,8 @@ pub fn read(path: &Path, instead: &Instead) -> Result<Read, Failure> {
     parse(path, text, instead)
 }
 
-fn parse(path: &Path, text: String, instead: &Instead) -> Result<Read, Failure> {
+/// The same, of a text that was read from `path`.
+pub fn parse(path: &Path, text: String, instead: &Instead) -> Result<Read, Failure> {
     let source = Source { path, text: &text };
     let file: File = toml::from_str(&text).map_err(|error| {
         let said = error.to_string().trim().replace('\n', "\n  ");

@@ -3,7 +3,7 @@
 
 mod entry;
 mod fault;
-mod file;
+pub mod file;
 mod page;
 mod pictures;
 mod results;

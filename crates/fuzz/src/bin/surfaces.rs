@@ -1,0 +1,20 @@
+//! Names every surface; given the name of one and a folder, puts its valid inputs there.
+#![allow(clippy::print_stdout)]
+
+use fuzz::{SURFACES, Surface};
+use std::path::Path;
+
+fn main() -> std::io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [name, folder] = &arguments[..] else {
+        SURFACES.iter().for_each(|surface| println!("{}", surface.name));
+        return Ok(());
+    };
+    let Some(surface) = Surface::named(name) else {
+        return Err(std::io::Error::other(format!("there is no surface {name}")));
+    };
+    for (number, input) in (surface.seeds)().iter().enumerate() {
+        std::fs::write(Path::new(folder).join(format!("seed-{number:03}")), input)?;
+    }
+    Ok(())
+}

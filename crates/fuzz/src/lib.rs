@@ -1,0 +1,51 @@
+//! Everything that reads what others wrote, asked about what nobody would write.
+//!
+//! A [`Surface`] is a plain function of bytes, so that every driver can ask it. Two do:
+//! [`driver`] in the tests, on any toolchain, with inputs that it makes of valid ones and
+//! of the corpus beside this crate; and libFuzzer for hours, guided by coverage
+//! (`scripts/fuzz`), which is where the corpus comes from.
+//!
+//! Invariants of each surface, whatever the bytes: it does not panic, what it has in
+//! memory at one time has a bound, and what it takes means the same when it is written
+//! and read again.
+
+pub mod driver;
+pub mod memory;
+mod surfaces;
+
+pub use surfaces::SURFACES;
+
+/// Where bytes of others come in.
+#[derive(Clone, Copy)]
+pub struct Surface {
+    /// Its name, and that of its folder in the corpus.
+    pub name: &'static str,
+    /// Asks it. Panics when an invariant is broken.
+    pub ask: fn(&[u8]),
+    /// Valid inputs.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// The most that it may hold in memory for one input, in bytes.
+    pub memory_max: usize,
+    /// Inputs longer than this are of no interest.
+    pub len_max: usize,
+    /// One input in so many is asked in the tests: those of slow surfaces take their time.
+    pub one_in: u64,
+}
+
+impl Surface {
+    /// The surface of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SURFACES.iter().find(|surface| surface.name == name)
+    }
+
+    /// Asks it, and holds it to its bound of memory. Panics when either fails.
+    pub fn check(&self, input: &[u8]) {
+        let ((), most) = memory::most_during(|| (self.ask)(input));
+        assert!(
+            most <= self.memory_max,
+            "{most} bytes of memory for an input of {}, more than {}",
+            input.len(),
+            self.memory_max
+        );
+    }
+}

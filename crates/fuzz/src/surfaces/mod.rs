@@ -1,0 +1,155 @@
+//! Every surface, one after the other. What each is given stands above its function.
+
+mod json;
+mod pool;
+mod requests;
+mod socket;
+mod texts;
+mod window;
+
+use crate::Surface;
+
+/// Memory that no decoder of a small input has a reason to exceed.
+const SMALL: usize = 1 << 20;
+
+/// All of them.
+pub const SURFACES: &[Surface] = &[
+    Surface {
+        name: "json",
+        ask: json::ask,
+        seeds: json::seeds,
+        memory_max: SMALL,
+        len_max: 4096,
+        one_in: 1,
+    },
+    Surface {
+        name: "requests",
+        ask: requests::ask,
+        seeds: requests::seeds,
+        // A node, its disks and what it works out for a refusal's best offer.
+        memory_max: 64 * SMALL,
+        len_max: 2048,
+        one_in: 50,
+    },
+    Surface {
+        name: "frames",
+        ask: socket::ask,
+        seeds: socket::seeds,
+        // The longest body, twice: as it comes in, and as it is kept.
+        memory_max: 4 * SMALL,
+        len_max: 8192,
+        one_in: 1,
+    },
+    Surface {
+        name: "window-daemon",
+        ask: window::daemon,
+        seeds: window::seeds,
+        memory_max: SMALL,
+        len_max: 1024,
+        one_in: 1,
+    },
+    Surface {
+        name: "window-program",
+        ask: window::program,
+        seeds: window::seeds,
+        memory_max: SMALL,
+        len_max: 1024,
+        one_in: 1,
+    },
+    Surface {
+        name: "label",
+        ask: pool::label,
+        seeds: pool::labels,
+        memory_max: 32 * SMALL,
+        len_max: 4096,
+        one_in: 10,
+    },
+    Surface {
+        name: "log",
+        ask: pool::log,
+        seeds: pool::records,
+        memory_max: 32 * SMALL,
+        len_max: 4096,
+        one_in: 10,
+    },
+    Surface {
+        name: "checkpoint",
+        ask: pool::checkpoint,
+        seeds: pool::checkpoints,
+        memory_max: 32 * SMALL,
+        len_max: 4096,
+        one_in: 10,
+    },
+    Surface {
+        name: "profile",
+        ask: texts::profile,
+        seeds: texts::profiles,
+        memory_max: 16 * SMALL,
+        len_max: 16 << 10,
+        one_in: 4,
+    },
+    Surface {
+        name: "model",
+        ask: texts::model,
+        seeds: texts::models,
+        memory_max: 16 * SMALL,
+        len_max: 16 << 10,
+        one_in: 4,
+    },
+    Surface {
+        name: "scenario",
+        ask: texts::scenario,
+        seeds: texts::scenarios,
+        memory_max: 64 * SMALL,
+        len_max: 8192,
+        one_in: 10,
+    },
+    Surface {
+        name: "plan",
+        ask: texts::plan,
+        seeds: texts::plans,
+        memory_max: 4 * SMALL,
+        len_max: 8192,
+        one_in: 4,
+    },
+    Surface {
+        name: "trace",
+        ask: texts::trace,
+        seeds: texts::traces,
+        memory_max: 4 * SMALL,
+        len_max: 4096,
+        one_in: 1,
+    },
+    Surface {
+        name: "config",
+        ask: texts::config,
+        seeds: texts::configs,
+        memory_max: 4 * SMALL,
+        len_max: 8192,
+        one_in: 4,
+    },
+    Surface {
+        name: "quantity",
+        ask: texts::quantity,
+        seeds: texts::quantities,
+        memory_max: SMALL,
+        len_max: 64,
+        one_in: 1,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_used_once_and_every_valid_input_is_stood() {
+        for (i, surface) in SURFACES.iter().enumerate() {
+            assert!(SURFACES[..i].iter().all(|other| other.name != surface.name));
+            for input in (surface.seeds)() {
+                assert!(input.len() <= surface.len_max, "{}", surface.name);
+                surface.check(&input);
+            }
+        }
+    }
+}

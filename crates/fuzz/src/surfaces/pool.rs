@@ -1,0 +1,183 @@
+//! Pools whose metadata make no sense under checksums that fit.
+//!
+//! An input stands for one structure of a pool that has lived: ten bytes say what is
+//! done to its header, the rest is its payload. Every copy of the structure is written so,
+//! with good checksums, so that nothing stands between the decoder and the payload.
+
+#[path = "../../../store/tests/common/mod.rs"]
+mod common;
+
+use common::history::{Description, accounts};
+use common::{Disk, check, commit, new_pool, open};
+use crc::{CRC_32_ISCSI, Crc};
+use std::cell::OnceCell;
+use store::{Field, Placement, TABLES};
+use units::Bytes;
+
+const CRC32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+const BLOCK: usize = 4096;
+/// Bytes of an input before the payload: flags, which field, and its value.
+const HEAD: usize = 10;
+/// Flags: the pool has two disks, a field of the header is set, only one copy is.
+const TWO_DISKS: u8 = 1;
+const SET_FIELD: u8 = 2;
+const ONE_COPY: u8 = 4;
+
+pub fn label(input: &[u8]) {
+    ask(b"SLKLABEL", input);
+}
+pub fn log(input: &[u8]) {
+    ask(b"SLKRECOR", input);
+}
+pub fn checkpoint(input: &[u8]) {
+    ask(b"SLKCHECK", input);
+}
+pub fn labels() -> Vec<Vec<u8>> {
+    seeds(b"SLKLABEL")
+}
+pub fn records() -> Vec<Vec<u8>> {
+    seeds(b"SLKRECOR")
+}
+pub fn checkpoints() -> Vec<Vec<u8>> {
+    seeds(b"SLKCHECK")
+}
+
+fn header(name: &str) -> Field {
+    let mut fields = TABLES[0].fields.iter();
+    *fields.find(|field| field.name == name).expect("a field of the header")
+}
+
+fn number(field: Field, bytes: &[u8]) -> u64 {
+    let mut number = [0; 8];
+    number[..field.len].copy_from_slice(&bytes[field.offset..field.offset + field.len]);
+    u64::from_le_bytes(number)
+}
+
+fn put(field: Field, bytes: &mut [u8], value: u64) {
+    bytes[field.offset..field.offset + field.len]
+        .copy_from_slice(&value.to_le_bytes()[..field.len]);
+}
+
+/// A pool with a few volumes, some with data, and a log of a few records.
+fn lived_in(disks: usize) -> Vec<Disk> {
+    let mut disks = new_pool(1, &vec![Bytes::mib(8); disks]);
+    for round in 0..2 {
+        let mut store = open(&mut disks).expect("a pool").store;
+        for i in 0..2u64 {
+            let name = format!("v{round}{i}");
+            let id = store.create(&name, Bytes::mib(1 + i), &Placement::default()).expect("room");
+            store.note_written(id, 0, &store::Blocks::first(Bytes::kib(8 << i)));
+            store.note_length(id, Bytes::new(5000 << i));
+            commit(&mut store, &mut disks);
+        }
+        let volumes: Vec<_> = store.volumes().map(|volume| volume.id()).collect();
+        let suspect = store::Suspect { extent: 3, errors: 1, slow: 2, commands: 3 };
+        store.suspect(store::DiskIndex(0), vec![suspect]);
+        if let Ok(to) = store.reserve(volumes[0], 0) {
+            store.relocate(volumes[0], 0, to).expect("room in the maps");
+        }
+        store.resize(volumes[0], Bytes::new(4000)).expect("it is there");
+        if round == 1 {
+            store.delete(volumes[1]).expect("it is there");
+        }
+        commit(&mut store, &mut disks);
+    }
+    disks
+}
+
+/// The pool of one disk and that of two, made once for each thread.
+fn pool(flags: u8) -> Vec<Disk> {
+    thread_local! {
+        static POOLS: [OnceCell<Vec<Disk>>; 2] = const { [OnceCell::new(), OnceCell::new()] };
+    }
+    let disks = 1 + usize::from(flags & TWO_DISKS);
+    POOLS.with(|pools| pools[disks - 1].get_or_init(|| lived_in(disks)).clone())
+}
+
+/// Where the structures that count of this kind begin: all labels, all checkpoints, all
+/// copies of the last record.
+fn places(disks: &[Disk], magic: &[u8; 8]) -> Vec<(usize, u64)> {
+    let found = disks.iter().enumerate().flat_map(|(i, disk)| {
+        disk.used_blocks().filter_map(move |block| {
+            let offset = block * BLOCK as u64;
+            let bytes = disk.block(offset);
+            let sequence = number(header("SEQUENCE"), &bytes[..]);
+            bytes.starts_with(magic).then_some((sequence, i, offset))
+        })
+    });
+    let found: Vec<_> = found.collect();
+    let last = found.iter().map(|(sequence, ..)| *sequence).max().unwrap_or(0);
+    let alike = found.into_iter().filter(|(sequence, ..)| *sequence == last);
+    alike.map(|(_, disk, offset)| (disk, offset)).collect()
+}
+
+fn ask(magic: &[u8; 8], input: &[u8]) {
+    let Some((head, payload)) = input.split_first_chunk::<HEAD>() else { return };
+    let payload = &payload[..payload.len().min(BLOCK - 96)];
+    let [flags, which, value @ ..] = *head;
+    let mut disks = pool(flags);
+    let mut places = places(&disks, magic);
+    places.truncate(if flags & ONE_COPY != 0 { 1 } else { places.len() });
+    for (disk, offset) in places {
+        disks[disk].change(offset, |block| {
+            block[96..].fill(0);
+            block[96..96 + payload.len()].copy_from_slice(payload);
+            put(header("PAYLOAD_LENGTH"), block, payload.len() as u64);
+            if flags & SET_FIELD != 0 {
+                let fields =
+                    ["GENERATION", "PARENT", "SEQUENCE", "BASE", "PAYLOAD_LENGTH", "VERSION"];
+                let name = fields[usize::from(which) % fields.len()];
+                put(header(name), block, u64::from_le_bytes(value));
+            }
+            let checksum = CRC32C.checksum(&block[96..]);
+            put(header("PAYLOAD_CHECKSUM"), block, checksum.into());
+            put(header("CHECKSUM"), block, 0);
+            let checksum = CRC32C.checksum(&block[..96]);
+            put(header("CHECKSUM"), block, checksum.into());
+        });
+    }
+    let report = check(&disks);
+    match open(&mut disks) {
+        Err(error) => {
+            assert_eq!(report.worst(), Some(store::Severity::Error), "{error}: {report:?}");
+        }
+        Ok(opened) => lives_on(opened.store, disks),
+    }
+}
+
+/// What was taken adds up, is the same when it is opened again, and can be changed.
+fn lives_on(mut store: store::Store, mut disks: Vec<Disk>) {
+    accounts(&store).expect("what was taken adds up");
+    let state = Description::of(&store);
+    let again = open(&mut disks).expect("what was opened opens").store;
+    assert_eq!(Description::of(&again), state, "the same again");
+    let volumes: Vec<_> = store.volumes().map(|volume| volume.id()).collect();
+    store = again;
+    volumes.iter().for_each(|id| store.delete(*id).expect("it was there"));
+    let _ = store.create("again", Bytes::mib(2), &Placement::default());
+    commit(&mut store, &mut disks);
+    let again = open(&mut disks).expect("what was changed opens").store;
+    assert_eq!(Description::of(&again), Description::of(&store));
+}
+
+fn seeds(magic: &[u8; 8]) -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for flags in [0, TWO_DISKS] {
+        let disks = pool(flags);
+        for disk in &disks {
+            for block in disk.used_blocks() {
+                let bytes = disk.block(block * BLOCK as u64);
+                if !bytes.starts_with(magic) {
+                    continue;
+                }
+                let len = number(header("PAYLOAD_LENGTH"), &bytes[..]) as usize;
+                let payload = &bytes[96..96 + len.min(BLOCK - 96)];
+                seeds.push([&[flags][..], &[0; HEAD - 1], payload].concat());
+                seeds.push([&[flags | SET_FIELD, 2][..], &[1; HEAD - 2], payload].concat());
+            }
+        }
+    }
+    seeds.sort();
+    seeds.dedup();
+    seeds
+}

@@ -1,0 +1,162 @@
+//! Requests with any numbers in them, from their JSON to the node's answer: nothing that
+//! anybody asks for ends the pool.
+//!
+//! An input is a text of lines. The first letter of a line says what is asked, the rest is
+//! the JSON of it. The node is the production type, over disks that are models.
+
+use daemon::{convert, planning};
+use disk::{Model, Profile};
+use node::{Config, DiskIndex, DiskSetup, Node, Op, Policy, Reply, StreamId};
+use serde::de::DeserializeOwned;
+use sim::{Metadata, SimDisk, Timing, World};
+use units::{Bytes, Duration};
+use wire::control as api;
+
+/// Lines that are looked at: each may take a while.
+const LINES: usize = 8;
+const MEMORY: Bytes = Bytes::mib(16);
+const VOLUME: &str = "film";
+
+#[derive(Clone)]
+struct Base {
+    node: Node,
+    disks: Vec<SimDisk<Metadata>>,
+}
+
+impl Base {
+    fn new() -> Self {
+        let config = Config {
+            policy: Policy::Slack,
+            admission: true,
+            memory: MEMORY,
+            host_latency: Duration::from_millis(1),
+            commit_interval: Duration::from_secs(2),
+            remeasure: false,
+        };
+        let model = Model::named("ssd-sata").and_then(|model| model.scaled(Bytes::mib(64)));
+        let profile = Profile::of(&model.expect("a model"));
+        let disk = || {
+            let timing = Timing::Percent(Box::new(profile.clone()), 100);
+            SimDisk::metadata_only(profile.capacity(), timing)
+        };
+        let mut disks = vec![disk(), disk()];
+        sim::format(&mut disks, "pool", &profile, 1).expect("a pool");
+        let mut store = sim::open(&mut disks).expect("it opens");
+        let size = Bytes::mib(4);
+        store.create(VOLUME, size, &node::Placement::default()).expect("room");
+        sim::commit(&mut disks, &mut store).expect("the disks work");
+        let setups = vec![DiskSetup { profile: profile.clone() }; 2];
+        Self { node: Node::new(config, setups, store).expect("a node"), disks }
+    }
+    fn world(&self) -> World<Metadata> {
+        World::new(self.node.clone(), self.disks.clone(), MEMORY)
+    }
+}
+
+pub fn ask(input: &[u8]) {
+    thread_local! {
+        static BASE: Base = Base::new();
+    }
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let mut world = BASE.with(Base::world);
+    let mut stream = StreamId(0);
+    for line in text.lines().take(LINES) {
+        let Some(kind) = line.chars().next() else { continue };
+        let json = &line[kind.len_utf8()..];
+        let Some(op) = op(kind, json, stream) else {
+            plan(&mut world, kind, json);
+            continue;
+        };
+        if let Ok(Reply::Stream { stream: opened, .. }) = world.call(op) {
+            stream = opened;
+        }
+        world.run_for(Duration::from_millis(50));
+    }
+}
+
+fn parsed<T: DeserializeOwned>(json: &str) -> Option<T> {
+    serde_json::from_str(json).ok()
+}
+
+fn op(kind: char, json: &str, stream: StreamId) -> Option<Op> {
+    let name = || String::from(VOLUME);
+    Some(match kind {
+        'v' => {
+            let asked: api::VolumeCreate = parsed(json)?;
+            let placement = convert::placement(&asked.placement);
+            Op::VolumeCreate { name: asked.name, size: asked.size_bytes, placement }
+        }
+        'r' => {
+            Op::VolumeResize { name: name(), size: parsed::<api::VolumeResize>(json)?.size_bytes }
+        }
+        's' => Op::VolumeService {
+            name: name(),
+            service: convert::service(&parsed::<api::Service>(json)?),
+        },
+        'b' => {
+            let asked: api::BlockAsk = parsed(json)?;
+            let rate = asked.rate_bytes_per_second;
+            Op::Block { volume: name(), mode: convert::mode(asked.mode), rate }
+        }
+        'o' => {
+            let asked: api::StreamOpen = parsed(json)?;
+            Op::StreamOpen {
+                volume: name(),
+                mode: convert::mode(asked.mode),
+                contract: convert::contract(&asked.contract),
+                start: asked.start_bytes,
+            }
+        }
+        'c' => {
+            let asked: api::StreamChange = parsed(json)?;
+            Op::StreamChange { stream, contract: convert::contract(&asked.contract) }
+        }
+        'd' => {
+            let profile = Profile::parse(&parsed::<api::DiskProfile>(json)?.profile).ok()?;
+            Op::ProfileSet { disk: DiskIndex(0), profile: Box::new(profile) }
+        }
+        'x' => Op::StreamClose { stream },
+        'i' => {
+            // A read within the volume's service, of any place.
+            let offset = parsed::<api::VolumeResize>(json)?.size_bytes;
+            Op::Read { volume: name(), offset, len: Bytes::kib(4), priority: None }
+        }
+        _ => return None,
+    })
+}
+
+/// A what-if of the pool as it is.
+fn plan(world: &mut World<Metadata>, kind: char, json: &str) {
+    let Some(asked) = parsed::<api::PlanRequest>(json).filter(|_| kind == 'p') else { return };
+    let Ok(Reply::Planner(planner)) = world.call(Op::Plan) else { return };
+    if let Err(problem) = planning::plan(&planner, &asked) {
+        assert!(!problem.detail.is_empty());
+    }
+}
+
+pub fn seeds() -> Vec<Vec<u8>> {
+    let contract = r#"{"rate_bytes_per_second":1000000,"block_bytes":65536,"burst_bytes":65536}"#;
+    let open = format!(r#"o{{"volume":"v","mode":"read","contract":{contract},"start_bytes":0}}"#);
+    let write = open.replace("read", "write");
+    let change = format!(r#"c{{"contract":{}}}"#, contract.replace("1000000", "2000000"));
+    let rate = r#"s{"class":"rate","rate_bytes_per_second":100000,"block_bytes":4096,"period_ns":100000000}"#;
+    let latency =
+        r#"s{"class":"latency","len_bytes":4096,"within_ns":30000000,"every_ns":100000000}"#;
+    let profile = Profile::of(&Model::named("ssd-nvme").expect("a model")).to_toml();
+    let profile = serde_json::to_string(&api::DiskProfile { profile }).expect("JSON");
+    let texts = [
+        r#"v{"name":"b","size_bytes":1048576,"placement":{"disks":[1],"zone":"inner"}}"#.into(),
+        "r{\"size_bytes\":5000000}\nr{\"size_bytes\":1000}".into(),
+        format!("{open}\n{change}\nx"),
+        format!("{write}\n{change}\nx"),
+        format!("{rate}\ni{{\"size_bytes\":0}}\ni{{\"size_bytes\":4096}}"),
+        format!("{latency}\ni{{\"size_bytes\":0}}\n{rate}"),
+        r#"b{"mode":"read","rate_bytes_per_second":1000000}"#.into(),
+        format!("d{profile}"),
+        format!(
+            r#"p{{"streams":[{{"name":"a","count":3,"mode":"read","contract":{contract}}},{{"name":"b","service":{}}}],"alternatives":false}}"#,
+            &latency[1..]
+        ),
+    ];
+    texts.map(String::into_bytes).into()
+}

@@ -1,0 +1,183 @@
+//! The command. Each subcommand has a file of its own; this one holds the line
+//! of arguments and the exit codes. It is a library so that what it reads of files can
+//! be asked without a process ([`reading`]).
+//!
+//! Invariants: results go to standard output, everything else to standard error;
+//! every failure says in one line what, and in one line what to do next.
+
+mod confirm;
+mod contract;
+mod demo;
+mod disk;
+mod explain;
+mod failure;
+mod files;
+mod lab;
+mod output;
+mod plan;
+mod play;
+mod pool;
+mod progress;
+mod quota;
+pub mod reading;
+mod record;
+mod rwrt;
+mod serve;
+mod simulate;
+mod stream;
+mod summary;
+mod volume;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use client::Client;
+use failure::Failure;
+use output::Output;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A storage server that keeps time.
+///
+/// Programs ask for a contract: so many bytes a second, in blocks of such a
+/// size. Slackline refuses it, with the reason, or keeps it on every request.
+#[derive(Parser)]
+#[command(name = "slackline", version, after_help = AFTER_HELP, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Sizes are written as 64k, 8MiB or 2MB (a bare letter and the iB forms count in 1024), \
+rates as 1MB/s, 800KiB/s or 25Mbit/s, times as 250ms or 1.5s.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by admission or a quota.";
+
+/// What every subcommand understands.
+#[derive(clap::Args)]
+struct Common {
+    /// The daemon's control socket [default: /run/slackline/slackline.sock as root,
+    /// else $XDG_RUNTIME_DIR/slackline/slackline.sock]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        env = "SLACKLINE_SOCKET",
+        hide_env_values = true
+    )]
+    socket: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl Common {
+    fn socket(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(client::default_socket)
+    }
+
+    fn client(&self) -> Result<Client, Failure> {
+        Ok(Client::connect(self.socket())?)
+    }
+
+    fn output(&self) -> Output {
+        Output { json: self.json }
+    }
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    /// Serve a pool until told to stop
+    Serve(serve::Args),
+    /// Make, show and check pools
+    #[command(subcommand)]
+    Pool(pool::Command),
+    /// Make, show, resize, serve and delete volumes
+    #[command(subcommand)]
+    Volume(volume::Command),
+    /// Show, change and close streams
+    #[command(subcommand)]
+    Stream(stream::Command),
+    /// Show the devices that have ordinary files under contract, and what disturbed them
+    Files,
+    /// Show who may hold how much of the pool, and holds
+    Quota,
+    /// Write a volume under contract: bytes in
+    Record(record::Args),
+    /// Read a volume under contract: bytes out
+    Play(play::Args),
+    Rwrt(rwrt::Args),
+    Plan(plan::Args),
+    Simulate(simulate::Args),
+    /// Disk models, and what a disk costs
+    #[command(subcommand)]
+    Disk(disk::Command),
+    /// The experiments of the papers, theirs beside ours
+    #[command(subcommand)]
+    Lab(lab::Command),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// The command, from its line of arguments to its exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = run(cli.command, &cli.common);
+    result.map_or_else(|failure| failure.report(cli.common.json), |()| ExitCode::SUCCESS)
+}
+
+fn run(command: Command, common: &Common) -> Result<(), Failure> {
+    match command {
+        Command::Demo(args) => demo::run(&args, common),
+        Command::Serve(args) => serve::run(args, common),
+        Command::Pool(command) => pool::run(command, common),
+        Command::Volume(command) => volume::run(command, common),
+        Command::Stream(command) => stream::run(command, common),
+        Command::Files => files::run(common),
+        Command::Quota => quota::run(common),
+        Command::Record(args) => record::run(&args, common),
+        Command::Play(args) => play::run(&args, common),
+        Command::Rwrt(args) => rwrt::run(&args, common),
+        Command::Plan(args) => plan::run(&args, common),
+        Command::Simulate(args) => simulate::run(&args, common),
+        Command::Disk(command) => disk::run(command, common),
+        Command::Lab(command) => lab::run(command, common),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "slackline", &mut text);
+            output::print(&text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_arguments_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_serve_tells_the_defaults_as_they_are() {
+        let mut command = Cli::command();
+        let serve = command.find_subcommand_mut("serve").expect("it is there");
+        let help = serve.render_long_help().to_string().split_whitespace().collect::<String>();
+        let default = daemon::config::node_default();
+        for value in [
+            default.memory.to_string(),
+            default.policy.to_string(),
+            default.host_latency.to_string(),
+            default.commit_interval.to_string(),
+        ] {
+            let wanted = format!("[default:{}]", value.replace(' ', ""));
+            assert!(help.contains(&wanted), "{wanted}");
+        }
+    }
+}
