@@ -141,9 +141,7 @@ impl BestEffort {
             Op::Write { volume, range, span, priority } => {
                 let written = self.write(core, now, ticket, &volume, range, span, priority);
                 if let Err(error) = written {
-                    core.arena.give(span, Use::BestEffort);
-                    core.answer(ticket, Err(error));
-                    self.serve_waiting(core, now);
+                    self.refuse_write(core, now, ticket, span, error);
                 }
             }
             op if self.waiting.is_empty() => self.start(core, now, ticket, op),
@@ -170,6 +168,20 @@ impl BestEffort {
             };
             core.answer(ticket, Err(Error::NoMemory { asked, free }));
         }
+    }
+
+    /// Answers a write that cannot be; its memory goes to whoever waits for some.
+    pub(crate) fn refuse_write(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        ticket: Ticket,
+        span: Span,
+        error: Error,
+    ) {
+        core.arena.give(span, Use::BestEffort);
+        core.answer(ticket, Err(error));
+        self.serve_waiting(core, now);
     }
 
     fn wait(&mut self, core: &mut Core, now: Instant, ticket: Ticket, op: Op) {

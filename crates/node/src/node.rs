@@ -1,7 +1,6 @@
 //! The state machine itself: what comes in is told to those whom it concerns.
 
 use crate::api::*;
-use crate::arena::Use;
 use crate::best_effort::{BestEffort, Gap};
 use crate::commits::Committed;
 use crate::contract;
@@ -245,8 +244,8 @@ impl Node {
             Op::StreamClose { stream } => self.close(now, ticket, stream),
             Op::Write { volume, span, .. } if self.writer_of(&volume).is_some() => {
                 // Zeros before this write could fall on what the stream records.
-                self.core.arena.give(span, Use::BestEffort);
-                self.core.answer(ticket, Err(Error::VolumeBusy { name: volume, streams: 1 }));
+                let error = Error::VolumeBusy { name: volume, streams: 1 };
+                self.best_effort.refuse_write(&mut self.core, now, ticket, span, error);
             }
             op @ (Op::Read { .. } | Op::Room { .. } | Op::Write { .. } | Op::Release { .. }) => {
                 self.best_effort.handle(&mut self.core, now, ticket, op);
