@@ -77,6 +77,23 @@ fn one_bad_request_fails_alone() {
     assert_eq!(nobody.code(), Some(Code::NoSuchVolume));
 }
 
+/// A program that looks at its syncs only hears of a write of its own that failed, once;
+/// nobody else hears of it.
+#[test]
+fn a_write_that_failed_fails_the_next_sync_of_its_own_connection_only() {
+    let daemon = Running::start();
+    let [mut first, mut second] = [(); 2].map(|()| daemon.client.best_effort("v").unwrap());
+    let beyond = first.write_at(Bytes::MIB, &[1; 4096]);
+    assert!(
+        matches!(&beyond, Err(Error::Problem(why)) if why.code == Code::BeyondEnd),
+        "{beyond:?}"
+    );
+    second.sync().unwrap();
+    let told = first.sync();
+    assert!(matches!(&told, Err(Error::Problem(why)) if why.code == Code::BeyondEnd), "{told:?}");
+    first.sync().unwrap();
+}
+
 #[test]
 fn the_client_does_not_begin_more_than_the_protocol_allows() {
     let daemon = Running::start();

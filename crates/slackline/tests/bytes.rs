@@ -183,3 +183,44 @@ fn a_volume_with_a_recording_is_deleted_only_when_that_is_said() {
     dir.run(&["volume", "delete", "v", "--yes"]).succeeded();
     dir.run(&["volume", "show", "v"]).failed(1, &["there is no volume \"v\"", "volume list"]);
 }
+
+/// Programs that each write their own few bytes of the same 4 KiB, all at once: each finds
+/// its own as soon as it was told, and none of the others' is lost.
+#[test]
+fn programs_that_write_parts_of_one_block_lose_nothing_of_each_other() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    dir.run(&["volume", "create", "v", "--size", "2MiB"]).succeeded();
+    let client = client::Client::at(dir.path("s.sock"));
+    const PROGRAMS: u64 = 4;
+    const ROUNDS: u64 = 60;
+    // Bytes of program `number` in its place of round `round`: across a block's edge, too.
+    let place = |number: u64, round: u64| 1_000_000 + (round % 20) * 400 + number * 100;
+    let bytes = |number: u64, round: u64| [(number * ROUNDS + round + 1) as u8; 100];
+    std::thread::scope(|scope| {
+        for number in 0..PROGRAMS {
+            let client = &client;
+            scope.spawn(move || {
+                let mut volume = client.best_effort("v").unwrap();
+                for round in 0..ROUNDS {
+                    let (at, own) = (place(number, round), bytes(number, round));
+                    volume.write_at(client::units::Bytes::new(at), &own).unwrap();
+                    let mut blocks = [0; 8192];
+                    let start = at / 4096 * 4096;
+                    volume.read_at(client::units::Bytes::new(start), &mut blocks).unwrap();
+                    let within = (at - start) as usize;
+                    assert!(blocks[within..][..100] == own, "program {number}, round {round}");
+                }
+                volume.sync().unwrap();
+            });
+        }
+    });
+    let mut volume = client.best_effort("v").unwrap();
+    let mut all = vec![0; 16 << 10];
+    let start = 1_000_000 / 4096 * 4096;
+    volume.read_at(client::units::Bytes::new(start), &mut all).unwrap();
+    for (number, round) in (0..PROGRAMS).flat_map(|n| (ROUNDS - 20..ROUNDS).map(move |r| (n, r))) {
+        let within = (place(number, round) - start) as usize;
+        assert!(all[within..][..100] == bytes(number, round), "program {number}, round {round}");
+    }
+}
