@@ -8,7 +8,7 @@ use crate::api;
 use crate::door::{Door, Full, Kind, Place};
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN};
 use crate::quotas::{Peer, Quotas};
-use crate::reception::{accept, full};
+use crate::reception::{accept, full, say};
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
@@ -59,8 +59,7 @@ pub async fn serve(
     }
 }
 
-/// Says why there is no place, in as many words as the socket takes at once: a new one
-/// takes them all.
+/// Says why there is no place.
 fn refuse(connection: &UnixStream, problem: &Problem) {
     let body = serde_json::to_string(problem).expect("messages are JSON");
     let answer = format!(
@@ -69,7 +68,7 @@ fn refuse(connection: &UnixStream, problem: &Problem) {
         problem.status,
         body.len()
     );
-    let _ = connection.try_write(answer.as_bytes()); // who has gone need not hear it
+    say(connection, answer.as_bytes());
 }
 
 /// Carries one connection to its end.

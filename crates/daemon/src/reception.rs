@@ -2,6 +2,7 @@
 //! there is no place.
 
 use crate::door::{Door, Full};
+use rustix::net::SendFlags;
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use wire::{Code, Problem};
@@ -25,6 +26,14 @@ pub async fn accept(listener: &UnixListener, door: &Door) -> UnixStream {
             }
         }
     }
+}
+
+/// Says something to a program whose connection is not served, in as many bytes as the
+/// socket takes at once: a new one takes all of it.
+pub fn say(connection: &UnixStream, bytes: &[u8]) {
+    // Past the runtime, which does not know of a new socket yet whether it can be written to.
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    let _ = rustix::net::send(connection, bytes, flags); // who has gone need not hear it
 }
 
 /// Why there is no place for a connection of this user, for a person.

@@ -3,6 +3,8 @@
 
 mod support;
 
+use client::Code;
+use daemon::limits::{CONNECTIONS_MIN, CONNECTIONS_PER_USER_DIVISOR};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::fs::File;
@@ -12,14 +14,32 @@ use std::time::Duration;
 use support::Running;
 
 const LIMIT: u64 = 200;
+/// What a daemon takes then of one user.
+const OF_ONE_USER: usize = CONNECTIONS_MIN / CONNECTIONS_PER_USER_DIVISOR;
 /// What has not come by then does not come.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A user who has as many connections at work as he may have is told so, on either socket.
+fn one_more_is_refused_in_words(daemon: &Running) {
+    let open = || daemon.client.best_effort("v");
+    let at_work: Vec<_> = (0..OF_ONE_USER).map(|_| open().unwrap()).collect();
+    for error in [open().unwrap_err(), daemon.client.health().unwrap_err()] {
+        assert_eq!(error.code(), Some(Code::Quota), "{error}");
+        let wanted = format!("has {OF_ONE_USER} connections at work, as many as one may have");
+        assert!(error.to_string().contains(&wanted), "{error}");
+    }
+    drop(at_work);
+    while daemon.client.health().is_err() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 #[test]
 fn out_of_descriptors_a_connection_that_waits_gives_way_and_the_next_one_is_served() {
     let limit = Rlimit { current: Some(LIMIT), maximum: Some(LIMIT) };
     setrlimit(Resource::Nofile, limit).unwrap();
     let daemon = Running::start();
+    one_more_is_refused_in_words(&daemon);
     let path = daemon.client.socket().to_owned();
     let mut idle = UnixStream::connect(&path).unwrap();
     idle.write_all(b"GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();

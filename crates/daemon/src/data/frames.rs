@@ -108,13 +108,12 @@ fn receive(
     Ok((received.bytes, (!descriptors.is_empty()).then(|| Given::new(descriptors, hand))))
 }
 
-/// Tells a program whose connection is not served why, in as many words as the socket
-/// takes at once: a new one takes them all.
+/// Tells a program whose connection is not served why.
 pub fn refuse(connection: &UnixStream, problem: &Problem) {
     let text = text_of(problem);
     let body = text_body(&text);
     let head = Head::Failed { tag: 0, code: problem.code }.encode(body.len());
-    let _ = connection.try_write(&[&head[..], body].concat()); // who has gone need not hear it
+    crate::reception::say(connection, &[&head[..], body].concat());
 }
 
 /// The frames that come from a program.
