@@ -21,9 +21,10 @@ SHELL := bash
 # `make test` has built already, and no figure of it means anything.
 PROFILE ?= release
 SLACKLINE := target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/slackline
-# The packages of the whole workspace, so that what `make test` has built is built again
-# for nobody.
-BUILD := cargo build --profile $(PROFILE) --workspace --bin slackline
+# By way of a bench that needs the command, `dev` builds it with the features that the tests
+# have built it with: not again.
+BUILD := $(if $(filter dev,$(PROFILE)),cargo bench --profile dev --workspace --bench windows --no-run,\
+	cargo build --profile $(PROFILE) --bin slackline)
 
 # DEMO_ARGS, for example: make demo DEMO_ARGS="--json"
 DEMO_ARGS ?= --svg out/demo.svg
@@ -68,10 +69,12 @@ wheel:
 
 # `requests` are two: what the models serve, and what the simulator simulates.
 BENCHES ?= decisions policies requests ends beside_fio windows
+# For example --no-run, to build them alone.
+BENCH_ARGS ?=
 bench:
 	@scripts/setup bench
 	cargo bench --profile $(if $(filter release,$(PROFILE)),bench,$(PROFILE)) --workspace \
-		$(BENCHES:%=--bench %)
+		$(BENCHES:%=--bench %) $(BENCH_ARGS)
 
 # RWRT_ARGS, for example: make rwrt RWRT_ARGS="--total 20MB"
 RWRT_SCENE ?= abiss
@@ -115,18 +118,19 @@ SCHEDULES ?= 20000
 DAEMON_HISTORIES ?= 1000
 EVERY ?= 1
 SOAK_TESTS ?=
+SOAK := cargo test $(if $(filter dev,$(PROFILE)),,--profile $(PROFILE)) --workspace
 soak:
 	@scripts/setup test
-	SLACKLINE_LARGE=$(LARGE) cargo test --profile $(PROFILE) --workspace \
+	SLACKLINE_LARGE=$(LARGE) $(SOAK) \
 		--test large_worlds -- --nocapture
-	SLACKLINE_SECONDS=$(SECONDS_EACH) cargo test --profile $(PROFILE) --workspace \
+	SLACKLINE_SECONDS=$(SECONDS_EACH) $(SOAK) \
 		--test best_effort_table -- --nocapture
 	SLACKLINE_SETS=$(SETS) SLACKLINE_HISTORIES=$(HISTORIES) SLACKLINE_KILLS=$(KILLS) \
 		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_MINUTES=$(MINUTES) \
 		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
 		SLACKLINE_SCHEDULES=$(SCHEDULES) \
 		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) SLACKLINE_EVERY=$(EVERY) \
-		cargo test --profile $(PROFILE) --workspace $(SOAK_TESTS)
+		$(SOAK) $(SOAK_TESTS)
 
 # One thing in the sources is changed at a time, and some test has to fail for it;
 # docs/mutants.md explains those that may survive. MUTANTS: a crate, and what cargo-mutants

@@ -14,8 +14,9 @@
 use crate::limits::{
     CONNECTIONS_FOR_ADMINISTRATORS, CONNECTIONS_PER_USER_DIVISOR, CONTROL_REQUESTS_PER_USER,
 };
+use crate::lock::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
 /// What a connection is for.
@@ -99,7 +100,7 @@ impl Door {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().expect("no thread panics while it holds the book")
+        self.book.lock()
     }
 
     /// A place for a connection of this user, at first waiting. Waits for nobody but the
@@ -247,7 +248,7 @@ impl Place {
     }
 
     fn waits(&self) -> MutexGuard<'_, Option<u64>> {
-        self.waits.lock().expect("no thread panics while it notes who waits")
+        self.waits.lock()
     }
 
     /// Ends when the connection has to leave.

@@ -6,11 +6,12 @@
 
 use super::frames::{Incoming, Outgoing, Over, misplaced};
 use crate::limits::{BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT, GOODBYE_WITHIN};
+use crate::lock::{Mutex, MutexGuard};
 use crate::pool::{Answer, Ask, Room};
 use crate::quotas;
 use crate::sessions::Stop;
 use node::{Error, Op, Priority, WriteRange};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use units::Bytes;
 use wire::frame::{BODY_MAX, Head, OUTSTANDING_MAX, VERSION};
@@ -209,8 +210,8 @@ impl Shared {
         }
     }
 
-    fn failed(&self) -> std::sync::MutexGuard<'_, Option<Error>> {
-        self.failed.lock().expect("nothing under this lock panics")
+    fn failed(&self) -> MutexGuard<'_, Option<Error>> {
+        self.failed.lock()
     }
 
     async fn fail(&self, tag: u64, error: &Error) -> Result<(), Over> {
