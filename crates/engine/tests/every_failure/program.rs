@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use engine::{DeviceSpec, Options, Pool, Reply};
-use node::{Error, Mode, Op, Placement, StreamId};
+use node::{Error, Mode, Op, Placement, StreamId, WriteRange};
 use sim::history::{Event, Kind, ZEROS, fill, stamp_in};
 use std::sync::mpsc;
 use units::{Bytes, Duration};
@@ -71,7 +71,12 @@ impl Program {
 
     fn call(&mut self, op: Op) -> Answer {
         let answer = self.pool().call(op);
-        self.refused += u64::from(answer.is_err());
+        if let Err(error) = &answer {
+            self.refused += 1;
+            if std::env::var_os("SLACKLINE_TELL").is_some() {
+                eprintln!("{error:?}");
+            }
+        }
         answer
     }
 
@@ -108,11 +113,18 @@ impl Program {
         self.stamps
     }
 
+    /// Any sectors.
     fn write(&mut self, volume: u32, offset: Bytes, len: Bytes) {
-        let Ok(Reply::Room { mut room }) = self.call(Op::Room { len }) else { return };
-        let stamp = self.fill(&mut room, volume, offset.get());
-        let at = self.tick();
-        let done = self.pool().call_write(&name(volume), offset, room).is_ok();
+        let range = WriteRange::new(offset, len);
+        let Ok(Reply::Room { mut room }) = self.call(Op::Room { len: range.room() }) else {
+            return;
+        };
+        let bytes = &mut room[range.skip().as_usize()..][..len.as_usize()];
+        let stamp = self.fill(bytes, volume, offset.get());
+        let (at, (sender, answer)) = (self.tick(), mpsc::channel());
+        let done = move |result: Answer| drop(sender.send(result));
+        self.pool().write_as(None, &name(volume), range, room, done);
+        let done = answer.recv().expect("an answer").is_ok();
         self.refused += u64::from(!done);
         let cells = (offset.get() / CELL, (offset + len).get() / CELL);
         self.event(at, volume, cells, Kind::Write { stamp }, done);
@@ -181,7 +193,7 @@ impl Program {
                 let contract = contract("12MiB/s", BLOCK);
                 let _ = self.call(Op::StreamChange { stream, contract });
                 // Beside the stream, on another volume.
-                self.write(volume + 1, Bytes::kib(512), Bytes::kib(8));
+                self.write(volume - 1, Bytes::kib(512), Bytes::kib(8));
             }
         }
         let closed = self.call(Op::StreamClose { stream }).is_ok();
@@ -294,9 +306,11 @@ impl Program {
         self.create(b, Bytes::mib(1));
         self.write(a, Bytes::ZERO, Bytes::kib(64));
         self.write(a, Bytes::kib(100), Bytes::kib(4));
+        self.write(a, Bytes::new(512), Bytes::new(1024));
         self.read(a, Bytes::ZERO, Bytes::kib(128));
         self.sync();
         self.write(a, Bytes::kib(32), Bytes::kib(64));
+        self.write(a, Bytes::new(110 * 512), Bytes::new(33 * 512));
         self.write(a, Bytes::kib(1000), Bytes::kib(64));
         self.sync();
         self.resize(a, Bytes::kib(1020));

@@ -18,7 +18,7 @@ use wire::Code;
 
 /// A cell is a sector: what a power cut keeps whole.
 pub const CELL: u64 = 512;
-/// What best effort reads and writes in.
+/// What best effort reads in; it writes any bytes.
 const PAGE: u64 = 4_096;
 /// The block of the streams.
 const BLOCK: u64 = 64 << 10;
@@ -202,17 +202,22 @@ impl Work<'_> {
         let mut gone = false;
         for _ in 0..self.random.between(1, 4) {
             let Some(pages) = self.pages(size) else { break };
-            let cells = pages.start * PAGE / CELL..pages.end * PAGE / CELL;
-            let offset = Bytes::new(pages.start * PAGE);
-            let at = tick();
-            let (begun, kind) = match self.random.below(100) {
-                0..45 => {
-                    let stamp = self.stamp();
-                    let bytes = Self::bytes(volume, &cells, stamp);
-                    (connection.begin_write(offset, &bytes), Kind::Write { stamp })
+            let mut cells = pages.start * PAGE / CELL..pages.end * PAGE / CELL;
+            let what = self.random.below(100);
+            if what < 45 && self.random.chance(30) {
+                cells = cells.start + self.random.below(8)..cells.end - self.random.below(8);
+                if cells.is_empty() {
+                    cells = cells.start..cells.start + 1; // in the first page, or the second
                 }
+            }
+            let stamp = self.stamp();
+            let bytes = Self::bytes(volume, &cells, stamp);
+            let offset = Bytes::new(cells.start * CELL);
+            let at = tick();
+            let (begun, kind) = match what {
+                0..45 => (connection.begin_write(offset, &bytes), Kind::Write { stamp }),
                 45..90 => {
-                    let len = Bytes::new((pages.end - pages.start) * PAGE);
+                    let len = Bytes::new(bytes.len() as u64);
                     (connection.begin_read(offset, len), Kind::Read { stamps: Vec::new() })
                 }
                 _ => (connection.begin_sync(), Kind::SyncAll),
