@@ -52,24 +52,26 @@ pub fn corpus(surface: &Surface) -> Vec<Vec<u8>> {
     inputs
 }
 
-/// Asks about every input of the corpus, then about `inputs` that are made of them. The
-/// first that the surface does not stand.
-pub fn run(surface: &Surface, inputs: u64, seed: u64) -> Option<Found> {
+/// Asks about every input of the corpus, then about `inputs` that are made of them. How
+/// many were taken.
+///
+/// # Errors
+/// The first input that the surface does not stand.
+pub fn run(surface: &Surface, inputs: u64, seed: u64) -> Result<u64, Found> {
     let corpus = corpus(surface);
     assert!(!corpus.is_empty(), "{} has no valid input", surface.name);
     let mut random = Random::new(seed);
-    let mut asked = 0;
+    let (mut asked, mut taken) = (0, 0);
     let mut ask = |input: Vec<u8>| {
         let outcome = catch_unwind(AssertUnwindSafe(|| surface.check(&input)));
+        let outcome = outcome.map_err(|panic| Found { input, after: asked, said: told(&*panic) });
         asked += 1;
-        outcome.err().map(|panic| Found { input, after: asked - 1, said: told(&*panic) })
+        taken += u64::from(outcome?);
+        Ok(())
     };
-    for input in &corpus {
-        if let Some(found) = ask(input.clone()) {
-            return Some(found);
-        }
-    }
-    (0..inputs).find_map(|_| ask(mutated(&corpus, surface.len_max, &mut random)))
+    corpus.iter().try_for_each(|input| ask(input.clone()))?;
+    (0..inputs).try_for_each(|_| ask(mutated(&corpus, surface.len_max, &mut random)))?;
+    Ok(taken)
 }
 
 fn told(panic: &(dyn std::any::Any + Send)) -> String {

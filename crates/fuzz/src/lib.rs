@@ -20,8 +20,9 @@ pub use surfaces::SURFACES;
 pub struct Surface {
     /// Its name, and that of its folder in the corpus.
     pub name: &'static str,
-    /// Asks it. Panics when an invariant is broken.
-    pub ask: fn(&[u8]),
+    /// Asks it. Panics when an invariant is broken; true where the input was taken, so
+    /// that something hung on it.
+    pub ask: fn(&[u8]) -> bool,
     /// Valid inputs.
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// The most that it may hold in memory for one input, in bytes.
@@ -38,14 +39,16 @@ impl Surface {
         SURFACES.iter().find(|surface| surface.name == name)
     }
 
-    /// Asks it, and holds it to its bound of memory. Panics when either fails.
-    pub fn check(&self, input: &[u8]) {
-        let ((), most) = memory::most_during(|| (self.ask)(input));
+    /// Asks it, and holds it to its bound of memory. Panics when either fails; true where
+    /// the input was taken.
+    pub fn check(&self, input: &[u8]) -> bool {
+        let (taken, most) = memory::most_during(|| (self.ask)(input));
         assert!(
             most <= self.memory_max,
             "{most} bytes of memory for an input of {}, more than {}",
             input.len(),
             self.memory_max
         );
+        taken
     }
 }

@@ -19,7 +19,7 @@ pub const SURFACES: &[Surface] = &[
         ask: json::ask,
         seeds: json::seeds,
         memory_max: SMALL,
-        len_max: 4096,
+        len_max: 16 << 10,
         one_in: 1,
     },
     Surface {
@@ -143,13 +143,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_used_once_and_every_valid_input_is_stood() {
+    fn names_are_used_once_and_seeds_are_taken() {
         for (i, surface) in SURFACES.iter().enumerate() {
             assert!(SURFACES[..i].iter().all(|other| other.name != surface.name));
-            for input in (surface.seeds)() {
-                assert!(input.len() <= surface.len_max, "{}", surface.name);
-                surface.check(&input);
-            }
+            let seeds = (surface.seeds)();
+            assert!(seeds.iter().all(|input| input.len() <= surface.len_max), "{}", surface.name);
+            let taken = seeds.iter().filter(|input| surface.check(input)).count();
+            // A record of a log means something only at its place, a ring may be scribbled in.
+            assert!(taken * 3 >= seeds.len(), "{}: {taken} of {}", surface.name, seeds.len());
         }
     }
 }

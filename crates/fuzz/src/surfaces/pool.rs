@@ -23,14 +23,14 @@ const TWO_DISKS: u8 = 1;
 const SET_FIELD: u8 = 2;
 const ONE_COPY: u8 = 4;
 
-pub fn label(input: &[u8]) {
-    ask(b"SLKLABEL", input);
+pub fn label(input: &[u8]) -> bool {
+    ask(b"SLKLABEL", input)
 }
-pub fn log(input: &[u8]) {
-    ask(b"SLKRECOR", input);
+pub fn log(input: &[u8]) -> bool {
+    ask(b"SLKRECOR", input)
 }
-pub fn checkpoint(input: &[u8]) {
-    ask(b"SLKCHECK", input);
+pub fn checkpoint(input: &[u8]) -> bool {
+    ask(b"SLKCHECK", input)
 }
 pub fn labels() -> Vec<Vec<u8>> {
     seeds(b"SLKLABEL")
@@ -111,12 +111,14 @@ fn places(disks: &[Disk], magic: &[u8; 8]) -> Vec<(usize, u64)> {
     alike.map(|(_, disk, offset)| (disk, offset)).collect()
 }
 
-fn ask(magic: &[u8; 8], input: &[u8]) {
-    let Some((head, payload)) = input.split_first_chunk::<HEAD>() else { return };
+fn ask(magic: &[u8; 8], input: &[u8]) -> bool {
+    let Some((head, payload)) = input.split_first_chunk::<HEAD>() else { return false };
     let payload = &payload[..payload.len().min(BLOCK - 96)];
     let [flags, which, value @ ..] = *head;
     let mut disks = pool(flags);
     let mut places = places(&disks, magic);
+    // A label names its own disk.
+    places.retain(|(disk, _)| *disk == 0 || magic != b"SLKLABEL");
     places.truncate(if flags & ONE_COPY != 0 { 1 } else { places.len() });
     for (disk, offset) in places {
         disks[disk].change(offset, |block| {
@@ -137,12 +139,18 @@ fn ask(magic: &[u8; 8], input: &[u8]) {
         });
     }
     let report = check(&disks);
-    match open(&mut disks) {
-        Err(error) => {
-            assert_eq!(report.worst(), Some(store::Severity::Error), "{error}: {report:?}");
-        }
-        Ok(opened) => lives_on(opened.store, disks),
+    let is_wrong = report.worst() == Some(store::Severity::Error);
+    if is_wrong && !input.len().is_multiple_of(8) {
+        return false; // opening reads the same, and agrees
     }
+    match open(&mut disks) {
+        Err(error) => assert!(is_wrong, "{error}: {report:?}"),
+        Ok(opened) => {
+            assert!(!is_wrong, "it was opened: {report:?}");
+            lives_on(opened.store, disks);
+        }
+    }
+    !is_wrong
 }
 
 /// What was taken adds up, is the same when it is opened again, and can be changed.
@@ -164,7 +172,8 @@ fn seeds(magic: &[u8; 8]) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for flags in [0, TWO_DISKS] {
         let disks = pool(flags);
-        for disk in &disks {
+        let alike = if magic == b"SLKLABEL" { 1 } else { disks.len() };
+        for disk in &disks[..alike] {
             for block in disk.used_blocks() {
                 let bytes = disk.block(block * BLOCK as u64);
                 if !bytes.starts_with(magic) {
@@ -173,7 +182,6 @@ fn seeds(magic: &[u8; 8]) -> Vec<Vec<u8>> {
                 let len = number(header("PAYLOAD_LENGTH"), &bytes[..]) as usize;
                 let payload = &bytes[96..96 + len.min(BLOCK - 96)];
                 seeds.push([&[flags][..], &[0; HEAD - 1], payload].concat());
-                seeds.push([&[flags | SET_FIELD, 2][..], &[1; HEAD - 2], payload].concat());
             }
         }
     }

@@ -53,25 +53,27 @@ impl Base {
     }
 }
 
-pub fn ask(input: &[u8]) {
+pub fn ask(input: &[u8]) -> bool {
     thread_local! {
         static BASE: Base = Base::new();
     }
-    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(text) = std::str::from_utf8(input) else { return false };
     let mut world = BASE.with(Base::world);
-    let mut stream = StreamId(0);
+    let (mut stream, mut asked) = (StreamId(0), 0);
     for line in text.lines().take(LINES) {
         let Some(kind) = line.chars().next() else { continue };
         let json = &line[kind.len_utf8()..];
         let Some(op) = op(kind, json, stream) else {
-            plan(&mut world, kind, json);
+            asked += u32::from(plan(&mut world, kind, json));
             continue;
         };
+        asked += 1;
         if let Ok(Reply::Stream { stream: opened, .. }) = world.call(op) {
             stream = opened;
         }
         world.run_for(Duration::from_millis(50));
     }
+    asked > 0
 }
 
 fn parsed<T: DeserializeOwned>(json: &str) -> Option<T> {
@@ -126,12 +128,26 @@ fn op(kind: char, json: &str, stream: StreamId) -> Option<Op> {
 }
 
 /// A what-if of the pool as it is.
-fn plan(world: &mut World<Metadata>, kind: char, json: &str) {
-    let Some(asked) = parsed::<api::PlanRequest>(json).filter(|_| kind == 'p') else { return };
-    let Ok(Reply::Planner(planner)) = world.call(Op::Plan) else { return };
+fn plan(world: &mut World<Metadata>, kind: char, json: &str) -> bool {
+    let Some(asked) = parsed::<api::PlanRequest>(json).filter(|_| kind == 'p') else {
+        return false;
+    };
+    let Ok(Reply::Planner(planner)) = world.call(Op::Plan) else { return false };
     if let Err(problem) = planning::plan(&planner, &asked) {
         assert!(!problem.detail.is_empty());
     }
+    true
+}
+
+/// What the daemon would answer of the volumes, and to a list to plan: as JSON.
+pub fn answers(list: &str) -> (String, String) {
+    let base = Base::new();
+    let volumes = convert::volumes(base.node.status(units::Instant::EPOCH).volumes);
+    let Ok(Reply::Planner(planner)) = base.world().call(Op::Plan) else { panic!("no planner") };
+    let plan = planning::plan(&planner, &parsed(list).expect("a list")).expect("a plan");
+    let text = |json: serde_json::Result<String>| json.expect("what is said can be written");
+    let volumes = serde_json::to_string(&api::Volumes { volumes });
+    (text(volumes), text(serde_json::to_string(&plan)))
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {

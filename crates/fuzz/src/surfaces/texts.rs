@@ -14,16 +14,17 @@ fn path() -> &'static Path {
     Path::new("/nonexistent/a/file.toml")
 }
 
-/// True where a text names a file that is a file on this machine, which a test must not
-/// depend on: absolute paths lead out of [`path`].
+/// True where a text may name a file of this machine, which no test shall depend on:
+/// absolute paths lead out of [`path`], and keys may be written with escapes.
 fn leads_out(text: &str) -> bool {
-    text.contains("/") || text.contains("\\") || text.contains("..")
+    let names = ["trace", "file", "\\"].iter().any(|word| text.contains(word));
+    names && text.replace("B/s", "").replace("bit/s", "").contains(['/', '\\'])
 }
 
 /// A profile that is taken gives bounds, and is the same when it is written and read.
-pub fn profile(input: &[u8]) {
-    let Ok(text) = std::str::from_utf8(input) else { return };
-    let Ok(profile) = Profile::parse(text) else { return };
+pub fn profile(input: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(input) else { return false };
+    let Ok(profile) = Profile::parse(text) else { return false };
     let again = Profile::parse(&profile.to_toml()).expect("what was written can be read");
     assert_eq!(again, profile, "{}", profile.to_toml());
     let end = Lba::containing(profile.capacity());
@@ -32,6 +33,7 @@ pub fn profile(input: &[u8]) {
         profile.worst(Lba::new(0)..end, len, direction);
         profile.sweep(Lba::new(0)..end, len, direction);
     }
+    true
 }
 
 pub fn profiles() -> Vec<Vec<u8>> {
@@ -43,14 +45,15 @@ pub fn profiles() -> Vec<Vec<u8>> {
 }
 
 /// A model that is taken can be scaled and profiled.
-pub fn model(input: &[u8]) {
-    let Ok(text) = std::str::from_utf8(input) else { return };
-    let Ok(model) = Model::parse(text) else { return };
+pub fn model(input: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(input) else { return false };
+    let Ok(model) = Model::parse(text) else { return false };
     let _ = model.scaled(Bytes::mib(64));
     if model.cylinders() < 10_000 && model.capacity() < Bytes::GIB * 1000 {
         let profile = Profile::of(&model);
         Profile::parse(&profile.to_toml()).expect("a profile that was made can be read");
     }
+    true
 }
 
 pub fn models() -> Vec<Vec<u8>> {
@@ -59,30 +62,38 @@ pub fn models() -> Vec<Vec<u8>> {
 }
 
 /// A scenario is taken or refused with a line.
-pub fn scenario(input: &[u8]) {
-    let Ok(text) = std::str::from_utf8(input) else { return };
-    if leads_out(&text.replace("MB/s", "").replace("B/s", "").replace("bit/s", "")) {
-        return;
+pub fn scenario(input: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(input) else { return false };
+    if leads_out(text) {
+        return false;
     }
-    if let Err(told) = reading::scenario(path(), text) {
-        assert!(told.contains("next: ") && told.len() < 64 << 10, "{told}");
+    match reading::scenario(path(), text) {
+        Ok(_) => true,
+        Err(told) => {
+            assert!(told.contains("next: ") && told.len() < 64 << 10, "{told}");
+            false
+        }
     }
 }
 
 pub fn scenarios() -> Vec<Vec<u8>> {
     let names = ["broken-disk", "cameras", "database", "instrument", "machines", "playout"];
-    files(&names.map(|name| format!("scenarios/{name}.toml")))
+    let files = files(&names.map(|name| format!("scenarios/{name}.toml")));
+    // Comments lead out.
+    let without = |text: String| {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| format!("{line}\n")).collect::<String>().into_bytes()
+    };
+    files.into_iter().filter_map(|text| String::from_utf8(text).ok()).map(without).collect()
 }
 
 /// A list to plan, and its entries in the words of the command's line.
-pub fn plan(input: &[u8]) {
-    let Ok(text) = std::str::from_utf8(input) else { return };
-    for told in [
-        reading::list(path(), text).err(),
-        reading::stream(text.lines().next().unwrap_or_default()).err(),
-    ] {
-        assert!(told.is_none_or(|told| told.contains("next: ")));
-    }
+pub fn plan(input: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(input) else { return false };
+    let line = text.lines().next().unwrap_or_default();
+    let told = [reading::list(path(), text).err(), reading::stream(line).err()];
+    assert!(told.iter().flatten().all(|told| told.contains("next: ")));
+    told.contains(&None)
 }
 
 pub fn plans() -> Vec<Vec<u8>> {
@@ -94,8 +105,8 @@ pub fn plans() -> Vec<Vec<u8>> {
 }
 
 /// A trace in a format that its first byte says: every demand that it gives can be had.
-pub fn trace(input: &[u8]) {
-    let Some((&format, bytes)) = input.split_first() else { return };
+pub fn trace(input: &[u8]) -> bool {
+    let Some((&format, bytes)) = input.split_first() else { return false };
     let formats = [Format::Blkparse, Format::FioIolog, Format::Spc, Format::Msr, Format::Srt];
     let format = formats[usize::from(format) % formats.len()];
     let input = Box::new(std::io::Cursor::new(bytes.to_vec()));
@@ -106,7 +117,7 @@ pub fn trace(input: &[u8]) {
         last = demand.at;
         let _ = demand.access.end();
     }
-    let _ = trace.error();
+    trace.error().is_none()
 }
 
 pub fn traces() -> Vec<Vec<u8>> {
@@ -123,14 +134,15 @@ pub fn traces() -> Vec<Vec<u8>> {
 }
 
 /// A configuration file is taken and settled, or refused.
-pub fn config(input: &[u8]) {
-    let Ok(text) = std::str::from_utf8(input) else { return };
-    let Ok(options) = toml::from_str::<Options>(text) else { return };
+pub fn config(input: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(input) else { return false };
+    let Ok(options) = toml::from_str::<Options>(text) else { return false };
     let again = options.clone().or(Options::default());
     assert_eq!(again, options, "nothing is lost to the defaults");
     if let Err(error) = options.settle(|| PathBuf::from("/s")) {
         assert!(!error.what.is_empty() && !error.next_step.is_empty());
     }
+    true
 }
 
 pub fn configs() -> Vec<Vec<u8>> {
@@ -146,24 +158,27 @@ pub fn configs() -> Vec<Vec<u8>> {
 }
 
 /// Sizes, rates and times: what is taken can be written, and is then the same.
-pub fn quantity(input: &[u8]) {
-    let Ok(text) = std::str::from_utf8(input) else { return };
-    if let Ok(size) = text.parse::<Bytes>() {
-        assert_eq!(format!("{}B", size.get()).parse(), Ok(size));
+pub fn quantity(input: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(input) else { return false };
+    let (size, rate, time) =
+        (text.parse::<Bytes>(), text.parse::<Rate>(), text.parse::<Duration>());
+    if let Ok(size) = &size {
+        assert_eq!(format!("{}B", size.get()).parse(), Ok(*size));
         let _ = size.to_string();
     }
-    if let Ok(rate) = text.parse::<Rate>() {
-        assert_eq!(format!("{}B/s", rate.get()).parse(), Ok(rate));
+    if let Ok(rate) = &rate {
+        assert_eq!(format!("{}B/s", rate.get()).parse(), Ok(*rate));
         let _ = rate.to_string();
     }
-    if let Ok(time) = text.parse::<Duration>() {
-        assert_eq!(format!("{}ns", time.as_nanos()).parse(), Ok(time));
+    if let Ok(time) = &time {
+        assert_eq!(format!("{}ns", time.as_nanos()).parse(), Ok(*time));
         let _ = time.to_string();
     }
+    size.is_ok() || rate.is_ok() || time.is_ok()
 }
 
 pub fn quantities() -> Vec<Vec<u8>> {
-    let texts = ["64k", "8MiB", "2 MB/s", "25Mbit/s", "1.5s", "250ms", "0", "1e9", "12345678B"];
+    let texts = ["64k", "8MiB", "2 MB/s", "25Mbit/s", "1.5s", "250ms", "0", "12345678B"];
     texts.map(|text| text.as_bytes().to_vec()).into()
 }
 

@@ -44,7 +44,7 @@ fn same(page: &Daemon) -> Memory {
 }
 
 /// What is known of the daemon's end never contradicts what it has told.
-pub fn daemon(input: &[u8]) {
+pub fn daemon(input: &[u8]) -> bool {
     let mut steps = Steps(input);
     let mode = if steps.byte().unwrap_or(0) % 2 == 0 { Mode::Read } else { Mode::Write };
     let mut daemon = Daemon::create(mode, RING).expect("memory");
@@ -84,10 +84,11 @@ pub fn daemon(input: &[u8]) {
         }
         assert_eq!((daemon.moved().get(), daemon.left().get()), (moved, told - moved));
     }
+    true
 }
 
 /// Whatever the page says, the program's end gives no byte outside the data.
-pub fn program(input: &[u8]) {
+pub fn program(input: &[u8]) -> bool {
     let mut steps = Steps(input);
     let mode = if steps.byte().unwrap_or(0) % 2 == 0 { Mode::Read } else { Mode::Write };
     let offset = Bytes::new(u64::from(steps.byte().unwrap_or(0)) << 12);
@@ -99,7 +100,7 @@ pub fn program(input: &[u8]) {
     }
     let control = page.fd().try_clone_to_owned().expect("a descriptor");
     let bytes = data.fd().try_clone_to_owned().expect("a descriptor");
-    let Ok(mut client) = Client::open(control, bytes, offset) else { return };
+    let Ok(mut client) = Client::open(control, bytes, offset) else { return false };
     let mut published = 0u64;
     while let Some(step) = steps.byte() {
         match step % 8 {
@@ -111,7 +112,7 @@ pub fn program(input: &[u8]) {
                 let _ = daemon.publish(piece);
                 published += len.get();
             }
-            1 | 2 if client.left() == 0 && client.take().is_err() => return,
+            1 | 2 if client.left() == 0 && client.take().is_err() => break,
             3 => {
                 let bytes = client.bytes(usize::MAX);
                 let ends = [bytes.first(), bytes.last()];
@@ -142,6 +143,7 @@ pub fn program(input: &[u8]) {
             _ => {}
         }
     }
+    true
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
