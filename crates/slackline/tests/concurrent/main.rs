@@ -78,7 +78,7 @@ fn history(seed: u64, world: &mut World) -> (Vec<Event>, Vec<End>) {
     let lives = random.between(1, 3);
     let mut died = None;
     for life in 0..=lives {
-        let daemon = world.serve(random.pick(&["30ms", "100ms", "10s"]));
+        let daemon = world.serve(random.pick::<&str>(&["30ms", "100ms", "10s"]));
         if let Some(at_invoke) = died {
             let (kind, cells) = (Kind::Crash, 0..0);
             let at_return = Some(programs::tick());
