@@ -483,7 +483,7 @@ mod tests {
             .collect();
         assert!(memory(&ring, place) == wanted);
 
-        let (memory, sink) = (4096 as *mut u8, 1 as *mut u8);
+        let (memory, sink) = (4096 as *mut u8, 2 as *mut u8);
         for done in (0..248 << 10).step_by(512) {
             let vector = parts(memory, &written, done, sink);
             let mut at = (8 << 10) + done;

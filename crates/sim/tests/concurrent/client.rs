@@ -186,7 +186,7 @@ impl Client {
                 Op::Sync
             }
             77..80 => {
-                let size = Bytes::mib(self.random.below(4));
+                let size = PAGE * self.random.below(4 * 256);
                 let cells = size / CELL..u64::MAX;
                 // Shrunk or grown: what is behind the new end is zeros when it comes back.
                 self.doing =
