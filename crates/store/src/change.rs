@@ -10,6 +10,7 @@ use crate::blocks::Blocks;
 use crate::format;
 use crate::geometry::DISKS_MAX;
 use crate::layout::Field;
+use crate::owner::Ownership;
 use crate::runs::Run;
 use alloc::string::String;
 use alloc::vec;
@@ -28,12 +29,19 @@ pub(crate) enum Change {
     Scattered { volume: VolumeId, index: u32, blocks: Blocks },
     Move { volume: VolumeId, index: u32, extent: u32 },
     Suspects { disk: DiskIndex, suspects: Vec<Suspect> },
+    Owner { volume: VolumeId, ownership: Ownership },
 }
 
 /// Bytes that a list of so many suspects takes; one that is empty is not written.
 pub(crate) fn suspects_size(count: usize) -> u64 {
     let fixed = if count == 0 { 0 } else { format::suspects::LEN };
     (fixed + count * format::suspect::LEN) as u64
+}
+
+/// Bytes that whose a volume is takes; where that is root's, as by default, it is not
+/// written.
+pub(crate) fn ownership_size(ownership: Ownership) -> u64 {
+    if ownership == Ownership::ROOT { 0 } else { format::owner::LEN as u64 }
 }
 
 /// Bytes that the description of a volume takes in a checkpoint at the most.
@@ -106,6 +114,11 @@ impl Encoder {
                 self.put(LEN, &[(TAG, 8), (VOLUME, volume.0), place[0], place[1]]);
             }
             Change::Suspects { disk, suspects } => self.suspects(*disk, suspects),
+            Change::Owner { volume, ownership: Ownership { uid, gid, mode } } => {
+                use format::owner::{GID, LEN, MODE, TAG, UID, VOLUME};
+                let whose = [(UID, (*uid).into()), (GID, (*gid).into()), (MODE, (*mode).into())];
+                self.put(LEN, &[(TAG, 11), (VOLUME, volume.0), whose[0], whose[1], whose[2]]);
+            }
         }
     }
     fn suspects(&mut self, disk: DiskIndex, suspects: &[Suspect]) {
@@ -298,6 +311,13 @@ impl<'a> Decoder<'a> {
                     blocks: Blocks::from_bytes(BLOCKS.bytes(bytes)),
                 }
             }
+            11 => {
+                use format::owner::{GID, LEN, MODE, UID, VOLUME};
+                let bytes = self.take(LEN)?;
+                let (uid, gid) = (UID.get_u32(bytes), GID.get_u32(bytes));
+                let ownership = Ownership { uid, gid, mode: MODE.get_u16(bytes) };
+                Change::Owner { volume: volume(bytes, VOLUME), ownership }
+            }
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -395,6 +415,10 @@ mod tests {
                     Suspect { extent: 7, errors: 1, slow: 0, commands: 3 },
                     Suspect { extent: 9, errors: 0, slow: u32::MAX, commands: u32::MAX },
                 ],
+            },
+            Change::Owner {
+                volume,
+                ownership: Ownership { uid: u32::MAX, gid: 1 << 20, mode: 0o751 },
             },
             Change::Delete { volume },
         ]

@@ -7,7 +7,7 @@
 use crate::layout::{Table, layout};
 
 /// The version that this program writes. It reads the earlier ones as well. Before version 3
-/// there is no change 10, and the base of a twin is its own sequence number, which proves
+/// there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
 /// nothing; version 1 has no changes 8 and 9, either, and no profile of a later generation.
 pub const VERSION: u32 = 3;
 
@@ -200,6 +200,17 @@ layout! {
     }
 }
 
+layout! {
+    /// The volume is somebody else's, or others may do something else with it.
+    owner, "Change 11: owner" {
+        TAG, 1, "11";
+        VOLUME, 8, "the volume's number";
+        UID, 4, "number of the user whose it is";
+        GID, 4, "number of its group";
+        MODE, 2, "permission bits, as a file's: owner, group and others, three bits each";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -222,4 +233,5 @@ pub const TABLES: &[Table] = &[
     suspects::TABLE,
     suspect::TABLE,
     scattered::TABLE,
+    owner::TABLE,
 ];

@@ -10,9 +10,12 @@
 
 use crate::api::{BLOCK, DiskIndex, EXTENT, Suspect, VolumeId, Zone};
 use crate::blocks::Blocks;
-use crate::change::{Change, Decoder, Encoder, SCATTERED_SIZE, suspects_size, volume_size_max};
+use crate::change::{
+    Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, suspects_size, volume_size_max,
+};
 use crate::format;
 use crate::geometry::Geometry;
+use crate::owner::Ownership;
 use crate::runs::{FreeMap, Run};
 use crate::volume::{BLOCKS, Volume};
 use alloc::collections::BTreeMap;
@@ -108,6 +111,12 @@ impl State {
                     return Err("suspect extents are out of order");
                 }
                 known.clone_from(suspects);
+            }
+            Change::Owner { volume, ownership } => {
+                if ownership.mode > Ownership::MODE_MAX {
+                    return Err("a volume's mode has bits that no mode has");
+                }
+                self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.ownership = *ownership;
             }
         }
         Ok(Vec::new())
@@ -229,6 +238,7 @@ impl State {
             let runs = volume.slots.iter().map(|slot| slot.runs()).sum();
             let extents = volume.written.len() as u32;
             volume_size_max(volume.name.len(), volume.slots.len(), runs, extents)
+                + ownership_size(volume.ownership)
         });
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
@@ -242,13 +252,17 @@ impl State {
     pub(crate) fn checkpoint(&self) -> Vec<u8> {
         let mut encoder = Encoder::new(self.next_volume);
         for volume in self.volumes.values() {
-            let Volume { id, name, placement, slots, written, scattered, length } = volume;
+            let Volume { id, name, placement, slots, written, scattered, length, ownership } =
+                volume;
             encoder.change(&Change::Create {
                 volume: *id,
                 name: name.clone(),
                 zone: placement.zone,
                 disks: placement.disks.clone(),
             });
+            if *ownership != Ownership::ROOT {
+                encoder.change(&Change::Owner { volume: *id, ownership: *ownership });
+            }
             if !written.is_empty() {
                 encoder.change(&Change::Grow {
                     volume: *id,

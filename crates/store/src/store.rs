@@ -18,12 +18,13 @@ use crate::api::{
     Suspect, VolumeId,
 };
 use crate::blocks::Blocks;
-use crate::change::{Change, Encoder, SCATTERED_SIZE, volume_size_max};
+use crate::change::{Change, Encoder, SCATTERED_SIZE, ownership_size, volume_size_max};
 use crate::error::StoreError;
 use crate::format;
 use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
+use crate::owner::Ownership;
 use crate::runs::Run;
 use crate::state::{Freed, State, is_name};
 use crate::steps::Steps;
@@ -181,12 +182,25 @@ impl Store {
         Some(Location { disk, offset: EXTENT * u64::from(extent), written: volume.blocks(index)? })
     }
 
-    /// Makes a volume and reserves `size`, rounded up to whole extents.
+    /// Makes a volume of root's and reserves `size`, rounded up to whole extents.
     pub fn create(
         &mut self,
         name: &str,
         size: Bytes,
         placement: &Placement,
+    ) -> Result<VolumeId, StoreError> {
+        self.create_owned(name, size, placement, Ownership::ROOT)
+    }
+    /// The same, of whomever; durable with the next commit, both or neither.
+    ///
+    /// # Panics
+    /// Where the mode has more than nine bits.
+    pub fn create_owned(
+        &mut self,
+        name: &str,
+        size: Bytes,
+        placement: &Placement,
+        ownership: Ownership,
     ) -> Result<VolumeId, StoreError> {
         self.check_writable()?;
         if !is_name(name) {
@@ -200,10 +214,14 @@ impl Store {
         let volume = Volume::new(id, name.into(), placement.zone, disks.clone());
         let extents = extents_for(size)?;
         let runs = self.choose(&volume, extents)?;
-        self.check_metadata(volume_size_max(name.len(), disks.len(), count(&runs), extents))?;
+        let described = volume_size_max(name.len(), disks.len(), count(&runs), extents);
+        self.check_metadata(described + ownership_size(ownership))?;
         self.state.next_volume = VolumeId(id.0 + 1);
         let zone = placement.zone;
         self.stage(Change::Create { volume: id, name: name.into(), zone, disks });
+        if ownership != Ownership::ROOT {
+            self.stage(Change::Owner { volume: id, ownership });
+        }
         if extents > 0 {
             self.stage(Change::Grow { volume: id, extents, runs });
         }

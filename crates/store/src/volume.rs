@@ -2,6 +2,7 @@
 
 use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
 use crate::blocks::Blocks;
+use crate::owner::Ownership;
 use crate::runs::Runs;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -26,12 +27,14 @@ pub struct Volume {
     /// All written blocks of those extents that have some beyond their watermark.
     pub(crate) scattered: BTreeMap<u32, Blocks>,
     pub(crate) length: u64,
+    pub(crate) ownership: Ownership,
 }
 
 impl Volume {
     pub(crate) fn new(id: VolumeId, name: String, zone: Zone, disks: Vec<DiskIndex>) -> Self {
         let slots = disks.iter().map(|_| Runs::default()).collect();
         let placement = Placement { disks, zone };
+        let ownership = Ownership::ROOT;
         Self {
             id,
             name,
@@ -40,6 +43,7 @@ impl Volume {
             written: Vec::new(),
             scattered: BTreeMap::new(),
             length: 0,
+            ownership,
         }
     }
     /// Its number.
@@ -61,6 +65,10 @@ impl Volume {
     /// Its disks, all of them named, in the order of rotation; and its zone.
     pub fn placement(&self) -> &Placement {
         &self.placement
+    }
+    /// Whose it is, and what others may do with it.
+    pub fn ownership(&self) -> Ownership {
+        self.ownership
     }
     /// How many extents it has.
     pub fn extents(&self) -> u64 {

@@ -12,8 +12,8 @@ use super::{BLOCK, Block, Cut, Disk, Random, capacities, check, new_pool, run_un
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
-    Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, Location, Opening, Placement,
-    Severity, Store, Suspect, VolumeId, Zone,
+    Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, Location, Opening, Ownership,
+    Placement, Severity, Store, Suspect, VolumeId, Zone,
 };
 use units::Bytes;
 
@@ -36,10 +36,13 @@ pub enum Fault {
     EarlyMove,
 }
 
+/// What a volume is called, and whose it is.
+type Named = (String, Ownership);
+
 /// Everything that can be seen of a pool's volumes, and the suspects of each disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description(
-    Vec<(VolumeId, String, u64, u64, Placement, Vec<Location>)>,
+    Vec<(VolumeId, Named, u64, u64, Placement, Vec<Location>)>,
     Vec<Vec<Suspect>>,
 );
 
@@ -49,7 +52,8 @@ impl Description {
             let places = (0..volume.extents()).map(|i| store.locate(volume.id(), i).unwrap());
             let (size, length) = (volume.size().get(), volume.length().get());
             let placement = volume.placement().clone();
-            (volume.id(), volume.name().to_string(), size, length, placement, places.collect())
+            let named = (volume.name().to_string(), volume.ownership());
+            (volume.id(), named, size, length, placement, places.collect())
         });
         let suspects = store.disks().iter().map(|disk| store.suspects(disk.index).to_vec());
         Self(volumes.collect(), suspects.collect())
@@ -183,6 +187,7 @@ impl World {
                 38..54 => self.start_commit(),
                 56..60 => self.relocate()?,
                 60 => self.suspect(),
+                61..64 => self.give_away(),
                 54 if self.interrupted => self.power_fails_in_earnest()?,
                 55 if self.interrupted => self.restart()?,
                 _ => self.io()?,
@@ -205,7 +210,21 @@ impl World {
         self.names += 1;
         let name = format!("v{}", self.names);
         // No space is a fair answer.
-        let _ = self.store.create(&name, size, &Placement { disks, zone });
+        let _ = match self.any_ownership() {
+            Some(whose) => self.store.create_owned(&name, size, &Placement { disks, zone }, whose),
+            None => self.store.create(&name, size, &Placement { disks, zone }),
+        };
+    }
+    /// Somebody's, or as where nobody is named.
+    fn any_ownership(&mut self) -> Option<Ownership> {
+        let (uid, gid) = (self.random.below(3) as u32, self.random.below(3) as u32);
+        let mode = self.random.below(0o1000) as u16;
+        (!self.random.once_in(3)).then_some(Ownership { uid, gid, mode })
+    }
+    fn give_away(&mut self) {
+        if let (Some(volume), whose) = (self.any_volume(), self.any_ownership()) {
+            let _ = self.store.set_ownership(volume, whose.unwrap_or_default());
+        }
     }
     fn any_volume(&mut self) -> Option<VolumeId> {
         let ids: Vec<VolumeId> = self.store.volumes().map(|volume| volume.id()).collect();

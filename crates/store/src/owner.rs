@@ -1,0 +1,60 @@
+//! Whose a volume is: its user, its group and nine permission bits, as a file's.
+//!
+//! The store keeps them and looks at none: who asks is the caller's to know.
+//! Invariant: a volume of which nothing is said is root's and closed to others, which
+//! is what volumes of versions 1 and 2 are; nothing is written of such a volume, so
+//! that an old pool whose metadata is full stays as small as it was.
+
+use crate::api::VolumeId;
+use crate::change::{Change, ownership_size};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// A user, a group, and what they and others may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ownership {
+    /// The user's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// `rwxrwxrwx` of the owner, the group and others, as a file's: at most
+    /// [`Ownership::MODE_MAX`].
+    pub mode: u16,
+}
+
+impl Ownership {
+    /// Root's, and closed to others.
+    pub const ROOT: Self = Self { uid: 0, gid: 0, mode: 0o600 };
+    /// All nine bits.
+    pub const MODE_MAX: u16 = 0o777;
+}
+
+impl Default for Ownership {
+    fn default() -> Self {
+        Self::ROOT
+    }
+}
+
+impl Store {
+    /// Says whose a volume is from now on. The next commit makes it durable.
+    ///
+    /// # Errors
+    /// Where there is no such volume, no room in the metadata, or the pool is read-only.
+    ///
+    /// # Panics
+    /// Where the mode has more than nine bits.
+    pub fn set_ownership(&mut self, id: VolumeId, to: Ownership) -> Result<(), StoreError> {
+        assert!(to.mode <= Ownership::MODE_MAX, "{:o} is no mode", to.mode);
+        self.check_writable()?;
+        let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
+        let before = volume.ownership();
+        let more = ownership_size(to).saturating_sub(ownership_size(before));
+        if more > 0 {
+            self.check_metadata(more)?;
+        }
+        if to != before {
+            self.stage(Change::Owner { volume: id, ownership: to });
+        }
+        Ok(())
+    }
+}
