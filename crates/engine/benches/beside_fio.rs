@@ -306,7 +306,12 @@ fn prepare(disks: &[DeviceSpec]) {
     let pool = Pool::open(disks, Options::default()).expect("the pool opens");
     pool.warnings().iter().for_each(|warning| println!("warning: {warning}"));
     let placement = Placement::default();
-    let create = Op::VolumeCreate { name: "area".into(), size: volume(), placement };
+    let create = Op::VolumeCreate {
+        name: "area".into(),
+        size: volume(),
+        placement,
+        access: Default::default(),
+    };
     pool.call(create).expect("a volume is made");
     for block in 0..volume() / Bytes::MIB {
         let Ok(Reply::Room { mut room }) = pool.call(Op::Room { len: Bytes::MIB }) else {

@@ -22,7 +22,7 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::sys::{self, Event};
 use node::{
     CommandId, DiskCommand, DiskIndex, DiskPoll, Error, Event as Happened, Mode, Node, Op, Output,
-    Region, Span, Status, StreamId, Ticket,
+    Region, Span, Status, StreamId, Ticket, Who,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -134,17 +134,18 @@ impl Core {
     }
 
     /// Begins an operation on behalf of a program.
-    pub(crate) fn submit(self: &Arc<Self>, op: Op, callback: Callback) {
+    pub(crate) fn submit(self: &Arc<Self>, who: Who, op: Op, callback: Callback) {
         assert!(
             !matches!(op, Op::Write { .. } | Op::Release { .. } | Op::WindowOpen { .. }),
             "memory goes back through its handle (Pool::write, or drop it); Pool::open_window opens windows"
         );
-        self.section(|inner, news| inner.begin(op, callback, news));
+        self.section(|inner, news| inner.begin(who, op, callback, news));
     }
 
     /// Begins to open a stream whose window is shared memory.
     pub(crate) fn open_window(
         self: &Arc<Self>,
+        who: Who,
         (volume, mode, contract, start): (String, Mode, node::Contract, Bytes),
         callback: Callback,
     ) -> std::io::Result<()> {
@@ -156,15 +157,17 @@ impl Core {
             true => news.calls.push((callback, Err(Error::ShuttingDown))),
             false => {
                 let ticket = inner.callers.insert(Caller { callback, stream: None, about });
-                inner.tell(ticket, op);
+                inner.tell(ticket, who, op);
             }
         });
         Ok(())
     }
 
     /// Begins a best-effort write of memory that a handle held.
+    #[allow(clippy::too_many_arguments)] // the operation's own
     pub(crate) fn write(
         self: &Arc<Self>,
+        who: Who,
         volume: String,
         range: node::WriteRange,
         priority: Option<node::Priority>,
@@ -177,7 +180,7 @@ impl Core {
         self.section(|inner, news| {
             inner.loans.take_back(span);
             let op = Op::Write { volume, range, span, priority };
-            inner.begin(op, callback, news);
+            inner.begin(who, op, callback, news);
         });
     }
 
@@ -186,10 +189,10 @@ impl Core {
         self.section(|inner, _| {
             inner.loans.take_back(span);
             match owner {
-                Owner::BestEffort => inner.tell(NOBODY, Op::Release { span }),
+                Owner::BestEffort => inner.tell_own(NOBODY, Op::Release { span }),
                 Owner::Stream(stream) => {
                     if let Some(Lent::Held { close: Some(ticket) }) = inner.lent.remove(&stream) {
-                        inner.tell(ticket, Op::StreamClose { stream });
+                        inner.tell_own(ticket, Op::StreamClose { stream });
                     }
                 }
             }
@@ -216,7 +219,7 @@ impl Core {
         let now = inner.read_clock();
         let at = usize::from(disk.0);
         if let Some(latency) = inner.lately.note(now, late) {
-            inner.tell(NOBODY, Op::HostLatency { latency });
+            inner.tell_own(NOBODY, Op::HostLatency { latency });
         }
         for ended in done.drain(..) {
             inner.ended(&self.arena, disk, &ended, now, &mut news);
@@ -339,11 +342,11 @@ impl Inner {
         }
     }
 
-    fn begin(&mut self, op: Op, callback: Callback, news: &mut News) {
+    fn begin(&mut self, who: Who, op: Op, callback: Callback, news: &mut News) {
         let may = if self.stopping { Err(Error::ShuttingDown) } else { self.may_begin(&op) };
         if let Err(error) = may {
             if let Op::Write { span, .. } = op {
-                self.tell(NOBODY, Op::Release { span });
+                self.tell_own(NOBODY, Op::Release { span });
             }
             return news.calls.push((callback, Err(error)));
         }
@@ -363,7 +366,7 @@ impl Inner {
             *close = Some(ticket);
             return;
         }
-        self.tell(ticket, op);
+        self.tell(ticket, who, op);
     }
 
     /// What an operation has to do with a shared window. A seek counts from here on: the
@@ -381,8 +384,13 @@ impl Inner {
         }
     }
 
-    fn tell(&mut self, ticket: Ticket, op: Op) {
-        self.node.handle(self.now, Happened::Request { ticket, op });
+    fn tell(&mut self, ticket: Ticket, who: Who, op: Op) {
+        self.node.handle(self.now, Happened::Request { ticket, who, op });
+    }
+
+    /// What the engine asks by itself.
+    fn tell_own(&mut self, ticket: Ticket, op: Op) {
+        self.tell(ticket, Who::root(), op);
     }
 
     fn ended(

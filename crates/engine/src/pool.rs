@@ -11,7 +11,7 @@ use crate::sys::{self, Event};
 use crate::{ChunkMut, HostLateness, Pages, Reply, arena::Arena, metadata, thread};
 use disk::Profile;
 use node::{
-    Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status, WriteRange,
+    Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status, Who, WriteRange,
 };
 use std::fs::File;
 use std::sync::{Arc, mpsc};
@@ -195,7 +195,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Begins an operation; `done` is called with its end, once, on a thread of
+    /// Begins an operation of this program, which has the disks and so may do everything;
+    /// `done` is called with its end, once, on a thread of
     /// the pool or on this one. It must be short and must not wait for the pool.
     ///
     /// A stream's memory is asked for one piece at a time: while a [`Chunk`] or
@@ -208,7 +209,21 @@ impl Pool {
     ///
     /// [`Chunk`]: crate::Chunk
     pub fn submit(&self, op: Op, done: impl FnOnce(Result<Reply, Error>) + Send + 'static) {
-        self.core.submit(op, Box::new(done));
+        self.submit_as(Who::root(), op, done);
+    }
+
+    /// As [`Pool::submit`], on behalf of somebody who may do what the pool's volumes let
+    /// him.
+    ///
+    /// # Panics
+    /// As [`Pool::submit`] does.
+    pub fn submit_as(
+        &self,
+        who: Who,
+        op: Op,
+        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+    ) {
+        self.core.submit(who, op, Box::new(done));
     }
 
     /// Begins to open a stream under contract whose window is in memory that its program
@@ -221,13 +236,14 @@ impl Pool {
     /// is not called.
     pub fn open_window(
         &self,
+        who: Who,
         volume: &str,
         mode: Mode,
         contract: Contract,
         start: Bytes,
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) -> std::io::Result<()> {
-        self.core.open_window((volume.to_owned(), mode, contract, start), Box::new(done))
+        self.core.open_window(who, (volume.to_owned(), mode, contract, start), Box::new(done))
     }
 
     /// Begins a best-effort write of all of `room`, which came from [`Op::Room`], at a
@@ -243,23 +259,25 @@ impl Pool {
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) {
         let range = WriteRange::new(offset, Bytes::new(room.len() as u64));
-        self.write_as(None, volume, range, room, done);
+        self.write_as(Who::root(), None, volume, range, room, done);
     }
 
-    /// As [`Pool::write`], of a handle that states a priority, and of any bytes: they lie
-    /// in `room` from [`WriteRange::skip`] on.
+    /// As [`Pool::write`], on behalf of somebody, of a handle that states a priority, and of
+    /// any bytes: they lie in `room` from [`WriteRange::skip`] on.
     ///
     /// # Panics
     /// When `room` is a stream's memory or another pool's.
+    #[allow(clippy::too_many_arguments)] // the operation's own
     pub fn write_as(
         &self,
+        who: Who,
         priority: Option<node::Priority>,
         volume: &str,
         range: WriteRange,
         room: ChunkMut,
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) {
-        self.core.write(volume.to_owned(), range, priority, room, Box::new(done));
+        self.core.write(who, volume.to_owned(), range, priority, room, Box::new(done));
     }
 
     /// Does an operation and waits for its end.
@@ -270,7 +288,7 @@ impl Pool {
     /// # Panics
     /// In a callback, where nobody may wait for the pool.
     pub fn call(&self, op: Op) -> Result<Reply, Error> {
-        self.wait_for(|done| self.core.submit(op, done))
+        self.wait_for(|done| self.core.submit(Who::root(), op, done))
     }
 
     /// Writes as [`Pool::write`] does, and waits for the end.
@@ -282,7 +300,8 @@ impl Pool {
     /// As [`Pool::write`] and [`Pool::call`] do.
     pub fn call_write(&self, volume: &str, offset: Bytes, room: ChunkMut) -> Result<Reply, Error> {
         let range = WriteRange::new(offset, Bytes::new(room.len() as u64));
-        self.wait_for(|done| self.core.write(volume.to_owned(), range, None, room, done))
+        let who = Who::root();
+        self.wait_for(|done| self.core.write(who, volume.to_owned(), range, None, room, done))
     }
 
     fn wait_for(&self, begin: impl FnOnce(crate::callers::Callback)) -> Result<Reply, Error> {

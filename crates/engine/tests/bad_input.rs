@@ -220,7 +220,12 @@ fn a_pool_whose_log_fails_is_read_only() {
 
     let pool = Pool::open(&disks, failing(|a| matches!(a, DiskAction::WriteBytes { .. }))).unwrap();
     let placement = node::Placement::default();
-    let create = Op::VolumeCreate { name: "new".into(), size: Bytes::mib(1), placement };
+    let create = Op::VolumeCreate {
+        name: "new".into(),
+        size: Bytes::mib(1),
+        placement,
+        access: Default::default(),
+    };
     assert!(matches!(pool.call(create), Err(Error::ReadOnly { .. })));
     assert!(pool.status().read_only);
     let reader = stream(&pool, "film", Mode::Read, contract("4MiB/s", Bytes::kib(256)));

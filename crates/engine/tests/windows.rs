@@ -17,7 +17,8 @@ const BLOCK: Bytes = Bytes::kib(64);
 fn open(pool: &Pool, mode: Mode, rate: &str) -> (StreamId, Arc<Memory>) {
     let (sender, opened) = mpsc::channel();
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
-    pool.open_window("film", mode, contract(rate, BLOCK), Bytes::ZERO, done).unwrap();
+    pool.open_window(node::Who::root(), "film", mode, contract(rate, BLOCK), Bytes::ZERO, done)
+        .unwrap();
     match opened.recv().unwrap() {
         Ok(Reply::Shared { stream, window, memory }) => {
             assert!(window > Bytes::ZERO && window.as_usize() <= memory.len());

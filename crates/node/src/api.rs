@@ -1,6 +1,7 @@
 //! What crosses the seam between a [`Node`](crate::Node) and whoever drives it.
 #![allow(missing_docs)] // a field that is named for what it holds is not explained twice
 
+pub use crate::permission::{Act, Who};
 pub use crate::plan::{
     Alternative, DiskPlan, KindPlan, Plan, PlanTask, Planner, Stop, Variation, Wanted, Whose,
 };
@@ -13,7 +14,7 @@ pub use disk::online::{Observed, Staleness, Suspect, Verdict};
 /// Which policy a pool's disks follow.
 pub use sched::PolicyKind as Policy;
 use store::StoreError;
-pub use store::{Blocks, DiskIndex, Placement, Zone};
+pub use store::{Blocks, DiskIndex, Ownership, Placement, Zone};
 use units::{Bytes, Direction, Duration, Instant, Rate};
 
 /// Chosen by the caller of an operation; comes back with its result.
@@ -110,6 +111,16 @@ impl WriteRange {
     }
 }
 
+/// What is said of whose a volume is: each part that is none stays as it was, or, of a
+/// new volume, is as its maker's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    /// Nine permission bits.
+    pub mode: Option<u16>,
+}
+
 /// Which way a stream moves bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -129,13 +140,19 @@ impl Mode {
     }
 }
 
-/// What can be asked. Each ends in exactly one [`Output`] with its ticket.
+/// What can be asked. Each ends in exactly one [`Output`] with its ticket. Who may ask for
+/// what stands in [`permission`](crate::permission).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Make a volume and reserve its space. Answer: [`Reply::Done`], durable.
-    VolumeCreate { name: String, size: Bytes, placement: Placement },
-    /// Grow or shrink, also while streams are open. [`Reply::Done`], durable.
-    VolumeResize { name: String, size: Bytes },
+    /// Make a volume and reserve its space: the caller's, and closed to others where
+    /// nothing else is said. Answer: [`Reply::Done`], durable.
+    VolumeCreate { name: String, size: Bytes, placement: Placement, access: Access },
+    /// Grow or shrink, also while streams are open; to less than what is recorded only
+    /// where it `may_cut` that. [`Reply::Done`], durable.
+    VolumeResize { name: String, size: Bytes, may_cut: bool },
+    /// Say whose a volume is and who may do what with it, from now on; what is open stays
+    /// open. [`Reply::Done`], durable.
+    VolumeAccess { name: String, access: Access },
     /// Remove; refused while open. [`Reply::Done`], durable.
     VolumeDelete { name: String },
     /// Serve what no stream of a volume carries in this way from now on, also what
@@ -303,6 +320,21 @@ pub enum Error {
     VolumeExists {
         name: String,
     },
+    /// The volume's owner and mode do not let the caller do this.
+    NotPermitted {
+        name: String,
+        act: Act,
+    },
+    /// Not a matter of any user's.
+    OnlyRoot {
+        what: &'static str,
+    },
+    /// Less than what is recorded, and nobody has said that it may be cut.
+    WouldCut {
+        name: String,
+        recorded: Bytes,
+        size: Bytes,
+    },
     VolumeBusy {
         name: String,
         streams: u64,
@@ -383,7 +415,7 @@ pub struct DeviceError(pub i32);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Somebody asks for something.
-    Request { ticket: Ticket, op: Op },
+    Request { ticket: Ticket, who: Who, op: Op },
     /// A command ended. `started` and `finished` are the device's own times;
     /// the host may have noticed later than `finished`.
     CommandDone {
@@ -656,6 +688,7 @@ pub struct Traffic {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeStatus {
     pub name: String,
+    pub ownership: Ownership,
     /// Space reserved.
     pub size: Bytes,
     /// End of the recorded data.

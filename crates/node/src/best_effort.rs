@@ -130,6 +130,17 @@ impl BestEffort {
         }
     }
 
+    /// Whoever waits for memory to read a volume that is gone is told so.
+    pub(crate) fn refuse_waiting_on(&mut self, core: &mut Core, name: &str) {
+        let is_of = |op: &Op| matches!(op, Op::Read { volume, .. } if volume == name);
+        let (gone, stay) = self.waiting.drain(..).partition(|(_, op)| is_of(op));
+        self.waiting = stay;
+        let gone: VecDeque<(Ticket, Op)> = gone;
+        for (ticket, _) in gone {
+            core.answer(ticket, Err(Error::NoSuchVolume { name: String::from(name) }));
+        }
+    }
+
     /// [`Op::Room`], [`Op::Read`], [`Op::Write`] and [`Op::Release`].
     pub(crate) fn handle(&mut self, core: &mut Core, now: Instant, ticket: Ticket, op: Op) {
         match op {

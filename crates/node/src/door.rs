@@ -45,6 +45,7 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         // No numbers but those of the node and its driver, who may have slept for a year.
         Op::HostLatency { .. }
         | Op::VolumeDelete { .. }
+        | Op::VolumeAccess { .. }
         | Op::StreamSync { .. }
         | Op::StreamClose { .. }
         | Op::WindowNext { .. }

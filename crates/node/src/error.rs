@@ -69,6 +69,21 @@ impl fmt::Display for Error {
             Error::VolumeExists { name } => {
                 write!(f, "a volume named '{name}' exists; choose another name or delete it first")
             }
+            Error::NotPermitted { name, act } => write!(
+                f,
+                "volume '{name}' does not let you {act}; ask its owner or root (`slackline volume \
+                 chmod` and `chown` change who may)"
+            ),
+            Error::OnlyRoot { what } => {
+                write!(f, "{what} is not permitted to you; ask root, or whoever runs the daemon")
+            }
+            Error::WouldCut { name, recorded, size } => write!(
+                f,
+                "volume '{name}' has {} recorded and would be cut to {}; say that this may be \
+                 lost, or ask for at least what is recorded",
+                disk::exact_size(*recorded),
+                disk::exact_size(*size)
+            ),
             Error::VolumeBusy { name, streams: 0 } => {
                 write!(f, "volume '{name}' is being read or written; try again when that has ended")
             }

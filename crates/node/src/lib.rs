@@ -26,6 +26,7 @@ pub mod limits;
 mod measuring;
 mod moves;
 mod node;
+pub mod permission;
 mod places;
 mod plan;
 mod profiles;

@@ -7,6 +7,7 @@ use crate::contract;
 use crate::core::{Core, Ended, Owner};
 use crate::door;
 use crate::limits;
+use crate::permission::{self, Wanted};
 use crate::places::Home;
 use crate::stream::{self, Stream};
 use alloc::boxed::Box;
@@ -57,7 +58,7 @@ impl Node {
     /// Something happened at `now`.
     pub fn handle(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Request { ticket, op } => self.request(now, ticket, op),
+            Event::Request { ticket, who, op } => self.request(now, ticket, &who, op),
             Event::CommandDone { disk, id, started, finished, result } => {
                 let ended = self.core.command_done(id, started, finished, result);
                 self.ended(now, ended);
@@ -133,6 +134,7 @@ impl Node {
         };
         let volumes = core.store.volumes().map(|volume| VolumeStatus {
             name: String::from(volume.name()),
+            ownership: volume.ownership(),
             size: volume.size(),
             length: volume.length(),
             placement: volume.placement().clone(),
@@ -156,7 +158,7 @@ impl Node {
         }
     }
 
-    fn request(&mut self, now: Instant, ticket: Ticket, op: Op) {
+    fn request(&mut self, now: Instant, ticket: Ticket, who: &Who, op: Op) {
         let closes = matches!(
             op,
             Op::Release { .. }
@@ -169,17 +171,26 @@ impl Node {
         if self.shutting_down.is_some() && !closes {
             return self.core.answer(ticket, Err(Error::ShuttingDown));
         }
-        if let Err(error) = door::check(&op) {
-            return self.core.answer(ticket, Err(error));
+        if let Err(error) = self.permit(who, &op).and_then(|()| door::check(&op)) {
+            return match op {
+                Op::Write { span, .. } => {
+                    self.best_effort.refuse_write(&mut self.core, now, ticket, span, error);
+                }
+                _ => self.core.answer(ticket, Err(error)),
+            };
         }
         match op {
-            Op::VolumeCreate { name, size, placement } => {
-                let made = self.core.store.create(&name, size, &placement);
-                self.change(now, ticket, made.map(|_| ()).map_err(Error::from));
+            Op::VolumeCreate { name, size, placement, access } => {
+                let made = self.create(who, &name, size, &placement, access);
+                self.change(now, ticket, made);
             }
-            Op::VolumeResize { name, size } => {
-                let resized = self.resize(now, &name, size);
+            Op::VolumeResize { name, size, may_cut } => {
+                let resized = self.resize(now, &name, size, may_cut);
                 self.change(now, ticket, resized);
+            }
+            Op::VolumeAccess { name, access } => {
+                let changed = self.give_away(who, &name, access);
+                self.change(now, ticket, changed);
             }
             Op::VolumeDelete { name } => {
                 let deleted = self.delete(&name);
@@ -284,6 +295,40 @@ impl Node {
         }
     }
 
+    /// Refuses what the caller may not do, here, where it would be done next: nothing can
+    /// come between.
+    fn permit(&self, who: &Who, op: &Op) -> Result<(), Error> {
+        match Wanted::by(op) {
+            Wanted::Of(name, act) => {
+                let volume = self.find(name)?;
+                let whose = self.core.store.volume(volume).expect("just found").ownership();
+                permission::check(who, name, whose, act)
+            }
+            Wanted::Pool(what) if !who.is_superuser => Err(Error::OnlyRoot { what }),
+            Wanted::Pool(_) | Wanted::Nothing => Ok(()),
+        }
+    }
+
+    fn create(
+        &mut self,
+        who: &Who,
+        name: &str,
+        size: Bytes,
+        placement: &Placement,
+        access: Access,
+    ) -> Result<(), Error> {
+        let whose = permission::settle(who, permission::of_new(who), access)?;
+        self.core.store.create_owned(name, size, placement, whose)?;
+        Ok(())
+    }
+
+    fn give_away(&mut self, who: &Who, name: &str, access: Access) -> Result<(), Error> {
+        let volume = self.find(name)?;
+        let before = self.core.store.volume(volume).expect("just found").ownership();
+        let after = permission::settle(who, before, access)?;
+        Ok(self.core.store.set_ownership(volume, after)?)
+    }
+
     /// Answers a change of the metadata when it is durable.
     fn change(&mut self, now: Instant, ticket: Ticket, made: Result<(), Error>) {
         match made {
@@ -319,15 +364,27 @@ impl Node {
         }
         self.core.abandon_moves(Some(volume));
         self.core.store.delete(volume)?;
+        // Who waits to read it must not come to read another of the same name.
+        self.best_effort.refuse_waiting_on(&mut self.core, name);
         self.core.serve_no_more(volume);
         Ok(())
     }
 
     /// Grows or shrinks. While streams are open, what they were promised must
     /// still hold on the new map, or nothing changes.
-    fn resize(&mut self, now: Instant, name: &str, size: Bytes) -> Result<(), Error> {
+    fn resize(
+        &mut self,
+        now: Instant,
+        name: &str,
+        size: Bytes,
+        may_cut: bool,
+    ) -> Result<(), Error> {
         let volume = self.find(name)?;
-        let before = self.core.store.volume(volume).expect("just found").size();
+        let found = self.core.store.volume(volume).expect("just found");
+        let (before, recorded) = (found.size(), found.length());
+        if size < recorded && !may_cut {
+            return Err(Error::WouldCut { name: String::from(name), recorded, size });
+        }
         let open: Vec<StreamId> = self.streams_of(volume).map(|stream| stream.id).collect();
         if size < before && (!open.is_empty() || self.best_effort.touches(volume)) {
             let streams = open.len() as u64;

@@ -7,7 +7,7 @@
 use crate::disk::Finished;
 use crate::keeps::{Everything, Keeps};
 use crate::{Random, SimDisk};
-use node::{DiskIndex, DiskPoll, Error, Event, Node, Op, Reply, Ticket};
+use node::{DiskIndex, DiskPoll, Error, Event, Node, Op, Reply, Ticket, Who};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use units::{Duration, Instant};
@@ -165,8 +165,13 @@ impl<K: Keeps> World<K> {
 
     /// One operation from outside, with the world running until it has ended.
     pub fn call(&mut self, op: Op) -> Result<Reply, Error> {
+        self.call_as(Who::root(), op)
+    }
+
+    /// The same, on behalf of somebody.
+    pub fn call_as(&mut self, who: Who, op: Op) -> Result<Reply, Error> {
         let ticket = self.ticket();
-        self.tell(Event::Request { ticket, op });
+        self.tell(Event::Request { ticket, who, op });
         loop {
             if let Some(result) = self.settle_for(Some(ticket)) {
                 return result;
@@ -334,7 +339,8 @@ impl<K: Keeps> World<K> {
         for (tag, op) in asked {
             let ticket = self.ticket();
             self.tickets.insert(ticket, (index, tag));
-            self.tell(Event::Request { ticket, op });
+            let who = Who::root(); // permissions are tried in `call_as`
+            self.tell(Event::Request { ticket, who, op });
         }
     }
 }

@@ -89,12 +89,16 @@ fn volumes_of_any_size_are_made_or_refused() {
     let mut made = 0;
     for size in numbers().map(Bytes::new) {
         let name = String::from("n");
-        let created =
-            Op::VolumeCreate { name: name.clone(), size, placement: Placement::default() };
+        let created = Op::VolumeCreate {
+            name: name.clone(),
+            size,
+            placement: Placement::default(),
+            access: Default::default(),
+        };
         if world.call(created).is_ok() {
             made += 1;
             for size in numbers().map(Bytes::new) {
-                let _ = world.call(Op::VolumeResize { name: name.clone(), size });
+                let _ = world.call(Op::VolumeResize { name: name.clone(), size, may_cut: true });
             }
             world.call(Op::VolumeDelete { name }).unwrap();
         }
@@ -241,7 +245,10 @@ fn whoever_waits_for_bytes_that_never_come_is_answered_when_the_stream_ends() {
     let now = world.now();
     for (number, beyond) in (1 << 40..).zip(NUMBERS) {
         let op = Op::StreamDurable { stream, beyond: Bytes::new(beyond) };
-        world.node.handle(now, node::Event::Request { ticket: node::Ticket(number), op });
+        world.node.handle(
+            now,
+            node::Event::Request { ticket: node::Ticket(number), who: node::Who::root(), op },
+        );
     }
     let mut answered = 0;
     while world.node.poll_output().is_some() {

@@ -215,6 +215,7 @@ fn bad_and_slow_extents_are_learned_and_new_volumes_get_others_while_there_are_a
         name: "none".into(),
         size: Bytes::MIB,
         placement: node::Placement::default(),
+        access: node::Access::default(),
     };
     assert!(matches!(world.call(more), Err(Error::PoolFull { .. } | Error::Store(_))));
 }

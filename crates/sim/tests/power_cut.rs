@@ -161,7 +161,12 @@ fn act(world: &mut sim::World, ledger: &Ledger, random: &mut Random, step: u64) 
                 known.changing = true;
             });
             let placement = Placement::default();
-            let made = world.call(Op::VolumeCreate { name: name.clone(), size, placement });
+            let made = world.call(Op::VolumeCreate {
+                name: name.clone(),
+                size,
+                placement,
+                access: Default::default(),
+            });
             change(ledger, &name, |known| {
                 known.there = made.is_ok().then_some(size);
                 known.changing = false;
@@ -193,7 +198,7 @@ fn act(world: &mut sim::World, ledger: &Ledger, random: &mut Random, step: u64) 
                 known.changing = true;
                 known.synced.retain(|&extent| EXTENT * (extent + 1) <= size);
             });
-            let done = world.call(Op::VolumeResize { name: name.clone(), size });
+            let done = world.call(Op::VolumeResize { name: name.clone(), size, may_cut: true });
             change(ledger, &name, |known| {
                 known.changing = false;
                 known.there = Some(if done.is_ok() { size } else { before });

@@ -197,12 +197,12 @@ fn a_delayed_error_comes_at_the_first_call_that_can_know() {
     assert_eq!(tally.borrow().bytes, Bytes::mib(1));
     assert_eq!(tally.borrow().durable, Bytes::mib(1), "all that was taken is on the medium");
     let open = world.node.status(world.now()).streams[0].stream;
-    let op = Op::VolumeResize { name: "v".into(), size: Bytes::mib(2) };
+    let op = Op::VolumeResize { name: "v".into(), size: Bytes::mib(2), may_cut: true };
     assert_eq!(world.call(op), Ok(Reply::Done));
     let more = world.call(Op::WindowNext { stream: open });
     assert!(matches!(more, Ok(Reply::Room { .. })), "there is room again: {more:?}");
     // The pool is full: nothing is accepted that has no space.
-    let op = Op::VolumeResize { name: "v".into(), size: Bytes::mib(4_000) };
+    let op = Op::VolumeResize { name: "v".into(), size: Bytes::mib(4_000), may_cut: true };
     let refused = world.call(op);
     assert!(matches!(refused, Err(Error::PoolFull { .. })), "{refused:?}");
 

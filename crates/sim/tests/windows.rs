@@ -565,7 +565,8 @@ fn world(
 
 fn create(world: &mut World<Metadata>, name: &str) {
     let placement = node::Placement::default();
-    let op = Op::VolumeCreate { name: name.into(), size: SIZE, placement };
+    let op =
+        Op::VolumeCreate { name: name.into(), size: SIZE, placement, access: Default::default() };
     assert_eq!(world.call(op), Ok(Reply::Done));
 }
 

@@ -19,7 +19,7 @@ use crate::sys::Event;
 use crate::{HostLateness, Reply, thread};
 use node::{
     Config, Contract, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Mode, Node, Op,
-    Placement, Policy, StreamId, WriteRange,
+    Placement, Policy, StreamId, Who, WriteRange,
 };
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -372,7 +372,7 @@ impl Program {
     }
 
     fn call(&self, op: Op) -> Result<Reply, Error> {
-        self.wait_for(|core, callback| core.submit(op, callback))
+        self.wait_for(|core, callback| core.submit(Who::root(), op, callback))
     }
 
     /// Writes 64 KiB of a volume, syncs, and reads them.
@@ -381,7 +381,7 @@ impl Program {
         let Reply::Room { room } = self.call(Op::Room { len })? else { panic!("no room") };
         let name = volume.clone();
         self.wait_for(|core, callback| {
-            core.write(name, WriteRange::new(offset, len), None, room, callback)
+            core.write(Who::root(), name, WriteRange::new(offset, len), None, room, callback)
         })?;
         self.call(Op::Sync)?;
         let read = Op::Read { volume, offset, len, priority: None };
@@ -416,7 +416,7 @@ impl Program {
         let Reply::Data { chunk, .. } = piece else { panic!("{piece:?} is no data") };
         let mut chunk = Some(chunk);
         self.wait_for(|core, callback| {
-            core.submit(Op::StreamClose { stream }, callback);
+            core.submit(Who::root(), Op::StreamClose { stream }, callback);
             let is_open = core.status().streams.iter().any(|status| status.stream == stream);
             assert!(is_open, "memory of a stream that is closed");
             chunk.take();
@@ -428,7 +428,8 @@ impl Program {
     /// then comes by itself, at alarms.
     fn play_in_window(&self, volume: &str) -> Result<(), Error> {
         let open = (String::from(volume), Mode::Read, CONTRACT, Bytes::mib(1) - BLOCK * 4);
-        let opened = self.wait_for(|core, callback| core.open_window(open, callback).unwrap())?;
+        let opened =
+            self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
         let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
         for _ in 0..8 {
             let told = self.call(Op::WindowNext { stream })?;
@@ -441,7 +442,8 @@ impl Program {
     /// Begins to fill a shared window, and closes it while it is filled.
     fn leave_window(&self, volume: &str) -> Result<(), Error> {
         let open = (String::from(volume), Mode::Read, CONTRACT, Bytes::ZERO);
-        let opened = self.wait_for(|core, callback| core.open_window(open, callback).unwrap())?;
+        let opened =
+            self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
         let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
         self.call(Op::StreamClose { stream }).map(drop)
     }
@@ -449,7 +451,8 @@ impl Program {
     /// Records two pieces through a shared window, and closes.
     fn record_in_window(&self, volume: &str) -> Result<(), Error> {
         let open = (String::from(volume), Mode::Write, CONTRACT, Bytes::ZERO);
-        let opened = self.wait_for(|core, callback| core.open_window(open, callback).unwrap())?;
+        let opened =
+            self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
         let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
         for _ in 0..2 {
             let room = self.call(Op::WindowNext { stream })?;

@@ -98,11 +98,15 @@ impl Program {
 
     fn create(&mut self, volume: u32, size: Bytes) {
         let placement = Placement::default();
-        self.sized(Op::VolumeCreate { name: name(volume), size, placement }, volume, size);
+        self.sized(
+            Op::VolumeCreate { name: name(volume), size, placement, access: Default::default() },
+            volume,
+            size,
+        );
     }
 
     fn resize(&mut self, volume: u32, size: Bytes) {
-        self.sized(Op::VolumeResize { name: name(volume), size }, volume, size);
+        self.sized(Op::VolumeResize { name: name(volume), size, may_cut: true }, volume, size);
     }
 
     fn fill(&mut self, bytes: &mut [u8], volume: u32, offset: u64) -> u64 {
@@ -228,7 +232,14 @@ impl Program {
         let (sender, opened) = mpsc::channel();
         let done = move |result: Answer| drop(sender.send(result));
         let contract = contract("16MiB/s", BLOCK);
-        let asked = self.pool().open_window(&name(volume), mode, contract, Bytes::ZERO, done);
+        let asked = self.pool().open_window(
+            node::Who::root(),
+            &name(volume),
+            mode,
+            contract,
+            Bytes::ZERO,
+            done,
+        );
         asked.ok()?;
         match opened.recv().expect("an answer") {
             Ok(Reply::Shared { stream, memory, .. }) => Some((stream, memory)),

@@ -53,7 +53,12 @@ pub fn drive(model: &Model, _: &Profile, _: usize) -> Timing {
 }
 
 pub fn create(world: &mut World, name: &str, size: Bytes) {
-    let op = Op::VolumeCreate { name: name.into(), size, placement: Placement::default() };
+    let op = Op::VolumeCreate {
+        name: name.into(),
+        size,
+        placement: Placement::default(),
+        access: Default::default(),
+    };
     assert_eq!(world.call(op), Ok(Reply::Done));
 }
 

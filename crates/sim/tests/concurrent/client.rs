@@ -191,7 +191,7 @@ impl Client {
                 // Shrunk or grown: what is behind the new end is zeros when it comes back.
                 self.doing =
                     Doing::Change(self.begins(Kind::Durable { stamp: ZEROS }, volume, cells));
-                Op::VolumeResize { name: name(volume), size }
+                Op::VolumeResize { name: name(volume), size, may_cut: true }
             }
             80 => {
                 let all = 0..u64::MAX;
@@ -203,7 +203,7 @@ impl Client {
                 self.doing = Doing::Other;
                 let (size, placement) =
                     (Bytes::mib(self.random.between(1, 3)), Placement::default());
-                Op::VolumeCreate { name: name(volume), size, placement }
+                Op::VolumeCreate { name: name(volume), size, placement, access: Default::default() }
             }
             84 => {
                 self.doing = Doing::Other;

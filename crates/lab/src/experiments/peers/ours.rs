@@ -157,7 +157,8 @@ fn greedy_volume(number: usize) -> String {
 
 fn make(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
     let placement = Placement::default();
-    pool.call(Op::VolumeCreate { name: name.into(), size, placement }).map(|_| ())
+    pool.call(Op::VolumeCreate { name: name.into(), size, placement, access: Default::default() })
+        .map(|_| ())
 }
 
 /// Writes a volume from its begin to its end.

@@ -87,7 +87,7 @@ impl Filled {
 
 fn make(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
     let placement = Placement::default();
-    pool.call(Op::VolumeCreate { name: name.into(), size, placement })?;
+    pool.call(Op::VolumeCreate { name: name.into(), size, placement, access: Default::default() })?;
     if name.starts_with("rest") {
         return Ok(());
     }

@@ -45,7 +45,12 @@ fn world(load: &Load, policy: Policy) -> Result<World<Metadata>, Error> {
     let mut world = World::new(node, disks, config.memory);
     for (name, size) in load.volumes() {
         let placement = Placement::default();
-        world.call(Op::VolumeCreate { name: name.clone(), size, placement })?;
+        world.call(Op::VolumeCreate {
+            name: name.clone(),
+            size,
+            placement,
+            access: Default::default(),
+        })?;
         if !name.starts_with("rest") {
             fill(&mut world, &name, size)?;
         }
