@@ -3,21 +3,19 @@
 //! Invariant: a [`Device`] holds an exclusive lock for as long as it lives, so
 //! that no two processes have one pool open.
 
+use crate::claim::{self, LOCK_PATIENCE, lock};
 use crate::error::PoolError;
 use crate::{signature, sys};
 use disk::Model;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use units::{Bytes, Duration, SECTOR};
-
-/// How long to wait for a lock before saying that somebody has it.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+use units::{Bytes, SECTOR};
 
 /// What a person calls a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +129,7 @@ impl Device {
             DeviceSpec::Emulated { .. } => open_file(path, true, 0)?,
             DeviceSpec::Real { .. } => open_direct(path, block, warnings)?,
         };
+        warnings.extend(claim::open_to_others(path));
         Self::locked(spec, file, block)
     }
 
@@ -284,25 +283,6 @@ fn open_patiently(path: &Path, flags: i32) -> Result<File, PoolError> {
     }
 }
 
-/// After the end of a ring, of which a process that was killed is one case, the kernel
-/// takes a moment to let go of what it held; who opens the device again at once waits
-/// for it.
-pub(crate) fn lock(file: &File, path: &Path) -> Result<(), PoolError> {
-    let give_up = sys::now() + LOCK_PATIENCE;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if sys::now() < give_up => {
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
-            Err(TryLockError::WouldBlock) => {
-                return Err(PoolError::InUse { path: path.to_owned() });
-            }
-            Err(TryLockError::Error(error)) => return Err(PoolError::io(path, "lock it")(error)),
-        }
-    }
-}
-
 fn check_sector(file: &File, path: &Path) -> Result<(), PoolError> {
     let sector =
         sys::block_device_sector(file).map_err(PoolError::io(path, "ask for its sector"))?;
@@ -312,9 +292,11 @@ fn check_sector(file: &File, path: &Path) -> Result<(), PoolError> {
     Ok(())
 }
 
-/// Makes a file of `size` with its space reserved, or none at all.
+/// Makes a file of `size` with its space reserved, or none at all. Nobody else may open
+/// it: what may be read of a volume is for the volume to say.
 fn make_file(path: &Path, size: Bytes) -> Result<(), PoolError> {
-    let made = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+    let mut options = OpenOptions::new();
+    let made = options.read(true).write(true).create_new(true).mode(0o600).open(path);
     let file = made.map_err(PoolError::io(path, "make it"))?;
     let reserved = reserve(&file, path, size);
     if reserved.is_err() {

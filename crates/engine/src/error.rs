@@ -141,7 +141,8 @@ impl fmt::Display for PoolError {
             }
             Self::InUse { path } => write!(
                 f,
-                "{} is in use: one process at a time has a pool; stop the other one or talk to it",
+                "{} is in use: one process at a time has a pool; stop the other one or talk to it \
+                 (`lslocks` shows who has it)",
                 path.display()
             ),
             Self::ReadOnly { path } => write!(

@@ -6,6 +6,7 @@
 //! question is asked, so that a stop at any moment loses one answer.
 
 use crate::aligned::Aligned;
+use crate::claim;
 use crate::device::{self, DeviceSpec};
 use crate::error::PoolError;
 use crate::lock::Mutex;
@@ -210,7 +211,7 @@ impl Target {
         if write && block && is_read_only(&file) {
             return Err(ProfileError::ReadOnly(path.to_owned()));
         }
-        device::lock(&file, path)?;
+        claim::lock(&file, path)?;
         let size = sys::size(&file).map_err(PoolError::io(path, "ask for its size"))?;
         if !block {
             refuse_holes(&file, path, size)?;

@@ -7,7 +7,7 @@ use common::*;
 use engine::{Backend, Completion, CreateOptions, Pool, PoolError, Reply};
 use node::{DeviceError, DiskAction, DiskCommand, Error, Mode, Op};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::sync::Arc;
 use units::{Bytes, Instant};
 
@@ -105,8 +105,7 @@ fn a_file_that_may_only_be_read_is_no_pool_but_can_be_checked() {
     let dir = Dir::new();
     let disks = [dir.file("a")];
     Pool::create("tape", &disks, &untimed(64)).unwrap();
-    let mut rights = std::fs::metadata(dir.path("a")).unwrap().permissions();
-    rights.set_readonly(true);
+    let rights = std::fs::Permissions::from_mode(0o444);
     std::fs::set_permissions(dir.path("a"), rights).unwrap();
     // The super-user may write in spite of the permissions; as nobody, this
     // thread may not.
