@@ -105,6 +105,9 @@ fn errno_of(code: Code) -> i32 {
     match code {
         Code::Refused | Code::VolumeBusy | Code::Attached => libc::EBUSY,
         Code::NoSuchVolume => libc::ENOENT,
+        Code::NotPermitted => libc::EACCES,
+        Code::Forbidden => libc::EPERM,
+        Code::Quota => libc::EDQUOT,
         Code::VolumeExists => libc::EEXIST,
         Code::NoSuchStream => libc::ESTALE,
         Code::PoolFull | Code::VolumeFull => libc::ENOSPC,
@@ -158,6 +161,8 @@ impl From<Error> for io::Error {
             Error::Problem(problem) => match problem.code {
                 Code::VolumeFull | Code::PoolFull => io::ErrorKind::StorageFull,
                 Code::NoSuchVolume | Code::NoSuchStream => io::ErrorKind::NotFound,
+                Code::NotPermitted | Code::Forbidden => io::ErrorKind::PermissionDenied,
+                Code::Quota => io::ErrorKind::QuotaExceeded,
                 Code::Invalid => io::ErrorKind::InvalidInput,
                 Code::Busy => io::ErrorKind::ResourceBusy,
                 Code::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,

@@ -8,11 +8,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::connect(client::default_socket())?;
-//! client.volume_create(&VolumeCreate {
-//!     name: "video".into(),
-//!     size_bytes: Bytes::GIB,
-//!     placement: Default::default(),
-//! })?;
+//! client.volume_create(&VolumeCreate::new("video", Bytes::GIB))?;
 //! let contract = Contract {
 //!     rate_bytes_per_second: Rate::per_second(1_000_000),
 //!     block_bytes: Bytes::kib(256),
@@ -66,9 +62,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::{Bytes, Rate};
 use wire::control::{
-    BlockAsk, BlockChosen, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Priority, Quotas,
-    Service, Status, Stream, StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, Volume,
-    VolumeCreate, VolumeResize, Volumes,
+    Access, BlockAsk, BlockChosen, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Priority,
+    Quotas, Service, Status, Stream, StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams,
+    Volume, VolumeCreate, VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -137,7 +133,7 @@ impl Client {
         http::call(&self.socket, "POST", &path, None::<&()>)
     }
 
-    /// All volumes.
+    /// All volumes that this user may read or owns.
     pub fn volumes(&self) -> Result<Vec<Volume>> {
         let all: Volumes = http::call(&self.socket, "GET", "/v1/volumes", None::<&()>)?;
         Ok(all.volumes)
@@ -153,10 +149,24 @@ impl Client {
         http::call(&self.socket, "POST", "/v1/volumes", Some(create))
     }
 
-    /// Grows or shrinks a volume, durably, also while it is in use.
+    /// Grows or shrinks a volume, durably, also while it is in use. Refused
+    /// ([`Code::WouldCut`]) where that would cut what is recorded.
     pub fn volume_resize(&self, name: &str, size: Bytes) -> Result<Volume> {
-        let resize = VolumeResize { size_bytes: size };
+        let resize = VolumeResize { size_bytes: size, may_cut: false };
         http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
+    }
+
+    /// As [`Client::volume_resize`]; what is recorded beyond `size` is lost.
+    pub fn volume_cut(&self, name: &str, size: Bytes) -> Result<Volume> {
+        let resize = VolumeResize { size_bytes: size, may_cut: true };
+        http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
+    }
+
+    /// Says whose a volume is and who may do what with it, durably. What is open stays
+    /// open.
+    pub fn volume_access(&self, name: &str, access: &Access) -> Result<Volume> {
+        let path = format!("{}/access", volume_path(name));
+        http::call(&self.socket, "PUT", &path, Some(access))
     }
 
     /// Removes a volume and its data, durably.

@@ -10,18 +10,19 @@ use crate::convert;
 use crate::files::Files;
 use crate::limits::{ATTACH_WITHIN, CONTROL_BODY_MAX};
 use crate::planning;
-use crate::pool::{Answer, Ask};
+use crate::pool::{Answer, Ask, Entry};
 use crate::problem;
 use crate::quotas::{Peer, Quotas};
 use crate::sessions::{Opened, Sessions, Stop};
 use crate::shared::Shared;
+use crate::view;
 use axum::Json;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
 use extract::{Body, Number, Text};
-use node::{DiskIndex, Op, StreamId};
+use node::{Act, DiskIndex, Op, Status, StreamId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::Instant;
@@ -35,7 +36,7 @@ use wire::{Code, Problem};
 #[derive(Clone)]
 pub struct Control {
     /// The pool.
-    pub ask: Ask,
+    pub entry: Entry,
     /// The streams opened here.
     pub sessions: Arc<Sessions>,
     /// Who may hold how much, and whose a stream is.
@@ -49,6 +50,32 @@ pub struct Control {
 }
 
 type Answered<T> = Result<T, Failure>;
+
+impl Control {
+    /// Asks the pool on a peer's behalf.
+    fn by(&self, peer: &Peer) -> Ask {
+        self.entry.by(self.quotas.who(peer))
+    }
+
+    /// What a peer is shown of the pool.
+    fn shown(&self, peer: &Peer) -> Status {
+        view::shown(self.entry.0.status(), &self.quotas.who(peer), &self.sessions)
+    }
+
+    /// Refuses a peer what a volume does not let him do: before anything is said of it.
+    /// What is done is held to the same once more, by the pool.
+    fn permit(&self, peer: &Peer, name: &str, act: Act) -> Result<(), Box<Problem>> {
+        let (status, who) = (self.entry.0.status(), self.quotas.who(peer));
+        let permitted = view::volume(status, &who, name, &[act]).map(drop);
+        permitted.map_err(|error| Box::new(problem::of(&error)))
+    }
+
+    /// A volume as it is after a peer did something with it.
+    fn after(&self, peer: &Peer, name: &str) -> Result<api::Volume, node::Error> {
+        let found = view::after(self.entry.0.status(), &self.quotas.who(peer), name)?;
+        Ok(convert::volume(found, &self.quotas))
+    }
+}
 
 #[derive(OpenApi)]
 #[openapi(
@@ -74,6 +101,7 @@ fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(status))
         .routes(routes!(volume_list, volume_create))
         .routes(routes!(volume_show, volume_resize, volume_delete))
+        .routes(routes!(volume_access))
         .routes(routes!(volume_service))
         .routes(routes!(volume_block))
         .routes(routes!(stream_list, stream_open))
@@ -118,20 +146,24 @@ fn not_with_this_method() -> Problem {
     (status = 200, description = "The daemon answers", body = api::Health),
 ))]
 async fn health(State(control): State<Control>) -> Json<api::Health> {
-    let read_only = control.ask.0.status().read_only;
+    let read_only = control.entry.0.status().read_only;
     Json(api::Health {
         status: if read_only { "read_only" } else { "ok" }.into(),
-        pool: control.ask.0.description().name,
+        pool: control.entry.0.description().name,
         version: env!("CARGO_PKG_VERSION").into(),
     })
 }
 
-/// Show everything at one instant.
+/// Show everything at one instant: of volumes and streams, those that the asker may see.
 #[utoipa::path(get, path = "/v1/status", tag = "daemon", responses(
     (status = 200, description = "Everything at one instant", body = api::Status),
 ))]
-async fn status(State(control): State<Control>) -> Json<api::Status> {
-    Json(convert::status(&*control.ask.0, &control.sessions, &control.quotas, control.since))
+async fn status(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+) -> Json<api::Status> {
+    let (pool, shown) = (&*control.entry.0, control.shown(&peer));
+    Json(convert::status(pool, shown, &control.sessions, &control.quotas, control.since))
 }
 
 /// Use another profile for a disk from now on, and store it. Refused, and nothing
@@ -159,8 +191,8 @@ async fn disk_profile(
     let profile = disk::Profile::parse(&request.profile);
     let profile = Box::new(profile.map_err(|error| Failure::from(problem::of_profile(&error)))?);
     let at = disk_index(disk);
-    control.ask.done(Op::ProfileSet { disk: at, profile }).await?;
-    find_disk(&control, at)
+    control.by(&peer).done(Op::ProfileSet { disk: at, profile }).await?;
+    find_disk(&control, &peer, at)
 }
 
 /// Measure a disk again in the background, with reads. What comes of it is in its status.
@@ -180,35 +212,42 @@ async fn disk_reprofile(
 ) -> Answered<Json<api::Disk>> {
     control.quotas.only_administrator(&peer, "measuring a disk again")?;
     let at = disk_index(disk);
-    control.ask.done(Op::Reprofile { disk: at }).await?;
-    find_disk(&control, at)
+    control.by(&peer).done(Op::Reprofile { disk: at }).await?;
+    find_disk(&control, &peer, at)
 }
 
 fn disk_index(number: u64) -> DiskIndex {
     DiskIndex(u16::try_from(number).unwrap_or(u16::MAX))
 }
 
-fn find_disk(control: &Control, disk: DiskIndex) -> Answered<Json<api::Disk>> {
-    let status = control.ask.0.status();
+fn find_disk(control: &Control, peer: &Peer, disk: DiskIndex) -> Answered<Json<api::Disk>> {
+    let status = control.shown(peer);
     let found = status.disks.into_iter().find(|one| one.disk == disk);
     let found = found.expect("the pool has just answered for it");
-    Ok(Json(convert::disk(found, &control.ask.0.description())))
+    Ok(Json(convert::disk(found, &control.entry.0.description())))
 }
 
-/// List all volumes.
+/// List the volumes that the asker may read or owns.
 #[utoipa::path(get, path = "/v1/volumes", tag = "volumes", responses(
-    (status = 200, description = "All volumes", body = api::Volumes),
+    (status = 200, description = "All of them", body = api::Volumes),
 ))]
-async fn volume_list(State(control): State<Control>) -> Json<api::Volumes> {
-    Json(api::Volumes { volumes: convert::volumes(control.ask.0.status().volumes) })
+async fn volume_list(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+) -> Json<api::Volumes> {
+    let volumes = convert::volumes(control.shown(&peer).volumes, &control.quotas);
+    Json(api::Volumes { volumes })
 }
 
-/// Make a volume and reserve its space.
+/// Make a volume and reserve its space. It is the asker's, and closed to others, where
+/// nothing else is said.
 #[utoipa::path(post, path = "/v1/volumes", tag = "volumes", request_body = api::VolumeCreate,
     responses(
         (status = 201, description = "The volume is there, durably", body = api::Volume),
-        (status = 409, description = "A volume has this name", body = Problem,
+        (status = 403, description = "Only root gives a volume to another user", body = Problem,
             content_type = "application/problem+json"),
+        (status = 409, description = "A volume has this name, or the quota is used up",
+            body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "The pool has not so much free space", body = Problem,
             content_type = "application/problem+json"),
         (status = "default", description = "Any other bad answer", body = Problem,
@@ -216,16 +255,25 @@ async fn volume_list(State(control): State<Control>) -> Json<api::Volumes> {
     ))]
 async fn volume_create(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Body(request): Body<api::VolumeCreate>,
 ) -> Answered<Response> {
     let op = Op::VolumeCreate {
         name: request.name.clone(),
         size: request.size_bytes,
         placement: convert::placement(&request.placement),
+        access: control.quotas.access(&request.access)?,
     };
-    control.ask.done(op).await?;
-    let volume = find_volume(&control, &request.name)?;
+    grown(&control, &peer, op).await?;
+    let volume = control.after(&peer, &request.name)?;
     Ok((StatusCode::CREATED, Json(volume)).into_response())
+}
+
+/// Does what is held to a quota of space.
+async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()> {
+    let coming = control.quotas.begin(peer, &control.by(peer), op)?;
+    coming.await.unwrap_or(Err(node::Error::ShuttingDown))?;
+    Ok(())
 }
 
 /// Show one volume.
@@ -238,19 +286,27 @@ async fn volume_create(
     ))]
 async fn volume_show(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
 ) -> Answered<Json<api::Volume>> {
-    Ok(Json(find_volume(&control, &name)?))
+    let (status, who) = (control.entry.0.status(), control.quotas.who(&peer));
+    let found = view::volume(status, &who, &name, &[Act::Read, Act::Own])?;
+    Ok(Json(convert::volume(found, &control.quotas)))
 }
 
-/// Grow or shrink a volume, also while it is in use.
+/// Grow or shrink a volume, also while it is in use. To less than what is recorded only
+/// where the request says that it may be cut.
 #[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "The name of the volume")),
     request_body = api::VolumeResize,
     responses(
         (status = 200, description = "The volume has its new size, durably", body = api::Volume),
+        (status = 403, description = "Not permitted", body = Problem,
+            content_type = "application/problem+json"),
         (status = 404, description = "No volume has this name", body = Problem,
             content_type = "application/problem+json"),
+        (status = 409, description = "Recorded data would be lost, or the quota is used up",
+            body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "The pool has not so much free space", body = Problem,
             content_type = "application/problem+json"),
         (status = "default", description = "Any other bad answer", body = Problem,
@@ -258,11 +314,39 @@ async fn volume_show(
     ))]
 async fn volume_resize(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
     Body(request): Body<api::VolumeResize>,
 ) -> Answered<Json<api::Volume>> {
-    control.ask.done(Op::VolumeResize { name: name.clone(), size: request.size_bytes }).await?;
-    Ok(Json(find_volume(&control, &name)?))
+    let (size, may_cut) = (request.size_bytes, request.may_cut);
+    control.permit(&peer, &name, Act::Write)?;
+    grown(&control, &peer, Op::VolumeResize { name: name.clone(), size, may_cut }).await?;
+    Ok(Json(control.after(&peer, &name)?))
+}
+
+/// Say whose a volume is and who may do what with it, from now on. What is open stays open.
+#[utoipa::path(put, path = "/v1/volumes/{name}/access", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume")),
+    request_body = api::Access,
+    responses(
+        (status = 200, description = "It is so, durably", body = api::Volume),
+        (status = 403, description = "Not permitted", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn volume_access(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    Body(request): Body<api::Access>,
+) -> Answered<Json<api::Volume>> {
+    let access = control.quotas.access(&request)?;
+    control.permit(&peer, &name, Act::Own)?;
+    grown(&control, &peer, Op::VolumeAccess { name: name.clone(), access }).await?;
+    Ok(Json(control.after(&peer, &name)?))
 }
 
 /// Serve what no stream of a volume carries in this way from now on, also what waits.
@@ -286,9 +370,9 @@ async fn volume_service(
     Body(request): Body<api::Service>,
 ) -> Answered<Json<api::Volume>> {
     // A task of its own: the program may go at any moment, and a quota is still held to.
-    let served = tokio::spawn(serve_volume(control.clone(), peer, name.clone(), request)).await;
-    served.map_err(|_| fault())??;
-    Ok(Json(find_volume(&control, &name)?))
+    let serve = serve_volume(control.clone(), peer.clone(), name.clone(), request);
+    tokio::spawn(serve).await.map_err(|_| fault())??;
+    Ok(Json(control.after(&peer, &name)?))
 }
 
 async fn serve_volume(
@@ -297,8 +381,10 @@ async fn serve_volume(
     name: String,
     request: api::Service,
 ) -> Result<(), Box<Problem>> {
-    let Control { ask, sessions, quotas, .. } = &control;
+    let Control { sessions, quotas, .. } = &control;
+    let ask = control.by(&peer);
     let _turn = quotas.turn().await;
+    control.permit(&peer, &name, Act::Own)?;
     quotas.owns_service(&peer, &name)?;
     let volumes = ask.0.status().volumes;
     let before = volumes.into_iter().find(|volume| volume.name == name);
@@ -309,7 +395,8 @@ async fn serve_volume(
     quotas.note_service(&name, is_contract.then_some(&peer));
     let Some(problem) = quotas.exceeded(&peer, &*ask.0, sessions) else { return Ok(()) };
     let before = before.map(|volume| volume.service).unwrap_or_default();
-    let back = ask.done(Op::VolumeService { name: name.clone(), service: before }).await;
+    let back =
+        control.entry.own().done(Op::VolumeService { name: name.clone(), service: before }).await;
     back.map_err(|error| Box::new(problem::of(&error)))?;
     let was_contract = !matches!(before, node::Service::BestEffort(_));
     quotas.note_service(&name, was_contract.then_some(&peer));
@@ -330,12 +417,13 @@ async fn serve_volume(
     ))]
 async fn volume_block(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
     Body(request): Body<api::BlockAsk>,
 ) -> Answered<Json<api::BlockChosen>> {
     let (mode, rate) = (convert::mode(request.mode), request.rate_bytes_per_second);
-    let Answer::Block { block } = control.ask.op(Op::Block { volume: name, mode, rate }).await?
-    else {
+    let asked = control.by(&peer).op(Op::Block { volume: name, mode, rate }).await?;
+    let Answer::Block { block } = asked else {
         unreachable!("the pool answers Block to who asks for one")
     };
     Ok(Json(api::BlockChosen { block_bytes: block }))
@@ -358,18 +446,22 @@ async fn volume_delete(
     ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
 ) -> Answered<StatusCode> {
+    control.permit(&peer, &name, Act::Own)?;
     control.quotas.owns_service(&peer, &name)?;
-    control.ask.done(Op::VolumeDelete { name: name.clone() }).await?;
+    control.by(&peer).done(Op::VolumeDelete { name: name.clone() }).await?;
     control.quotas.note_service(&name, None);
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// List all streams.
+/// List the asker's streams, and those on volumes that he may read or owns.
 #[utoipa::path(get, path = "/v1/streams", tag = "streams", responses(
-    (status = 200, description = "All streams", body = api::Streams),
+    (status = 200, description = "All of them", body = api::Streams),
 ))]
-async fn stream_list(State(control): State<Control>) -> Json<api::Streams> {
-    let status = control.ask.0.status();
+async fn stream_list(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+) -> Json<api::Streams> {
+    let status = control.shown(&peer);
     let streams = convert::streams(status.streams, status.now, &control.sessions, &control.quotas);
     Json(api::Streams { streams })
 }
@@ -405,17 +497,18 @@ async fn open_stream(
     request: api::StreamOpen,
 ) -> Result<api::StreamOpened, Box<Problem>> {
     let _turn = control.quotas.turn().await;
+    let ask = control.by(&owner);
     let (mode, start) = (convert::mode(request.mode), request.start_bytes);
     let (volume, contract) = (request.volume, convert::contract(&request.contract));
     let opened = match request.shared_window {
-        true => open_window(&control, &volume, mode, contract, start).await,
-        false => open_carried(&control, &volume, mode, contract, start).await,
+        true => open_window(&ask, &volume, mode, contract, start).await,
+        false => open_carried(&ask, &volume, mode, contract, start).await,
     };
     let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
     let known = Opened { stream, mode, volume, start, owner: owner.clone(), shared };
     control.sessions.add(known);
-    if let Some(problem) = control.quotas.exceeded(&owner, &*control.ask.0, &control.sessions) {
+    if let Some(problem) = control.quotas.exceeded(&owner, &*control.entry.0, &control.sessions) {
         // What goes wrong then has been told to whom it concerns, which is nobody yet.
         let _ = control.sessions.close(stream, Stop::Closed).await;
         return Err(problem);
@@ -434,10 +527,10 @@ fn refused(control: &Control, error: &node::Error) -> Box<Problem> {
     let mut problem = Box::new(problem::of(error));
     if let node::Error::Refused(refusal) = error {
         let (number, name) =
-            (format!("disk {}", refusal.disk.0), control.ask.0.disk_name(refusal.disk));
+            (format!("disk {}", refusal.disk.0), control.entry.0.disk_name(refusal.disk));
         problem.detail = problem.detail.replace(&number, &name);
         problem.next_step = problem.next_step.replace(&number, &name);
-        let who = control.quotas.who_has(refusal.disk, &*control.ask.0, &control.sessions);
+        let who = control.quotas.who_has(refusal.disk, &*control.entry.0, &control.sessions);
         if !who.is_empty() {
             problem.detail = format!("{}; of its time, contracts have: {who}", problem.detail);
         }
@@ -450,14 +543,14 @@ type Open = (StreamId, units::Bytes, Option<Arc<Shared>>);
 
 /// Opens a stream whose bytes are carried over the socket.
 async fn open_carried(
-    control: &Control,
+    ask: &Ask,
     volume: &str,
     mode: node::Mode,
     contract: node::Contract,
     start: units::Bytes,
 ) -> Result<Open, node::Error> {
     let op = Op::StreamOpen { volume: volume.to_owned(), mode, contract, start };
-    let Answer::Stream { stream, window } = control.ask.op(op).await? else {
+    let Answer::Stream { stream, window } = ask.op(op).await? else {
         unreachable!("the pool answers Stream to what opens one");
     };
     Ok((stream, window, None))
@@ -466,21 +559,21 @@ async fn open_carried(
 /// Opens a stream whose window the program can map; where the system has no such
 /// memory, one that is carried.
 async fn open_window(
-    control: &Control,
+    ask: &Ask,
     volume: &str,
     mode: node::Mode,
     contract: node::Contract,
     start: units::Bytes,
 ) -> Result<Open, node::Error> {
-    let Some(opened) = control.ask.open_window(volume, mode, contract, start).await else {
-        return open_carried(control, volume, mode, contract, start).await;
+    let Some(opened) = ask.open_window(volume, mode, contract, start).await else {
+        return open_carried(ask, volume, mode, contract, start).await;
     };
     let Answer::Shared { stream, window, memory } = opened? else {
         unreachable!("the pool answers Shared to what opens a shared window");
     };
     let Ok(shared) = Shared::new(memory, mode, window, contract.block) else {
-        let _ = control.ask.op(Op::StreamClose { stream }).await;
-        return open_carried(control, volume, mode, contract, start).await;
+        let _ = ask.op(Op::StreamClose { stream }).await;
+        return open_carried(ask, volume, mode, contract, start).await;
     };
     let shared = Arc::new(shared);
     settle(&shared, window).await;
@@ -504,9 +597,10 @@ async fn settle(shared: &Arc<Shared>, window: units::Bytes) {
     ))]
 async fn stream_show(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Number(id): Number,
 ) -> Answered<Json<api::Stream>> {
-    find_stream(&control, id)
+    find_stream(&control, &peer, id)
 }
 
 /// Give an open stream another rate or burst; admission decides, and a refusal changes
@@ -532,9 +626,9 @@ async fn stream_change(
     Body(request): Body<api::StreamChange>,
 ) -> Answered<Json<api::Stream>> {
     let contract = convert::contract(&request.contract);
-    let change = change_stream(control.clone(), peer, StreamId(id), contract);
+    let change = change_stream(control.clone(), peer.clone(), StreamId(id), contract);
     tokio::spawn(change).await.map_err(|_| fault())??;
-    find_stream(&control, id)
+    find_stream(&control, &peer, id)
 }
 
 async fn change_stream(
@@ -543,7 +637,8 @@ async fn change_stream(
     stream: StreamId,
     contract: node::Contract,
 ) -> Result<(), Box<Problem>> {
-    let Control { ask, sessions, quotas, .. } = &control;
+    let Control { sessions, quotas, .. } = &control;
+    let ask = control.by(&peer);
     let _turn = quotas.turn().await;
     quotas.owns_stream(&peer, sessions, stream)?;
     let streams = ask.0.status().streams;
@@ -590,7 +685,7 @@ async fn stream_close(
         body = api::Quotas),
 ))]
 async fn quota_list(State(control): State<Control>) -> Json<api::Quotas> {
-    Json(control.quotas.told(&*control.ask.0, &control.sessions))
+    Json(control.quotas.told(&*control.entry.0, &control.sessions))
 }
 
 /// Show the devices that have files under contract, and what disturbed them.
@@ -611,9 +706,10 @@ async fn file_devices(State(control): State<Control>) -> Json<api::FileDevices> 
     ))]
 async fn plan(
     State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Body(request): Body<api::PlanRequest>,
 ) -> Answered<Json<api::Plan>> {
-    let Answer::Planner(planner) = control.ask.op(Op::Plan).await? else {
+    let Answer::Planner(planner) = control.by(&peer).op(Op::Plan).await? else {
         unreachable!("the pool answers Planner to a what-if")
     };
     // Long lists take their time: beside the others, and without the pool's lock.
@@ -630,18 +726,12 @@ async fn document() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
 }
 
-fn find_stream(control: &Control, id: u64) -> Answered<Json<api::Stream>> {
-    let status = control.ask.0.status();
+fn find_stream(control: &Control, peer: &Peer, id: u64) -> Answered<Json<api::Stream>> {
+    let status = control.shown(peer);
     let stream = StreamId(id);
     let found = status.streams.into_iter().find(|one| one.stream == stream);
     let found = found.ok_or(node::Error::NoSuchStream { stream })?;
     Ok(Json(convert::stream(found, status.now, &control.sessions, &control.quotas)))
-}
-
-fn find_volume(control: &Control, name: &str) -> Result<api::Volume, node::Error> {
-    let volumes = control.ask.0.status().volumes;
-    let found = volumes.into_iter().find(|volume| volume.name == name);
-    found.map(convert::volume).ok_or_else(|| node::Error::NoSuchVolume { name: name.into() })
 }
 
 fn fault() -> Problem {

@@ -3,7 +3,7 @@
 use crate::pool::{Description, Pool};
 use crate::quotas::Quotas;
 use crate::sessions::Sessions;
-use node::{DiskIndex, DiskStatus, StreamStatus, VolumeStatus};
+use node::{DiskIndex, DiskStatus, Status, StreamStatus, VolumeStatus};
 use units::{Bytes, Instant};
 use wire::control as api;
 
@@ -91,9 +91,10 @@ pub fn zone(zone: node::Zone) -> api::Zone {
 }
 
 /// A volume as it is told.
-pub fn volume(volume: VolumeStatus) -> api::Volume {
+pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
     api::Volume {
         name: volume.name,
+        owner: quotas.owner_told(volume.ownership),
         size_bytes: volume.size,
         length_bytes: volume.length,
         placement: api::Placement {
@@ -242,9 +243,9 @@ fn stuck(stuck: &node::StuckExtent) -> api::StuckExtent {
 }
 
 /// All volumes, in the order of their names.
-pub fn volumes(mut volumes: Vec<VolumeStatus>) -> Vec<api::Volume> {
+pub fn volumes(mut volumes: Vec<VolumeStatus>, quotas: &Quotas) -> Vec<api::Volume> {
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
-    volumes.into_iter().map(volume).collect()
+    volumes.into_iter().map(|one| volume(one, quotas)).collect()
 }
 
 /// All streams, in the order in which they were opened.
@@ -258,14 +259,15 @@ pub fn streams(
     streams.into_iter().map(|one| stream(one, now, sessions, quotas)).collect()
 }
 
-/// Everything at one instant; `since` is when the pool was opened.
+/// What is shown of everything at one instant; `since` is when the pool was opened.
 pub fn status(
     pool: &dyn Pool,
+    status: Status,
     sessions: &Sessions,
     quotas: &Quotas,
     since: Instant,
 ) -> api::Status {
-    let (status, description) = (pool.status(), pool.description());
+    let description = pool.description();
     let lateness = pool.host_lateness();
     api::Status {
         policy: description.policy.to_string(),
@@ -273,7 +275,7 @@ pub fn status(
         up_ns: status.now.saturating_since(since),
         read_only: status.read_only,
         disks: status.disks.into_iter().map(|one| disk(one, &description)).collect(),
-        volumes: volumes(status.volumes),
+        volumes: volumes(status.volumes, quotas),
         streams: streams(status.streams, status.now, sessions, quotas),
         memory: api::Memory {
             total_bytes: status.memory.total,

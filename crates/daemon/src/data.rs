@@ -19,7 +19,7 @@ mod writer;
 use crate::door::{Door, Full, Kind, Place};
 use crate::files::{Files, Given};
 use crate::limits::HELLO_WITHIN;
-use crate::pool::Ask;
+use crate::pool::{Ask, Entry};
 use crate::quotas::{Peer, Quotas};
 use crate::reception;
 use crate::sessions::{AttachError, Opened, Sessions, Stop};
@@ -37,7 +37,7 @@ use wire::{Code, Problem};
 #[derive(Clone)]
 pub struct House {
     /// The pool.
-    pub ask: Ask,
+    pub entry: Entry,
     /// The streams that are open.
     pub sessions: Arc<Sessions>,
     /// Who may hold how much.
@@ -140,7 +140,8 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     if let Head::HelloFile { .. } = hello {
         return file::open(&body, given, peer, house, &output).await;
     }
-    let House { ask, sessions, quotas, .. } = house;
+    let House { entry, sessions, quotas, .. } = house;
+    let ask = entry.by(quotas.who(&peer));
     match hello {
         Head::HelloStream { stream, .. } | Head::HelloWindow { stream, .. } => {
             let maps = matches!(hello, Head::HelloWindow { .. });

@@ -2,7 +2,7 @@
 
 use crate::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
 use engine::{ChunkMut, Reply};
-use node::{Contract, Error, Mode, Op, Priority, Status, WriteRange};
+use node::{Contract, Error, Mode, Op, Priority, Status, Who, WriteRange};
 use std::any::Any;
 use units::{Bytes, Instant};
 use wire::control::Lateness;
@@ -40,12 +40,13 @@ fn answer(reply: Reply) -> Answer {
 }
 
 impl Pool for engine::Pool {
-    fn submit(&self, op: Op, callback: Callback) {
-        self.submit(op, move |result: Result<Reply, Error>| callback(result.map(answer)));
+    fn submit(&self, who: Who, op: Op, callback: Callback) {
+        self.submit_as(who, op, move |result: Result<Reply, Error>| callback(result.map(answer)));
     }
 
     fn write(
         &self,
+        who: Who,
         volume: String,
         priority: Option<Priority>,
         range: WriteRange,
@@ -54,11 +55,12 @@ impl Pool for engine::Pool {
     ) {
         let room = room.into_any().downcast::<ChunkMut>().expect("the room came from this pool");
         let done = move |result: Result<Reply, Error>| callback(result.map(answer));
-        self.write_as(priority, &volume, range, *room, done);
+        self.write_as(who, priority, &volume, range, *room, done);
     }
 
     fn open_window(
         &self,
+        who: Who,
         volume: &str,
         mode: Mode,
         contract: Contract,
@@ -66,7 +68,7 @@ impl Pool for engine::Pool {
         callback: Callback,
     ) -> bool {
         let done = move |result: Result<Reply, Error>| callback(result.map(answer));
-        self.open_window(volume, mode, contract, start, done).is_ok()
+        self.open_window(who, volume, mode, contract, start, done).is_ok()
     }
 
     fn now(&self) -> Instant {

@@ -30,3 +30,4 @@ pub mod serve;
 pub mod sessions;
 pub mod shared;
 pub mod socket;
+mod view;

@@ -3,10 +3,13 @@
 //! [`Pool`] is the engine's pool as the daemon sees it; tests put a pool in its
 //! place that answers when they say so. [`Ask`] turns its callbacks into futures.
 //!
-//! Invariant: memory that a pool hands out ([`Chunk`], [`Room`]) goes back when
-//! its handle is dropped, so that a connection may end at any point.
+//! Invariants: nothing is asked of a pool without saying on whose behalf; memory that a
+//! pool hands out ([`Chunk`], [`Room`]) goes back when its handle is dropped, so that a
+//! connection may end at any point.
 
-use node::{Contract, DiskIndex, Error, Mode, Op, Planner, Priority, Status, StreamId, WriteRange};
+use node::{
+    Contract, DiskIndex, Error, Mode, Op, Planner, Priority, Status, StreamId, Who, WriteRange,
+};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use units::{Bytes, Instant};
@@ -82,13 +85,15 @@ pub struct HostLateness {
 
 /// An open pool.
 pub trait Pool: Send + Sync + 'static {
-    /// Begins an operation. [`Op::Write`] and [`Op::Release`] are not for here:
-    /// see [`Pool::write`] and the drop of the handles.
-    fn submit(&self, op: Op, callback: Callback);
+    /// Begins an operation of somebody's. What it does to the pool's volumes is seen in
+    /// [`Pool::status`] when this returns, though it may not be durable. [`Op::Write`] and
+    /// [`Op::Release`] are not for here: see [`Pool::write`] and the drop of the handles.
+    fn submit(&self, who: Who, op: Op, callback: Callback);
     /// Begins to open a stream whose program can map its window; false where this pool or
     /// the system has no such memory, and then nothing was begun.
     fn open_window(
         &self,
+        _who: Who,
         _volume: &str,
         _mode: Mode,
         _contract: Contract,
@@ -105,6 +110,7 @@ pub trait Pool: Send + Sync + 'static {
     /// [`WriteRange::skip`] on.
     fn write(
         &self,
+        who: Who,
         volume: String,
         priority: Option<Priority>,
         range: WriteRange,
@@ -125,10 +131,26 @@ pub trait Pool: Send + Sync + 'static {
     fn warnings(&self) -> Vec<String>;
 }
 
-/// Asks a pool and awaits its answer. Dropping the future is safe: the answer,
-/// when it comes, is dropped and gives its memory back.
+/// The way to a pool: nothing is asked through it before somebody is named.
 #[derive(Clone)]
-pub struct Ask(pub Arc<dyn Pool>);
+pub struct Entry(pub Arc<dyn Pool>);
+
+impl Entry {
+    /// On behalf of somebody.
+    pub fn by(&self, who: Who) -> Ask {
+        Ask(Arc::clone(&self.0), who)
+    }
+
+    /// On behalf of the daemon itself, which may do everything.
+    pub fn own(&self) -> Ask {
+        self.by(Who::root())
+    }
+}
+
+/// Asks a pool on somebody's behalf and awaits its answer. Dropping the future is safe:
+/// the answer, when it comes, is dropped and gives its memory back.
+#[derive(Clone)]
+pub struct Ask(pub Arc<dyn Pool>, pub Who);
 
 impl Ask {
     /// The end of `op`.
@@ -139,7 +161,7 @@ impl Ask {
     /// Begins `op`, for whoever wants to wait for other things as well.
     pub fn begin(&self, op: Op) -> oneshot::Receiver<Result<Answer, Error>> {
         let (answer, coming) = oneshot::channel();
-        self.0.submit(op, Box::new(move |result| drop(answer.send(result))));
+        self.0.submit(self.1.clone(), op, Box::new(move |result| drop(answer.send(result))));
         coming
     }
 
@@ -153,7 +175,7 @@ impl Ask {
     ) -> Option<Result<Answer, Error>> {
         let (answer, coming) = oneshot::channel();
         let callback = Box::new(move |result| drop(answer.send(result)));
-        if !self.0.open_window(volume, mode, contract, start, callback) {
+        if !self.0.open_window(self.1.clone(), volume, mode, contract, start, callback) {
             return None;
         }
         Some(coming.await.unwrap_or(Err(Error::ShuttingDown)))
@@ -177,7 +199,7 @@ impl Ask {
     ) -> Result<(), Error> {
         let (answer, coming) = oneshot::channel();
         let callback = Box::new(move |result| drop(answer.send(result)));
-        self.0.write(volume, priority, range, room, callback);
+        self.0.write(self.1.clone(), volume, priority, range, room, callback);
         coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
     }
 

@@ -18,7 +18,29 @@ pub fn of(error: &Error) -> Problem {
         Error::NoSuchVolume { name } => Problem::new(
             Code::NoSuchVolume,
             format!("there is no volume \"{name}\""),
-            "list the volumes with `slackline volume list`",
+            "list those that you may see with `slackline volume list`",
+        ),
+        Error::NotPermitted { name, act } => Problem::new(
+            match act {
+                node::Act::Read | node::Act::Write => Code::NotPermitted,
+                node::Act::Own => Code::Forbidden,
+            },
+            format!("volume \"{name}\" does not let you {act}"),
+            "ask its owner or root; `slackline volume chmod` and `chown` change who may",
+        ),
+        Error::OnlyRoot { what } => Problem::new(
+            Code::Forbidden,
+            format!("{what} is not permitted to you"),
+            "ask root, or the user that runs the daemon",
+        ),
+        Error::WouldCut { name, recorded, size } => Problem::new(
+            Code::WouldCut,
+            format!(
+                "volume \"{name}\" has {recorded} recorded ({} bytes), of which {} would be left",
+                recorded.get(),
+                size
+            ),
+            "say that the rest may be lost (`--yes`), or ask for at least what is recorded",
         ),
         Error::VolumeExists { name } => Problem::new(
             Code::VolumeExists,
@@ -255,6 +277,9 @@ mod tests {
         let name = || String::from("v");
         let errors = [
             Error::NoSuchVolume { name: name() },
+            Error::NotPermitted { name: name(), act: node::Act::Write },
+            Error::OnlyRoot { what: "it" },
+            Error::WouldCut { name: name(), recorded: asked, size: free },
             Error::VolumeExists { name: name() },
             Error::VolumeBusy { name: name(), streams: 1 },
             Error::NoSuchStream { stream: node::StreamId(3) },
@@ -280,6 +305,6 @@ mod tests {
                 assert!(!line.is_empty() && !line.contains('\n'), "{error:?}: {line}");
             }
         }
-        assert!(of(&errors[12]).detail.contains("Input/output error"), "the errno in words");
+        assert!(of(&errors[15]).detail.contains("Input/output error"), "the errno in words");
     }
 }

@@ -3,7 +3,8 @@
 //! Contracts are counted by what they have of each disk's time, windows by their
 //! memory; best effort, which has no contract, by its connections and by its requests
 //! under way: the disks serve best effort by turns, so that whoever has more requests
-//! waiting gets more of the slack. A holder is a user, or a group all of whose members
+//! waiting gets more of the slack; volumes, by their space and their number ([`space`]).
+//! A holder is a user, or a group all of whose members
 //! count together; who is in a group with a quota is held by both.
 //!
 //! Invariants: streams are opened and changed one after the other ([`Quotas::turn`]), so
@@ -12,16 +13,18 @@
 
 mod people;
 mod rules;
+mod space;
 
 pub use people::{Names, Peer, own_uid};
-pub use rules::{Cap, Limits, Preset, Rules};
+pub use rules::{Cap, Limits, Preset, Rules, Whole};
 
 use crate::limits::{BEST_EFFORT_PER_USER_DIVISOR, BEST_EFFORT_UNIT};
 use crate::lock::{AsyncGuard, AsyncMutex, Mutex, MutexGuard};
 use crate::pool::Pool;
 use crate::problem::percent;
 use crate::sessions::Sessions;
-use node::{DiskIndex, Priority, Status, StreamId};
+use node::{DiskIndex, Priority, Status, StreamId, Who};
+use space::Held;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -51,6 +54,8 @@ pub struct Quotas {
     of_users: BTreeMap<u32, QuotaLimits>,
     of_groups: BTreeMap<u32, QuotaLimits>,
     turn: AsyncMutex<()>,
+    /// Held while what is asked for is counted and begun.
+    growing: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -124,9 +129,9 @@ impl Drop for Place {
 }
 
 impl Quotas {
-    /// Quotas for a pool of so much memory; administrators have none of their own
+    /// Quotas for a pool of so much of everything; administrators have none of their own
     /// accord, and may close and change everybody's streams.
-    pub fn new(rules: &Rules, memory: Bytes, administrators: Vec<u32>) -> Arc<Self> {
+    pub fn new(rules: &Rules, whole: Whole, administrators: Vec<u32>) -> Arc<Self> {
         let (users, groups) = (Names::of_users(), Names::of_groups());
         let known = |names: &Names, kind: &str, name: &str| {
             let number = names.number(name);
@@ -136,20 +141,22 @@ impl Quotas {
             number
         };
         let of_users = rules.user.iter().filter_map(|(name, &limits)| {
-            Some((known(&users, "user", name)?, rules.user_limits(limits, memory)))
+            Some((known(&users, "user", name)?, rules.user_limits(limits, whole)))
         });
         let of_groups = rules.group.iter().filter_map(|(name, &limits)| {
-            Some((known(&groups, "group", name)?, Rules::group_limits(limits, memory)))
+            Some((known(&groups, "group", name)?, Rules::group_limits(limits, whole)))
         });
         Arc::new(Self {
             of_users: of_users.collect(),
             of_groups: of_groups.collect(),
-            default: rules.default_limits(memory),
-            memory_per_user: ((memory / BEST_EFFORT_PER_USER_DIVISOR) / BEST_EFFORT_UNIT) as usize,
+            default: rules.default_limits(whole),
+            memory_per_user: ((whole.memory / BEST_EFFORT_PER_USER_DIVISOR) / BEST_EFFORT_UNIT)
+                as usize,
             users,
             groups,
             administrators,
             turn: AsyncMutex::default(),
+            growing: Mutex::default(),
             state: Mutex::default(),
         })
     }
@@ -166,6 +173,39 @@ impl Quotas {
     /// Whether this peer may do everything: root and the daemon's own user.
     pub fn is_administrator(&self, peer: &Peer) -> bool {
         self.administrators.contains(&peer.uid)
+    }
+
+    /// On whose behalf the pool is asked for what this peer wants.
+    pub fn who(&self, peer: &Peer) -> Who {
+        let who = Who::user(peer.uid, peer.gid, Arc::clone(&peer.groups));
+        Who { is_superuser: self.is_administrator(peer), ..who }
+    }
+
+    /// Whose a volume is, in names.
+    pub fn owner_told(&self, whose: node::Ownership) -> api::Owner {
+        api::Owner {
+            uid: whose.uid,
+            user: self.users.name(whose.uid),
+            gid: whose.gid,
+            group: self.groups.name(whose.gid),
+            mode: api::Permissions::new(whose.mode).expect("a pool keeps no other modes"),
+        }
+    }
+
+    /// What is said of whose a volume is, in numbers.
+    pub fn access(&self, said: &api::Access) -> Result<node::Access, Box<Problem>> {
+        // Somebody may have been made known to the system since the daemon began.
+        let find = |kind: &str, name: &str, known: &Names, anew: fn() -> Names| {
+            known.number(name).or_else(|| anew().number(name)).ok_or_else(|| {
+                let what = format!("there is no {kind} \"{name}\"");
+                Box::new(Problem::new(Code::Invalid, what, "give a name or a number that there is"))
+            })
+        };
+        let user = said.user.as_deref();
+        let uid = user.map(|name| find("user", name, &self.users, Names::of_users)).transpose()?;
+        let group = said.group.as_deref();
+        let gid = group.map(|name| find("group", name, &self.groups, Names::of_groups));
+        Ok(node::Access { uid, gid: gid.transpose()?, mode: said.mode.map(|mode| mode.bits()) })
     }
 
     /// Refuses what only an administrator may do.
@@ -198,7 +238,7 @@ impl Quotas {
         )))
     }
 
-    /// The same for an open stream; one that nobody is known to own is everybody's.
+    /// The same for an open stream; one that nobody is known to own is the administrators'.
     pub fn owns_stream(
         &self,
         peer: &Peer,
@@ -207,7 +247,8 @@ impl Quotas {
     ) -> Result<(), Box<Problem>> {
         match sessions.owner(stream) {
             Some(owner) => self.owns(peer, &owner, &format!("stream {}", stream.0)),
-            None => Ok(()),
+            None if self.is_administrator(peer) => Ok(()),
+            None => Err(Box::new(crate::problem::of(&node::Error::NoSuchStream { stream }))),
         }
     }
 
@@ -357,6 +398,7 @@ impl Quotas {
         all.extend(owners.flat_map(|owner| self.holders(&owner)));
         let state = self.state();
         all.extend(state.services.values().flat_map(|owner| self.holders(owner)));
+        all.extend(status.volumes.iter().map(|volume| Holder::User(volume.ownership.uid)));
         all.extend(state.slack.iter().filter(|(_, slack)| slack.connections > 0).map(|(h, _)| *h));
         all.sort_unstable();
         all.dedup();
@@ -368,6 +410,7 @@ impl Quotas {
         let status = pool.status();
         let holders = self.present(&status, sessions).into_iter().map(|holder| {
             let used = self.used(holder, &status, sessions);
+            let held = Held::by(holder, &status);
             let state = self.state();
             let slack = state.slack.get(&holder);
             let (kind, id, name) = match holder {
@@ -384,6 +427,8 @@ impl Quotas {
                 name,
                 limits: self.limits(holder),
                 shares: used.shares.iter().map(share).collect(),
+                space_bytes: held.space,
+                volumes: held.volumes,
                 memory_bytes: used.memory,
                 streams: used.streams,
                 best_effort_connections: slack.map_or(0, |slack| slack.connections),

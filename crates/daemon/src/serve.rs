@@ -11,8 +11,8 @@ use crate::data::House;
 use crate::door::{Door, Kind};
 use crate::files::{Files, Together};
 use crate::limits::{CONTROL_STOP_WITHIN, DATA_STOP_WITHIN, DISKS_STOP_WITHIN, connections_for};
-use crate::pool::{Ask, Pool};
-use crate::quotas::{self, Quotas};
+use crate::pool::{Entry, Pool};
+use crate::quotas::{self, Quotas, Whole};
 use crate::sessions::Sessions;
 use crate::socket::{Claim, SocketError};
 use crate::{control, data, descriptors, notify};
@@ -20,6 +20,7 @@ use node::Op;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
+use units::Bytes;
 
 /// What a daemon serves by, beside its pool.
 pub struct Manners {
@@ -32,10 +33,11 @@ pub struct Manners {
 }
 
 impl Manners {
-    /// Of a daemon with a pool of so much memory.
-    pub fn new(settings: &Settings) -> Self {
+    /// Of a daemon whose pool has so much space for volumes.
+    pub fn new(settings: &Settings, space: Bytes) -> Self {
+        let whole = Whole { memory: settings.node.memory, space };
         let administrators = vec![0, quotas::own_uid()];
-        let quotas = Quotas::new(&settings.quota, settings.node.memory, administrators);
+        let quotas = Quotas::new(&settings.quota, whole, administrators);
         let files = Files::new(&settings.files, settings.node.host_latency);
         Self { mode: settings.socket_mode, quotas, files }
     }
@@ -45,7 +47,9 @@ impl Manners {
 impl From<SocketMode> for Manners {
     fn from(mode: SocketMode) -> Self {
         let (rules, node) = (quotas::Rules::default(), crate::config::node_default());
-        let quotas = Quotas::new(&rules, node.memory, vec![0, quotas::own_uid()]);
+        // Of a pool that it does not know, nobody takes too much space.
+        let whole = Whole { memory: node.memory, space: Bytes::MAX };
+        let quotas = Quotas::new(&rules, whole, vec![0, quotas::own_uid()]);
         Self { mode, quotas, files: Files::new(&Default::default(), node.host_latency) }
     }
 }
@@ -113,37 +117,37 @@ pub async fn serve(
     warnings.iter().for_each(|warning| eprintln!("slackline: warning: {warning}"));
     let door = Door::new(connections_for(descriptors));
     let (control_listener, data_listener) = claim.listen(mode).map_err(ServeError::Socket)?;
-    let ask = Ask(Arc::new(Together { pool, files: Arc::clone(&files), warnings }));
-    let sessions = Sessions::new(ask.clone());
+    let entry = Entry(Arc::new(Together { pool, files: Arc::clone(&files), warnings }));
+    let sessions = Sessions::new(entry.own());
     let control = Control {
-        ask: ask.clone(),
+        entry: entry.clone(),
         sessions: Arc::clone(&sessions),
         quotas: Arc::clone(&quotas),
         files: Arc::clone(&files),
         data_socket: claim.data_path(),
-        since: ask.0.status().now,
+        since: entry.0.status().now,
     };
     let (stopping, is_stopping) = watch::channel(false);
-    let house = House { ask: ask.clone(), sessions: Arc::clone(&sessions), quotas, files };
+    let house = House { entry: entry.clone(), sessions: Arc::clone(&sessions), quotas, files };
     let router = api::router(control);
     let quotas = Arc::clone(&house.quotas);
     let control =
         control::serve(control_listener, router, Arc::clone(&door), quotas, is_stopping.clone());
     let control = tokio::spawn(control);
     let data = tokio::spawn(data::listen(data_listener, house, Arc::clone(&door), is_stopping));
-    let name = ask.0.description().name;
+    let name = entry.0.description().name;
     eprintln!("slackline: serving pool \"{name}\" at {}", claim.control_path().display());
     notify::tell("READY=1");
     tokio::select! {
         () = stop => {}
-        () = watchdog(&ask) => unreachable!("watching never ends"),
+        () = watchdog(&entry) => unreachable!("watching never ends"),
     }
     eprintln!("slackline: stopping");
     notify::tell("STOPPING=1");
     stopping.send_replace(true);
     // A panic there has said why.
     let _ = tokio::join!(control, data);
-    stop_all(&ask, &sessions, &door).await?;
+    stop_all(&entry, &sessions, &door).await?;
     eprintln!("slackline: stopped; everything acknowledged is on the medium");
     Ok(())
 }
@@ -151,7 +155,7 @@ pub async fn serve(
 /// Ends everything in order. Clients are waited for no longer than
 /// [`CLIENTS_STOP_WITHIN`](crate::limits::CLIENTS_STOP_WITHIN) in all, and whatever they
 /// do, the pool is told to commit and to end.
-async fn stop_all(ask: &Ask, sessions: &Arc<Sessions>, door: &Door) -> Result<(), ServeError> {
+async fn stop_all(entry: &Entry, sessions: &Arc<Sessions>, door: &Door) -> Result<(), ServeError> {
     // Who has asked for nothing has nothing to lose.
     door.close();
     let synced_by = Instant::now() + DISKS_STOP_WITHIN;
@@ -169,21 +173,21 @@ async fn stop_all(ask: &Ask, sessions: &Arc<Sessions>, door: &Door) -> Result<()
     if !is_synced {
         eprintln!("slackline: streams could not be synced in time: a disk hangs");
     }
-    match timeout(DISKS_STOP_WITHIN, ask.done(Op::Shutdown)).await {
+    match timeout(DISKS_STOP_WITHIN, entry.own().done(Op::Shutdown)).await {
         Ok(ended) => ended.map_err(ServeError::Stop),
         Err(_) => Err(ServeError::Late),
     }
 }
 
 /// Tells the service manager that the pool answers, as often as it wants to know.
-async fn watchdog(ask: &Ask) {
+async fn watchdog(entry: &Entry) {
     let Some(interval) = notify::watchdog_interval() else {
         return std::future::pending().await;
     };
     loop {
         tokio::time::sleep(interval).await;
         // Takes the pool's lock: a pool that hangs keeps the word from being sent.
-        let _ = ask.0.status();
+        let _ = entry.0.status();
         notify::tell("WATCHDOG=1");
     }
 }

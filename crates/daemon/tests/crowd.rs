@@ -169,10 +169,7 @@ fn a_program_of_its_own() {
 // The other side.
 
 fn make_volume(client: &Client, name: &str) {
-    let placement = Default::default();
-    client
-        .volume_create(&VolumeCreate { name: name.into(), size_bytes: Bytes::mib(8), placement })
-        .unwrap();
+    client.volume_create(&VolumeCreate::new(name, Bytes::mib(8))).unwrap();
 }
 
 /// Does what programs do: control, best effort, a stream.

@@ -80,7 +80,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
     let every = json!({"name": "l", "service": {
         "class": "latency", "len_bytes": 4096, "within_ns": 50_000_000, "every_ns": 100_000_000}});
     let (plan, service) = ("/v1/plan", "/v1/volumes/{name}/service");
-    let block = "/v1/volumes/{name}/block";
+    let (block, access) = ("/v1/volumes/{name}/block", "/v1/volumes/{name}/access");
     let of = |rate: u64| json!({"mode": "write", "rate_bytes_per_second": rate});
     let (profile, reprofile) = ("/v1/disks/{disk}/profile", "/v1/disks/{disk}/reprofile");
     let toml = disk::Profile::of(&disk::Model::named("laptop-4200").unwrap()).to_toml();
@@ -91,12 +91,19 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("GET", "/v1/openapi.json", "/v1/openapi.json", json!(null), 200),
         ("POST", list, list, json!({"name": "a b", "size_bytes": 1 << 20}), 201),
         ("POST", list, list, json!({"name": "a b", "size_bytes": 1 << 20}), 409),
+        ("POST", list, list, json!({"name": "d", "size_bytes": 0, "access": {"mode": "9"}}), 400),
         ("POST", list, list, json!({"name": "c", "size": 1}), 400),
         ("POST", list, list, json!({"name": "c", "size_bytes": -1}), 400),
         ("GET", "/v1/volumes/a%20b", one, json!(null), 200),
         ("GET", "/v1/volumes/nobody", one, json!(null), 404),
         ("PATCH", "/v1/volumes/a%20b", one, json!({"size_bytes": 2 << 20}), 200),
         ("PATCH", "/v1/volumes/nobody", one, json!({"size_bytes": 2 << 20}), 404),
+        ("PATCH", "/v1/volumes/a%20b", one, json!({"size_bytes": 2 << 20, "may_cut": true}), 200),
+        ("PUT", "/v1/volumes/a%20b/access", access, json!({"mode": "0640", "group": "0"}), 200),
+        ("PUT", "/v1/volumes/a%20b/access", access, json!({"mode": "rw-"}), 400),
+        ("PUT", "/v1/volumes/a%20b/access", access, json!({"mode": 640}), 400),
+        ("PUT", "/v1/volumes/a%20b/access", access, json!({"user": "no such user"}), 400),
+        ("PUT", "/v1/volumes/nobody/access", access, json!({"mode": "0640"}), 404),
         ("PUT", "/v1/volumes/a%20b/service", service, every["service"].clone(), 200),
         ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "best_effort"}), 200),
         ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "rate", "rate": 1}), 400),

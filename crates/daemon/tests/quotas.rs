@@ -9,17 +9,19 @@ use client::control::{Contract, HolderKind, Priority, Service};
 use client::units::{Bytes, Duration, Rate};
 use client::{Client, Code};
 use daemon::config::SocketMode;
-use daemon::quotas::{Quotas, Rules, own_uid};
+use daemon::quotas::{Quotas, Rules, Whole, own_uid};
 use daemon::serve::Manners;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use support::{Running, contract};
 
+const WHOLE: Whole = Whole { memory: Bytes::mib(64), space: Bytes::mib(100) };
+
 /// A daemon with these rules, for which nobody is an administrator.
 fn daemon(rules: &str) -> Running {
     let rules: Rules = toml::from_str(rules).unwrap();
     assert_eq!(rules.wrong(), None);
-    let quotas = Quotas::new(&rules, Bytes::mib(64), vec![]);
+    let quotas = Quotas::new(&rules, WHOLE, vec![]);
     Running::start_by(Manners { quotas, ..Manners::from(SocketMode(0o666)) })
 }
 
@@ -163,7 +165,7 @@ fn another_user_may_not_close_change_or_carry_a_stream_unless_it_is_root() {
         return println!("not root: not tried");
     }
     let rules: Rules = toml::from_str("[default]\nstreams = 1").unwrap();
-    let quotas = Quotas::new(&rules, Bytes::mib(64), vec![0]);
+    let quotas = Quotas::new(&rules, WHOLE, vec![0]);
     let daemon = Running::start_by(Manners { quotas, ..Manners::from(SocketMode(0o666)) });
     let stream = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
     let unlimited = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();

@@ -4,7 +4,7 @@
 mod support;
 
 use daemon::limits::ATTACH_WITHIN;
-use daemon::pool::{Answer, Ask};
+use daemon::pool::{Answer, Ask, Entry};
 use daemon::quotas::Peer;
 use daemon::sessions::{AttachError, Opened, Sessions};
 use node::{Mode, Op, StreamId};
@@ -19,7 +19,7 @@ async fn open(ask: &Ask, sessions: &Arc<Sessions>) -> StreamId {
     let (mode, start) = (Mode::Write, Bytes::ZERO);
     let op = Op::StreamOpen { volume: "v".into(), mode, contract, start };
     let Ok(Answer::Stream { stream, .. }) = ask.op(op).await else { panic!("not opened") };
-    let owner = Peer { uid: 0, groups: [].into() };
+    let owner = Peer { uid: 0, gid: 0, groups: [].into() };
     sessions.add(Opened { stream, mode, volume: "v".into(), start, owner, shared: None });
     stream
 }
@@ -28,7 +28,7 @@ async fn open(ask: &Ask, sessions: &Arc<Sessions>) -> StreamId {
 async fn a_stream_without_a_connection_is_closed_in_time_and_one_with_it_is_not() {
     let pool = Arc::new(Fake::default());
     pool.state().volumes.insert("v".into(), Volume { size: 1 << 20, ..Volume::default() });
-    let ask = Ask(pool.clone());
+    let ask = Entry(pool.clone()).own();
     let sessions = Sessions::new(ask.clone());
     let alone = open(&ask, &sessions).await;
     let carried = open(&ask, &sessions).await;

@@ -90,7 +90,7 @@ pub fn sees(who: &Who, volume: Ownership) -> bool {
 }
 
 /// Whether `who` is told that there is such a volume, when he names it.
-fn knows(who: &Who, volume: Ownership) -> bool {
+pub fn knows(who: &Who, volume: Ownership) -> bool {
     sees(who, volume) || may(who, volume, Act::Write)
 }
 

@@ -6,7 +6,7 @@ use crate::file::{self, FileInput, FileOutput};
 use crate::pattern::Mark;
 use crate::storage::{Input, Output, Written};
 use crate::volume::{self, Ahead, Behind, StreamInput, StreamOutput};
-use client::control::{Contract, Placement, VolumeCreate};
+use client::control::{Contract, VolumeCreate};
 use client::{Client, Code};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -125,8 +125,7 @@ impl Target {
             Place::Volumes { client, .. } => {
                 self.remove()?;
                 let size_bytes = size.max(EXTENT).round_up(EXTENT);
-                let (name, placement) = (self.name.clone(), Placement::default());
-                client.volume_create(&VolumeCreate { name, size_bytes, placement })?;
+                client.volume_create(&VolumeCreate::new(&self.name, size_bytes))?;
                 Ok(())
             }
             Place::Files { path, .. } => {

@@ -13,7 +13,7 @@
 //! `memcpy` that takes a millisecond was interrupted by the host, and so was a read.
 #![allow(clippy::print_stdout)]
 
-use client::control::{Contract, Placement, VolumeCreate};
+use client::control::{Contract, VolumeCreate};
 use client::{Client, Peek, Reader};
 use report::Table;
 use rwrt::Samples;
@@ -284,9 +284,7 @@ fn grab(client: &Client, number: u64, stop: &AtomicBool, grabbed: &AtomicU64) {
 
 /// A volume that is full.
 fn make(client: &Client, name: &str, size: Bytes) {
-    let placement = Placement::default();
-    let create = VolumeCreate { name: name.into(), size_bytes: size, placement };
-    client.volume_create(&create).expect("room for it");
+    client.volume_create(&VolumeCreate::new(name, size)).expect("room for it");
     let mut volume = client.best_effort(name).expect("it was made");
     let bytes: Vec<u8> = (0..BLOCK.get()).map(|byte| (byte % 251) as u8).collect();
     for block in 0..size / BLOCK {

@@ -14,6 +14,7 @@ mod failure;
 mod files;
 mod lab;
 mod output;
+mod permissions;
 mod plan;
 mod play;
 mod pool;

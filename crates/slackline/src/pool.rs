@@ -352,6 +352,9 @@ fn late(what: &str, lateness: &Lateness) -> String {
 }
 
 fn check(specs: &[DeviceSpec], common: &Common) -> Result<(), Failure> {
+    for warning in specs.iter().filter_map(|spec| engine::open_to_others(spec.path())) {
+        eprintln!("slackline: warning: {warning}");
+    }
     let report = Pool::check(specs)?;
     let paths: Vec<PathBuf> = specs.iter().map(|spec| spec.path().to_owned()).collect();
     common.output().result(&report_json(&report, &paths), |_| found(&report, &paths))?;

@@ -16,6 +16,10 @@ fn table(quotas: &Quotas) -> String {
         "who",
         ">disks' time",
         ">of",
+        ">space",
+        ">of",
+        ">volumes",
+        ">of",
         ">windows",
         ">of",
         ">streams",
@@ -31,9 +35,11 @@ fn table(quotas: &Quotas) -> String {
     }
     let default = &quotas.default_limits;
     let rest = format!(
-        "everybody else: {} of each disk's time, {} of windows, {} streams, {} best-effort \
+        "everybody else: {} of each disk's time, {} in {} volumes, {} of windows, {} streams, {} best-effort \
          connections, {} requests on them\n",
         most(default.disk_share_ppm, percent),
+        most(default.space_bytes, |bytes: Bytes| bytes.to_string()),
+        most(default.volumes, |count| count.to_string()),
         most(default.memory_bytes, |bytes: Bytes| bytes.to_string()),
         most(default.streams, |count| count.to_string()),
         most(default.best_effort_connections, |count| count.to_string()),
@@ -61,6 +67,10 @@ fn row(holder: &Holder) -> Vec<String> {
         format!("{kind} {}", holder.name),
         of_disks,
         most(limits.disk_share_ppm, percent),
+        holder.space_bytes.to_string(),
+        most(limits.space_bytes, |bytes| bytes.to_string()),
+        holder.volumes.to_string(),
+        most(limits.volumes, count),
         holder.memory_bytes.to_string(),
         most(limits.memory_bytes, |bytes| bytes.to_string()),
         holder.streams.to_string(),

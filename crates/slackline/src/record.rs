@@ -9,7 +9,7 @@ use crate::output::json;
 use crate::progress::Progress;
 use crate::summary::Summary;
 use crate::{Common, output};
-use client::control::{Mode, Placement, VolumeCreate};
+use client::control::{Mode, VolumeCreate};
 use client::{Client, Code, Durability, Writer};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
@@ -112,8 +112,7 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
     let name = &args.volume;
     let volume = match (client.volume(name), args.create) {
         (Err(error), Some(size)) if error.code() == Some(Code::NoSuchVolume) => {
-            let (name, placement) = (name.clone(), Placement::default());
-            client.volume_create(&VolumeCreate { name, size_bytes: size, placement })?;
+            client.volume_create(&VolumeCreate::new(name, size))?;
             return Ok((Bytes::ZERO, true));
         }
         (Err(error), None) if error.code() == Some(Code::NoSuchVolume) => {

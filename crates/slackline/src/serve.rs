@@ -89,7 +89,8 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     for warning in pool.warnings() {
         eprintln!("slackline: warning: {warning}");
     }
-    daemon::serve::run(Arc::new(pool), &claim, Manners::new(&settings))?;
+    let space = pool.status().disks.iter().map(|disk| disk.capacity).sum();
+    daemon::serve::run(Arc::new(pool), &claim, Manners::new(&settings, space))?;
     Ok(())
 }
 

@@ -1,11 +1,15 @@
-//! `slackline volume`: make, show, resize, serve and delete volumes.
+//! `slackline volume`: make, show, resize, serve, give away and delete volumes.
 
 use crate::Common;
 use crate::confirm;
 use crate::contract::{PlacementArgs, placement_words};
 use crate::failure::Failure;
 use crate::output::{Table, counted};
-use client::control::{Priority, Service, ServiceAccount, Volume, VolumeCreate, Volumes};
+use crate::permissions::{Change, Whose, access};
+use client::control::{
+    Access, Permissions, Priority, Service, ServiceAccount, Volume, VolumeCreate, Volumes,
+};
+use client::{Client, Code};
 use serde_json::json;
 use units::{Bytes, Duration, Rate};
 
@@ -21,8 +25,16 @@ pub enum Command {
         size: Bytes,
         #[command(flatten)]
         placement: PlacementArgs,
+        /// Whose it is: USER, USER:GROUP or :GROUP; only root names another user
+        /// [default: you]
+        #[arg(long, value_name = "USER:GROUP")]
+        owner: Option<Whose>,
+        /// What owner, group and others may do, in octal: 4 read, 2 write and resize
+        /// [default: 600]
+        #[arg(long, value_name = "MODE")]
+        mode: Option<Permissions>,
     },
-    /// List all volumes
+    /// List the volumes that you may read or own
     List,
     /// Show one volume
     Show {
@@ -35,6 +47,31 @@ pub enum Command {
         name: String,
         /// Space to reserve from now on
         size: Bytes,
+        /// Do not ask, also when recorded data is cut
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Give a volume to another user or group, as chown does
+    ///
+    /// Only root gives it to another user; its owner gives it to any of his groups.
+    Chown {
+        /// USER, USER:GROUP or :GROUP
+        #[arg(value_name = "USER:GROUP")]
+        whose: Whose,
+        /// Its name
+        name: String,
+    },
+    /// Say what owner, group and others may do with a volume, as chmod does
+    ///
+    /// r: read it and see it in lists; w: write and resize it. Its owner and root may
+    /// delete it, serve it in another way and say who may do what. What is open stays
+    /// open.
+    Chmod {
+        /// 640, or changes of what is: u+rw,g+r,o-rwx
+        #[arg(value_name = "MODE", allow_hyphen_values = true)]
+        change: Change,
+        /// Its name
+        name: String,
     },
     /// Say how reads and writes of a volume that no stream carries are served
     ///
@@ -80,12 +117,14 @@ pub enum Command {
 pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     let (client, output) = (common.client()?, common.output());
     match command {
-        Command::Create { name, size, placement } => {
-            let create = VolumeCreate { name, size_bytes: size, placement: placement.placement() };
+        Command::Create { name, size, placement, owner, mode } => {
+            let (placement, access) = (placement.placement(), access(owner, mode));
+            let create = VolumeCreate { placement, access, ..VolumeCreate::new(name, size) };
             let volume = client.volume_create(&create)?;
             output.result(&volume, |volume| {
                 let place = placement_words(&volume.placement);
-                format!("made volume {}: {} on {place}\n", volume.name, volume.size_bytes)
+                let (name, size, owner) = (&volume.name, volume.size_bytes, owner_words(volume));
+                format!("made volume {name}: {size} on {place}, {owner}\n")
             })
         }
         Command::List => {
@@ -93,11 +132,24 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             output.result(&volumes, |all| table(&all.volumes))
         }
         Command::Show { name } => output.result(&client.volume(&name)?, shown),
-        Command::Resize { name, size } => {
-            let volume = client.volume_resize(&name, size)?;
+        Command::Resize { name, size, yes } => {
+            let volume = resize(&client, &name, size, yes)?;
             let words =
                 |volume: &Volume| format!("volume {} has {} now\n", volume.name, volume.size_bytes);
             output.result(&volume, words)
+        }
+        Command::Chown { whose, name } => {
+            let volume = client.volume_access(&name, &access(Some(whose), None))?;
+            output.result(&volume, |volume| format!("volume {name}: {}\n", owner_words(volume)))
+        }
+        Command::Chmod { change, name } => {
+            let before = match &change {
+                Change::To(permissions) => *permissions,
+                Change::By(_) => client.volume(&name)?.owner.mode,
+            };
+            let mode = Some(change.of(before));
+            let volume = client.volume_access(&name, &Access { mode, ..Access::default() })?;
+            output.result(&volume, |volume| format!("volume {name}: {}\n", owner_words(volume)))
         }
         Command::Set { name, priority, best_effort_rate, within, every, block, period } => {
             let service = match (best_effort_rate, within.zip(every)) {
@@ -129,6 +181,25 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             output.result(&json!({ "deleted": name }), |_| format!("deleted volume {name}\n"))
         }
     }
+}
+
+/// Resizes a volume; what is recorded is cut only where somebody says yes to it.
+fn resize(client: &Client, name: &str, size: Bytes, yes: bool) -> Result<Volume, Failure> {
+    if yes {
+        return Ok(client.volume_cut(name, size)?);
+    }
+    match client.volume_resize(name, size) {
+        Err(error) if error.code() == Some(Code::WouldCut) => {
+            confirm::destroy(&format!("{error}; the rest will be destroyed"), name, "--yes")?;
+            Ok(client.volume_cut(name, size)?)
+        }
+        resized => Ok(resized?),
+    }
+}
+
+fn owner_words(volume: &Volume) -> String {
+    let owner = &volume.owner;
+    format!("{} {}:{}", owner.mode.letters(), owner.user, owner.group)
 }
 
 /// Who goes first among those without a contract.
@@ -174,9 +245,14 @@ fn table(volumes: &[Volume]) -> String {
     if volumes.is_empty() {
         return "no volumes; make one with `slackline volume create NAME --size SIZE`\n".into();
     }
-    let mut table = Table::new(&["volume", "placement", ">size", ">recorded", ">streams"]);
+    let headings =
+        ["mode", "owner", "group", "volume", "placement", ">size", ">recorded", ">streams"];
+    let mut table = Table::new(&headings);
     for volume in volumes {
         table.row(vec![
+            volume.owner.mode.letters(),
+            volume.owner.user.clone(),
+            volume.owner.group.clone(),
             volume.name.clone(),
             placement_words(&volume.placement),
             volume.size_bytes.to_string(),
@@ -206,8 +282,9 @@ fn shown(volume: &Volume) -> String {
         .map(|(disk, extents)| format!("{} on disk {disk}", counted(*extents, "extent")))
         .collect();
     format!(
-        "volume     {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}\nstreams    {}\nservice    {}{}\n",
+        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}\nstreams    {}\nservice    {}{}\n",
         volume.name,
+        owner_words(volume),
         volume.size_bytes,
         volume.length_bytes,
         placement_words(&volume.placement),

@@ -45,26 +45,22 @@ fn answered<T>(what: &str, result: Result<T, Error>) {
 
 fn volumes(client: &Client) {
     for &size in NUMBERS {
-        let (size_bytes, placement) = (Bytes::new(size), Placement::default());
-        let create = VolumeCreate { name: "x".into(), size_bytes, placement };
-        answered("create", client.volume_create(&create));
-        answered("resize", client.volume_resize("v", size_bytes));
+        let size = Bytes::new(size);
+        answered("create", client.volume_create(&VolumeCreate::new("x", size)));
+        answered("resize", client.volume_resize("v", size));
+        answered("cut", client.volume_cut("v", size));
         let _ = client.volume_delete("x");
     }
     answered("resize", client.volume_resize("v", Bytes::mib(8)));
     for name in ["", "/", "..", "%00", "a b", "\u{0}", &"x".repeat(10_000)] {
-        let (size_bytes, placement) = (Bytes::MIB, Placement::default());
-        answered(
-            "name",
-            client.volume_create(&VolumeCreate { name: name.into(), size_bytes, placement }),
-        );
+        answered("name", client.volume_create(&VolumeCreate::new(name, Bytes::MIB)));
         answered("name", client.volume(name));
         answered("name", client.best_effort(name));
         let _ = client.volume_delete(name);
     }
     for disks in [vec![u16::MAX], vec![0, 0], vec![0; 1000]] {
         let placement = Placement { disks, ..Placement::default() };
-        let create = VolumeCreate { name: "x".into(), size_bytes: Bytes::MIB, placement };
+        let create = VolumeCreate { placement, ..VolumeCreate::new("x", Bytes::MIB) };
         answered("placement", client.volume_create(&create));
         let _ = client.volume_delete("x");
     }
@@ -126,8 +122,7 @@ fn no_number_that_a_program_sends_harms_the_daemon() {
     let disks = dir.make_pool(&["a"]);
     let daemon = dir.serve(&disks);
     let client = Client::connect(dir.path("s.sock")).unwrap();
-    let (size_bytes, placement) = (Bytes::mib(8), Placement::default());
-    client.volume_create(&VolumeCreate { name: "v".into(), size_bytes, placement }).unwrap();
+    client.volume_create(&VolumeCreate::new("v", Bytes::mib(8))).unwrap();
     let mut writer = client.writer("v", contract(3_000_000, 65_536, 0), Bytes::ZERO).unwrap();
     writer.write_all(&noise(1, 50_000).bytes()).unwrap();
     writer.close().unwrap();

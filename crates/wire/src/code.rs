@@ -95,6 +95,10 @@ codes! {
     Forbidden = 26, "forbidden", 403, "Not permitted";
     /// A contract cannot be given on this file.
     BadFile = 27, "bad_file", 422, "No contract on this file";
+    /// The volume's owner and mode do not let the asker do this.
+    NotPermitted = 28, "not_permitted", 403, "The volume does not permit it";
+    /// The volume has more recorded than would be left of it.
+    WouldCut = 29, "would_cut", 409, "Recorded data would be lost";
     /// A fault in Slackline itself.
     Internal = 24, "internal", 500, "A fault in Slackline";
 }

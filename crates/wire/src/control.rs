@@ -5,11 +5,13 @@
 //! is not silently ignored; every bad answer is a [`Problem`].
 
 mod files;
+mod owner;
 mod plan;
 mod quotas;
 mod service;
 
 pub use files::*;
+pub use owner::*;
 pub use plan::*;
 pub use quotas::*;
 pub use service::*;
@@ -100,6 +102,17 @@ pub struct VolumeCreate {
     /// Where it goes.
     #[serde(default)]
     pub placement: Placement,
+    /// Whose it is, where not its maker's.
+    #[serde(default, skip_serializing_if = "Access::is_default")]
+    pub access: Access,
+}
+
+impl VolumeCreate {
+    /// A volume of the asker's on all disks.
+    pub fn new(name: impl Into<String>, size: Bytes) -> Self {
+        let (placement, access) = (Placement::default(), Access::default());
+        Self { name: name.into(), size_bytes: size, placement, access }
+    }
 }
 
 /// Asks for another size of a volume, also while it is in use.
@@ -111,6 +124,9 @@ pub struct VolumeResize {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub size_bytes: Bytes,
+    /// Recorded data beyond that size may be lost; otherwise it is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_cut: bool,
 }
 
 /// One volume at one instant.
@@ -119,6 +135,8 @@ pub struct VolumeResize {
 pub struct Volume {
     /// Its name.
     pub name: String,
+    /// Whose it is.
+    pub owner: Owner,
     /// Space reserved.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]

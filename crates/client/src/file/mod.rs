@@ -507,7 +507,7 @@ impl File {
             self.end_stream()?;
             self.seen.1.clear();
             let size = Bytes::new(self.size);
-            self.client.volume_resize(&self.volume, len)?;
+            self.client.volume_cut(&self.volume, len)?;
             self.client.volume_resize(&self.volume, size)?;
             self.recorded = len.get();
             // The stream comes back with the next read or write, wherever that is.

@@ -7,7 +7,7 @@ use super::{Access, Contract, File, Random, Target};
 use crate::{Client, Code, Error, Problem, Result};
 use std::path::PathBuf;
 use units::Bytes;
-use wire::control::{Placement, Priority, Volume, VolumeCreate};
+use wire::control::{Priority, Volume, VolumeCreate};
 
 /// Says how to open a [`File`]. Without a word: for reading, as best effort, at the
 /// daemon's usual socket.
@@ -146,9 +146,7 @@ impl OpenOptions {
     fn find(&self, client: &Client, name: &str) -> Result<(Volume, bool)> {
         match (client.volume(name), self.create) {
             (Err(error), Some(size_bytes)) if error.code() == Some(Code::NoSuchVolume) => {
-                let placement = Placement::default();
-                let create = VolumeCreate { name: name.into(), size_bytes, placement };
-                Ok((client.volume_create(&create)?, true))
+                Ok((client.volume_create(&VolumeCreate::new(name, size_bytes))?, true))
             }
             (volume, _) => Ok((volume?, false)),
         }

@@ -10,7 +10,7 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::pool::{Answer, Ask, Room};
 use crate::quotas;
 use crate::sessions::Stop;
-use node::{Error, Op, Priority, WriteRange};
+use node::{Act, Error, Op, Priority, WriteRange};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use units::Bytes;
@@ -84,12 +84,13 @@ pub async fn serve(
     ask: Ask,
     mut stop: watch::Receiver<Stop>,
 ) {
-    let status = ask.0.status();
-    let Some(size) = status.volumes.iter().find(|v| v.name == volume).map(|v| v.size) else {
-        let problem = crate::problem::of(&Error::NoSuchVolume { name: volume });
-        return output.fail_last(&problem).await;
+    // Which of the two he may do, the pool holds each request to.
+    let either = [Act::Read, Act::Write];
+    let found = match crate::view::volume(ask.0.status(), &ask.1, &volume, &either) {
+        Ok(found) => found,
+        Err(error) => return output.fail_last(&crate::problem::of(&error)).await,
     };
-    let welcome = Head::Welcome { version: VERSION, offset: Bytes::ZERO, len: size };
+    let welcome = Head::Welcome { version: VERSION, offset: Bytes::ZERO, len: found.size };
     if output.send(welcome, &[]).await.is_err() {
         return;
     }

@@ -46,7 +46,7 @@ async fn open_file(
     given: Given,
     request: FileOpen,
 ) -> Result<FileOpened, Box<Problem>> {
-    let House { ask, sessions, quotas, files } = house;
+    let House { entry, sessions, quotas, files } = house;
     // May take seconds: nobody else waits for it.
     let found = files.find(given).await?;
     let _turn = quotas.turn().await;
@@ -62,7 +62,7 @@ async fn open_file(
         owner: owner.clone(),
         shared: None,
     });
-    if let Some(problem) = quotas.exceeded(&owner, &*ask.0, &sessions) {
+    if let Some(problem) = quotas.exceeded(&owner, &*entry.0, &sessions) {
         let _ = sessions.close(stream, Stop::Closed).await;
         return Err(problem);
     }

@@ -3,7 +3,7 @@
 
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Callback, Description, HostLateness, Pool, Room};
-use node::{Contract, DiskIndex, Mode, Op, Priority, Status, WriteRange};
+use node::{Contract, DiskIndex, Mode, Op, Priority, Status, Who, WriteRange};
 use std::sync::Arc;
 use units::{Bytes, Instant};
 
@@ -18,25 +18,26 @@ pub struct Together {
 }
 
 impl Pool for Together {
-    fn submit(&self, op: Op, callback: Callback) {
+    fn submit(&self, who: Who, op: Op, callback: Callback) {
         if let Some(desk) = self.files.desk_for(&op) {
             return desk.submit(op, callback);
         }
-        if matches!(op, Op::Shutdown) {
+        if matches!(op, Op::Shutdown) && who.is_superuser {
             self.files.shut_down();
         }
-        self.pool.submit(op, callback);
+        self.pool.submit(who, op, callback);
     }
 
     fn open_window(
         &self,
+        who: Who,
         volume: &str,
         mode: Mode,
         contract: Contract,
         start: Bytes,
         callback: Callback,
     ) -> bool {
-        self.pool.open_window(volume, mode, contract, start, callback)
+        self.pool.open_window(who, volume, mode, contract, start, callback)
     }
 
     fn now(&self) -> Instant {
@@ -45,13 +46,14 @@ impl Pool for Together {
 
     fn write(
         &self,
+        who: Who,
         volume: String,
         priority: Option<Priority>,
         range: WriteRange,
         room: Box<dyn Room>,
         callback: Callback,
     ) {
-        self.pool.write(volume, priority, range, room, callback);
+        self.pool.write(who, volume, priority, range, room, callback);
     }
 
     fn status(&self) -> Status {

@@ -14,7 +14,9 @@ use tokio::net::UnixStream;
 pub struct Peer {
     /// Its effective user.
     pub uid: u32,
-    /// Its effective group and its further groups.
+    /// Its effective group.
+    pub gid: u32,
+    /// The same and its further groups.
     pub groups: Arc<[u32]>,
 }
 
@@ -25,13 +27,13 @@ impl Peer {
     /// Who connected; nobody where the system does not say.
     pub fn of(connection: &UnixStream) -> Self {
         let Ok(credentials) = connection.peer_cred() else {
-            return Self { uid: Self::NOBODY, groups: Arc::new([]) };
+            return Self { uid: Self::NOBODY, gid: Self::NOBODY, groups: Arc::new([]) };
         };
         let mut groups = engine::peer_groups(connection.as_fd()).unwrap_or_default();
         groups.push(credentials.gid());
         groups.sort_unstable();
         groups.dedup();
-        Self { uid: credentials.uid(), groups: groups.into() }
+        Self { uid: credentials.uid(), gid: credentials.gid(), groups: groups.into() }
     }
 }
 

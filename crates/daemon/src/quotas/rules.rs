@@ -36,12 +36,25 @@ pub enum Preset {
     None,
 }
 
+/// What a part of is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// The pool's memory.
+    pub memory: Bytes,
+    /// Its room for volumes.
+    pub space: Bytes,
+}
+
 /// Limits as they are written; what is left out is taken from elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Of each disk's time, by contracts: `"50%"` or `"unlimited"`.
     pub disk_share: Option<Cap>,
+    /// Space in volumes: `"100GiB"`, a part of the pool's, `"25%"`, or `"unlimited"`.
+    pub space: Option<Cap>,
+    /// Volumes: a number or `"unlimited"`.
+    pub volumes: Option<Cap>,
     /// Memory of windows: `"64MiB"`, a part of the pool's, `"25%"`, or `"unlimited"`.
     pub memory: Option<Cap>,
     /// Open streams: a number or `"unlimited"`.
@@ -63,7 +76,7 @@ pub enum Cap {
     Count(u64),
     /// So much of the whole, in parts per million.
     Part(u64),
-    /// So much memory.
+    /// So much memory or space.
     Size(Bytes),
 }
 
@@ -124,6 +137,8 @@ impl Preset {
         match self {
             Self::Desktop => Limits {
                 disk_share: percent(80),
+                space: percent(80),
+                volumes: Some(Cap::Count(512)),
                 memory: percent(50),
                 streams: Some(Cap::Count(256)),
                 best_effort_connections: Some(Cap::Count(256)),
@@ -132,6 +147,10 @@ impl Preset {
             },
             Self::Server => Limits {
                 disk_share: percent(25),
+                space: percent(25),
+                // Each takes some of the metadata, whatever its size: a small pool has
+                // room for some hundred.
+                volumes: Some(Cap::Count(64)),
                 memory: percent(10),
                 streams: Some(Cap::Count(64)),
                 best_effort_connections: Some(Cap::Count(32)),
@@ -147,6 +166,8 @@ impl Limits {
     fn or(self, other: Self) -> Self {
         Self {
             disk_share: self.disk_share.or(other.disk_share),
+            space: self.space.or(other.space),
+            volumes: self.volumes.or(other.volumes),
             memory: self.memory.or(other.memory),
             streams: self.streams.or(other.streams),
             best_effort_connections: self.best_effort_connections.or(other.best_effort_connections),
@@ -155,12 +176,14 @@ impl Limits {
         }
     }
 
-    /// In figures, for a pool of so much memory.
-    fn settle(self, memory: Bytes) -> QuotaLimits {
+    /// In figures, for a pool of so much of everything.
+    fn settle(self, whole: Whole) -> QuotaLimits {
         let of = |cap: Option<Cap>, whole| cap.and_then(|cap| cap.of(whole));
         QuotaLimits {
             disk_share_ppm: of(self.disk_share, 1_000_000),
-            memory_bytes: of(self.memory, memory.get()).map(Bytes::new),
+            space_bytes: of(self.space, whole.space.get()).map(Bytes::new),
+            volumes: of(self.volumes, u64::MAX),
+            memory_bytes: of(self.memory, whole.memory.get()).map(Bytes::new),
             streams: of(self.streams, u64::MAX),
             best_effort_connections: of(self.best_effort_connections, u64::MAX),
             best_effort_requests: of(self.best_effort_requests, u64::MAX),
@@ -175,8 +198,10 @@ impl Limits {
         let count = |cap| matches!(cap, None | Some(Cap::Unlimited | Cap::Count(_)));
         // One that may have nothing under way would hang, not be refused.
         let none = self.best_effort_requests == Some(Cap::Count(0));
-        let counts = [self.streams, self.best_effort_connections, self.best_effort_requests];
-        !(part(self.disk_share) && size(self.memory) && counts.into_iter().all(count)) || none
+        let counts =
+            [self.streams, self.volumes, self.best_effort_connections, self.best_effort_requests];
+        let sizes = size(self.memory) && size(self.space);
+        !(part(self.disk_share) && sizes && counts.into_iter().all(count)) || none
     }
 }
 
@@ -191,7 +216,7 @@ impl Rules {
         let mut all = default.into_iter().chain(sections).chain(groups);
         let (section, _) = all.find(|(_, limits)| limits.is_wrong())?;
         Some(format!(
-            "[{section}]: disk_share is a percentage, memory a size or a percentage, the others \
+            "[{section}]: disk_share is a percentage, memory and space are sizes or percentages, the others \
              are counts (best_effort_requests at least 1), or each \"unlimited\""
         ))
     }
@@ -203,18 +228,18 @@ impl Rules {
     }
 
     /// For users without a section of their own.
-    pub fn default_limits(&self, memory: Bytes) -> QuotaLimits {
-        self.default.or(self.preset.limits()).settle(memory)
+    pub fn default_limits(&self, whole: Whole) -> QuotaLimits {
+        self.default.or(self.preset.limits()).settle(whole)
     }
 
     /// For a user with one.
-    pub fn user_limits(&self, limits: Limits, memory: Bytes) -> QuotaLimits {
-        limits.or(self.default).or(self.preset.limits()).settle(memory)
+    pub fn user_limits(&self, limits: Limits, whole: Whole) -> QuotaLimits {
+        limits.or(self.default).or(self.preset.limits()).settle(whole)
     }
 
     /// For a group.
-    pub fn group_limits(limits: Limits, memory: Bytes) -> QuotaLimits {
-        limits.settle(memory)
+    pub fn group_limits(limits: Limits, whole: Whole) -> QuotaLimits {
+        limits.settle(whole)
     }
 }
 
@@ -228,12 +253,13 @@ mod tests {
                     '12.5%'\nstreams = 'unlimited'\n[group.video]\nstreams = 3\n";
         let rules: Rules = toml::from_str(text).unwrap();
         assert_eq!(rules.wrong(), None);
-        let whole = Bytes::mib(256);
+        let whole = Whole { memory: Bytes::mib(256), space: Bytes::mib(100 << 10) };
         let limits = rules.user_limits(rules.user["alice"], whole);
         assert_eq!(limits.disk_share_ppm, Some(125_000), "her own");
         assert_eq!(limits.streams, None, "her own");
         assert_eq!(limits.memory_bytes, Some(Bytes::mib(64)), "the default's");
         assert_eq!(limits.best_effort_requests, Some(128), "the preset's");
+        assert_eq!((limits.space_bytes, limits.volumes), (Some(Bytes::mib(25 << 10)), Some(64)));
         let group = Rules::group_limits(rules.group["video"], whole);
         assert_eq!((group.streams, group.disk_share_ppm), (Some(3), None));
         let desktop = Rules::default().default_limits(whole);
@@ -247,7 +273,13 @@ mod tests {
         for text in ["disk_share = '120%'", "memory = 'much'", "streams = -1", "memry = '1MiB'"] {
             assert!(toml::from_str::<Limits>(text).is_err(), "{text}");
         }
-        for text in ["disk_share = 5", "streams = '5%'", "best_effort_requests = 0"] {
+        for text in [
+            "disk_share = 5",
+            "streams = '5%'",
+            "volumes = '1GiB'",
+            "space = 5",
+            "best_effort_requests = 0",
+        ] {
             let rules: Rules = toml::from_str(&format!("[default]\n{text}")).unwrap();
             assert!(rules.wrong().unwrap().contains("[quota.default]"), "{text}");
         }

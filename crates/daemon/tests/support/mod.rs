@@ -7,6 +7,7 @@
 use client::Client;
 use daemon::config::SocketMode;
 use daemon::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
+use daemon::quotas::own_uid;
 use daemon::serve::{Manners, ServeError};
 use daemon::socket::Claim;
 use node::*;
@@ -53,6 +54,7 @@ pub struct State {
 #[derive(Clone, Default)]
 pub struct Volume {
     pub size: u64,
+    pub ownership: Ownership,
     pub service: Service,
     pub data: Vec<u8>,
 }
@@ -114,7 +116,7 @@ impl Fake {
             std::mem::take(&mut state.held)
         };
         for (op, callback) in held {
-            self.submit(op, callback);
+            self.submit(Who::root(), op, callback);
         }
         self.commit();
     }
@@ -144,6 +146,19 @@ impl Fake {
 impl State {
     fn volume(&mut self, name: &str) -> Result<&mut Volume> {
         self.volumes.get_mut(name).ok_or_else(|| Error::NoSuchVolume { name: name.into() })
+    }
+
+    /// As a node does.
+    fn permit(&self, who: &Who, op: &Op) -> Result<()> {
+        match permission::Wanted::by(op) {
+            permission::Wanted::Of(name, act) => {
+                let none = || Error::NoSuchVolume { name: name.into() };
+                let volume = self.volumes.get(name).ok_or_else(none)?;
+                permission::check(who, name, volume.ownership, act)
+            }
+            permission::Wanted::Pool(what) if !who.is_superuser => Err(Error::OnlyRoot { what }),
+            _ => Ok(()),
+        }
     }
 
     fn stream(&mut self, stream: StreamId, mode: Mode) -> Result<&mut Stream> {
@@ -267,15 +282,28 @@ impl State {
         }
     }
 
-    fn volume_op(&mut self, op: Op) -> Result<Answer> {
+    fn volume_op(&mut self, who: &Who, op: Op) -> Result<Answer> {
         match op {
-            Op::VolumeCreate { name, size, .. } => {
+            Op::VolumeCreate { name, size, access, .. } => {
+                let ownership = permission::settle(who, permission::of_new(who), access)?;
                 if self.volumes.contains_key(&name) {
                     return Err(Error::VolumeExists { name });
                 }
-                self.volumes.insert(name, Volume { size: size.get(), ..Volume::default() });
+                let volume = Volume { size: size.get(), ownership, ..Volume::default() };
+                self.volumes.insert(name, volume);
             }
-            Op::VolumeResize { name, size } => self.volume(&name)?.size = size.get(),
+            Op::VolumeResize { name, size, may_cut } => {
+                let volume = self.volume(&name)?;
+                let recorded = Bytes::new(volume.data.len() as u64);
+                if size < recorded && !may_cut {
+                    return Err(Error::WouldCut { name, recorded, size });
+                }
+                volume.size = size.get();
+            }
+            Op::VolumeAccess { name, access } => {
+                let volume = self.volume(&name)?;
+                volume.ownership = permission::settle(who, volume.ownership, access)?;
+            }
             Op::VolumeDelete { name } => {
                 let streams = self.streams.values().filter(|s| s.volume == name).count() as u64;
                 if streams > 0 {
@@ -310,13 +338,18 @@ write = { fixed = '1ms', rate = '100MB/s' }
 ";
 
 impl Pool for Fake {
-    fn submit(&self, op: Op, callback: Callback) {
+    fn submit(&self, who: Who, op: Op, callback: Callback) {
         let mut state = self.state();
+        if let Err(error) = state.permit(&who, &op) {
+            drop(state);
+            return callback(Err(error));
+        }
         let mut ended = Vec::new();
         let result = match op {
-            Op::VolumeCreate { .. } | Op::VolumeResize { .. } | Op::VolumeDelete { .. } => {
-                state.volume_op(op)
-            }
+            Op::VolumeCreate { .. }
+            | Op::VolumeResize { .. }
+            | Op::VolumeAccess { .. }
+            | Op::VolumeDelete { .. } => state.volume_op(&who, op),
             Op::StreamOpen { volume, mode, contract, start } => {
                 state.open(volume, mode, contract, start)
             }
@@ -381,6 +414,7 @@ impl Pool for Fake {
 
     fn write(
         &self,
+        who: Who,
         volume: String,
         priority: Option<Priority>,
         range: WriteRange,
@@ -389,7 +423,9 @@ impl Pool for Fake {
     ) {
         let mut state = self.state();
         state.stated.push(priority);
-        let result = state.volume(&volume).and_then(|volume| {
+        let whose = state.volume(&volume).map(|volume| volume.ownership);
+        let permitted = whose.and_then(|whose| permission::check(&who, &volume, whose, Act::Write));
+        let result = permitted.and_then(|()| state.volume(&volume)).and_then(|volume| {
             let WriteRange { offset, len, padding } = range;
             let (at, skip) = (offset.as_usize(), range.skip().as_usize());
             let bytes = &room.bytes_mut()[skip..][..len.as_usize()];
@@ -411,6 +447,7 @@ impl Pool for Fake {
         let state = self.state();
         let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
             name: name.clone(),
+            ownership: volume.ownership,
             size: Bytes::new(volume.size),
             length: Bytes::new(volume.data.len() as u64),
             placement: Placement::default(),
@@ -517,7 +554,7 @@ pub struct Running {
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Running {
-    /// A daemon whose pool has a volume "v" of 1 MiB.
+    /// A daemon whose pool has a volume "v" of 1 MiB, which everybody may read and write.
     pub fn start() -> Self {
         Self::start_by(SocketMode(0o600))
     }
@@ -526,7 +563,8 @@ impl Running {
     pub fn start_by(manners: impl Into<Manners>) -> Self {
         let manners = manners.into();
         let pool = Arc::new(Fake::default());
-        let volume = Volume { size: 1 << 20, ..Volume::default() };
+        let ownership = Ownership { uid: own_uid(), gid: 0, mode: 0o666 };
+        let volume = Volume { size: 1 << 20, ownership, ..Volume::default() };
         pool.state().volumes.insert("v".into(), volume);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("slackline-daemon-{}-{number}", std::process::id());

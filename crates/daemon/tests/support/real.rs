@@ -4,7 +4,7 @@
 use client::Client;
 use client::control::{Contract, VolumeCreate};
 use daemon::config::SocketMode;
-use daemon::serve::ServeError;
+use daemon::serve::{Manners, ServeError};
 use daemon::socket::Claim;
 use engine::{CreateOptions, DeviceSpec, Options, Pool};
 use node::Status;
@@ -47,6 +47,15 @@ impl Real {
         Self::on(file, CreateOptions { profile, size, ..CreateOptions::default() }, false, mode)
     }
 
+    /// The same, by other manners.
+    pub fn start_by(mib: u64, manners: Manners) -> Self {
+        let profile = Some(disk::Profile::parse(PROFILE).unwrap());
+        let size = Some(Bytes::mib(mib));
+        let file = |path| DeviceSpec::Real { path };
+        let create = CreateOptions { profile, size, ..CreateOptions::default() };
+        Self::on(file, create, false, manners)
+    }
+
     /// The same, with threads at real-time priority where the system permits, and windows
     /// for a host that is late.
     pub fn start_in_real_time(mib: u64) -> Self {
@@ -76,8 +85,9 @@ impl Real {
         device: impl FnOnce(PathBuf) -> DeviceSpec,
         create: CreateOptions,
         realtime: bool,
-        mode: SocketMode,
+        manners: impl Into<Manners>,
     ) -> Self {
+        let manners = manners.into();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir =
             std::env::temp_dir().join(format!("slackline-real-{}-{number}", std::process::id()));
@@ -97,15 +107,14 @@ impl Real {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (listening, is_listening) = std::sync::mpsc::channel();
         let (serving, at) = (Arc::clone(&pool), socket.clone());
-        let thread = std::thread::spawn(move || serve(serving, &at, mode, listening, stopped));
+        let thread = std::thread::spawn(move || serve(serving, &at, manners, listening, stopped));
         is_listening.recv().unwrap();
         let client = Client::connect(socket).unwrap();
         Self { client, pool, dir, stop: Some(stop), thread: Some(thread) }
     }
 
     pub fn volume(&self, name: &str, size: Bytes) {
-        let (name, placement) = (name.into(), Default::default());
-        self.client.volume_create(&VolumeCreate { name, size_bytes: size, placement }).unwrap();
+        self.client.volume_create(&VolumeCreate::new(name, size)).unwrap();
     }
 
     pub fn data_socket(&self) -> PathBuf {
@@ -133,7 +142,7 @@ impl Real {
 fn serve(
     pool: Arc<Pool>,
     at: &Path,
-    mode: SocketMode,
+    manners: Manners,
     listening: std::sync::mpsc::Sender<()>,
     stopped: tokio::sync::oneshot::Receiver<()>,
 ) -> Result<(), ServeError> {
@@ -144,7 +153,7 @@ fn serve(
         listening.send(()).unwrap();
         let _ = stopped.await;
     };
-    runtime.block_on(daemon::serve::serve(pool, &claim, mode, stop))
+    runtime.block_on(daemon::serve::serve(pool, &claim, manners, stop))
 }
 
 impl Drop for Real {

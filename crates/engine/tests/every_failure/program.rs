@@ -127,7 +127,7 @@ impl Program {
         let stamp = self.fill(bytes, volume, offset.get());
         let (at, (sender, answer)) = (self.tick(), mpsc::channel());
         let done = move |result: Answer| drop(sender.send(result));
-        self.pool().write_as(None, &name(volume), range, room, done);
+        self.pool().write_as(node::Who::root(), None, &name(volume), range, room, done);
         let done = answer.recv().expect("an answer").is_ok();
         self.refused += u64::from(!done);
         let cells = (offset.get() / CELL, (offset + len).get() / CELL);

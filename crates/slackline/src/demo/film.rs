@@ -6,7 +6,7 @@ use super::progress::Progress;
 use super::video::{self, Frames};
 use crate::failure::Failure;
 use client::Client;
-use client::control::{Contract, Placement, VolumeCreate};
+use client::control::{Contract, VolumeCreate};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use units::{Bytes, Rate};
@@ -55,11 +55,7 @@ impl Film {
         let size = Bytes::new(self.bytes.len() as u64);
         let rate = CONTRACT.rate_bytes_per_second;
         progress.step(&format!("recording it: {size} under a contract of {rate}"));
-        client.volume_create(&VolumeCreate {
-            name: VOLUME.into(),
-            size_bytes: size.round_up(Bytes::MIB),
-            placement: Placement::default(),
-        })?;
+        client.volume_create(&VolumeCreate::new(VOLUME, size.round_up(Bytes::MIB)))?;
         let mut writer = client.writer(VOLUME, CONTRACT, Bytes::ZERO)?;
         writer.write_all(&self.bytes).map_err(client::Error::from)?;
         let durable = writer.close()?;

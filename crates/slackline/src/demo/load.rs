@@ -10,7 +10,7 @@ use super::progress::Progress;
 use super::samples::Samples;
 use super::volumes::{Parts, fill_volume, verify_volume};
 use crate::failure::Failure;
-use client::control::{Contract, Placement, VolumeCreate};
+use client::control::{Contract, VolumeCreate};
 use client::{BestEffort, Client, Writer};
 use std::sync::atomic::Ordering;
 use std::thread::{ScopedJoinHandle, scope};
@@ -193,8 +193,7 @@ impl Load {
 }
 
 fn create(client: &Client, name: &str, size: Bytes) -> Result<(), Failure> {
-    let placement = Placement::default();
-    client.volume_create(&VolumeCreate { name: name.into(), size_bytes: size, placement })?;
+    client.volume_create(&VolumeCreate::new(name, size))?;
     Ok(())
 }
 

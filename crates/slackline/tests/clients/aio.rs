@@ -74,9 +74,7 @@ fn a_runtime_of_one_thread_records_and_plays_and_has_turns_for_others() {
     let dir = Scratch::new();
     let _daemon = dir.serve(&dir.make_pool(&["a"]));
     let client = Client::at(dir.path("s.sock"));
-    let (name, size_bytes) = ("v".into(), Bytes::mib(4));
-    let create = VolumeCreate { name, size_bytes, placement: Default::default() };
-    client.volume_create(&create).unwrap();
+    client.volume_create(&VolumeCreate::new("v", Bytes::mib(4))).unwrap();
     let bytes = noise(5, LEN).bytes();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

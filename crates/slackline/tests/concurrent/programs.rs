@@ -284,13 +284,11 @@ impl Work<'_> {
         let size = PAGE * *self.random.pick(&[16, 100, 256, 300, 512, 700]);
         let (result, size) = match self.random.below(10) {
             0..4 => {
-                let placement = Default::default();
-                let size_bytes = Bytes::new(size);
-                let create = VolumeCreate { name: name(volume), size_bytes, placement };
+                let create = VolumeCreate::new(name(volume), Bytes::new(size));
                 (self.client.volume_create(&create).map(drop), size)
             }
             4..7 => {
-                let resized = self.client.volume_resize(&name(volume), Bytes::new(size));
+                let resized = self.client.volume_cut(&name(volume), Bytes::new(size));
                 (resized.map(drop), size)
             }
             7 => (self.client.volume_delete(&name(volume)), 0),

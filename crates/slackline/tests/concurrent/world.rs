@@ -102,9 +102,8 @@ impl World {
         let client = Client::connect(self.socket()).unwrap();
         for volume in first..first + VOLUMES {
             let size_bytes = Bytes::new(*random.pick(&[256 << 10, 1 << 20, 3 << 20]));
-            let placement = Default::default();
             let at_invoke = tick();
-            let create = VolumeCreate { name: name(volume), size_bytes, placement };
+            let create = VolumeCreate::new(name(volume), size_bytes);
             client.volume_create(&create).unwrap();
             let mut event = |volume, cells, stamp| {
                 let (kind, at_return) = (Kind::Durable { stamp }, Some(tick()));

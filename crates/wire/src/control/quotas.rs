@@ -23,6 +23,13 @@ pub struct QuotaLimits {
     /// Of each disk's time, by contracts, in parts per million.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_share_ppm: Option<u64>,
+    /// Space of the pool in volumes.
+    #[serde(with = "quantity::option", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub space_bytes: Option<Bytes>,
+    /// Volumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<u64>,
     /// Memory of playout windows.
     #[serde(with = "quantity::option", default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
@@ -65,6 +72,13 @@ pub struct Holder {
     pub limits: QuotaLimits,
     /// What it has of each disk, by contracts.
     pub shares: Vec<QuotaShare>,
+    /// Space that its volumes reserve: those that a user owns, or that are in a group.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub space_bytes: Bytes,
+    /// Its volumes.
+    #[serde(default)]
+    pub volumes: u64,
     /// Memory of its playout windows.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
