@@ -3,7 +3,11 @@
 //!
 //! Needs a temporary folder on ext4 or xfs; elsewhere only the refusals are tried.
 
+#![allow(clippy::print_stdout)] // what another process was told
+
 mod support;
+#[path = "support/users.rs"]
+mod users;
 
 use client::control::Contract;
 use client::units::{Bytes, Rate};
@@ -57,7 +61,7 @@ impl Scene {
             ..Settings::default()
         };
         let files = Files::new(&settings, Duration::from_millis(2));
-        let manners = Manners { files, ..Manners::from(SocketMode(0o600)) };
+        let manners = Manners { files, ..Manners::from(SocketMode(0o666)) };
         Self { daemon: Running::start_by(manners), folder, is_fit: device.is_some() }
     }
 
@@ -242,4 +246,49 @@ fn a_hello_without_a_file_is_refused() {
         assert_eq!(problem.code, Code::Protocol);
         assert_eq!(socket.read(&mut answer).unwrap(), 0, "and that is all");
     }
+}
+
+/// Not a test by itself: another user looks for what is under contract.
+#[test]
+fn as_an_onlooker() {
+    let Ok(socket) = std::env::var("SLACKLINE_TEST_SOCKET") else { return };
+    let client = client::Client::connect(socket).unwrap();
+    assert_eq!(client.streams().unwrap(), [], "not his");
+    let all = [
+        serde_json::to_string(&client.status().unwrap()).unwrap(),
+        serde_json::to_string(&client.file_devices().unwrap()).unwrap(),
+        serde_json::to_string(&client.quotas().unwrap()).unwrap(),
+    ];
+    for text in &all {
+        assert!(!text.contains("my-secret-film"), "{text}");
+    }
+    let device = &client.file_devices().unwrap().devices[0];
+    assert_eq!(device.streams, 1, "that there is one is everybody's to know");
+    let stream = std::env::var("SLACKLINE_TEST_STREAM").unwrap().parse().unwrap();
+    assert_eq!(client.stream(stream).unwrap_err().code(), Some(Code::NoSuchStream));
+    println!("all tried");
+}
+
+/// Only root can be two users.
+#[test]
+fn the_path_of_a_file_is_told_to_whoever_opened_it() {
+    if daemon::quotas::own_uid() != 0 {
+        return println!("not root: not tried");
+    }
+    let scene = Scene::new("secret");
+    if !scene.is_fit {
+        return;
+    }
+    let path = scene.file("my-secret-film", &noise(1 << 20));
+    let contract = at(300_000, Bytes::kib(64));
+    let reader = scene.daemon.client.file_reader(&path, contract, Bytes::ZERO).unwrap();
+    let mine = scene.daemon.client.streams().unwrap();
+    assert!(mine[0].volume.ends_with("my-secret-film"), "{mine:?}");
+    let variables = [
+        ("SLACKLINE_TEST_SOCKET", scene.daemon.client.socket().to_str().unwrap()),
+        ("SLACKLINE_TEST_STREAM", &mine[0].id.to_string()),
+    ];
+    let nobody = users::User { uid: 70_004, groups: &[70_300] };
+    users::run_as(nobody, &scene.daemon.dir, "as_an_onlooker", &variables);
+    reader.close().unwrap();
 }

@@ -19,6 +19,7 @@ use fuser::{BackgroundSession, MountOption, Session, SessionACL};
 use rustix::mount::UnmountFlags;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -407,7 +408,10 @@ fn open_backing(options: &Options) -> Result<File, Error> {
         return Ok(made.into());
     };
     let wrong = |error| Error::Backing(path.clone(), error);
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    // What a disk holds is for whoever may open the disk.
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(path);
     let file = file.map_err(wrong)?;
     match file.try_lock() {
         Ok(()) => {}

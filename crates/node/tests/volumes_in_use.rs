@@ -50,7 +50,7 @@ impl Held {
     fn begin(&mut self, op: Op) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.node.handle(self.now, Event::Request { ticket, op });
+        self.node.handle(self.now, Event::Request { ticket, who: node::Who::root(), op });
         self.poll();
         ticket
     }
@@ -137,7 +137,7 @@ fn write(span: Span) -> Op {
 }
 
 fn resize(size: Bytes) -> Op {
-    Op::VolumeResize { name: VOLUME.into(), size }
+    Op::VolumeResize { name: VOLUME.into(), size, may_cut: true }
 }
 
 fn delete() -> Op {

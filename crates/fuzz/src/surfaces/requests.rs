@@ -4,6 +4,7 @@
 //! An input is a text of lines. The first letter of a line says what is asked, the rest is
 //! the JSON of it. The node is the production type, over disks that are models.
 
+use daemon::quotas::{Quotas, Rules, Whole};
 use daemon::{convert, planning};
 use disk::{Model, Profile};
 use node::{Config, DiskIndex, DiskSetup, Node, Op, Policy, Reply, StreamId};
@@ -86,10 +87,12 @@ fn op(kind: char, json: &str, stream: StreamId) -> Option<Op> {
         'v' => {
             let asked: api::VolumeCreate = parsed(json)?;
             let placement = convert::placement(&asked.placement);
-            Op::VolumeCreate { name: asked.name, size: asked.size_bytes, placement }
+            let access = node::Access::default();
+            Op::VolumeCreate { name: asked.name, size: asked.size_bytes, placement, access }
         }
         'r' => {
-            Op::VolumeResize { name: name(), size: parsed::<api::VolumeResize>(json)?.size_bytes }
+            let api::VolumeResize { size_bytes: size, may_cut } = parsed(json)?;
+            Op::VolumeResize { name: name(), size, may_cut }
         }
         's' => Op::VolumeService {
             name: name(),
@@ -142,7 +145,9 @@ fn plan(world: &mut World<Metadata>, kind: char, json: &str) -> bool {
 /// What the daemon would answer of the volumes, and to a list to plan: as JSON.
 pub fn answers(list: &str) -> (String, String) {
     let base = Base::new();
-    let volumes = convert::volumes(base.node.status(units::Instant::EPOCH).volumes);
+    let whole = Whole { memory: MEMORY, space: Bytes::mib(64) };
+    let quotas = Quotas::new(&Rules::default(), whole, Vec::new());
+    let volumes = convert::volumes(base.node.status(units::Instant::EPOCH).volumes, &quotas);
     let Ok(Reply::Planner(planner)) = base.world().call(Op::Plan) else { panic!("no planner") };
     let plan = planning::plan(&planner, &parsed(list).expect("a list")).expect("a plan");
     let text = |json: serde_json::Result<String>| json.expect("what is said can be written");
