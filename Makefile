@@ -1,7 +1,7 @@
 # Slackline from the outside: each target sets up what it needs, then runs.
 #
 #   make demo    the main job on an emulated disk in real time, under 3 minutes
-#   make test    formatting, lints, all tests, the rules of the house, docs, `short`
+#   make test    formatting, lints, all tests, the rules of the house, docs
 #   make short   every other target, as short as it can be: does it run at all?
 #   make wheel   the package for Python: built by maturin, installed, tested as it is then
 #   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy;
@@ -42,8 +42,7 @@ test:
 	cargo test --workspace
 	cargo run -q -p xtask -- tidy
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --document-private-items
-	$(MAKE) --no-print-directory short
-	@echo "make test: formatting, lints, tests, tidy (arrows, purity, licences, links), docs and short runs: all passed"
+	@echo "make test: formatting, lints, tests, tidy (arrows, purity, licences, links) and docs: all passed"
 
 short:
 	@scripts/setup short

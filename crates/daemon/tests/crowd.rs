@@ -67,7 +67,10 @@ fn hold(attack: &str, number: usize, socket: &Path) -> Option<UnixStream> {
         "sends half of a control request" => {
             let head = "POST /v1/volumes HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
             let body = "content-length: 1000\r\n\r\n{";
-            connect(socket, [head, if number.is_multiple_of(2) { "" } else { body }].concat().as_bytes())
+            connect(
+                socket,
+                [head, if number.is_multiple_of(2) { "" } else { body }].concat().as_bytes(),
+            )
         }
         "sends half a greeting" => {
             let hello = hello.encode(200);

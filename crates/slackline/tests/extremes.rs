@@ -100,20 +100,21 @@ fn streams(client: &Client) {
 }
 
 fn best_effort(client: &Client) {
-    let mut volume = client.best_effort("v").unwrap();
     let bytes = vec![7; 1 << 20];
     for &offset in NUMBERS {
         for &len in NUMBERS {
-            answered("read", volume.begin_read(Bytes::new(offset), Bytes::new(len)));
-            let done = volume.take().unwrap();
-            answered("read", done.result);
+            // A frame that cannot be meant ends its connection.
+            let mut volume = client.best_effort("v").unwrap();
+            let read = volume.begin_read(Bytes::new(offset), Bytes::new(len));
+            answered("read", read.and_then(|_| volume.take()).and_then(|done| done.result));
+            let mut volume = client.best_effort("v").unwrap();
             if let Some(piece) = bytes.get(..len as usize) {
-                answered("write", volume.begin_write(Bytes::new(offset), piece));
-                answered("write", volume.take().unwrap().result);
+                let write = volume.begin_write(Bytes::new(offset), piece);
+                answered("write", write.and_then(|_| volume.take()).and_then(|done| done.result));
             }
         }
     }
-    volume.sync().unwrap();
+    client.best_effort("v").unwrap().sync().unwrap();
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() 
         done[7] += outcome.reads;
     }
     let [writes, changes, reads, syncs, streams, durable, played, cells] = done;
-    println!(
+    eprintln!(
         "{histories} histories: {writes} writes, {changes} resizes and deletions, {reads} reads, \
          {syncs} syncs, {streams} streams, {durable} times durable, {played} pieces played, \
          {cells} cells read"
@@ -152,6 +152,6 @@ fn each_command_fails_once_and_nothing_that_was_acknowledged_is_lost() {
             let outcome = history(seed, Trouble::One(number));
             outcome.unwrap_or_else(|found| panic!("history {seed}, command {number}: {found}"));
         }
-        println!("history {seed}: each of {commands} commands failed once");
+        eprintln!("history {seed}: each of {commands} commands failed once");
     }
 }
