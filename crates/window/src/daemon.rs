@@ -168,13 +168,11 @@ impl Daemon {
         let mut gaps = 0;
         let bytes = moved - self.moved;
         while let Some(first) = self.with_program.front_mut() {
-            if first.gap > 0 {
-                // What is left of the gap, of which `moved` covers a part or all.
-                let start = first.end - first.gap;
-                let covered = moved.min(first.end).saturating_sub(start);
-                gaps += covered;
-                first.gap -= covered;
-            }
+            // What is left of a gap, of which `moved` covers nothing, a part or all.
+            let start = first.end - first.gap;
+            let covered = moved.min(first.end).saturating_sub(start);
+            gaps += covered;
+            first.gap -= covered;
             if first.end > moved {
                 break;
             }
