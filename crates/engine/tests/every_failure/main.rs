@@ -104,7 +104,6 @@ fn for_every(what: impl Fn(u64) -> String, mut judge: impl FnMut(&str, u64)) -> 
 }
 
 #[test]
-#[ignore = "not yet understood beside owners and load: run with --ignored"]
 fn what_was_acknowledged_is_there_whichever_read_fails() {
     if fuse_is_there() {
         let reads = for_every(|nth| format!("fail {nth} reads"), |_, _| ());
@@ -113,7 +112,6 @@ fn what_was_acknowledged_is_there_whichever_read_fails() {
 }
 
 #[test]
-#[ignore = "not yet understood beside owners and load: run with --ignored"]
 fn what_was_acknowledged_is_there_whichever_write_fails() {
     if fuse_is_there() {
         let errors = ["EIO", "ENOSPC", "ENOMEM"];
@@ -126,7 +124,6 @@ fn what_was_acknowledged_is_there_whichever_write_fails() {
 }
 
 #[test]
-#[ignore = "not yet understood beside owners and load: run with --ignored"]
 fn what_was_acknowledged_is_there_whichever_flush_fails() {
     if fuse_is_there() {
         let flushes = for_every(
@@ -140,7 +137,6 @@ fn what_was_acknowledged_is_there_whichever_flush_fails() {
 }
 
 #[test]
-#[ignore = "not yet understood beside owners and load: run with --ignored"]
 fn a_transfer_that_comes_back_short_goes_on_and_nobody_notices() {
     if fuse_is_there() {
         for kind in ["reads", "writes"] {
@@ -155,7 +151,6 @@ fn a_transfer_that_comes_back_short_goes_on_and_nobody_notices() {
 
 /// All of them, always: every transfer goes on many times.
 #[test]
-#[ignore = "not yet understood beside owners and load: run with --ignored"]
 fn transfers_that_are_always_short_go_on_to_their_end() {
     if !fuse_is_there() {
         return;

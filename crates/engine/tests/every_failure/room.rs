@@ -22,7 +22,6 @@ const ALL_WAS_THERE: i32 = 41;
 /// Lives with so much room, and looks with all the room that there is whether everything
 /// is there.
 #[test]
-#[ignore = "not yet understood beside owners and load: run with --ignored"]
 fn the_program_that_has_no_room() {
     let word = |name| std::env::var(name);
     let (Ok(disk), Ok(what), Ok(more)) = (word(DISK), word(WHAT), word(HOW_MUCH)) else {
@@ -95,7 +94,6 @@ fn until_there_is_enough(what: &str, step: u64) -> (u64, u64) {
 }
 
 #[test]
-#[ignore = "not yet understood beside owners and load: run with --ignored"]
 fn each_descriptor_that_cannot_be_had_is_an_error_that_loses_nothing() {
     let (short, aborted) = until_there_is_enough("descriptors", 1);
     eprintln!("enough with {short} more descriptors");
@@ -103,7 +101,6 @@ fn each_descriptor_that_cannot_be_had_is_an_error_that_loses_nothing() {
 }
 
 #[test]
-#[ignore = "not yet understood beside owners and load: run with --ignored"]
 fn memory_that_cannot_be_had_is_an_error_that_loses_nothing() {
     let (short, aborted) = until_there_is_enough("memory", 4 << 20);
     eprintln!("enough with {short} times 4 MiB more; {aborted} of them ended the process");

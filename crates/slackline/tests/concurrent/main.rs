@@ -41,7 +41,6 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-#[ignore = "not yet understood beside owners and load: run with --ignored"]
 fn what_was_answered_is_read_and_what_was_synced_survives() {
     let histories = number("SLACKLINE_DAEMON_HISTORIES", 30);
     let first = number("SLACKLINE_FIRST", 1);
@@ -203,7 +202,6 @@ fn listen(child: &mut Child) -> Vec<Event> {
 
 /// Works until its daemon is gone, and says what it did.
 #[test]
-#[ignore = "not yet understood beside owners and load: run with --ignored"]
 fn the_program_that_is_a_process() {
     let (Ok(socket), Ok(words)) = (std::env::var(SOCKET), std::env::var(PROGRAM)) else {
         return; // not that process
