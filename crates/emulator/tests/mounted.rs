@@ -196,6 +196,30 @@ fn the_nth_request_fails_or_is_short_and_the_others_are_not() {
 }
 
 #[test]
+fn transfers_that_are_always_short_come_to_their_end_in_parts() {
+    if !fuse_is_there() {
+        return;
+    }
+    for most in [512, 4_096, 5_120] {
+        let options = Options { short_transfers: true, ..options(&format!("parts{most}")) };
+        let mut emulator = Emulator::start(&options).unwrap();
+        let file = open(&emulator.file());
+        let bytes = pattern(512, 40_960);
+        emulator.order(&format!("short writes {most}B")).unwrap();
+        file.write_all_at(&bytes, 512).unwrap();
+        let mut back = vec![0; bytes.len()];
+        file.read_exact_at(&mut back, 512).unwrap();
+        assert!(back == bytes, "written {most} at a time");
+        emulator.order(&format!("short reads {most}B")).unwrap();
+        back.fill(0);
+        file.read_exact_at(&mut back, 512).unwrap();
+        assert!(back == bytes, "read {most} at a time");
+        drop(file);
+        emulator.unmount().unwrap();
+    }
+}
+
+#[test]
 fn short_writes_are_refused_where_the_kernel_would_make_errors_of_them() {
     if !fuse_is_there() {
         return;

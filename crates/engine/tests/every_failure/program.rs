@@ -165,7 +165,7 @@ impl Program {
     }
 
     fn stream(&mut self, volume: u32, mode: Mode, start: Bytes) -> Option<StreamId> {
-        let contract = contract("16MiB/s", BLOCK);
+        let contract = contract("8MiB/s", BLOCK);
         let open = Op::StreamOpen { volume: name(volume), mode, contract, start };
         match self.call(open) {
             Ok(Reply::Stream { stream, .. }) => Some(stream),
@@ -194,7 +194,7 @@ impl Program {
                     let durable = Op::StreamDurable { stream, beyond: Bytes::ZERO };
                     assert!(self.call(durable).is_ok(), "a sync said so");
                 }
-                let contract = contract("12MiB/s", BLOCK);
+                let contract = contract("6MiB/s", BLOCK);
                 let _ = self.call(Op::StreamChange { stream, contract });
                 // Beside the stream, on another volume.
                 self.write(volume - 1, Bytes::kib(512), Bytes::kib(8));
@@ -231,7 +231,7 @@ impl Program {
     fn window(&mut self, volume: u32, mode: Mode) -> Option<(StreamId, std::sync::Arc<Memory>)> {
         let (sender, opened) = mpsc::channel();
         let done = move |result: Answer| drop(sender.send(result));
-        let contract = contract("16MiB/s", BLOCK);
+        let contract = contract("8MiB/s", BLOCK);
         let asked = self.pool().open_window(
             node::Who::root(),
             &name(volume),

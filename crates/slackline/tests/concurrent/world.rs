@@ -127,13 +127,11 @@ impl World {
     pub fn trouble(&self, random: &mut Random) {
         let Some(disk) = self.disks.get(random.below(2) as usize) else { return };
         let nth = random.between(1, 30);
-        let order = match random.below(10) {
+        // No short transfers: io_uring loses its place after one over FUSE (docs/emulator.md).
+        let order = match random.below(7) {
             0..4 => format!("fail {nth} writes {}", random.pick(&["EIO", "ENOSPC", "ENOMEM"])),
             4..6 => format!("fail {nth} reads"),
-            6 => format!("fail {} flushes", random.between(1, 4)),
-            7 => format!("short writes {}B", random.between(1, 16) * 512),
-            8 => format!("short reads {}B", random.between(1, 16) * 512),
-            _ => format!("short {nth} writes {}B", random.between(1, 8) * 512),
+            _ => format!("fail {} flushes", random.between(1, 4)),
         };
         disk.order(&order).unwrap();
     }
@@ -190,7 +188,7 @@ fn emulate(dir: &Scratch, seed: u64, disk: u64) -> Emulator {
         directory: dir.path(&format!("disk{disk}")),
         backing: None,
         write_back: true,
-        short_transfers: true,
+        short_transfers: false,
         depth: None,
         orders: Vec::new(),
         on_thread: || (),
