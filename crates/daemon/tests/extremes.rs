@@ -52,6 +52,7 @@ fn requests() -> Vec<(&'static str, &'static str, &'static str, Value)> {
             "placement": {"disks": [0]}}),
         ),
         ("PATCH", "/v1/volumes/v", "/v1/volumes/{name}", json!({"size_bytes": 8_388_608})),
+        ("PUT", "/v1/volumes/v/access", "/v1/volumes/{name}/access", json!({"mode": "0600"})),
         ("PUT", "/v1/volumes/v/service", "/v1/volumes/{name}/service", rate.clone()),
         ("PUT", "/v1/volumes/v/service", "/v1/volumes/{name}/service", latency.clone()),
         (

@@ -11,7 +11,7 @@ fn linear() -> Profile {
         flush: Duration::from_micros(1_234),
         kind: Kind::Linear(LinearProfile {
             read: Line { fixed: Duration::from_micros(90), rate: Rate::per_second(777_777_777) },
-            write: Line { fixed: Duration::from_nanos(123_457), rate: Rate::per_second(u64::MAX) },
+            write: Line { fixed: Duration::from_nanos(123_457), rate: Rate::per_second(1 << 50) },
             depth: 32,
             latency: Duration::from_millis(2),
         }),
@@ -36,7 +36,7 @@ fn a_spoiled_profile_says_what_to_do() {
         (&linear().to_toml(), "depth = 32", "depth = 0", "linear.depth is 0; give 1 to 1024"),
         (&linear().to_toml(), "\"linear\"", "\"tape\"", "give \"hard-disk\" or \"linear\""),
         (&linear().to_toml(), "\"linear\"", "\"hard-disk\"", "give the section [hard-disk]"),
-        (&linear().to_toml(), "777.777777MB/s", "0MB/s", "give a rate above zero"),
+        (&linear().to_toml(), "777.777777MB/s", "0MB/s", "give at least 292 B/s"),
         (&linear().to_toml(), "64MiB", "100B", "give a whole number of sectors"),
         (&hard, "start = 0\n", "start = 1\n", "the first zone starts at 0"),
         (&hard, "cylinders = 3884", "cylinders = 0", "needs cylinders and a rate"),

@@ -330,8 +330,10 @@ fn pieces_that_are_no_file_of_the_device_are_refused() {
     let capacity = profile().capacity();
     let new = |pieces| FileMap::new(pieces, Bytes::mib(1), capacity);
     assert_eq!(new(vec![piece(0, 0), piece(4, 90)]), Err(MapError::Overlap(Bytes::kib(4))));
-    let beyond = new(vec![piece(0, u64::MAX >> 12)]);
+    let beyond = new(vec![piece(0, 1 << 40)]);
     assert!(matches!(beyond, Err(MapError::Beyond { .. })), "{beyond:?}");
+    let long = new(vec![piece(0, u64::MAX >> 12)]);
+    assert!(matches!(long, Err(MapError::TooLong(_))), "{long:?}");
     // Neighbours on both sides are one run.
     assert_eq!(new(vec![piece(8, 16), piece(0, 0)]).unwrap().runs(), 1);
 }

@@ -144,8 +144,9 @@ pub fn parse(path: &Path, text: String, instead: &Instead) -> Result<Read, Failu
         let wrong = |said: String| source.wrong(entry, &said, SHOWS_ALL);
         loads.push(entry.get_ref().as_load().load(&source).map_err(wrong)?);
     }
-    let count = streams.iter().map(|plan| plan.count).chain(loads.iter().map(|plan| plan.count));
-    if streams.is_empty() && loads.is_empty() || count.sum::<u64>() > PROGRAMS_MAX {
+    let counts = streams.iter().map(|plan| plan.count).chain(loads.iter().map(|plan| plan.count));
+    let count = counts.fold(0, u64::saturating_add);
+    if streams.is_empty() && loads.is_empty() || count > PROGRAMS_MAX {
         let what = format!("{}: from one to {PROGRAMS_MAX} programs can be played", path.display());
         return Err(Failure::usage(what, "give it some [[stream]] or [[load]], and not more"));
     }
