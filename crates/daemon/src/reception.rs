@@ -2,6 +2,7 @@
 //! there is no place.
 
 use crate::door::{Door, Full};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SendFlags;
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
@@ -17,6 +18,8 @@ pub async fn accept(listener: &UnixListener, door: &Door) -> UnixStream {
     loop {
         match listener.accept().await {
             Ok((connection, _)) => return connection,
+            // Linux takes a descriptor before it looks whether anybody is there.
+            Err(_) if !somebody_waits(listener) => tokio::time::sleep(AGAIN).await,
             Err(error) => {
                 if !std::mem::replace(&mut is_said, true) {
                     eprintln!("slackline: cannot take a connection: {error}; trying again");
@@ -26,6 +29,13 @@ pub async fn accept(listener: &UnixListener, door: &Door) -> UnixStream {
             }
         }
     }
+}
+
+/// Whether a connection waits to be taken.
+fn somebody_waits(listener: &UnixListener) -> bool {
+    let mut asked = [PollFd::new(listener, PollFlags::IN)];
+    // Where it cannot be asked, somebody may.
+    poll(&mut asked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
 }
 
 /// Says something to a program whose connection is not served, in as many bytes as the
