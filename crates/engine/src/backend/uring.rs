@@ -84,6 +84,9 @@ pub(crate) struct Uring {
     /// When the first command was queued that is not with the kernel yet: the
     /// clock is read once for all that go there together.
     queued: Option<Instant>,
+    /// The most bytes that one entry asks for, so that transfers come back short.
+    #[cfg(test)]
+    at_most: usize,
 }
 
 impl Uring {
@@ -122,6 +125,8 @@ impl Uring {
             free: Vec::new(),
             at_once: Vec::new(),
             queued: None,
+            #[cfg(test)]
+            at_most: usize::MAX,
         })
     }
 
@@ -140,6 +145,8 @@ impl Uring {
         if let Memory::Parts { span, written, vector } = &mut slot.memory {
             let memory = self.around.arena.pointer(*span);
             *vector = parts(memory, written, slot.done, self.sink.as_ptr().cast_mut());
+            #[cfg(test)]
+            cut(vector, self.at_most);
         }
         let slot = self.slots[at].as_ref().expect("a slot in use");
         let entry = self.entry(slot).user_data(at as u64);
@@ -157,6 +164,8 @@ impl Uring {
 
     fn entry(&self, slot: &Slot) -> squeue::Entry {
         let (left, at) = ((slot.len - slot.done) as u32, slot.offset.get() + slot.done as u64);
+        #[cfg(test)]
+        let left = left.min(self.at_most.min(u32::MAX as usize) as u32);
         let (memory, piece) = match &slot.memory {
             Memory::None => {
                 return opcode::Fsync::new(DEVICE).flags(types::FsyncFlags::DATASYNC).build();
@@ -295,6 +304,17 @@ fn parts(memory: *mut u8, written: &Blocks, done: usize, sink: *mut u8) -> Vec<l
     vector
 }
 
+/// Leaves no more of a vector than so many bytes.
+#[cfg(test)]
+fn cut(vector: &mut Vec<libc::iovec>, at_most: usize) {
+    let mut left = at_most;
+    for part in vector.iter_mut() {
+        part.iov_len = part.iov_len.min(left);
+        left -= part.iov_len;
+    }
+    vector.retain(|part| part.iov_len > 0);
+}
+
 /// The cheapest kind of ring that this kernel has.
 fn make_ring(entries: u32) -> io::Result<IoUring> {
     let best = IoUring::builder()
@@ -413,6 +433,13 @@ mod tests {
         Span { offset, len }
     }
 
+    impl Uring {
+        /// The device as another would see it, past the kernel's page cache or not.
+        fn file_without_ring(&self) -> File {
+            File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd())).unwrap()
+        }
+    }
+
     fn run(ring: &mut Uring, actions: Vec<DiskAction>) -> Vec<Result<(), DeviceError>> {
         let count = actions.len();
         for (id, action) in actions.into_iter().enumerate() {
@@ -497,6 +524,54 @@ mod tests {
                 at += part.iov_len;
             }
             assert_eq!(at, 256 << 10, "all of it, from where it stopped");
+        }
+    }
+
+    /// What the device moved only a part of goes on behind that part, in memory and on the
+    /// device, however often: each sector says where it belongs.
+    #[test]
+    fn what_comes_back_short_goes_on_where_it_stopped() {
+        let sector = |at: usize| [(at / 512) as u32, 0xa5a5_5a5a].map(u32::to_le_bytes).concat();
+        let stamped = |len: usize| -> Vec<u8> {
+            (0..len).step_by(512).flat_map(|at| sector(at).repeat(64)).collect()
+        };
+        for at_most in [512, 1536, 4096, 20 << 10, 100 << 10] {
+            let mut ring = ring("short", true, true);
+            let (len, offset) = (Bytes::kib(256), Bytes::mib(2));
+            // By a copy, and from the arena to another place.
+            ring.at_most = at_most;
+            let bytes = stamped(len.as_usize());
+            let copy = DiskAction::WriteBytes { offset, bytes: bytes.clone() };
+            assert_eq!(run(&mut ring, vec![copy]), [Ok(())]);
+            let mut found = vec![0; len.as_usize()];
+            ring.file_without_ring().read_exact_at(&mut found, offset.get()).unwrap();
+            assert!(found == bytes, "written by a copy, {at_most} bytes at a time");
+
+            let place = span(Bytes::mib(4), len);
+            let read = |written| DiskAction::Read { offset, span: place, written };
+            assert_eq!(run(&mut ring, vec![read(Blocks::first(len))]), [Ok(())]);
+            assert!(memory(&ring, place) == bytes, "read, {at_most} bytes at a time");
+            let to = Bytes::mib(5);
+            let write = DiskAction::Write { offset: to, span: place, valid: len };
+            assert_eq!(run(&mut ring, vec![write]), [Ok(())]);
+            ring.file_without_ring().read_exact_at(&mut found, to.get()).unwrap();
+            assert!(found == bytes, "written from memory, {at_most} bytes at a time");
+
+            let kib = |from, to| Blocks::of(&(Bytes::kib(from)..Bytes::kib(to)));
+            let written = kib(0, 12).union(&kib(20, 120)).union(&kib(124, 256));
+            assert_eq!(run(&mut ring, vec![read(written)]), [Ok(())]);
+            let mut wanted = bytes.clone();
+            wanted[12 << 10..20 << 10].fill(0);
+            wanted[120 << 10..124 << 10].fill(0);
+            assert!(memory(&ring, place) == wanted, "read with holes, {at_most} at a time");
+
+            let block = span(Bytes::mib(4) + Bytes::kib(64), Bytes::kib(4));
+            let keep = Bytes::new(100)..Bytes::new(300);
+            let merge = DiskAction::Merge { offset, span: block, keep, written: true };
+            assert_eq!(run(&mut ring, vec![merge]), [Ok(())]);
+            let mut wanted = bytes[..4096].to_vec();
+            wanted[100..300].copy_from_slice(&bytes[(64 << 10) + 100..(64 << 10) + 300]);
+            assert!(memory(&ring, block) == wanted, "merged, {at_most} at a time");
         }
     }
 
