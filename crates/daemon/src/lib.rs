@@ -6,7 +6,7 @@
 //! the connection that carries it ([`sessions`]).
 //!
 //! Invariants: everything that waits is bounded, and every wait on a client has an end
-//! (`limits`); who is in and who gives way says [`door`]; what was acknowledged is on the
+//! (`limits`); who is in and who gives way says `door`; what was acknowledged is on the
 //! medium before the process ends in order.
 
 pub mod api;

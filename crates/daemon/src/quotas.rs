@@ -3,7 +3,7 @@
 //! Contracts are counted by what they have of each disk's time, windows by their
 //! memory; best effort, which has no contract, by its connections and by its requests
 //! under way: the disks serve best effort by turns, so that whoever has more requests
-//! waiting gets more of the slack; volumes, by their space and their number ([`space`]).
+//! waiting gets more of the slack; volumes, by their space and their number (`space`).
 //! A holder is a user, or a group all of whose members
 //! count together; who is in a group with a quota is held by both.
 //!

@@ -3,7 +3,7 @@
 //! They are counted by whose the volumes are, not by who asks: of a user, those that he
 //! owns, and of a group, those that are in it, as a file system counts files. Invariant:
 //! what is asked for is counted and begun in one step ([`Quotas::begin`]), and a pool
-//! shows what was begun ([`Pool::submit`]): however many ask at once, none gets beyond.
+//! shows what was begun ([`engine::Pool::submit`]): however many ask at once, none gets beyond.
 
 use super::{Holder, Peer, Quotas};
 use crate::pool::{Answer, Ask};
