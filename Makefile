@@ -102,8 +102,8 @@ lab:
 # best effort. TRACES: random accesses through windows, held against what is promised.
 # PREEMPTIONS: in the orders in which the two ends of a window are tried. SCHEDULES: of
 # the threads of a pool. DAEMON_HISTORIES: lives of a daemon with programs beside each
-# other. EVERY: which I/Os fail once, one in so many. INPUTS: which libFuzzer makes for
-# each surface of crates/fuzz (0: none), slow ones a hundredth of that.
+# other. INPUTS: which libFuzzer makes for each surface of crates/fuzz (0: none), slow
+# ones a hundredth of that.
 # Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.
 SETS ?= 50000
 HISTORIES ?= 5000
@@ -116,7 +116,6 @@ TRACES ?= 1000000
 PREEMPTIONS ?= 5
 SCHEDULES ?= 20000
 DAEMON_HISTORIES ?= 1000
-EVERY ?= 1
 INPUTS ?= 100000000
 SOAK_TESTS ?=
 SOAK := cargo test $(if $(filter dev,$(PROFILE)),,--profile $(PROFILE)) --workspace
@@ -130,7 +129,7 @@ soak:
 		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_MINUTES=$(MINUTES) \
 		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
 		SLACKLINE_SCHEDULES=$(SCHEDULES) \
-		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) SLACKLINE_EVERY=$(EVERY) \
+		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) \
 		$(SOAK) $(SOAK_TESTS)
 	$(if $(filter 0,$(INPUTS)),,scripts/fuzz build && scripts/fuzz run all $(INPUTS))
 

@@ -341,7 +341,12 @@ impl Program {
         let stopped = self.pool.take().expect("it is open").shutdown().is_ok();
         self.refused += u64::from(!stopped);
         self.event(at, 0, (0, 0), Kind::SyncAll, stopped);
+        let at = self.tick();
         self.open()?;
+        if !stopped {
+            // The pool could write no more, and said so: what was not synced may be gone.
+            self.event(at, 0, (0, 0), Kind::Crash, true);
+        }
         self.write(b, Bytes::kib(64), Bytes::kib(48));
         self.sync();
         self.write(a, Bytes::ZERO, Bytes::kib(16));

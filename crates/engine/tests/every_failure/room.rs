@@ -28,14 +28,12 @@ fn the_program_that_has_no_room() {
         return; // not that program
     };
     let more: u64 = more.parse().unwrap();
-    let (resource, has) = match what.as_str() {
-        "descriptors" => {
-            (Resource::Nofile, std::fs::read_dir("/proc/self/fd").unwrap().count() as u64)
-        }
-        _ => (Resource::As, memory()),
+    let (resource, limit) = match what.as_str() {
+        "descriptors" => (Resource::Nofile, below_which_are_free(more)),
+        _ => (Resource::As, memory() + more),
     };
     let all = getrlimit(resource);
-    setrlimit(resource, Rlimit { current: Some(has + more), ..all }).unwrap();
+    setrlimit(resource, Rlimit { current: Some(limit), ..all }).unwrap();
     let mut program = Program::new(&[DeviceSpec::Real { path: disk.into() }], 0);
     let _ = program.live();
     drop(program.pool.take());
@@ -46,6 +44,13 @@ fn the_program_that_has_no_room() {
         panic!("{violation}");
     }
     std::process::exit(if refused == 0 { NOTHING_FAILED } else { ALL_WAS_THERE });
+}
+
+/// The number below which so many descriptors are free. What other tests have open at this
+/// moment may be among those in use.
+fn below_which_are_free(more: u64) -> u64 {
+    let is_used = |number: &u64| std::fs::exists(format!("/proc/self/fd/{number}")).unwrap();
+    (0..).filter(|number| !is_used(number)).nth(more as usize).expect("numbers do not end")
 }
 
 /// Addresses that this process has, in bytes.

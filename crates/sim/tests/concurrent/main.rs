@@ -128,6 +128,9 @@ fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() 
             *sum += done;
         }
         done[7] += outcome.reads;
+        if (seed + 1).is_multiple_of(10_000) {
+            eprintln!("{} of {histories} histories", seed + 1);
+        }
     }
     let [writes, changes, reads, syncs, streams, durable, played, cells] = done;
     eprintln!(
