@@ -19,10 +19,11 @@ use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Loan, Owner};
 use crate::lateness::Lately;
 use crate::lock::{Mutex, MutexGuard};
+use crate::searches::Searches;
 use crate::sys::{self, Event};
 use node::{
     CommandId, DiskCommand, DiskIndex, DiskPoll, Error, Event as Happened, Mode, Node, Op, Output,
-    Region, Span, Status, StreamId, Ticket, Who,
+    RateSearch, Region, Span, Status, StreamId, Ticket, Who,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -43,6 +44,7 @@ thread_local! {
 pub(crate) struct Core {
     arena: Arc<Arena>,
     events: Vec<Arc<Event>>,
+    searches: Searches,
     inner: Mutex<Inner>,
 }
 
@@ -98,6 +100,8 @@ struct Asleep {
 #[derive(Default)]
 pub(crate) struct News {
     calls: Vec<(Callback, Result<Reply, Error>)>,
+    /// Refusals that are told when the largest rate that would fit is found.
+    refusals: Vec<(Callback, Error, Box<RateSearch>)>,
     wake: u64,
     /// Memory of windows that is nobody's any more, to be unmapped outside the lock.
     garbage: Vec<Arc<Memory>>,
@@ -126,7 +130,7 @@ impl Core {
             lately: Lately::new(sys::now()),
             stopping: false,
         };
-        Arc::new(Self { arena, events, inner: Mutex::new(inner) })
+        Arc::new(Self { arena, events, searches: Searches::default(), inner: Mutex::new(inner) })
     }
 
     pub(crate) fn arena(&self) -> &Arena {
@@ -278,8 +282,12 @@ impl Core {
     fn collect(self: &Arc<Self>, inner: &mut MutexGuard<'_, Inner>, news: &mut News) {
         loop {
             while let Some(output) = inner.node.poll_output() {
-                if let Some(call) = inner.answer(self, output, news) {
-                    news.calls.push(call);
+                let Output { ticket, result, search } = output;
+                match (inner.answer(self, ticket, result, news), search) {
+                    (Some((callback, Err(error))), Some(search)) => {
+                        news.refusals.push((callback, error, search));
+                    }
+                    (call, _) => news.calls.extend(call),
                 }
             }
             while let Some(span) = inner.node.poll_freed() {
@@ -305,6 +313,9 @@ impl Core {
         drop(news.garbage);
         for (callback, result) in news.calls {
             callback(result);
+        }
+        for (callback, error, search) in news.refusals {
+            self.searches.run(error, search, callback);
         }
     }
 }
@@ -466,15 +477,16 @@ impl Inner {
     fn answer(
         &mut self,
         core: &Arc<Core>,
-        output: Output,
+        ticket: Ticket,
+        result: Result<node::Reply, Error>,
         news: &mut News,
     ) -> Option<(Callback, Result<Reply, Error>)> {
-        if output.ticket == NOBODY || self.stopping {
+        if ticket == NOBODY || self.stopping {
             return None;
         }
-        let Caller { callback, stream, about } = self.callers.remove(output.ticket);
+        let Caller { callback, stream, about } = self.callers.remove(ticket);
         if let Some(about) = about {
-            let result = self.answer_window(core.arena(), about, output.result, news);
+            let result = self.answer_window(core.arena(), about, result, news);
             return Some((callback, result));
         }
         if let Some(stream) = stream {
@@ -488,7 +500,7 @@ impl Inner {
             }
             Loan::new(Arc::clone(core), span, owner)
         };
-        let result = output.result.map(|reply| match reply {
+        let result = result.map(|reply| match reply {
             node::Reply::Done => Reply::Done,
             node::Reply::Stream { stream, window } => Reply::Stream { stream, window },
             node::Reply::Data { span, offset } => {

@@ -32,6 +32,7 @@ mod pool;
 mod profiling;
 mod regions;
 mod reply;
+mod searches;
 mod signature;
 mod sys;
 mod thread;

@@ -5,6 +5,7 @@ pub use crate::permission::{Act, Who};
 pub use crate::plan::{
     Alternative, DiskPlan, KindPlan, Plan, PlanTask, Planner, Stop, Variation, Wanted, Whose,
 };
+use crate::rates::RateSearch;
 pub use crate::service::{Priority, Service};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -403,7 +404,8 @@ pub struct Refusal {
     /// asked for more time than there is, and by how much; none where the
     /// utilisation alone exceeds the disk.
     pub deadline: Option<(Duration, Duration)>,
-    /// The largest rate in the same blocks that would have been admitted.
+    /// The largest rate in the same blocks that would have been admitted; zero if none,
+    /// and before [`Output::complete`].
     pub rate_max: Rate,
 }
 
@@ -503,10 +505,23 @@ pub enum DiskPoll {
 }
 
 /// The end of an [`Op`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Output {
     pub ticket: Ticket,
     pub result: Result<Reply, Error>,
+    /// Where it is a refusal: what is left to be searched, for [`Output::complete`].
+    pub search: Option<Box<RateSearch>>,
+}
+
+impl Output {
+    /// A refusal with the largest rate that would have been admitted. May take a second:
+    /// not for a thread that others wait for, nor under a lock.
+    pub fn complete(mut self) -> Self {
+        if let (Err(error), Some(search)) = (&mut self.result, self.search.take()) {
+            search.complete(error);
+        }
+        self
+    }
 }
 
 /// How a node is set up.

@@ -27,6 +27,7 @@ use crate::api::*;
 use crate::block;
 use crate::core::{Core, ppm};
 use crate::limits;
+use crate::rates::RateSearch;
 use alloc::vec::Vec;
 use core::ops::Range;
 use disk::Profile;
@@ -292,9 +293,9 @@ impl Core {
             });
             match result {
                 Ok(one) => joined.push(one),
-                Err(mut refusal) => {
+                Err(refusal) => {
                     self.leave(&joined);
-                    refusal.rate_max = rate_max(|disk| self.seen(disk), contract, shares, mode);
+                    self.search = Some(RateSearch::new(self, contract, shares, mode, &[]));
                     return Err(Error::Refused(refusal));
                 }
             }
@@ -337,29 +338,9 @@ impl Core {
             for (disk, schedule) in self.disks.iter_mut().zip(before) {
                 disk.schedule = schedule;
             }
-            let rate_max = self.rate_in_place(contract, shares, mode, tasks);
-            Error::Refused(Refusal { rate_max, ..refusal })
+            self.search = Some(RateSearch::new(self, contract, shares, mode, tasks));
+            Error::Refused(refusal)
         })
-    }
-
-    /// The largest rate that would be admitted in the place of these tasks.
-    fn rate_in_place(
-        &self,
-        contract: &Contract,
-        shares: &[Share],
-        mode: Mode,
-        tasks: &[Joined],
-    ) -> Rate {
-        let without = |(disk, state): (u16, &crate::core::Disk)| {
-            let mut set = state.schedule.tasks().clone();
-            for own in tasks.iter().filter(|own| own.disk.0 == disk) {
-                set.remove(own.id);
-            }
-            set
-        };
-        let sets: Vec<TaskSet> = (0..).zip(&self.disks).map(without).collect();
-        let seen = |disk: DiskIndex| Seen { set: &sets[disk.as_usize()], ..self.seen(disk) };
-        rate_max(seen, contract, shares, mode)
     }
 
     pub(crate) fn leave(&mut self, tasks: &[Joined]) {

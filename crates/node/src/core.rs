@@ -12,8 +12,10 @@ use crate::contract::refused;
 use crate::limits;
 use crate::measuring::Measuring;
 use crate::moves::Moves;
+use crate::rates::RateSearch;
 use crate::services::{Piece, Services};
 use crate::writes::{Claim, Writes};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Observed, Suspect};
@@ -113,6 +115,8 @@ pub(crate) struct Core {
     pub moves: Moves,
     pub measuring: Measuring,
     pub outputs: VecDeque<Output>,
+    /// What the refusal that is answered next leaves to be searched.
+    pub search: Option<Box<RateSearch>>,
     /// How late the host may be, as far as windows go.
     pub late: Duration,
     /// Parts of regions that are not needed any more, and nobody was told: by where
@@ -180,6 +184,7 @@ impl Core {
             moves: Moves::default(),
             measuring: Measuring::default(),
             outputs: VecDeque::new(),
+            search: None,
             late: config.host_latency,
             freed: BTreeMap::new(),
             commands: BTreeMap::new(),
@@ -193,7 +198,9 @@ impl Core {
     }
 
     pub(crate) fn answer(&mut self, ticket: Ticket, result: Result<Reply, Error>) {
-        self.outputs.push_back(Output { ticket, result });
+        let is_refused = matches!(result, Err(Error::Refused(_)));
+        let search = self.search.take().filter(|_| is_refused);
+        self.outputs.push_back(Output { ticket, result, search });
     }
 
     /// A part of a region is not needed any more.

@@ -29,6 +29,18 @@ impl fmt::Display for Shortage<'_> {
     }
 }
 
+/// An error of which nobody asked what rate would fit.
+struct WithoutRate<'a>(&'a Error);
+
+impl fmt::Display for WithoutRate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Error::Refused(refusal) => write!(f, "{}", Shortage(refusal)),
+            error => write!(f, "{error}"),
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Shortage(self))?;
@@ -168,8 +180,9 @@ impl fmt::Display for Measured {
             Outcome::Used => f.write_str("; a profile with wider bounds is used and stored"),
             Outcome::Refused(error) => write!(
                 f,
-                "; a profile with wider bounds is not used: {error} (it is tried again \
-                 when a stream has closed)"
+                "; a profile with wider bounds is not used: {} (it is tried again when a stream \
+                 has closed)",
+                WithoutRate(error)
             ),
             _ => Ok(()),
         }
@@ -198,9 +211,11 @@ impl fmt::Display for Unmoved {
                 f.write_str("no other extent is free there; delete or shrink a volume on this disk")
             }
             Self::NoMemory => f.write_str("all memory is in use"),
-            Self::Refused(error) => {
-                write!(f, "an open contract on the volume would not fit in the new place: {error}")
-            }
+            Self::Refused(error) => write!(
+                f,
+                "an open contract on the volume would not fit in the new place: {}",
+                WithoutRate(error)
+            ),
             Self::Store(error) => write!(f, "{error}"),
         }
     }

@@ -30,6 +30,7 @@ pub mod permission;
 mod places;
 mod plan;
 mod profiles;
+mod rates;
 mod reader;
 mod seek;
 mod service;
@@ -42,4 +43,5 @@ mod writes;
 
 pub use api::*;
 pub use node::Node;
+pub use rates::RateSearch;
 pub use sweep::sweep_costs;

@@ -57,6 +57,7 @@ impl Node {
 
     /// Something happened at `now`.
     pub fn handle(&mut self, now: Instant, event: Event) {
+        self.core.search = None;
         match event {
             Event::Request { ticket, who, op } => self.request(now, ticket, &who, op),
             Event::CommandDone { disk, id, started, finished, result } => {

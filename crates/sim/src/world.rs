@@ -274,7 +274,7 @@ impl<K: Keeps> World<K> {
     fn settle_for(&mut self, wanted: Option<Ticket>) -> Option<Result<Reply, Error>> {
         loop {
             self.start_commands();
-            let output = self.node.poll_output()?;
+            let output = self.node.poll_output()?.complete();
             if let Ok(Reply::Room { span }) = &output.result {
                 K::lent(&mut self.arena, span);
             }

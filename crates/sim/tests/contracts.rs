@@ -5,7 +5,10 @@
 mod common;
 
 use common::*;
-use node::{Contract, Error, Mode, Op, Policy, Priority, Reply, Service, StreamId};
+use node::{
+    Contract, Error, Event, Mode, Op, Policy, Priority, Refusal, Reply, Service, StreamId, Ticket,
+    Who,
+};
 use sim::{Context, Greedy, Player, Program, Random, Recorder, Shared, Timing, World};
 use units::{Bytes, Duration, Instant, Rate};
 
@@ -320,6 +323,15 @@ fn an_open_stream_gets_faster_slower_larger_and_smaller() {
     let Err(Error::Refused(refusal)) = world.call(change(90_000_000, Bytes::ZERO)) else {
         panic!("90 MB/s from a laptop disk")
     };
+    // Whoever drives the node searches for that rate, not the node while others wait for it.
+    let (ticket, now) = (Ticket(1 << 40), world.now());
+    let (who, op) = (Who::root(), change(90_000_000, Bytes::ZERO));
+    world.node.handle(now, Event::Request { ticket, who, op });
+    let output = std::iter::from_fn(|| world.node.poll_output()).find(|it| it.ticket == ticket);
+    let output = output.expect("refused at once");
+    let unsearched = Refusal { rate_max: Rate::ZERO, ..refusal.clone() };
+    assert_eq!(output.result, Err(Error::Refused(unsearched)));
+    assert_eq!(output.complete().result, Err(Error::Refused(refusal.clone())));
     let best = refusal.rate_max.get();
     assert!(matches!(world.call(change(best + 1, Bytes::ZERO)), Err(Error::Refused(_))));
     assert!(world.call(change(best, Bytes::ZERO)).is_ok(), "{refusal}");

@@ -1,0 +1,54 @@
+//! Refusals wait here for the largest rate that would have fitted, one after the other, on a
+//! thread that nobody else waits for: a search takes up to a second.
+
+use crate::callers::Callback;
+use node::{Error, RateSearch};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+
+struct Refused {
+    error: Error,
+    search: Box<RateSearch>,
+    callback: Callback,
+}
+
+/// The thread that searches, from the first refusal on. It ends when this is dropped and
+/// all are answered.
+#[derive(Default)]
+pub(crate) struct Searches {
+    thread: OnceLock<Option<Sender<Refused>>>,
+}
+
+impl Searches {
+    /// Calls back with the refusal when the rate is found. Where no thread is to be had, it
+    /// is searched for here.
+    pub(crate) fn run(&self, error: Error, search: Box<RateSearch>, callback: Callback) {
+        let refused = Refused { error, search, callback };
+        #[cfg(test)]
+        if crate::core::schedules::inside() {
+            return refused.answer();
+        }
+        match self.thread.get_or_init(start) {
+            Some(thread) => {
+                if let Err(refused) = thread.send(refused) {
+                    refused.0.answer();
+                }
+            }
+            None => refused.answer(),
+        }
+    }
+}
+
+fn start() -> Option<Sender<Refused>> {
+    let (sender, refusals) = channel::<Refused>();
+    let thread = std::thread::Builder::new().name("slackline-rates".into());
+    let started = thread.spawn(move || refusals.into_iter().for_each(Refused::answer));
+    started.ok().map(|_| sender)
+}
+
+impl Refused {
+    fn answer(mut self) {
+        self.search.complete(&mut self.error);
+        (self.callback)(Err(self.error));
+    }
+}
