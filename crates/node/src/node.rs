@@ -3,7 +3,7 @@
 use crate::api::*;
 use crate::best_effort::{BestEffort, Gap};
 use crate::commits::Committed;
-use crate::contract;
+use crate::contract::{self, Joined};
 use crate::core::{Core, Ended, Owner};
 use crate::door;
 use crate::limits;
@@ -28,6 +28,15 @@ pub struct Node {
     next_stream: u64,
     shutting_down: Option<Option<Ticket>>,
     finished: Option<Finished>,
+}
+
+/// What a stream was promised for another map of its volume, beside what it has.
+struct Promised {
+    stream: StreamId,
+    tasks: Vec<Joined>,
+    /// What its window grows by, and the blocks that it has then.
+    memory: Vec<Bytes>,
+    blocks: u64,
 }
 
 impl Node {
@@ -395,30 +404,31 @@ impl Node {
             self.core.abandon_moves(Some(volume));
         }
         self.core.store.resize(volume, size)?;
-        let mut moved = Vec::new();
-        for &id in &open {
-            if let Err(error) = self.rejoin(now, id) {
-                self.resize_back(now, volume, before, &moved);
-                return Err(error);
+        let mut promised = Vec::new();
+        let mut fits = Ok(());
+        for id in open {
+            match self.promise_anew(now, id) {
+                Ok(promise) => promised.extend(promise),
+                Err(error) => fits = Err(error),
             }
-            moved.push(id);
+            if fits.is_err() {
+                break;
+            }
         }
-        if self.core.has_contract(volume) {
+        if fits.is_ok() && self.core.has_contract(volume) {
             let (service, _) = self.core.services.of(volume);
-            if let Err(error) = self.core.serve(now, volume, service, &self.best_effort) {
-                self.resize_back(now, volume, before, &moved);
-                return Err(error);
+            fits = self.core.serve(now, volume, service, &self.best_effort);
+        }
+        for promise in promised {
+            match fits {
+                Ok(()) => self.keep_from_now_on(promise),
+                Err(_) => self.withdraw(promise),
             }
         }
-        Ok(())
-    }
-
-    /// Undoes a growth that a contract on the volume does not bear.
-    fn resize_back(&mut self, now: Instant, volume: VolumeId, size: Bytes, moved: &[StreamId]) {
-        self.core.store.resize(volume, size).expect("shrinking back takes no space");
-        for &id in moved {
-            self.rejoin(now, id).expect("what was admitted before fits again");
+        if fits.is_err() {
+            self.core.store.resize(volume, before).expect("shrinking back takes no space");
         }
+        fits
     }
 
     /// Gives an open stream another rate or burst, or says why not and changes
@@ -455,31 +465,42 @@ impl Node {
         }
     }
 
-    /// Gives a stream the tasks that its volume's map asks for now. The old ones
-    /// stay until the requests that were made under them have ended.
-    fn rejoin(&mut self, now: Instant, id: StreamId) -> Result<(), Error> {
+    /// Promises a stream what its volume's map asks for now, beside what it has, which
+    /// stays; `None` where that is the same.
+    fn promise_anew(&mut self, now: Instant, id: StreamId) -> Result<Option<Promised>, Error> {
         let core = &mut self.core;
         let stream = self.streams.get_mut(&id).expect("it is open");
         let shares = core.shares(stream.volume);
         let (contract, mode) = (stream.contract, stream.mode);
         let asked = core.tasks(&contract, &shares, mode);
         if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
-            return Ok(());
+            return Ok(None);
         }
         let blocks = contract::window_blocks(&contract, &shares, core.late);
-        let more = stream.more_memory(core, blocks)?;
+        let memory = stream.more_memory(core, blocks)?;
         match core.join(now, &contract, &shares, mode, Duration::ZERO) {
-            Ok(joined) => {
-                stream.grow(more);
-                stream.target = blocks.max(stream.target);
-                stream.replace_tasks(core, joined);
-                Ok(())
-            }
+            Ok(tasks) => Ok(Some(Promised { stream: id, tasks, memory, blocks })),
             Err(error) => {
-                stream.give(core, more);
+                stream.give(core, memory);
                 Err(error)
             }
         }
+    }
+
+    /// The stream goes by what it was promised anew. Its old tasks stay until the requests
+    /// that were made under them have ended.
+    fn keep_from_now_on(&mut self, promised: Promised) {
+        let stream = self.streams.get_mut(&promised.stream).expect("it is open");
+        stream.grow(promised.memory);
+        stream.target = promised.blocks.max(stream.target);
+        stream.replace_tasks(&mut self.core, promised.tasks);
+    }
+
+    /// Nothing was done under a promise, and nothing will be.
+    fn withdraw(&mut self, promised: Promised) {
+        let stream = self.streams.get_mut(&promised.stream).expect("it is open");
+        stream.give(&mut self.core, promised.memory);
+        self.core.leave(&promised.tasks);
     }
 
     #[allow(clippy::too_many_arguments)] // the operation's own

@@ -343,6 +343,50 @@ fn an_open_stream_gets_faster_slower_larger_and_smaller() {
     assert_eq!(world.node.status(world.now()).memory.windows, before);
 }
 
+/// A volume that grows to a far part of its disk costs its streams more. Where one of them
+/// does not fit any more, all is as before: nothing was given up to try it.
+#[test]
+fn a_growth_that_the_streams_do_not_bear_changes_nothing() {
+    let block = Bytes::kib(64);
+    let mut refused = 0;
+    for count in 1.. {
+        let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+        create(&mut world, "v", Bytes::mib(1));
+        fill(&mut world, "v", 1, Bytes::mib(1));
+        create(&mut world, "between", Bytes::mib(800));
+        let idle = world.node.status(world.now()).disks[0].utilisation_ppm;
+        let open = || Op::StreamOpen {
+            volume: "v".into(),
+            mode: Mode::Read,
+            contract: contract(100_000, block, block),
+            start: Bytes::ZERO,
+        };
+        let opened: Vec<_> = (0..count).map(|_| world.call(open())).collect();
+        if opened.iter().any(Result::is_err) {
+            break;
+        }
+        let before = world.node.status(world.now());
+        let grow = Op::VolumeResize { name: "v".into(), size: Bytes::mib(9), may_cut: false };
+        match world.call(grow) {
+            Ok(_) => continue,
+            Err(Error::Refused(_)) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+        let after = world.node.status(world.now());
+        assert_eq!(after.volumes, before.volumes);
+        assert_eq!(after.memory, before.memory);
+        assert_eq!(after.disks[0].utilisation_ppm, before.disks[0].utilisation_ppm);
+        world.run_for(Duration::from_secs(10));
+        assert_eq!(late(&world), 0);
+        for stream in before.streams {
+            let closed = world.call(Op::StreamClose { stream: stream.stream });
+            assert_eq!(closed, Ok(Reply::Done));
+        }
+        assert_eq!(world.node.status(world.now()).disks[0].utilisation_ppm, idle);
+    }
+    assert!(refused > 2, "{refused} growths were refused");
+}
+
 /// What a volume reads under its latency contract is there in time, whatever the
 /// others do; without one it is not.
 #[test]

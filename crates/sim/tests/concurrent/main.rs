@@ -4,7 +4,8 @@
 //! Each history is a few clients on three volumes, with best effort of every priority and
 //! service, streams, resizes and deletions in each other's way, beside disks that fail now
 //! and then, and with the power cut in between; [`sim::history::check`] looks for an order
-//! that explains all that they were told. `SLACKLINE_HISTORIES`: how many.
+//! that explains all that they were told. `SLACKLINE_HISTORIES`: how many,
+//! `SLACKLINE_FIRST`: which the first.
 
 mod client;
 #[path = "../common/mod.rs"]
@@ -119,8 +120,8 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 #[test]
 fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() {
     let mut done = [0; 8];
-    let histories = number("SLACKLINE_HISTORIES", 300);
-    for seed in 0..histories {
+    let (histories, first) = (number("SLACKLINE_HISTORIES", 300), number("SLACKLINE_FIRST", 0));
+    for seed in first..first + histories {
         let trouble = Trouble::Errors([0, 0, 1_000, 20_000][seed as usize % 4]);
         let outcome = history(seed, trouble);
         let outcome = outcome.unwrap_or_else(|found| panic!("history {seed}: {found}"));
@@ -129,7 +130,7 @@ fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() 
         }
         done[7] += outcome.reads;
         if (seed + 1).is_multiple_of(10_000) {
-            eprintln!("{} of {histories} histories", seed + 1);
+            eprintln!("{} of {histories} histories", seed + 1 - first);
         }
     }
     let [writes, changes, reads, syncs, streams, durable, played, cells] = done;
