@@ -325,8 +325,8 @@ fn the_search_agrees_with_trying_every_order() {
                 found[0] = *random.pick(&stamps);
             }
         }
-        let cells = by_cell(&events);
-        let ops = story(&events, &cells[&(1, 0)], 1, 0);
+        let runs = runs(&events);
+        let ops = story(&events, &runs[&(1, 0)].touching, 1, 0);
         if ops.len() > 10 {
             continue;
         }
