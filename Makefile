@@ -1,7 +1,7 @@
 # Slackline from the outside: each target sets up what it needs, then runs.
 #
 #   make demo    the main job on an emulated disk in real time, under 3 minutes
-#   make test    formatting, lints, all tests, the rules of the house, docs
+#   make test    formatting, lints, all tests, the rules of the house, docs, and `make short`
 #   make short   every other target, as short as it can be: does it run at all?
 #   make wheel   the package for Python: built by maturin, installed, tested as it is then
 #   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy;
@@ -42,7 +42,9 @@ test:
 	cargo test --workspace
 	cargo run -q -p xtask -- tidy
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --document-private-items
-	@echo "make test: formatting, lints, tests, tidy (arrows, purity, licences, links) and docs: all passed"
+	scripts/short-runs
+	@echo "make test: formatting, lints, tests, tidy (arrows, purity, licences, links), docs and" \
+		"short runs of every target: all passed"
 
 short:
 	@scripts/setup short

@@ -271,9 +271,9 @@ fn a_pool_whose_making_is_cut_short_is_no_mixture() {
     assert!(olds > 0 && news > 20 && nones > 100, "{olds} {news} {nones}");
 }
 
-/// The history, of the first twenty, in which a planted bug shows.
+/// The history, of the first hundred, in which a planted bug shows.
 fn caught(fault: Fault) -> Option<(u64, String)> {
-    (0..histories(100)).find_map(|seed| live(seed, fault).err().map(|what| (seed, what)))
+    (0..100).find_map(|seed| live(seed, fault).err().map(|what| (seed, what)))
 }
 
 #[test]
