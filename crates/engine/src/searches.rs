@@ -1,10 +1,15 @@
 //! Refusals wait here for the largest rate that would have fitted, one after the other, on a
 //! thread that nobody else waits for: a search takes up to a second.
+//!
+//! Invariant: no more than [`WAITING_MAX`] wait, each with its copy of what admission saw.
 
 use crate::callers::Callback;
 use node::{Error, RateSearch};
 use std::sync::OnceLock;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+
+/// Whoever is refused while so many wait is told to try again.
+const WAITING_MAX: usize = 64;
 
 struct Refused {
     error: Error,
@@ -16,7 +21,7 @@ struct Refused {
 /// all are answered.
 #[derive(Default)]
 pub(crate) struct Searches {
-    thread: OnceLock<Option<Sender<Refused>>>,
+    thread: OnceLock<Option<SyncSender<Refused>>>,
 }
 
 impl Searches {
@@ -29,18 +34,20 @@ impl Searches {
             return refused.answer();
         }
         match self.thread.get_or_init(start) {
-            Some(thread) => {
-                if let Err(refused) = thread.send(refused) {
-                    refused.0.answer();
+            Some(thread) => match thread.try_send(refused) {
+                Ok(()) => {}
+                Err(TrySendError::Full(refused)) => {
+                    (refused.callback)(Err(Error::Busy { waiting: WAITING_MAX as u64 }));
                 }
-            }
+                Err(TrySendError::Disconnected(refused)) => refused.answer(),
+            },
             None => refused.answer(),
         }
     }
 }
 
-fn start() -> Option<Sender<Refused>> {
-    let (sender, refusals) = channel::<Refused>();
+fn start() -> Option<SyncSender<Refused>> {
+    let (sender, refusals) = sync_channel::<Refused>(WAITING_MAX);
     let thread = std::thread::Builder::new().name("slackline-rates".into());
     let started = thread.spawn(move || refusals.into_iter().for_each(Refused::answer));
     started.ok().map(|_| sender)
