@@ -434,7 +434,7 @@ mod tests {
     }
 
     impl Uring {
-        /// The device as another would see it, past the kernel's page cache or not.
+        /// The device through a descriptor of its own.
         fn file_without_ring(&self) -> File {
             File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd())).unwrap()
         }

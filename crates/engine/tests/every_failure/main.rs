@@ -83,7 +83,7 @@ fn history(emulator: &Emulator, disks: &[DeviceSpec], first: u32, wrong: &str) -
 }
 
 /// Lets the n-th of a kind go wrong, for every n that there is; how many there were.
-fn for_every(what: impl Fn(u64) -> String) -> u64 {
+fn for_every(what: impl Fn(u64) -> String, judge: impl Fn(&str, u64)) -> u64 {
     let dir = Dir::new();
     let (emulator, disks) = emulated(&dir);
     let mut first = 0;
@@ -95,15 +95,20 @@ fn for_every(what: impl Fn(u64) -> String) -> u64 {
             assert!(nth > 1, "{wrong}: there is none");
             return nth - 1;
         }
+        judge(&wrong, refused);
         first += VOLUMES;
     }
     unreachable!("histories end")
 }
 
+fn somebody_was_told(wrong: &str, refused: u64) {
+    assert!(refused > 0, "{wrong}: nobody was told");
+}
+
 #[test]
 fn what_was_acknowledged_is_there_whichever_read_fails() {
     if fuse_is_there() {
-        let reads = for_every(|nth| format!("fail {nth} reads"));
+        let reads = for_every(|nth| format!("fail {nth} reads"), |_, _| ());
         eprintln!("each of about {reads} reads failed once");
     }
 }
@@ -113,8 +118,7 @@ fn what_was_acknowledged_is_there_whichever_write_fails() {
     if fuse_is_there() {
         let errors = ["EIO", "ENOSPC", "ENOMEM"];
         let order = |nth: u64| format!("fail {nth} writes {}", errors[nth as usize % 3]);
-        // Nobody need be told: some metadata is written that nothing waits for.
-        let writes = for_every(order);
+        let writes = for_every(order, somebody_was_told);
         eprintln!("each of about {writes} writes failed once");
     }
 }
@@ -122,7 +126,7 @@ fn what_was_acknowledged_is_there_whichever_write_fails() {
 #[test]
 fn what_was_acknowledged_is_there_whichever_flush_fails() {
     if fuse_is_there() {
-        let flushes = for_every(|nth| format!("fail {nth} flushes"));
+        let flushes = for_every(|nth| format!("fail {nth} flushes"), somebody_was_told);
         eprintln!("each of about {flushes} flushes failed once");
     }
 }
