@@ -1,8 +1,8 @@
 //! The largest rate that a refused contract could have had.
 //!
 //! To find it takes some 25 times as long as to refuse, up to a second on a busy disk. So
-//! the node only takes a copy of what admission saw; whoever has the answer searches, where
-//! nobody waits for him.
+//! the node only takes a copy of what admission saw. Whoever receives the answer searches,
+//! on a thread that nobody else waits for.
 
 use crate::api::{Contract, DiskIndex, Error, Mode};
 use crate::contract::{self, Joined, Seen, Share};
