@@ -36,6 +36,8 @@ pub(crate) struct Commits {
     /// A commit has begun and not ended; its number where there was anything
     /// to write.
     running: Option<Option<CommitId>>,
+    /// How many have begun.
+    begun: u64,
     started: Option<Instant>,
     due: Option<Instant>,
     /// Somebody waits for it.
@@ -55,6 +57,10 @@ impl Commits {
     }
     pub(crate) fn idle(&self) -> bool {
         self.running.is_none() && self.due.is_none()
+    }
+    /// How many have begun.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun
     }
     /// Nothing runs; what is due is not due yet.
     pub(crate) fn resting(&self) -> bool {
@@ -96,12 +102,11 @@ impl Core {
     }
 
     /// Begins a commit if one is due, or wanted while no stream is open (`quiet`).
-    /// Says whether one began: the caller then notes what it will cover.
-    pub(crate) fn begin_commit(&mut self, now: Instant, quiet: bool) -> bool {
-        let Some(due) = self.commits.due() else { return false };
+    pub(crate) fn begin_commit(&mut self, now: Instant, quiet: bool) {
+        let Some(due) = self.commits.due() else { return };
         let begins = due <= now || (quiet && self.commits.urgent);
         if !begins || self.read_only().is_some() {
-            return false;
+            return;
         }
         if quiet {
             self.renew_metadata(now);
@@ -114,8 +119,8 @@ impl Core {
         self.commits.started = Some(now);
         self.commits.served.append(&mut self.commits.waiting);
         self.commits.running = Some(self.store.commit());
+        self.commits.begun += 1;
         self.pump_store(now);
-        true
     }
 
     /// Ends the running commit if the store has, or all hope of one if the

@@ -303,8 +303,9 @@ impl Node {
             return Ok(());
         }
         let shares = self.core.shares(volume);
-        let streams = self.streams.values_mut().filter(|stream| stream.volume == volume);
-        for stream in streams {
+        let streams: Vec<StreamId> = self.streams.on(volume).collect();
+        for id in streams {
+            let stream = self.streams.get_mut(id).expect("it is open");
             let (contract, mode) = (stream.contract, stream.mode);
             let asked = self.core.tasks(&contract, &shares, mode);
             if asked.is_some_and(|asked| stream.has_tasks(&asked)) {

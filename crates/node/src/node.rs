@@ -2,16 +2,16 @@
 
 use crate::api::*;
 use crate::best_effort::{BestEffort, Gap};
-use crate::commits::Committed;
 use crate::contract::{self, Joined};
 use crate::core::{Core, Ended, Owner};
 use crate::door;
 use crate::limits;
 use crate::permission::{self, Wanted};
 use crate::places::Home;
+use crate::rounds::Rounds;
 use crate::stream::{self, Stream};
+use crate::streams::Streams;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use store::{EXTENT, Store, VolumeId};
@@ -23,8 +23,9 @@ use units::{Bytes, Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct Node {
     pub(crate) core: Core,
-    pub(crate) streams: BTreeMap<StreamId, Stream>,
+    pub(crate) streams: Streams,
     pub(crate) best_effort: BestEffort,
+    pub(crate) rounds: Rounds,
     next_stream: u64,
     shutting_down: Option<Option<Ticket>>,
     finished: Option<Finished>,
@@ -56,8 +57,9 @@ impl Node {
         core.moves.look_again();
         Ok(Self {
             core,
-            streams: BTreeMap::new(),
+            streams: Streams::default(),
             best_effort: BestEffort::default(),
+            rounds: Rounds::default(),
             next_stream: 1,
             shutting_down: None,
             finished: None,
@@ -85,7 +87,7 @@ impl Node {
             self.run_timers(now);
         }
         let poll = self.core.poll_disk(now, disk);
-        let timers = [self.core.next_timer(), self.best_effort.due()];
+        let timers = [self.core.next_timer(), self.best_effort.due(), self.rounds.due()];
         match (poll, timers.into_iter().flatten().min()) {
             (DiskPoll::Wait { until }, Some(timer)) if disk.0 == 0 => {
                 DiskPoll::Wait { until: Some(until.map_or(timer, |until| until.min(timer))) }
@@ -119,7 +121,7 @@ impl Node {
 
     /// One open stream, as in [`Node::status`] but for its volume's name.
     pub fn stream(&self, id: StreamId) -> Option<StreamStatus> {
-        self.streams.get(&id).map(|stream| stream.status(String::new()))
+        self.streams.get(id).map(|stream| stream.status(String::new()))
     }
 
     /// Everything that can be seen. Cost: grows with streams and volumes.
@@ -149,7 +151,7 @@ impl Node {
             length: volume.length(),
             placement: volume.placement().clone(),
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.status.disk)).collect(),
-            streams: self.streams_of(volume.id()).count() as u64,
+            streams: self.streams.count_on(volume.id()) as u64,
             service: core.services.of(volume.id()).0,
             account: core.services.of(volume.id()).1,
             shares: core.services.shares(volume.id()),
@@ -160,7 +162,7 @@ impl Node {
             volumes: volumes.collect(),
             streams: self
                 .streams
-                .values()
+                .iter()
                 .map(|stream| stream.status(name(stream.volume)))
                 .collect(),
             memory: core.arena.status(),
@@ -230,13 +232,13 @@ impl Node {
                 self.pump(now, stream);
             }
             Op::StreamRead { stream, len_max } => {
-                self.with_stream(now, ticket, stream, |stream, core, growing| {
-                    stream.read(core, now, ticket, len_max, growing);
+                self.with_stream(now, ticket, stream, |stream, core, has_writer| {
+                    stream.read(core, now, ticket, len_max, has_writer);
                 });
             }
             Op::StreamAdvance { stream, len } => {
-                self.with_stream(now, ticket, stream, |stream, core, growing| {
-                    let advanced = stream.advance(core, now, len, growing);
+                self.with_stream(now, ticket, stream, |stream, core, has_writer| {
+                    let advanced = stream.advance(core, now, len, has_writer);
                     core.answer(ticket, advanced.map(|()| Reply::Done));
                 });
             }
@@ -297,7 +299,7 @@ impl Node {
                 self.core.abandon_moves(None);
                 self.core.stop_measuring(now);
                 self.best_effort.hand_back(&mut self.core, now);
-                let open: Vec<StreamId> = self.streams.keys().copied().collect();
+                let open: Vec<StreamId> = self.streams.iter().map(|stream| stream.id).collect();
                 for stream in open {
                     self.begin_close(now, stream);
                 }
@@ -354,11 +356,7 @@ impl Node {
 
     fn writer_of(&self, name: &str) -> Option<StreamId> {
         let volume = self.core.store.find(name)?.id();
-        self.streams_of(volume).find(|stream| stream.mode == Mode::Write).map(|stream| stream.id)
-    }
-
-    fn streams_of(&self, volume: VolumeId) -> impl Iterator<Item = &Stream> {
-        self.streams.values().filter(move |stream| stream.volume == volume)
+        self.streams.writer_of(volume)
     }
 
     fn serve(&mut self, now: Instant, name: &str, service: Service) -> Result<(), Error> {
@@ -368,7 +366,7 @@ impl Node {
 
     fn delete(&mut self, name: &str) -> Result<(), Error> {
         let volume = self.find(name)?;
-        let streams = self.streams_of(volume).count() as u64;
+        let streams = self.streams.count_on(volume) as u64;
         if streams > 0 || self.best_effort.touches(volume) {
             return Err(Error::VolumeBusy { name: String::from(name), streams });
         }
@@ -395,7 +393,7 @@ impl Node {
         if size < recorded && !may_cut {
             return Err(Error::WouldCut { name: String::from(name), recorded, size });
         }
-        let open: Vec<StreamId> = self.streams_of(volume).map(|stream| stream.id).collect();
+        let open: Vec<StreamId> = self.streams.on(volume).collect();
         if size < before && (!open.is_empty() || self.best_effort.touches(volume)) {
             let streams = open.len() as u64;
             return Err(Error::VolumeBusy { name: String::from(name), streams });
@@ -440,7 +438,7 @@ impl Node {
         contract: &Contract,
     ) -> Result<Reply, Error> {
         let core = &mut self.core;
-        let stream = self.streams.get_mut(&id).filter(|stream| !stream.closing);
+        let stream = self.streams.get_mut(id).filter(|stream| !stream.closing);
         let stream = stream.ok_or(Error::NoSuchStream { stream: id })?;
         contract::check(contract)?;
         if contract.block != stream.contract.block {
@@ -469,7 +467,7 @@ impl Node {
     /// stays; `None` where that is the same.
     fn promise_anew(&mut self, now: Instant, id: StreamId) -> Result<Option<Promised>, Error> {
         let core = &mut self.core;
-        let stream = self.streams.get_mut(&id).expect("it is open");
+        let stream = self.streams.get_mut(id).expect("it is open");
         let shares = core.shares(stream.volume);
         let (contract, mode) = (stream.contract, stream.mode);
         let asked = core.tasks(&contract, &shares, mode);
@@ -490,7 +488,7 @@ impl Node {
     /// The stream goes by what it was promised anew. Its old tasks stay until the requests
     /// that were made under them have ended.
     fn keep_from_now_on(&mut self, promised: Promised) {
-        let stream = self.streams.get_mut(&promised.stream).expect("it is open");
+        let stream = self.streams.get_mut(promised.stream).expect("it is open");
         stream.grow(promised.memory);
         stream.target = promised.blocks.max(stream.target);
         stream.replace_tasks(&mut self.core, promised.tasks);
@@ -498,7 +496,7 @@ impl Node {
 
     /// Nothing was done under a promise, and nothing will be.
     fn withdraw(&mut self, promised: Promised) {
-        let stream = self.streams.get_mut(&promised.stream).expect("it is open");
+        let stream = self.streams.get_mut(promised.stream).expect("it is open");
         stream.give(&mut self.core, promised.memory);
         self.core.leave(&promised.tasks);
     }
@@ -526,7 +524,7 @@ impl Node {
                 let window = contract.block * places.len() as u64;
                 let memory = (home, places, region.is_some());
                 let made = Stream::new(id, volume, mode, *contract, tasks, memory, start, now);
-                self.streams.insert(id, made);
+                self.streams.insert(made);
                 let reply = Reply::Stream { stream: id, window };
                 self.begin(now, ticket, id, start, reply);
             }
@@ -535,12 +533,12 @@ impl Node {
 
     /// A stream that was just opened: its answer, and its first requests.
     fn begin(&mut self, now: Instant, ticket: Ticket, id: StreamId, start: Bytes, reply: Reply) {
-        let growing = self.growing(id);
-        let stream = self.streams.get_mut(&id).expect("it was just opened");
+        let has_writer = self.streams.has_writer(id);
+        let stream = self.streams.get_mut(id).expect("it was just opened");
         let (volume, mode) = (stream.volume, stream.mode);
         if mode == Mode::Read {
             // The window fills from now on, not from the first read.
-            stream.fill_window(&mut self.core, now, growing);
+            stream.fill_window(&mut self.core, now, has_writer);
         }
         match self.gap_before(volume, mode, start) {
             Some((extent, gap)) => {
@@ -582,33 +580,19 @@ impl Node {
         else {
             unreachable!("one of these");
         };
-        self.with_stream(now, ticket, stream, |stream, core, growing| {
+        self.with_stream(now, ticket, stream, |stream, core, has_writer| {
             let done = match *op {
                 Op::WindowNext { .. } => {
-                    return stream.window_next(core, now, ticket, growing);
+                    return stream.window_next(core, now, ticket, has_writer);
                 }
                 Op::WindowMoved { len, .. } => stream.window_moved(core, now, len),
-                Op::StreamSeek { to, .. } => stream.seek(core, now, to, growing),
+                Op::StreamSeek { to, .. } => stream.seek(core, now, to, has_writer),
                 _ => stream.window_waits(core, now),
             };
             core.answer(ticket, done);
             // What follows from it is told after it.
-            stream.pump(core, now, growing);
+            stream.pump(core, now, has_writer);
         });
-    }
-
-    /// The host may be late by so much: every window is made for it, as far as there is
-    /// memory.
-    fn resize_windows(&mut self, now: Instant, late: Duration) {
-        let core = &mut self.core;
-        core.late = late.min(limits::HOST_LATENCY_MAX).max(core.config.host_latency);
-        for stream in self.streams.values_mut().filter(|stream| !stream.closing) {
-            let shares = core.shares(stream.volume);
-            let blocks = contract::window_blocks(&stream.contract, &shares, core.late);
-            stream.resize(core, blocks);
-        }
-        let open: Vec<StreamId> = self.streams.keys().copied().collect();
-        open.into_iter().for_each(|id| self.pump(now, id));
     }
 
     fn may_write(
@@ -655,41 +639,35 @@ impl Node {
         id: StreamId,
         f: impl FnOnce(&mut Stream, &mut Core, bool),
     ) {
-        let growing = self.growing(id);
-        match self.streams.get_mut(&id) {
+        let has_writer = self.streams.has_writer(id);
+        match self.streams.get_mut(id) {
             Some(stream) => {
-                f(stream, &mut self.core, growing);
+                f(stream, &mut self.core, has_writer);
                 self.after(now, id);
             }
             None => self.core.answer(ticket, Err(Error::NoSuchStream { stream: id })),
         }
     }
 
-    /// Whether a writer is open on the stream's volume.
-    fn growing(&self, id: StreamId) -> bool {
-        self.streams.get(&id).is_some_and(|stream| {
-            self.streams_of(stream.volume).any(|other| other.mode == Mode::Write)
-        })
-    }
-
-    fn pump(&mut self, now: Instant, id: StreamId) {
-        let growing = self.growing(id);
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        stream.pump(&mut self.core, now, growing);
+    pub(crate) fn pump(&mut self, now: Instant, id: StreamId) {
+        let has_writer = self.streams.has_writer(id);
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        stream.pump(&mut self.core, now, has_writer);
         self.after(now, id);
     }
 
     /// Readers of a volume that has grown, or whose writer has closed.
     fn pump_readers(&mut self, now: Instant, volume: VolumeId) {
-        let readers = self.streams_of(volume).filter(|stream| stream.mode == Mode::Read);
-        let readers: Vec<StreamId> = readers.map(|stream| stream.id).collect();
+        let writer = self.streams.writer_of(volume);
+        let readers: Vec<StreamId> =
+            self.streams.on(volume).filter(|&id| Some(id) != writer).collect();
         for id in readers {
             self.pump(now, id);
         }
     }
 
     fn close(&mut self, now: Instant, ticket: Ticket, id: StreamId) {
-        match self.streams.get_mut(&id) {
+        match self.streams.get_mut(id) {
             Some(stream) if !stream.closing => {
                 stream.close_ticket = Some(ticket);
                 self.begin_close(now, id);
@@ -699,7 +677,7 @@ impl Node {
     }
 
     fn begin_close(&mut self, now: Instant, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.closing {
             return;
         }
@@ -709,9 +687,9 @@ impl Node {
 
     /// A closing stream goes when nothing of it is under way any more.
     fn after(&mut self, now: Instant, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(end) = stream.ended(&self.core) else { return };
-        let mut stream = self.streams.remove(&id).expect("looked at above");
+        let mut stream = self.streams.remove(id).expect("looked at above");
         stream.stop_timer(&mut self.core);
         stream.leave(&mut self.core);
         stream.give_window(&mut self.core);
@@ -737,13 +715,13 @@ impl Node {
         self.finished = promised.then_some(Finished { whose, late_by, latency });
         match owner {
             Owner::Block { stream: id, block, place, claim } => {
-                let growing = self.growing(id);
+                let has_writer = self.streams.has_writer(id);
                 let core = &mut self.core;
-                let stream = self.streams.get_mut(&id).expect("a stream outlives its commands");
+                let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
                 stream.account(late_by, latency);
                 let result = result.map_err(|error| (disk, error));
                 match stream.mode {
-                    Mode::Read => stream.block_read(core, now, (block, place), result, growing),
+                    Mode::Read => stream.block_read(core, now, (block, place), result, has_writer),
                     Mode::Write => {
                         let claim = claim.expect("a block that was written was claimed");
                         stream.block_written(core, now, block, claim, result);
@@ -771,8 +749,9 @@ impl Node {
     }
 
     fn run_timers(&mut self, now: Instant) {
-        while let Some(id) = self.core.due_timer(now) {
-            if let Some(stream) = self.streams.get_mut(&id) {
+        for _ in 0..limits::ROUND_STEP {
+            let Some(id) = self.core.due_timer(now) else { break };
+            if let Some(stream) = self.streams.get_mut(id) {
                 stream.timer = None;
                 self.pump(now, id);
             }
@@ -792,30 +771,8 @@ impl Node {
         self.shutting_down.is_some()
     }
 
-    /// Begins and ends commits as they fall due, and the node itself when it
-    /// is to end.
-    fn run_commits(&mut self, now: Instant) {
-        if self.core.begin_commit(now, self.streams.is_empty()) {
-            for stream in self.streams.values_mut() {
-                stream.commit_begins();
-            }
-        }
-        if let Some(committed) = self.core.end_commit(now) {
-            let ids: Vec<StreamId> = self.streams.keys().copied().collect();
-            for id in ids {
-                let stream = self.streams.get_mut(&id).expect("a key of the map");
-                if stream.mode == Mode::Write {
-                    if committed == Committed::Durable {
-                        stream.commit_ended(&mut self.core);
-                    }
-                    self.pump(now, id);
-                }
-            }
-        }
-        self.end_shutdown(now);
-    }
-
-    fn end_shutdown(&mut self, now: Instant) {
+    /// The node ends when nothing is open or under way any more.
+    pub(crate) fn end_shutdown(&mut self, now: Instant) {
         let Some(ticket) = self.shutting_down else { return };
         if ticket.is_none()
             || !self.streams.is_empty()

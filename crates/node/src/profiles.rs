@@ -78,7 +78,7 @@ impl Node {
     fn admit_all(&mut self, now: Instant, disk: DiskIndex) -> Result<(), Error> {
         let mut changes = self.log_changes(disk);
         let (mut first, mut streams, mut volumes) = (None, Vec::new(), Vec::new());
-        for stream in self.streams.values() {
+        for stream in self.streams.iter() {
             for (at, joined) in stream.tasks.iter().enumerate().filter(|(_, own)| own.disk == disk)
             {
                 let shares = self.core.shares(stream.volume);
@@ -142,7 +142,7 @@ impl Node {
     }
 
     fn note_task(&mut self, disk: DiskIndex, stream: Option<StreamId>, task: Task) {
-        let Some(stream) = stream.and_then(|id| self.streams.get_mut(&id)) else { return };
+        let Some(stream) = stream.and_then(|id| self.streams.get_mut(id)) else { return };
         for joined in stream.tasks.iter_mut().filter(|joined| joined.disk == disk) {
             joined.task = task;
         }

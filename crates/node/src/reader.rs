@@ -16,7 +16,7 @@ impl Stream {
         now: Instant,
         ticket: Ticket,
         len_max: Bytes,
-        growing: bool,
+        has_writer: bool,
     ) {
         if self.mode != Mode::Read {
             return core.answer(ticket, Err(Error::WrongMode));
@@ -25,7 +25,7 @@ impl Stream {
             return core.answer(ticket, Err(error));
         }
         self.ask = Some(Ask { ticket, len_max, throttled: false, starved_since: None });
-        self.pump_reader(core, now, growing);
+        self.pump_reader(core, now, has_writer);
     }
 
     /// [`Op::StreamAdvance`].
@@ -34,7 +34,7 @@ impl Stream {
         core: &mut Core,
         now: Instant,
         len: Bytes,
-        growing: bool,
+        has_writer: bool,
     ) -> Result<(), Error> {
         if self.mode != Mode::Read {
             return Err(Error::WrongMode);
@@ -46,27 +46,27 @@ impl Stream {
         self.credit.spend(len, now);
         self.moved += len;
         self.position += len;
-        self.pump_reader(core, now, growing);
+        self.pump_reader(core, now, has_writer);
         Ok(())
     }
 
     /// Does all that can be done now: lets go of blocks behind the playout
-    /// point, asks for blocks ahead, answers the program. `growing`: a writer
+    /// point, asks for blocks ahead, answers the program. `has_writer`: a writer
     /// is open on the volume.
-    pub(crate) fn pump_reader(&mut self, core: &mut Core, now: Instant, growing: bool) {
-        self.pump_reader_silently(core, now, growing);
+    pub(crate) fn pump_reader(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
+        self.pump_reader_silently(core, now, has_writer);
         if self.closing {
             return;
         }
         if self.shared.is_some() {
-            self.tell_data(core, now, growing);
+            self.tell_data(core, now, has_writer);
         } else {
-            self.answer_reader(core, now, growing);
+            self.answer_reader(core, now, has_writer);
         }
     }
 
     /// All but answers.
-    pub(crate) fn pump_reader_silently(&mut self, core: &mut Core, now: Instant, growing: bool) {
+    pub(crate) fn pump_reader_silently(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
         if self.closing {
             return;
         }
@@ -75,22 +75,22 @@ impl Stream {
             debug_assert!(!matches!(self.slots[0], Slot::Moving(_)));
             self.slide(core);
         }
-        self.ask_ahead(core, now, growing);
+        self.ask_ahead(core, now, has_writer);
     }
 
     /// Requests every block of the window that has data and was not asked for, up to
     /// a bound: at any time a stream needs only those requests that its rate is made
     /// of, and a few early ones that find the disk idle. The next of a large window
     /// is asked for when one has come, which is before it can be released.
-    fn ask_ahead(&mut self, core: &mut Core, now: Instant, growing: bool) {
+    fn ask_ahead(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
         let needed = self.target.saturating_sub(blocks_ahead(&self.contract, core.late));
         let moving = self.slots.iter().filter(|slot| matches!(slot, Slot::Moving(_))).count();
         let mut room = (needed + EARLY_REQUESTS).saturating_sub(moving as u64);
         let (mut behind_writer, mut asked) = (false, false);
         for block in self.base..self.base + self.blocks() {
             // A block that a writer is still filling is asked for when it is whole.
-            if !self.has_data(core, block, growing) {
-                behind_writer = growing;
+            if !self.has_data(core, block, has_writer) {
+                behind_writer = has_writer;
                 break;
             }
             if self.slots[(block - self.base) as usize] != Slot::Open {
@@ -107,7 +107,7 @@ impl Stream {
         }
         // What has just been written was not asked for ahead: nobody could promise it.
         if core::mem::replace(&mut self.behind_writer, behind_writer) && asked && self.primed {
-            self.steady = self.steady.max(self.steady_from(core, now, growing));
+            self.steady = self.steady.max(self.steady_from(core, now, has_writer));
         }
     }
 
@@ -122,11 +122,11 @@ impl Stream {
         (disk, DiskAction::Read { offset, span, written }, owner)
     }
 
-    fn answer_reader(&mut self, core: &mut Core, now: Instant, growing: bool) {
+    fn answer_reader(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
         let Some(ask) = self.ask else { return };
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
         if self.position >= length {
-            if !growing {
+            if !has_writer {
                 self.reply(core, Ok(Reply::End));
             }
             return;
@@ -146,8 +146,8 @@ impl Stream {
                     self.reply(core, Ok(Reply::Data { span, offset: self.position }));
                 }
             }
-            Slot::Failed(..) => self.declare_gap(core, now, growing),
-            Slot::Moving(id) => self.wait_for_block(core, now, id, growing),
+            Slot::Failed(..) => self.declare_gap(core, now, has_writer),
+            Slot::Moving(id) => self.wait_for_block(core, now, id, has_writer),
             // The writer has not filled this block yet, or it was left in a hurry.
             Slot::Open | Slot::Nowhere => {}
         }
@@ -168,7 +168,7 @@ impl Stream {
     /// The program is at a block that is not there. Within its rate that is an
     /// underrun; one that lasts longer than the whole window ends in a declared
     /// gap, so that a failing disk cannot hold a reader for ever.
-    fn wait_for_block(&mut self, core: &mut Core, now: Instant, id: CommandId, growing: bool) {
+    fn wait_for_block(&mut self, core: &mut Core, now: Instant, id: CommandId, has_writer: bool) {
         if !self.within_rate(core, now, Bytes::new(1)) {
             return;
         }
@@ -178,12 +178,12 @@ impl Stream {
         if now < patience {
             self.wake_at(core, patience);
         } else if core.cancel(id) {
-            self.declare_gap(core, now, growing);
+            self.declare_gap(core, now, has_writer);
         }
     }
 
     /// Skips the rest of the block at the playout point, and says so.
-    fn declare_gap(&mut self, core: &mut Core, now: Instant, growing: bool) {
+    fn declare_gap(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
         let block = self.block_at(self.position);
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
         let end = (self.contract.block * (block + 1)).min(length);
@@ -192,7 +192,7 @@ impl Stream {
         self.position = end;
         *self.slot(block).expect("the playout point is in the window") = Slot::Ready;
         self.reply(core, Ok(Reply::Gap { offset, len }));
-        self.pump_reader(core, now, growing);
+        self.pump_reader(core, now, has_writer);
     }
 
     fn reply(&mut self, core: &mut Core, result: Result<Reply, Error>) {
@@ -207,7 +207,7 @@ impl Stream {
         now: Instant,
         (block, place): (u64, Bytes),
         result: Result<(), (DiskIndex, DeviceError)>,
-        growing: bool,
+        has_writer: bool,
     ) {
         if !self.stray_ended(core, place) {
             *self.slot(block).expect("a block of the window, or a stray") = match result {
@@ -215,7 +215,7 @@ impl Stream {
                 Err((disk, error)) => Slot::Failed(disk, error),
             };
         }
-        self.pump_reader(core, now, growing);
+        self.pump_reader(core, now, has_writer);
     }
 
     /// One ask at a time, and for something.

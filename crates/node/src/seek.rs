@@ -54,9 +54,9 @@ type Waiting = (CommandId, DiskIndex);
 
 impl Stream {
     /// The first requests of a reader that was just opened.
-    pub(crate) fn fill_window(&mut self, core: &mut Core, now: Instant, growing: bool) {
-        self.pump_reader(core, now, growing);
-        self.steady = self.steady_from(core, now, growing);
+    pub(crate) fn fill_window(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
+        self.pump_reader(core, now, has_writer);
+        self.steady = self.steady_from(core, now, has_writer);
     }
 
     /// [`Op::StreamSeek`].
@@ -65,7 +65,7 @@ impl Stream {
         core: &mut Core,
         now: Instant,
         to: Bytes,
-        growing: bool,
+        has_writer: bool,
     ) -> Result<Reply, Error> {
         if self.mode != Mode::Read {
             return Err(Error::WrongMode);
@@ -84,21 +84,21 @@ impl Stream {
         let waiting = self.move_window(core, self.block_at(to));
         self.position = to;
         self.shared = self.shared.map(|_| Shared::new(to));
-        self.reuse(core, now, waiting, growing);
+        self.reuse(core, now, waiting, has_writer);
         // Other policies do not look at the exact slack before they let others go first.
         let exact = core.config.policy == Policy::Slack;
         if exact {
             self.renew(core, now);
         }
-        self.pump_reader_silently(core, now, growing);
+        self.pump_reader_silently(core, now, has_writer);
         if let Some(&Slot::Moving(id)) = self.slots.front().filter(|_| exact) {
             core.hurry(now, id);
         }
         self.primed = true;
-        self.steady = self.steady_from(core, now, growing);
+        self.steady = self.steady_from(core, now, has_writer);
         self.begin_credit(now, self.steady);
         let first = self.block_at(to);
-        let at = self.there_by(core, now, growing).next().filter(|&(block, _)| block == first);
+        let at = self.there_by(core, now, has_writer).next().filter(|&(block, _)| block == first);
         Ok(Reply::Ready { at: at.map_or(now, |(_, at)| at), steady: self.steady })
     }
 
@@ -155,13 +155,13 @@ impl Stream {
     }
 
     /// Lets released requests that wait read blocks of the window; the rest is taken back.
-    fn reuse(&mut self, core: &mut Core, now: Instant, mut waiting: Vec<Waiting>, growing: bool) {
+    fn reuse(&mut self, core: &mut Core, now: Instant, mut waiting: Vec<Waiting>, has_writer: bool) {
         waiting.sort_unstable();
         let (mut waiting, early): (Vec<Waiting>, Vec<Waiting>) =
             waiting.into_iter().partition(|&(id, _)| core.is_released(id, now));
         for at in 0..self.slots.len() {
             let block = self.base + at as u64;
-            if waiting.is_empty() || !self.has_data(core, block, growing) {
+            if waiting.is_empty() || !self.has_data(core, block, has_writer) {
                 break;
             }
             if self.slots[at] != Slot::Open {
@@ -187,14 +187,14 @@ impl Stream {
     }
 
     /// The block can be asked for: it has data, and is whole where somebody writes it.
-    pub(crate) fn has_data(&self, core: &Core, block: u64, growing: bool) -> bool {
+    pub(crate) fn has_data(&self, core: &Core, block: u64, has_writer: bool) -> bool {
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
         let from = self.contract.block * block;
-        from < length && !(growing && from + self.contract.block > length)
+        from < length && !(has_writer && from + self.contract.block > length)
     }
 
     /// From when on the contract holds in full.
-    pub(crate) fn steady_from(&self, core: &Core, now: Instant, growing: bool) -> Instant {
+    pub(crate) fn steady_from(&self, core: &Core, now: Instant, has_writer: bool) -> Instant {
         let Contract { rate, block: len, .. } = self.contract;
         let first = self.block_at(self.position);
         let free = self.position % len + at_once(&self.contract);
@@ -205,7 +205,7 @@ impl Stream {
             return core.begins(&self.tasks).max(now).saturating_add(filled);
         }
         let mut steady = now;
-        for (block, by) in self.there_by(core, now, growing) {
+        for (block, by) in self.there_by(core, now, has_writer) {
             let beyond = (len * (block - first)).saturating_sub(free);
             // Rounded up, so that a nanosecond is to be given back.
             let wanted = rate.time_for(beyond).saturating_sub(Duration::from_nanos(1));
@@ -228,7 +228,7 @@ impl Stream {
         &'a self,
         core: &'a Core,
         now: Instant,
-        growing: bool,
+        has_writer: bool,
     ) -> impl Iterator<Item = (u64, Instant)> + 'a {
         let first = self.block_at(self.position);
         let mut next: Vec<(DiskIndex, Instant, Duration)> = self
@@ -237,7 +237,7 @@ impl Stream {
             .map(|joined| (joined.disk, core.next_release(joined).max(now), joined.task.period))
             .collect();
         let end = self.base + self.blocks() + self.turn();
-        let has_data = move |block: &u64| self.has_data(core, *block, growing);
+        let has_data = move |block: &u64| self.has_data(core, *block, has_writer);
         (first..end).take_while(has_data).map(move |block| {
             let slot = block.checked_sub(self.base).and_then(|at| self.slots.get(at as usize));
             let by = match slot {

@@ -101,10 +101,12 @@ pub(crate) struct Stream {
     pub renewed: Option<Instant>,
     /// Reader: blocks were not asked for because they were not written.
     pub behind_writer: bool,
-    /// Writer: offsets written to the device, covered by the running commit,
+    /// Writer: offsets written to the device, covered by the commit that began last,
     /// and on the medium.
-    pub written: Bytes,
-    pub committing: Bytes,
+    written: Bytes,
+    /// What was written when commit number `counted` began, once more has been written since.
+    committing: Bytes,
+    counted: u64,
     pub durable: Bytes,
     pub durable_asks: Vec<DurableAsk>,
     /// Writer: a partial block is being written, up to here.
@@ -162,6 +164,7 @@ impl Stream {
             behind_writer: false,
             written: start,
             committing: start,
+            counted: 0,
             durable: start,
             durable_asks: Vec::new(),
             partial: None,
@@ -177,6 +180,25 @@ impl Stream {
             gaps: Bytes::ZERO,
             latency_max: Duration::ZERO,
         }
+    }
+
+    /// Writer: everything before this is on the device.
+    pub(crate) fn written(&self) -> Bytes {
+        self.written
+    }
+
+    /// Writer: everything before `upto` is on the device.
+    pub(crate) fn note_written_to(&mut self, core: &Core, upto: Bytes) {
+        if upto > self.written {
+            (self.committing, self.counted) = (self.covered(core), core.commits.begun());
+            self.written = upto;
+        }
+    }
+
+    /// Writer: the commit that began last covers everything before this. Nobody has to
+    /// visit all writers when one begins: what was written since then was noted then.
+    pub(crate) fn covered(&self, core: &Core) -> Bytes {
+        if self.counted == core.commits.begun() { self.committing } else { self.written }
     }
 
     pub(crate) fn blocks(&self) -> u64 {

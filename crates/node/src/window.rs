@@ -50,9 +50,9 @@ pub(crate) fn not_this_kind() -> Error {
 
 impl Stream {
     /// Everything that can be done now.
-    pub(crate) fn pump(&mut self, core: &mut Core, now: Instant, growing: bool) {
+    pub(crate) fn pump(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
         match self.mode {
-            Mode::Read => self.pump_reader(core, now, growing),
+            Mode::Read => self.pump_reader(core, now, has_writer),
             Mode::Write => self.pump_writer(core, now),
         }
     }
@@ -63,7 +63,7 @@ impl Stream {
         core: &mut Core,
         now: Instant,
         ticket: Ticket,
-        growing: bool,
+        has_writer: bool,
     ) {
         let error = match (self.closing, self.shared, self.ask) {
             (true, ..) => Some(Error::NoSuchStream { stream: self.id }),
@@ -78,7 +78,7 @@ impl Stream {
         }
         let len_max = self.contract.block;
         self.ask = Some(Ask { ticket, len_max, throttled: false, starved_since: None });
-        self.pump(core, now, growing);
+        self.pump(core, now, has_writer);
     }
 
     /// [`Op::WindowMoved`].
@@ -188,11 +188,11 @@ impl Stream {
     }
 
     /// A shared reader's next piece, if it is asked for and there.
-    pub(crate) fn tell_data(&mut self, core: &mut Core, now: Instant, growing: bool) {
+    pub(crate) fn tell_data(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
         let (Some(ask), Some(shared)) = (self.ask, self.shared) else { return };
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
         if shared.told >= length {
-            if !growing {
+            if !has_writer {
                 self.tell(core, Ok(Reply::End), shared.told);
             }
             return;

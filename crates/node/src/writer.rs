@@ -58,7 +58,7 @@ impl Stream {
         let block_len = self.contract.block;
         while self.base < self.block_at(self.position) && self.slots[0] == Slot::Ready {
             self.slide(core);
-            self.written = self.written.max(block_len * self.base);
+            self.note_written_to(core, block_len * self.base);
         }
         if let Some(error) = self.failure(core) {
             return self.give_up(core, &error);
@@ -132,11 +132,11 @@ impl Stream {
     /// A sync, or the close, waits for bytes of a block that is not full.
     fn write_partial(&mut self, core: &mut Core, now: Instant) {
         let wanted = self.closing
-            || self.durable_asks.iter().any(|ask| ask.urgent && ask.at_least > self.written);
+            || self.durable_asks.iter().any(|ask| ask.urgent && ask.at_least > self.written());
         let block = self.block_at(self.position);
         let filled = self.position % self.contract.block;
-        let unwritten = self.position > self.written && !filled.is_zero();
-        let whole_blocks_done = self.written >= self.contract.block * block;
+        let unwritten = self.position > self.written() && !filled.is_zero();
+        let whole_blocks_done = self.written() >= self.contract.block * block;
         if wanted && unwritten && whole_blocks_done && self.held.is_zero() && self.partial.is_none()
         {
             self.partial = Some(self.position);
@@ -163,7 +163,7 @@ impl Stream {
                 let state = if partial.is_some() { Slot::Open } else { Slot::Ready };
                 *self.slot(block).expect("a block of the window") = state;
                 if let Some(upto) = partial {
-                    self.written = self.written.max(upto);
+                    self.note_written_to(core, upto);
                     self.write_rest(core, now, block);
                 }
             }
@@ -176,28 +176,24 @@ impl Stream {
 
     /// Tells the store and the commit how far the data is on the device.
     fn note_written(&mut self, core: &mut Core, now: Instant) {
-        core.store.note_length(self.volume, self.written);
-        if self.written > self.committing {
+        core.store.note_length(self.volume, self.written());
+        let covered = self.covered(core);
+        if self.written() > covered {
             core.changed(now);
         }
         let hurry = |ask: &DurableAsk| {
-            ask.urgent && ask.at_least <= self.written && ask.at_least > self.committing
+            ask.urgent && ask.at_least <= self.written() && ask.at_least > covered
         };
         let closes =
-            self.closing && self.written == self.position && self.committing < self.written;
+            self.closing && self.written() == self.position && covered < self.written();
         if closes || self.durable_asks.iter().any(hurry) {
             core.commit_soon(now);
         }
     }
 
-    /// A commit begins: it covers what is on the device by now.
-    pub(crate) fn commit_begins(&mut self) {
-        self.committing = self.written;
-    }
-
     /// The commit is on the medium.
     pub(crate) fn commit_ended(&mut self, core: &mut Core) {
-        self.durable = self.committing;
+        self.durable = self.covered(core);
         let durable = self.durable;
         self.durable_asks.retain(|ask| {
             let done = ask.at_least <= durable;

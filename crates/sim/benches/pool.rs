@@ -1,0 +1,403 @@
+//! How long a pool's lock is held: each call of a [`Node`] is what an engine does under it.
+//!
+//! Twenty disks of memory, a number of readers of 1 MB/s and some writers, greedy best
+//! effort, commits, and now and then a stream that opens, changes, is refused or closes.
+//! For each kind of call: how many, the median, the 99.9th percentile and the largest, of
+//! the time on the processor, so that a busy machine shows less. What must not grow with the
+//! number of streams stands beside itself. `cargo bench -p slackline-sim --bench pool`;
+//! `SLACKLINE_QUICK` in the environment: a short run, which shows that it runs and nothing
+//! else.
+#![allow(clippy::print_stdout)] // the figures are the result
+
+use disk::Profile;
+use node::{
+    Carrier, CommandId, Config, Contract, DiskAction, DiskIndex, DiskPoll, DiskSetup, Error,
+    Event, Mode, Node, Op, Placement, Policy, Reply, Span, StreamId, Ticket, Who, WriteRange,
+};
+use sim::{Metadata, Random, SimDisk, Timing};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use store::{Blocks, EXTENT, Ownership};
+use units::{Bytes, Duration, Instant, Rate};
+
+const DISKS: usize = 20;
+/// Best-effort operations that always wait, for each disk.
+const GREEDY: u64 = 2;
+/// What a program and a device take besides, so that a run has an end.
+const AROUND: Duration = Duration::from_micros(150);
+const BLOCK: Bytes = Bytes::kib(256);
+
+/// A device that is as quick as memory.
+const PROFILE: &str = r#"
+    kind = "linear"
+    source = "made up for a benchmark"
+    confidence = "none"
+    capacity = "4GiB"
+    flush = "0.1ms"
+    [linear]
+    depth = 8
+    latency = "0.1ms"
+    read = { fixed = "0.02ms", rate = "3GB/s" }
+    write = { fixed = "0.02ms", rate = "3GB/s" }
+"#;
+
+/// Nanoseconds that this thread has had on a processor.
+fn on_processor() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// What a question was, for its answer.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Open { writer: bool, keep: bool },
+    Next(StreamId),
+    Best,
+    Room,
+    Other,
+}
+
+/// What happens by the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Alarm {
+    Done { disk: u16, id: u64, started: Instant },
+    Poll(u16),
+    Stream(u64),
+    Churn,
+}
+
+struct Scene {
+    node: Node,
+    now: Instant,
+    random: Random,
+    events: BinaryHeap<Reverse<(Instant, Alarm)>>,
+    asked: HashMap<Ticket, Asked>,
+    tickets: u64,
+    /// What each open stream was given, and does next.
+    given: HashMap<StreamId, (bool, Bytes)>,
+    streams: u64,
+    churned: Vec<StreamId>,
+    step: u64,
+    times: BTreeMap<&'static str, Vec<u64>>,
+    clock: u64,
+    searches: u64,
+}
+
+fn contract() -> Contract {
+    Contract { rate: Rate::per_second(1_000_000), block: BLOCK, burst: Bytes::ZERO }
+}
+
+fn volume(number: u64) -> String {
+    format!("v{number}")
+}
+
+impl Scene {
+    fn new(streams: u64) -> Self {
+        let profile = Profile::parse(PROFILE).expect("a profile");
+        let keeping = || SimDisk::metadata_only(profile.capacity(), Timing::Percent(Box::new(profile.clone()), 50));
+        let mut disks: Vec<SimDisk<Metadata>> = (0..DISKS).map(|_| keeping()).collect();
+        sim::format(&mut disks, "bench", &profile, 1).expect("disks that work");
+        let mut store = sim::open(&mut disks).expect("a pool");
+        // As many volumes as streams, each on a disk of its own; a few on all of them.
+        for number in 0..streams + 8 {
+            let on = match number < streams {
+                true => vec![DiskIndex((number % DISKS as u64) as u16)],
+                false => Vec::new(),
+            };
+            let placement = Placement { disks: on, ..Placement::default() };
+            let size = Bytes::mib(20);
+            let id = store
+                .create_owned(&volume(number), size, &placement, Ownership::default())
+                .expect("there is room");
+            for extent in 0..size / EXTENT {
+                store.note_written(id, extent, &Blocks::first(EXTENT));
+            }
+            store.note_length(id, size);
+        }
+        sim::commit(&mut disks, &mut store).expect("disks that work");
+        let config = Config {
+            policy: Policy::Slack,
+            admission: true,
+            memory: Bytes::mib(64) + Bytes::mib(2) * streams,
+            host_latency: Duration::from_millis(2),
+            commit_interval: Duration::from_secs(1),
+            remeasure: false,
+        };
+        let setups = disks.iter().map(|_| DiskSetup { profile: profile.clone() }).collect();
+        let node = Node::new(config, setups, store).expect("disks that are quick enough");
+        let mut empty: Vec<u64> = (0..1_000).map(|_| { let at = on_processor(); on_processor() - at }).collect();
+        empty.sort_unstable();
+        Self {
+            node,
+            now: Instant::EPOCH,
+            random: Random::new(7),
+            events: BinaryHeap::new(),
+            asked: HashMap::new(),
+            tickets: 0,
+            given: HashMap::new(),
+            streams,
+            churned: Vec::new(),
+            step: 0,
+            times: BTreeMap::new(),
+            clock: empty[500],
+            searches: 0,
+        }
+    }
+
+    fn timed<T>(&mut self, kind: &'static str, call: impl FnOnce(&mut Node) -> T) -> T {
+        let began = on_processor();
+        let result = call(&mut self.node);
+        let took = (on_processor() - began).saturating_sub(self.clock);
+        self.times.entry(kind).or_default().push(took);
+        result
+    }
+
+    fn ask(&mut self, kind: &'static str, asked: Asked, op: Op) {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.asked.insert(ticket, asked);
+        let now = self.now;
+        let event = Event::Request { ticket, who: Who::root(), op };
+        self.timed(kind, |node| node.handle(now, event));
+    }
+
+    fn read_best_effort(&mut self) {
+        let number = self.random.below(self.streams + 8);
+        let offset = Bytes::kib(4) * self.random.below(Bytes::mib(20) / Bytes::kib(4));
+        let op = Op::Read { volume: volume(number), offset, len: Bytes::kib(4), priority: None };
+        self.ask("best effort asks", Asked::Best, op);
+    }
+
+    fn open(&mut self, number: u64, writer: bool, keep: bool) {
+        let mode = if writer { Mode::Write } else { Mode::Read };
+        let (volume, contract, start) = (volume(number), contract(), Bytes::ZERO);
+        let op = Op::StreamOpen { volume, mode, contract, start };
+        self.ask("a stream opens", Asked::Open { writer, keep }, op);
+    }
+
+    /// Takes all answers, and asks on.
+    fn settle(&mut self) {
+        loop {
+            while let Some(disk) = self.node.next_wake() {
+                self.poll(disk);
+            }
+            let Some(output) = self.node.poll_output() else { return };
+            self.searches += u64::from(output.search.is_some());
+            let asked = self.asked.remove(&output.ticket).expect("it was asked");
+            self.answered(asked, output.result);
+        }
+    }
+
+    fn answered(&mut self, asked: Asked, result: Result<Reply, Error>) {
+        match (asked, result) {
+            (Asked::Open { writer, keep }, Ok(Reply::Stream { stream, .. })) => {
+                self.given.insert(stream, (writer, Bytes::ZERO));
+                if !keep {
+                    self.churned.push(stream);
+                }
+                self.events.push(Reverse((self.now, Alarm::Stream(stream.0))));
+            }
+            (Asked::Open { keep, .. }, Err(error)) => {
+                assert!(!keep, "every stream of the scene fits: {error}");
+            }
+            (Asked::Next(stream), Ok(Reply::Data { span, .. })) => self.used(stream, span.len),
+            (Asked::Next(stream), Ok(Reply::Room { span })) => self.used(stream, span.len),
+            (Asked::Next(stream), Ok(Reply::End)) => {
+                let op = Op::StreamSeek { stream, to: Bytes::ZERO };
+                self.ask("a stream seeks", Asked::Other, op);
+                self.events.push(Reverse((self.now, Alarm::Stream(stream.0))));
+            }
+            (Asked::Best, Ok(Reply::Data { span, .. })) => {
+                self.ask("best effort gives back", Asked::Other, Op::Release { span });
+                if self.random.chance(25) {
+                    self.ask("best effort asks", Asked::Room, Op::Room { len: Bytes::kib(4) });
+                } else {
+                    self.read_best_effort();
+                }
+            }
+            (Asked::Room, Ok(Reply::Room { span })) => self.write_best_effort(span),
+            (Asked::Best | Asked::Room, Ok(Reply::Done) | Err(_)) => self.read_best_effort(),
+            _ => {}
+        }
+    }
+
+    fn write_best_effort(&mut self, span: Span) {
+        let number = self.random.below(self.streams);
+        let offset = Bytes::kib(4) * self.random.below(Bytes::mib(20) / Bytes::kib(4));
+        let range = WriteRange::new(offset, span.len);
+        let op = Op::Write { volume: volume(number), range, span, priority: None };
+        self.ask("best effort writes", Asked::Best, op);
+    }
+
+    /// A stream has a piece: it is done with it at once, and comes back at its rate.
+    fn used(&mut self, stream: StreamId, len: Bytes) {
+        let (writer, moved) = self.given[&stream];
+        let op = match writer {
+            true => Op::StreamWrite { stream, len },
+            false => Op::StreamAdvance { stream, len },
+        };
+        self.ask("a stream moves on", Asked::Other, op);
+        self.given.insert(stream, (writer, moved + len));
+        let next = self.now + contract().rate.time_for(len);
+        self.events.push(Reverse((next, Alarm::Stream(stream.0))));
+    }
+
+    fn poll(&mut self, disk: DiskIndex) {
+        let now = self.now;
+        loop {
+            match self.timed("a disk asks", |node| node.poll_disk(now, disk)) {
+                DiskPoll::Start(command) => {
+                    let took = match &command.action {
+                        action if action.needs_no_disk() => Duration::ZERO,
+                        DiskAction::Flush => Duration::from_micros(50),
+                        _ => command.predicted / 2 + AROUND,
+                    };
+                    let done = Alarm::Done { disk: disk.0, id: command.id.0, started: now };
+                    self.events.push(Reverse((now + took, done)));
+                }
+                DiskPoll::Wait { until } => {
+                    if let Some(until) = until {
+                        self.events.push(Reverse((until.max(now), Alarm::Poll(disk.0))));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Something of what changes who has what.
+    fn churn(&mut self) {
+        self.step += 1;
+        let odd = self.streams + self.random.below(8);
+        let volume = volume(odd);
+        match self.step % 6 {
+            0 | 1 => self.open(odd, false, false),
+            2 => {
+                let contract = Contract { rate: Rate::per_second(80_000_000_000), ..contract() };
+                let op = Op::StreamOpen { volume, mode: Mode::Read, contract, start: Bytes::ZERO };
+                let asked = Asked::Open { writer: false, keep: false };
+                self.ask("a stream is refused", asked, op);
+            }
+            3 => {
+                if let Some(&stream) = self.churned.last() {
+                    let rate = Rate::per_second(1_000_000 + self.random.below(500_000));
+                    let contract = Contract { rate, ..contract() };
+                    let op = Op::StreamChange { stream, contract };
+                    self.ask("a stream changes", Asked::Other, op);
+                }
+            }
+            4 => {
+                let now = self.now;
+                let status = self.timed("a status", |node| node.status(now));
+                std::hint::black_box(status);
+            }
+            _ => {
+                while self.churned.len() > 1 {
+                    let stream = self.churned.remove(0);
+                    self.given.remove(&stream);
+                    self.ask("a stream closes", Asked::Other, Op::StreamClose { stream });
+                }
+                self.ask("a sync", Asked::Other, Op::Sync);
+            }
+        }
+        self.events.push(Reverse((self.now + Duration::from_millis(40), Alarm::Churn)));
+    }
+
+    fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while let Some(&Reverse((at, alarm))) = self.events.peek()
+            && at <= end
+        {
+            self.events.pop();
+            self.now = self.now.max(at);
+            let now = self.now;
+            match alarm {
+                Alarm::Done { disk, id, started } => {
+                    let disk = DiskIndex(disk);
+                    let id = CommandId(id);
+                    let event = Event::CommandDone { disk, id, started, finished: now, result: Ok(()) };
+                    let began = on_processor();
+                    self.node.handle(now, event);
+                    let took = (on_processor() - began).saturating_sub(self.clock);
+                    let kind = match self.node.finished().map(|finished| finished.whose) {
+                        Some(Carrier::Stream(_)) => "a stream's block is done",
+                        Some(Carrier::Pool) => "the log's command is done",
+                        Some(Carrier::Operation(_)) | None => "best effort is done",
+                    };
+                    self.times.entry(kind).or_default().push(took);
+                    self.poll(disk);
+                }
+                Alarm::Poll(disk) => self.poll(DiskIndex(disk)),
+                Alarm::Stream(stream) => {
+                    let stream = StreamId(stream);
+                    if let Some(&(writer, _)) = self.given.get(&stream) {
+                        let len_max = BLOCK;
+                        let op = match writer {
+                            true => Op::StreamRoom { stream, len_max },
+                            false => Op::StreamRead { stream, len_max },
+                        };
+                        self.ask("a stream asks", Asked::Next(stream), op);
+                    }
+                }
+                Alarm::Churn => self.churn(),
+            }
+            self.settle();
+        }
+    }
+}
+
+fn measure(streams: u64, span: Duration) -> BTreeMap<&'static str, Vec<u64>> {
+    let mut scene = Scene::new(streams);
+    for number in 0..streams {
+        scene.open(number, number % 5 == 4, true);
+        scene.settle();
+    }
+    for _ in 0..GREEDY * DISKS as u64 {
+        scene.read_best_effort();
+    }
+    scene.settle();
+    scene.events.push(Reverse((scene.now, Alarm::Churn)));
+    for disk in 0..DISKS as u16 {
+        scene.poll(DiskIndex(disk));
+    }
+    // Into the steady state first.
+    scene.run(Duration::from_millis(500));
+    scene.times.clear();
+    let (began, before) = (on_processor(), scene.searches);
+    scene.run(span);
+    let took = on_processor() - began;
+    let calls: usize = scene.times.values().map(Vec::len).sum();
+    println!(
+        "{streams} streams: {calls} calls, {} refused, {} calls a second of processor time",
+        scene.searches - before,
+        calls as u64 * 1_000_000_000 / took.max(1)
+    );
+    for times in scene.times.values_mut() {
+        times.sort_unstable();
+    }
+    scene.times
+}
+
+fn at(times: &[u64], per_mille: usize) -> u64 {
+    times[(times.len() - 1) * per_mille / 1000]
+}
+
+fn main() {
+    let quick = std::env::var_os("SLACKLINE_QUICK").is_some();
+    let (counts, span): (&[u64], _) = match quick {
+        true => (&[10], Duration::from_millis(200)),
+        false => (&[10, 100, 1_000], Duration::from_secs(2)),
+    };
+    let all: Vec<_> = counts.iter().map(|&streams| (streams, measure(streams, span))).collect();
+    println!();
+    println!("{:28} {:>7} {:>9} {:>9} {:>10} {:>11}", "", "streams", "calls", "median", "99.9 %", "largest");
+    let kinds: Vec<&str> = all.last().expect("one at least").1.keys().copied().collect();
+    for kind in kinds {
+        for (streams, times) in &all {
+            let Some(times) = times.get(kind) else { continue };
+            let of = |per_mille| Duration::from_nanos(at(times, per_mille)).to_string();
+            let (count, median, high, largest) = (times.len(), of(500), of(999), of(1000));
+            println!("{kind:28} {streams:>7} {count:>9} {median:>9} {high:>10} {largest:>11}");
+        }
+    }
+}
