@@ -69,7 +69,7 @@ wheel:
 	@echo "make wheel: tested as installed: $$(ls $(WHEEL)/*.whl)"
 
 # `requests` are two: what the models serve, and what the simulator simulates.
-BENCHES ?= decisions policies requests ends beside_fio windows
+BENCHES ?= decisions policies requests pool ends beside_fio windows
 # For example --no-run, to build them alone.
 BENCH_ARGS ?=
 bench:

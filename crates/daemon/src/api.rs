@@ -65,14 +65,14 @@ impl Control {
     /// Refuses a peer what a volume does not let him do: before anything is said of it.
     /// What is done is held to the same once more, by the pool.
     fn permit(&self, peer: &Peer, name: &str, act: Act) -> Result<(), Box<Problem>> {
-        let (status, who) = (self.entry.0.status(), self.quotas.who(peer));
-        let permitted = view::volume(status, &who, name, &[act]).map(drop);
+        let (found, who) = (self.entry.0.volume(name), self.quotas.who(peer));
+        let permitted = view::volume(found, &who, name, &[act]).map(drop);
         permitted.map_err(|error| Box::new(problem::of(&error)))
     }
 
     /// A volume as it is after a peer did something with it.
     fn after(&self, peer: &Peer, name: &str) -> Result<api::Volume, node::Error> {
-        let found = view::after(self.entry.0.status(), &self.quotas.who(peer), name)?;
+        let found = view::after(self.entry.0.volume(name), &self.quotas.who(peer), name)?;
         Ok(convert::volume(found, &self.quotas))
     }
 }
@@ -146,7 +146,7 @@ fn not_with_this_method() -> Problem {
     (status = 200, description = "The daemon answers", body = api::Health),
 ))]
 async fn health(State(control): State<Control>) -> Json<api::Health> {
-    let read_only = control.entry.0.status().read_only;
+    let read_only = control.entry.0.is_read_only();
     Json(api::Health {
         status: if read_only { "read_only" } else { "ok" }.into(),
         pool: control.entry.0.description().name,
@@ -289,8 +289,8 @@ async fn volume_show(
     ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
 ) -> Answered<Json<api::Volume>> {
-    let (status, who) = (control.entry.0.status(), control.quotas.who(&peer));
-    let found = view::volume(status, &who, &name, &[Act::Read, Act::Own])?;
+    let (found, who) = (control.entry.0.volume(&name), control.quotas.who(&peer));
+    let found = view::volume(found, &who, &name, &[Act::Read, Act::Own])?;
     Ok(Json(convert::volume(found, &control.quotas)))
 }
 
@@ -386,8 +386,7 @@ async fn serve_volume(
     let _turn = quotas.turn().await;
     control.permit(&peer, &name, Act::Own)?;
     quotas.owns_service(&peer, &name)?;
-    let volumes = ask.0.status().volumes;
-    let before = volumes.into_iter().find(|volume| volume.name == name);
+    let before = ask.0.volume(&name);
     let service = convert::service(&request);
     let served = ask.done(Op::VolumeService { name: name.clone(), service }).await;
     served.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
@@ -641,8 +640,7 @@ async fn change_stream(
     let ask = control.by(&peer);
     let _turn = quotas.turn().await;
     quotas.owns_stream(&peer, sessions, stream)?;
-    let streams = ask.0.status().streams;
-    let before = streams.into_iter().find(|one| one.stream == stream).map(|one| one.contract);
+    let before = ask.0.stream(stream).map(|one| one.contract);
     let changed = ask.op(Op::StreamChange { stream, contract }).await;
     let changed = changed.map_err(|error| refused(&control, &error))?;
     if let (Answer::Stream { window, .. }, Some(shared)) = (changed, sessions.shared(stream)) {

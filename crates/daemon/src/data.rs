@@ -298,7 +298,5 @@ fn stop_problem(why: Stop) -> Problem {
 
 /// The size of a volume; zero where it does not exist.
 fn volume_size(ask: &Ask, name: &str) -> Bytes {
-    let status = ask.0.status();
-    let volume = status.volumes.into_iter().find(|volume| volume.name == name);
-    volume.map_or(Bytes::ZERO, |volume| volume.size)
+    ask.0.volume(name).map_or(Bytes::ZERO, |volume| volume.size)
 }

@@ -2,7 +2,10 @@
 
 use crate::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
 use engine::{ChunkMut, Reply};
-use node::{Contract, Error, Mode, Op, Priority, Status, Who, WriteRange};
+use node::{
+    Contract, Error, Mode, Op, Priority, Status, StreamId, StreamStatus, VolumeStatus, Who,
+    WriteRange,
+};
 use std::any::Any;
 use units::{Bytes, Instant};
 use wire::control::Lateness;
@@ -77,6 +80,18 @@ impl Pool for engine::Pool {
 
     fn status(&self) -> Status {
         self.status()
+    }
+
+    fn volume(&self, name: &str) -> Option<VolumeStatus> {
+        self.volume(name)
+    }
+
+    fn stream(&self, id: StreamId) -> Option<StreamStatus> {
+        self.stream(id)
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.is_read_only()
     }
 
     fn description(&self) -> Description {

@@ -8,7 +8,8 @@
 //! connection may end at any point.
 
 use node::{
-    Contract, DiskIndex, Error, Mode, Op, Planner, Priority, Status, StreamId, Who, WriteRange,
+    Contract, DiskIndex, Error, Mode, Op, Planner, Priority, Status, StreamId, StreamStatus,
+    VolumeStatus, Who, WriteRange,
 };
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -117,8 +118,21 @@ pub trait Pool: Send + Sync + 'static {
         room: Box<dyn Room>,
         callback: Callback,
     );
-    /// Everything that can be seen, now.
+    /// Everything that can be seen. Its cost grows with streams and volumes: whoever wants
+    /// to know of one thing asks for that.
     fn status(&self) -> Status;
+    /// One volume, as [`Pool::status`] shows it.
+    fn volume(&self, name: &str) -> Option<VolumeStatus> {
+        self.status().volumes.into_iter().find(|volume| volume.name == name)
+    }
+    /// One open stream, as [`Pool::status`] shows it.
+    fn stream(&self, id: StreamId) -> Option<StreamStatus> {
+        self.status().streams.into_iter().find(|stream| stream.stream == id)
+    }
+    /// True once a metadata write has failed.
+    fn is_read_only(&self) -> bool {
+        self.status().read_only
+    }
     /// What never changes.
     fn description(&self) -> Description;
     /// What a disk is called.

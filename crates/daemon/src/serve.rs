@@ -125,7 +125,7 @@ pub async fn serve(
         quotas: Arc::clone(&quotas),
         files: Arc::clone(&files),
         data_socket: claim.data_path(),
-        since: entry.0.status().now,
+        since: entry.0.now(),
     };
     let (stopping, is_stopping) = watch::channel(false);
     let house = House { entry: entry.clone(), sessions: Arc::clone(&sessions), quotas, files };
@@ -187,7 +187,7 @@ async fn watchdog(entry: &Entry) {
     loop {
         tokio::time::sleep(interval).await;
         // Takes the pool's lock: a pool that hangs keeps the word from being sent.
-        let _ = entry.0.status();
+        let _ = entry.0.is_read_only();
         notify::tell("WATCHDOG=1");
     }
 }

@@ -33,12 +33,16 @@ pub fn shown(mut status: Status, who: &Who, sessions: &Sessions) -> Status {
     status
 }
 
-/// The volume of this name, where `who` may do one of these things with it.
+/// The volume of this name, where there is one and `who` may do one of these things with it.
 ///
 /// # Errors
 /// As the pool would say when he tried the first.
-pub fn volume(status: Status, who: &Who, name: &str, acts: &[Act]) -> Result<VolumeStatus, Error> {
-    let found = status.volumes.into_iter().find(|volume| volume.name == name);
+pub fn volume(
+    found: Option<VolumeStatus>,
+    who: &Who,
+    name: &str,
+    acts: &[Act],
+) -> Result<VolumeStatus, Error> {
     let found = found.ok_or_else(|| Error::NoSuchVolume { name: name.into() })?;
     let checked: Vec<_> = acts.iter().map(|&act| check(who, name, found.ownership, act)).collect();
     match checked.iter().any(Result::is_ok) {
@@ -48,8 +52,7 @@ pub fn volume(status: Status, who: &Who, name: &str, acts: &[Act]) -> Result<Vol
 }
 
 /// The volume of this name as it is after something was done with it.
-pub fn after(status: Status, who: &Who, name: &str) -> Result<VolumeStatus, Error> {
-    let mut volumes = status.volumes.into_iter();
-    let found = volumes.find(|volume| volume.name == name && knows(who, volume.ownership));
+pub fn after(found: Option<VolumeStatus>, who: &Who, name: &str) -> Result<VolumeStatus, Error> {
+    let found = found.filter(|volume| knows(who, volume.ownership));
     found.ok_or_else(|| Error::NoSuchVolume { name: name.into() })
 }

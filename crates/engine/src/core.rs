@@ -22,8 +22,8 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::searches::Searches;
 use crate::sys::{self, Event};
 use node::{
-    CommandId, DiskCommand, DiskIndex, DiskPoll, Error, Event as Happened, Mode, Node, Op, Output,
-    RateSearch, Region, Span, Status, StreamId, Ticket, Who,
+    CommandId, DiskCommand, DiskIndex, DiskPoll, Error, Event as Happened, Look, Mode, Node, Op,
+    Output, RateSearch, Region, Span, Status, StreamId, StreamStatus, Ticket, VolumeStatus, Who,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -103,6 +103,9 @@ pub(crate) struct News {
     /// Refusals that are told when the largest rate that would fit is found.
     refusals: Vec<(Callback, Error, Box<RateSearch>)>,
     wake: u64,
+    /// Room in shared windows that is told of by these calls: filled with zeros first. It
+    /// counts as a command in its region, which so stays until then.
+    rooms: Vec<(Region, Span)>,
     /// Memory of windows that is nobody's any more, to be unmapped outside the lock.
     garbage: Vec<Arc<Memory>>,
 }
@@ -203,10 +206,25 @@ impl Core {
         });
     }
 
+    /// Everything that can be seen, gathered in steps that each hold the lock for a moment.
     pub(crate) fn status(&self) -> Status {
-        let mut inner = self.inner.lock();
-        let now = inner.read_clock();
-        inner.node.status(now)
+        let mut look = Look::new(self.inner.lock().read_clock());
+        while self.inner.lock().node.look(&mut look) {}
+        let (status, analysed) = look.finish();
+        self.inner.lock().node.learn(&analysed);
+        status
+    }
+
+    pub(crate) fn volume(&self, name: &str) -> Option<VolumeStatus> {
+        self.inner.lock().node.volume(name)
+    }
+
+    pub(crate) fn stream(&self, id: StreamId) -> Option<StreamStatus> {
+        self.inner.lock().node.stream(id)
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.inner.lock().node.is_read_only()
     }
 
     /// A disk's thread tells what has ended and how late the host was at the worst since
@@ -311,6 +329,10 @@ impl Core {
         }
         // Gone before the close is answered that it goes with.
         drop(news.garbage);
+        for (region, span) in news.rooms {
+            zero_room(&self.arena, span);
+            drop(self.arena.regions().end(region));
+        }
         for (callback, result) in news.calls {
             callback(result);
         }
@@ -537,7 +559,9 @@ impl Inner {
             }
             (About::Next(stream), Ok(reply)) => {
                 if let node::Reply::Room { span } = reply {
-                    zero_room(arena, span);
+                    let (region, _) = Region::of(&span).expect("room of a shared window");
+                    arena.regions().begin(region);
+                    news.rooms.push((region, span));
                 }
                 let seeks = self.windows.get(&stream).map_or(0, |window| window.seeks);
                 Ok(Reply::Piece { piece: piece(reply), seeks })

@@ -11,7 +11,8 @@ use crate::sys::{self, Event};
 use crate::{ChunkMut, HostLateness, Pages, Reply, arena::Arena, metadata, thread};
 use disk::Profile;
 use node::{
-    Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status, Who, WriteRange,
+    Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status, StreamId,
+    StreamStatus, VolumeStatus, Who, WriteRange,
 };
 use std::fs::File;
 use std::sync::{Arc, mpsc};
@@ -314,9 +315,25 @@ impl Pool {
         answer.recv().unwrap_or(Err(Error::ShuttingDown))
     }
 
-    /// Everything that can be seen of the node, now.
+    /// Everything that can be seen of the node. Gathered in steps, between which the pool
+    /// goes on: a stream that closes meanwhile may be missing.
     pub fn status(&self) -> Status {
         self.core.status()
+    }
+
+    /// One volume, as [`Pool::status`] shows it; `None` where no volume has this name.
+    pub fn volume(&self, name: &str) -> Option<VolumeStatus> {
+        self.core.volume(name)
+    }
+
+    /// One open stream, as [`Pool::status`] shows it; `None` where it is not open.
+    pub fn stream(&self, id: StreamId) -> Option<StreamStatus> {
+        self.core.stream(id)
+    }
+
+    /// True once a metadata write has failed.
+    pub fn is_read_only(&self) -> bool {
+        self.core.is_read_only()
     }
 
     /// The clock that all instants of this pool are read from.

@@ -764,7 +764,7 @@ pub struct StreamStatus {
 }
 
 /// The arena's use at one instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct MemoryStatus {
     pub total: Bytes,
     pub windows: Bytes,

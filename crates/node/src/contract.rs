@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use disk::Profile;
 use sched::limits::PERIOD_MAX;
-use sched::{Schedule, Task, TaskId, TaskSet};
+use sched::{Task, TaskId, TaskSet};
 use store::{EXTENT, VolumeId};
 use units::{Bytes, Duration, Instant, Lba, Outside, Rate};
 
@@ -321,23 +321,21 @@ impl Core {
         mode: Mode,
         tasks: &[Joined],
     ) -> Result<Vec<Joined>, Error> {
-        let before: Vec<Schedule> = self.disks.iter().map(|disk| disk.schedule.clone()).collect();
-        let changed: Result<Vec<Joined>, Refusal> = shares
-            .iter()
-            .map(|share| {
+        // A change of one task that is refused changes nothing.
+        let disks = shares.iter().filter(|_| shares.len() > 1).map(|share| share.disk);
+        let changed = self.attempt(disks, |core| {
+            let change = |share: &Share| {
                 let old = tasks.iter().find(|joined| joined.disk == share.disk);
                 let old = old.expect("a stream has a task on each of its disks");
-                let task = self.task(contract, share, mode)?;
-                let schedule = &mut self.disk(share.disk).schedule;
+                let task = core.task(contract, share, mode)?;
+                let schedule = &mut core.disk(share.disk).schedule;
                 let changed = schedule.change(now, old.id, task);
                 changed.map_err(|refusal| refused(share.disk, &refusal))?;
                 Ok(Joined { task, ..*old })
-            })
-            .collect();
+            };
+            shares.iter().map(change).collect::<Result<Vec<Joined>, Refusal>>()
+        });
         changed.map_err(|refusal| {
-            for (disk, schedule) in self.disks.iter_mut().zip(before) {
-                disk.schedule = schedule;
-            }
             self.search = Some(RateSearch::new(self, contract, shares, mode, tasks));
             Error::Refused(refusal)
         })

@@ -9,6 +9,7 @@ use crate::api::*;
 use crate::arena::Arena;
 use crate::commits::Commits;
 use crate::contract::refused;
+use crate::copied::OnChange;
 use crate::limits;
 use crate::measuring::Measuring;
 use crate::moves::Moves;
@@ -106,7 +107,7 @@ pub(crate) struct Disk {
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     pub config: Config,
-    pub store: Store,
+    pub store: OnChange<Store>,
     pub disks: Vec<Disk>,
     pub arena: Arena,
     pub writes: Writes,
@@ -175,7 +176,7 @@ impl Core {
         }
         Ok(Self {
             config,
-            store,
+            store: OnChange::new(store),
             disks,
             arena: Arena::new(config.memory),
             writes: Writes::default(),
@@ -191,6 +192,25 @@ impl Core {
             timers: BTreeSet::new(),
             next_command: 0,
         })
+    }
+
+    /// Tries something with the schedules of these disks; where it fails they are as they
+    /// were. What it asks of one disk alone may go without a copy, where each step there
+    /// changes nothing when it fails.
+    pub(crate) fn attempt<T, E>(
+        &mut self,
+        disks: impl IntoIterator<Item = DiskIndex>,
+        steps: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let copy = |disk| (disk, self.disks[DiskIndex::as_usize(disk)].schedule.clone());
+        let before: Vec<(DiskIndex, Schedule)> = disks.into_iter().map(copy).collect();
+        let result = steps(self);
+        if result.is_err() {
+            for (disk, schedule) in before {
+                self.disk(disk).schedule = schedule;
+            }
+        }
+        result
     }
 
     pub(crate) fn disk(&mut self, disk: DiskIndex) -> &mut Disk {

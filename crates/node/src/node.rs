@@ -119,57 +119,6 @@ impl Node {
         self.finished
     }
 
-    /// One open stream, as in [`Node::status`] but for its volume's name.
-    pub fn stream(&self, id: StreamId) -> Option<StreamStatus> {
-        self.streams.get(id).map(|stream| stream.status(String::new()))
-    }
-
-    /// Everything that can be seen. Cost: grows with streams and volumes.
-    pub fn status(&self, now: Instant) -> Status {
-        let core = &self.core;
-        let disks = core.disks.iter().map(|disk| {
-            let counts = disk.schedule.counts();
-            DiskStatus {
-                free: core.store.space_on(disk.status.disk).free,
-                utilisation_ppm: disk.schedule.tasks().utilisation().ppm(),
-                slack: disk.schedule.tasks().slack(),
-                waiting_real_time: counts.waiting_real_time,
-                waiting_best_effort: counts.waiting_best_effort,
-                observed: disk.seen.observed(),
-                moves: core.moves_on(disk.status.disk),
-                measured: core.measuring.told(disk.status.disk),
-                ..disk.status.clone()
-            }
-        });
-        let name = |id| {
-            core.store.volume(id).map(|volume| String::from(volume.name())).unwrap_or_default()
-        };
-        let volumes = core.store.volumes().map(|volume| VolumeStatus {
-            name: String::from(volume.name()),
-            ownership: volume.ownership(),
-            size: volume.size(),
-            length: volume.length(),
-            placement: volume.placement().clone(),
-            extents: core.disks.iter().map(|disk| volume.extents_on(disk.status.disk)).collect(),
-            streams: self.streams.count_on(volume.id()) as u64,
-            service: core.services.of(volume.id()).0,
-            account: core.services.of(volume.id()).1,
-            shares: core.services.shares(volume.id()),
-        });
-        Status {
-            now,
-            disks: disks.collect(),
-            volumes: volumes.collect(),
-            streams: self
-                .streams
-                .iter()
-                .map(|stream| stream.status(name(stream.volume)))
-                .collect(),
-            memory: core.arena.status(),
-            read_only: core.read_only().is_some(),
-        }
-    }
-
     fn request(&mut self, now: Instant, ticket: Ticket, who: &Who, op: Op) {
         let closes = matches!(
             op,

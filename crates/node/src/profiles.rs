@@ -2,7 +2,8 @@
 //!
 //! Invariant: a profile is used only when every contract that is open, and the log's own,
 //! is admitted with the costs that it states; else nothing changes, and those that would
-//! not fit are named. It is tried on a copy of the node, which then takes its place.
+//! not fit are named. The node as it was is kept
+//! until all is admitted, and comes back where it is not.
 
 use crate::api::*;
 use crate::contract::refused;
@@ -40,13 +41,17 @@ impl Node {
         }
         let text = profile.to_toml().into_bytes();
         let same_depth = state.profile.depth() == profile.depth();
-        let mut trial = self.clone();
+        self.core.store.check_profile(&text)?;
         if same_depth {
-            trial.use_profile(now, disk, profile)?;
+            // The store is shared with the copy: nothing of it changes meanwhile.
+            let before = self.clone();
+            if let Err(error) = self.use_profile(now, disk, profile) {
+                *self = before;
+                return Err(error);
+            }
         }
-        trial.core.store.set_profile(disk, text)?;
-        trial.core.disk(disk).status.profile_for_next_start = !same_depth;
-        *self = trial;
+        self.core.store.set_profile(disk, text).expect("checked above");
+        self.core.disk(disk).status.profile_for_next_start = !same_depth;
         Ok(())
     }
 

@@ -56,7 +56,7 @@ impl Node {
     fn tell_resized(&mut self, now: Instant) {
         let Some(mut round) = self.rounds.resized else { return };
         for _ in 0..ROUND_STEP {
-            let Some(next) = self.streams.after(round.told) else {
+            let Some(next) = self.streams.all_after(round.told).next() else {
                 self.rounds.resized = None;
                 return;
             };

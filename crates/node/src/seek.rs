@@ -155,7 +155,13 @@ impl Stream {
     }
 
     /// Lets released requests that wait read blocks of the window; the rest is taken back.
-    fn reuse(&mut self, core: &mut Core, now: Instant, mut waiting: Vec<Waiting>, has_writer: bool) {
+    fn reuse(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        mut waiting: Vec<Waiting>,
+        has_writer: bool,
+    ) {
         waiting.sort_unstable();
         let (mut waiting, early): (Vec<Waiting>, Vec<Waiting>) =
             waiting.into_iter().partition(|&(id, _)| core.is_released(id, now));

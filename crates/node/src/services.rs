@@ -9,9 +9,9 @@ use crate::api::*;
 use crate::best_effort::BestEffort;
 use crate::contract::{self, Joined};
 use crate::core::{Core, Owner};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use sched::{Class, Contract as Promise, Flow, Schedule};
+use sched::{Class, Contract as Promise, Flow};
 use store::VolumeId;
 use units::{Bytes, Direction, Duration, Instant, Lba};
 
@@ -133,36 +133,35 @@ impl Core {
             _ => None,
         });
         let before = self.services.0.get(&volume).cloned().unwrap_or_default();
-        let schedules: Vec<Schedule> =
-            self.disks.iter().map(|disk| disk.schedule.clone()).collect();
+        let concerned: BTreeSet<DiskIndex> = self
+            .shares(volume)
+            .iter()
+            .map(|share| share.disk)
+            .chain(before.tasks.iter().map(|joined| joined.disk))
+            .chain(waiting.iter().map(|piece| piece.disk))
+            .collect();
         // What is larger than the new contract allows for must not come under it.
         let keeps = |len: Bytes| match service {
             Service::BestEffort(_) => false,
             Service::Rate { block: most, .. } | Service::Latency { len: most, .. } => len <= most,
         };
-        for piece in waiting.iter().filter(|piece| before.tasks.is_empty() || !keeps(piece.len)) {
-            let class = in_slack(Priority::Interactive, volume);
-            self.disk(piece.disk).schedule.upgrade(now, piece.id.0, class);
-        }
-        match self.promise(now, volume, &service, &before.tasks) {
-            Err(error) => {
-                for (disk, schedule) in self.disks.iter_mut().zip(schedules) {
-                    disk.schedule = schedule;
-                }
-                Err(error)
+        let tasks = self.attempt(concerned.iter().copied(), |core| {
+            for piece in waiting.iter().filter(|piece| before.tasks.is_empty() || !keeps(piece.len))
+            {
+                let class = in_slack(Priority::Interactive, volume);
+                core.disk(piece.disk).schedule.upgrade(now, piece.id.0, class);
             }
-            Ok(tasks) => {
-                let account = before.account;
-                self.services.0.insert(volume, Served { service, tasks, account });
-                for piece in waiting {
-                    self.put_in_class(now, volume, &piece);
-                }
-                for disk in &mut self.disks {
-                    disk.wake();
-                }
-                Ok(())
-            }
+            core.promise(now, volume, &service, &before.tasks)
+        })?;
+        let account = before.account;
+        self.services.0.insert(volume, Served { service, tasks, account });
+        for piece in waiting {
+            self.put_in_class(now, volume, &piece);
         }
+        for disk in concerned {
+            self.disk(disk).wake();
+        }
+        Ok(())
     }
 
     /// Joins, changes or leaves on each disk; may fail half-way.

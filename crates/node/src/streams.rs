@@ -69,10 +69,10 @@ impl Streams {
         self.all.values()
     }
 
-    /// The first that comes after `id`, in the order in which they were opened.
-    pub(crate) fn after(&self, id: StreamId) -> Option<&Stream> {
+    /// Those that come after `id`, in the order in which they were opened.
+    pub(crate) fn all_after(&self, id: StreamId) -> impl Iterator<Item = &Stream> {
         use core::ops::Bound::{Excluded, Unbounded};
-        self.all.range((Excluded(id), Unbounded)).next().map(|(_, stream)| stream)
+        self.all.range((Excluded(id), Unbounded)).map(|(_, stream)| stream)
     }
 
     /// The writers that come after `id`, in the order in which they were opened.

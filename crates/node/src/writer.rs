@@ -184,8 +184,7 @@ impl Stream {
         let hurry = |ask: &DurableAsk| {
             ask.urgent && ask.at_least <= self.written() && ask.at_least > covered
         };
-        let closes =
-            self.closing && self.written() == self.position && covered < self.written();
+        let closes = self.closing && self.written() == self.position && covered < self.written();
         if closes || self.durable_asks.iter().any(hurry) {
             core.commit_soon(now);
         }

@@ -11,8 +11,8 @@
 
 use disk::Profile;
 use node::{
-    Carrier, CommandId, Config, Contract, DiskAction, DiskIndex, DiskPoll, DiskSetup, Error,
-    Event, Mode, Node, Op, Placement, Policy, Reply, Span, StreamId, Ticket, Who, WriteRange,
+    Carrier, CommandId, Config, Contract, DiskAction, DiskIndex, DiskPoll, DiskSetup, Error, Event,
+    Look, Mode, Node, Op, Placement, Policy, Reply, Span, StreamId, Ticket, Who, WriteRange,
 };
 use sim::{Metadata, Random, SimDisk, Timing};
 use std::cmp::Reverse;
@@ -94,7 +94,12 @@ fn volume(number: u64) -> String {
 impl Scene {
     fn new(streams: u64) -> Self {
         let profile = Profile::parse(PROFILE).expect("a profile");
-        let keeping = || SimDisk::metadata_only(profile.capacity(), Timing::Percent(Box::new(profile.clone()), 50));
+        let keeping = || {
+            SimDisk::metadata_only(
+                profile.capacity(),
+                Timing::Percent(Box::new(profile.clone()), 50),
+            )
+        };
         let mut disks: Vec<SimDisk<Metadata>> = (0..DISKS).map(|_| keeping()).collect();
         sim::format(&mut disks, "bench", &profile, 1).expect("disks that work");
         let mut store = sim::open(&mut disks).expect("a pool");
@@ -125,7 +130,12 @@ impl Scene {
         };
         let setups = disks.iter().map(|_| DiskSetup { profile: profile.clone() }).collect();
         let node = Node::new(config, setups, store).expect("disks that are quick enough");
-        let mut empty: Vec<u64> = (0..1_000).map(|_| { let at = on_processor(); on_processor() - at }).collect();
+        let mut empty: Vec<u64> = (0..1_000)
+            .map(|_| {
+                let at = on_processor();
+                on_processor() - at
+            })
+            .collect();
         empty.sort_unstable();
         Self {
             node,
@@ -287,8 +297,10 @@ impl Scene {
                 }
             }
             4 => {
-                let now = self.now;
-                let status = self.timed("a status", |node| node.status(now));
+                let mut look = Look::new(self.now);
+                while self.timed("a look for a status", |node| node.look(&mut look)) {}
+                let (status, analysed) = look.finish();
+                self.timed("what it found is kept", |node| node.learn(&analysed));
                 std::hint::black_box(status);
             }
             _ => {
@@ -315,7 +327,8 @@ impl Scene {
                 Alarm::Done { disk, id, started } => {
                     let disk = DiskIndex(disk);
                     let id = CommandId(id);
-                    let event = Event::CommandDone { disk, id, started, finished: now, result: Ok(()) };
+                    let event =
+                        Event::CommandDone { disk, id, started, finished: now, result: Ok(()) };
                     let began = on_processor();
                     self.node.handle(now, event);
                     let took = (on_processor() - began).saturating_sub(self.clock);
@@ -390,7 +403,10 @@ fn main() {
     };
     let all: Vec<_> = counts.iter().map(|&streams| (streams, measure(streams, span))).collect();
     println!();
-    println!("{:28} {:>7} {:>9} {:>9} {:>10} {:>11}", "", "streams", "calls", "median", "99.9 %", "largest");
+    println!(
+        "{:28} {:>7} {:>9} {:>9} {:>10} {:>11}",
+        "", "streams", "calls", "median", "99.9 %", "largest"
+    );
     let kinds: Vec<&str> = all.last().expect("one at least").1.keys().copied().collect();
     for kind in kinds {
         for (streams, times) in &all {

@@ -143,17 +143,26 @@ impl Store {
         self.held.swap_remove(at).1
     }
 
+    /// Whether [`Store::set_profile`] would take this profile; changes nothing.
+    ///
+    /// # Errors
+    /// As [`Store::set_profile`].
+    pub fn check_profile(&self, profile: &[u8]) -> Result<(), StoreError> {
+        self.check_writable()?;
+        let len = Bytes::new(profile.len() as u64);
+        if len > PROFILE_MAX {
+            return Err(StoreError::ProfileTooLarge { len, most: PROFILE_MAX });
+        }
+        Ok(())
+    }
+
     /// Replaces the profile that a disk carries; durable with the next commit. A power
     /// cut leaves the old one or the new one.
     ///
     /// # Errors
     /// Where it is too large, or the pool is read-only.
     pub fn set_profile(&mut self, disk: DiskIndex, profile: Vec<u8>) -> Result<(), StoreError> {
-        self.check_writable()?;
-        let len = Bytes::new(profile.len() as u64);
-        if len > PROFILE_MAX {
-            return Err(StoreError::ProfileTooLarge { len, most: PROFILE_MAX });
-        }
+        self.check_profile(&profile)?;
         let stored = &mut self.profiles[disk.as_usize()];
         stored.generation += 1;
         stored.bytes = profile;

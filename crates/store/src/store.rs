@@ -142,6 +142,12 @@ impl Store {
     pub fn volumes(&self) -> impl ExactSizeIterator<Item = &Volume> {
         self.state.volumes.values()
     }
+    /// The volumes younger than this one, or all, oldest first.
+    pub fn volumes_after(&self, id: Option<VolumeId>) -> impl Iterator<Item = &Volume> {
+        use core::ops::Bound::{Excluded, Unbounded};
+        let from = id.map_or(Unbounded, Excluded);
+        self.state.volumes.range((from, Unbounded)).map(|(_, volume)| volume)
+    }
     /// The volume with this number.
     pub fn volume(&self, id: VolumeId) -> Option<&Volume> {
         self.state.volumes.get(&id)

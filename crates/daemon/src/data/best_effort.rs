@@ -86,7 +86,7 @@ pub async fn serve(
 ) {
     // Which of the two he may do, the pool holds each request to.
     let either = [Act::Read, Act::Write];
-    let found = match crate::view::volume(ask.0.status(), &ask.1, &volume, &either) {
+    let found = match crate::view::volume(ask.0.volume(&volume), &ask.1, &volume, &either) {
         Ok(found) => found,
         Err(error) => return output.fail_last(&crate::problem::of(&error)).await,
     };

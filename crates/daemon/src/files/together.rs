@@ -3,7 +3,10 @@
 
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Callback, Description, HostLateness, Pool, Room};
-use node::{Contract, DiskIndex, Mode, Op, Priority, Status, Who, WriteRange};
+use node::{
+    Contract, DiskIndex, Mode, Op, Priority, Status, StreamId, StreamStatus, VolumeStatus, Who,
+    WriteRange,
+};
 use std::sync::Arc;
 use units::{Bytes, Instant};
 
@@ -62,6 +65,21 @@ impl Pool for Together {
         assert!(first.is_none_or(|last| last < FIRST_STREAM), "a pool's streams count from 1");
         status.streams.extend(self.files.streams());
         status
+    }
+
+    fn volume(&self, name: &str) -> Option<VolumeStatus> {
+        self.pool.volume(name)
+    }
+
+    fn stream(&self, id: StreamId) -> Option<StreamStatus> {
+        match id.0 {
+            FIRST_STREAM.. => self.files.streams().into_iter().find(|one| one.stream == id),
+            _ => self.pool.stream(id),
+        }
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.pool.is_read_only()
     }
 
     fn description(&self) -> Description {

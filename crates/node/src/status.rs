@@ -1,0 +1,175 @@
+//! What can be seen of a node, gathered in steps: none of them takes long, however many
+//! streams and volumes there are, and the slack of the disks is searched on copies.
+
+use crate::api::*;
+use crate::limits::STATUS_STEP;
+use crate::node::Node;
+use crate::stream::Stream;
+use alloc::string::String;
+use alloc::vec::Vec;
+use sched::TaskSet;
+use store::{Volume, VolumeId};
+use units::{Duration, Instant};
+
+/// A status that is being gathered: [`Node::look`] until that says that it was all, then
+/// [`Look::finish`] where nobody waits, then [`Node::learn`].
+///
+/// What it shows is of the time between the first and the last look: a stream that closes
+/// meanwhile may be missing, or be shown without its volume's name.
+#[derive(Debug)]
+pub struct Look {
+    next: Next,
+    status: Status,
+    sets: Vec<TaskSet>,
+}
+
+/// What is looked at next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Disk(usize),
+    VolumesAfter(Option<VolumeId>),
+    StreamsAfter(StreamId),
+}
+
+/// The contracts of each disk, with their analysis.
+#[derive(Debug)]
+pub struct Analysed(Vec<TaskSet>);
+
+impl Look {
+    /// Nothing looked at yet.
+    pub fn new(now: Instant) -> Self {
+        let status = Status {
+            now,
+            disks: Vec::new(),
+            volumes: Vec::new(),
+            streams: Vec::new(),
+            memory: MemoryStatus::default(),
+            read_only: false,
+        };
+        Self { next: Next::Disk(0), status, sets: Vec::new() }
+    }
+
+    /// Searches the slack of each disk, which may take some time.
+    pub fn finish(mut self) -> (Status, Analysed) {
+        for (disk, set) in self.status.disks.iter_mut().zip(&self.sets) {
+            disk.slack = set.slack();
+        }
+        (self.status, Analysed(self.sets))
+    }
+}
+
+impl Node {
+    /// Looks at a little more; false where that was all.
+    pub fn look(&self, look: &mut Look) -> bool {
+        let (core, status) = (&self.core, &mut look.status);
+        match look.next {
+            Next::Disk(at) => match core.disks.get(at) {
+                Some(disk) => {
+                    status.disks.push(core.disk_status(disk));
+                    look.sets.push(disk.schedule.tasks().clone());
+                    look.next = Next::Disk(at + 1);
+                }
+                None => {
+                    status.memory = core.arena.status();
+                    status.read_only = self.is_read_only();
+                    look.next = Next::VolumesAfter(None);
+                }
+            },
+            Next::VolumesAfter(last) => {
+                let mut next = None;
+                for volume in core.store.volumes_after(last).take(STATUS_STEP) {
+                    status.volumes.push(self.volume_status(volume));
+                    next = Some(volume.id());
+                }
+                look.next = match next {
+                    None => Next::StreamsAfter(StreamId(0)),
+                    last => Next::VolumesAfter(last),
+                };
+            }
+            Next::StreamsAfter(last) => {
+                let mut next = None;
+                for stream in self.streams.all_after(last).take(STATUS_STEP) {
+                    status.streams.push(self.stream_status(stream));
+                    next = Some(stream.id);
+                }
+                match next {
+                    Some(last) => look.next = Next::StreamsAfter(last),
+                    None => return false,
+                }
+            }
+        }
+        true
+    }
+
+    /// Keeps what was found out for a status, so that the next one is quicker.
+    pub fn learn(&self, analysed: &Analysed) {
+        for (disk, set) in self.core.disks.iter().zip(&analysed.0) {
+            disk.schedule.tasks().learn_from(set);
+        }
+    }
+
+    /// Everything that can be seen, at once. Cost: grows with streams and volumes, and
+    /// searches the slack of each disk: not for a lock that others wait for.
+    pub fn status(&self, now: Instant) -> Status {
+        let mut look = Look::new(now);
+        while self.look(&mut look) {}
+        let (status, analysed) = look.finish();
+        self.learn(&analysed);
+        status
+    }
+
+    /// One open stream, as [`Node::status`] shows it.
+    pub fn stream(&self, id: StreamId) -> Option<StreamStatus> {
+        self.streams.get(id).map(|stream| self.stream_status(stream))
+    }
+
+    /// The volume of this name, as [`Node::status`] shows it.
+    pub fn volume(&self, name: &str) -> Option<VolumeStatus> {
+        self.core.store.find(name).map(|volume| self.volume_status(volume))
+    }
+
+    /// True once a metadata write has failed.
+    pub fn is_read_only(&self) -> bool {
+        self.core.read_only().is_some()
+    }
+
+    fn stream_status(&self, stream: &Stream) -> StreamStatus {
+        let volume = self.core.store.volume(stream.volume);
+        stream.status(volume.map(|volume| String::from(volume.name())).unwrap_or_default())
+    }
+
+    fn volume_status(&self, volume: &Volume) -> VolumeStatus {
+        let core = &self.core;
+        let (service, account) = core.services.of(volume.id());
+        VolumeStatus {
+            name: String::from(volume.name()),
+            ownership: volume.ownership(),
+            size: volume.size(),
+            length: volume.length(),
+            placement: volume.placement().clone(),
+            extents: core.disks.iter().map(|disk| volume.extents_on(disk.status.disk)).collect(),
+            streams: self.streams.count_on(volume.id()) as u64,
+            service,
+            account,
+            shares: core.services.shares(volume.id()),
+        }
+    }
+}
+
+impl crate::core::Core {
+    /// One disk, but for its slack, which has to be searched.
+    fn disk_status(&self, disk: &crate::core::Disk) -> DiskStatus {
+        let counts = disk.schedule.counts();
+        DiskStatus {
+            free: self.store.space_on(disk.status.disk).free,
+            utilisation_ppm: disk.schedule.tasks().utilisation().ppm(),
+            slack: Duration::ZERO,
+            waiting_real_time: counts.waiting_real_time,
+            waiting_best_effort: counts.waiting_best_effort,
+            observed: disk.seen.observed(),
+            moves: self.moves_on(disk.status.disk),
+            measured: self.measuring.told(disk.status.disk),
+            ..disk.status.clone()
+        }
+    }
+}
