@@ -447,6 +447,26 @@ mod tests {
     }
 
     #[test]
+    fn as_many_disks_and_suspects_as_there_can_be_are_decoded_and_no_more() {
+        let grow =
+            |disks| Change::Grow { volume: VolumeId(1), extents: 0, runs: vec![vec![]; disks] };
+        let suspect = Suspect { extent: 1, errors: 2, slow: 3, commands: 4 };
+        let suspects =
+            |count| Change::Suspects { disk: DiskIndex(0), suspects: vec![suspect; count] };
+        let most = [grow(DISKS_MAX), suspects(SUSPECTS_MAX)];
+        let more = [grow(DISKS_MAX + 1), suspects(SUSPECTS_MAX + 1)];
+        for (most, more) in most.into_iter().zip(more) {
+            let payload = |change: &Change| {
+                let mut encoder = Encoder::new(VolumeId(77));
+                encoder.change(change);
+                encoder.finish()
+            };
+            assert_eq!(decode(&payload(&most)), Ok(vec![most]));
+            assert!(decode(&payload(&more)).is_err());
+        }
+    }
+
+    #[test]
     fn watermarks_take_the_shorter_form_and_never_more_than_accounted() {
         let volume = VolumeId(1);
         let alike = [256; 1000];

@@ -99,8 +99,12 @@ impl Checking {
     pub fn is_finished(&self) -> bool {
         self.survey.facts().is_some()
     }
-    /// The end. To be called when [`Checking::is_finished`].
+    /// The end.
+    ///
+    /// # Panics
+    /// Unless [`Checking::is_finished`].
     pub fn finish(self) -> Report {
+        assert!(self.is_finished(), "the pool is still being checked");
         let facts = self.survey.into_facts();
         let mut findings = Findings::default();
         findings.identity(&facts);

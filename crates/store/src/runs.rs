@@ -286,9 +286,15 @@ mod tests {
     fn a_free_map_takes_what_is_free_and_merges_what_comes_back() {
         let mut map = FreeMap::new(2..20);
         assert!(map.take(run(5, 3)) && map.take(run(2, 1)));
+        // Runs that end where the zone begins, or lie behind it, are no part of it.
+        assert_eq!(map.within(&(5..8)).count(), 0);
+        assert_eq!(map.within(&(6..9)).collect::<Vec<_>>(), [run(8, 1)]);
         assert!(!map.take(run(4, 2)) && !map.take(run(19, 2)) && !map.take(run(0, 1)));
         assert!(!map.take(run(u32::MAX, 2)));
         assert_eq!((map.free(), map.free_in(&(2..6))), (14, 2));
+        assert!(map.take(run(8, 12)));
+        assert_eq!(map.runs.len(), 1, "nothing is left of a run that was taken whole");
+        map.give(run(8, 12));
         map.give(run(5, 3));
         map.give(run(2, 1));
         assert_eq!(map, FreeMap::new(2..20));

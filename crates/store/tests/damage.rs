@@ -13,8 +13,8 @@ use common::{
 };
 use crc::{CRC_32_ISCSI, Crc};
 use store::{
-    Blocks, DiskIndex, Field, MAGICS, OpenError, Opening, Placement, Report, Severity, Store,
-    TABLES, Zone,
+    Blocks, Checking, DiskIndex, Field, MAGICS, OpenError, Opening, Placement, Report, Severity,
+    Store, TABLES, Zone,
 };
 use units::Bytes;
 
@@ -414,6 +414,47 @@ fn restamp(disk: &mut Disk, offset: u64) {
         let checksum = CRC32C.checksum(&block[..96]);
         put(header("CHECKSUM"), block, checksum.into());
     });
+}
+
+/// A checkpoint and a seal that are whole, but of another generation than the pool's, are
+/// named.
+#[test]
+fn structures_of_another_generation_are_named() {
+    let (disks, ..) = lived_in(1, &[Bytes::mib(12), Bytes::mib(10)]);
+    let generation = field("Header", "GENERATION");
+    let successor = field("Seal payload", "SUCCESSOR");
+    let successor = Field { offset: 96 + successor.offset, ..successor };
+    // Of a seal, another successor; where it is no seal's, of a checkpoint.
+    let mut named = [0, 0];
+    for found in current(&disks) {
+        let (at, what) = match found.kind {
+            "checkpoint" => (generation, 0),
+            "seal" => (successor, 1),
+            _ => continue,
+        };
+        let mut hurt = disks.clone();
+        let was = number(at, &hurt[found.disk].block(found.offset)[..]);
+        hurt[found.disk].change(found.offset, |block| put(at, block, was - 1));
+        restamp(&mut hurt[found.disk], found.offset);
+        let report = check(&hurt);
+        let says = report.findings.iter().any(|it| it.to_string().contains("generation"));
+        named[what] += u64::from(says);
+    }
+    assert!(named.iter().all(|&named| named >= 2), "{named:?} named");
+}
+
+/// A check has not ended before it has begun.
+#[test]
+fn a_check_says_when_it_has_ended() {
+    let (mut disks, ..) = lived_in(1, &[Bytes::mib(12)]);
+    let mut checking = Checking::new(&capacities(&disks));
+    assert!(!checking.is_finished());
+    while let Some(io) = checking.poll() {
+        assert!(!checking.is_finished());
+        let result = disks[io.disk.as_usize()].do_io(&io.kind);
+        checking.done(io.id, result);
+    }
+    assert!(checking.is_finished());
 }
 
 /// All that a pool must be after its disks were hurt: itself, or an error.
