@@ -12,7 +12,7 @@ use crate::limits::{ATTACH_WITHIN, CONTROL_BODY_MAX};
 use crate::planning;
 use crate::pool::{Answer, Ask, Entry};
 use crate::problem;
-use crate::quotas::{Peer, Quotas};
+use crate::quotas::{Asked, Peer, Quotas};
 use crate::sessions::{Opened, Sessions, Stop};
 use crate::shared::Shared;
 use crate::view;
@@ -22,7 +22,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
 use extract::{Body, Number, Text};
-use node::{Act, DiskIndex, Op, Status, StreamId};
+use node::{Act, DiskIndex, Op, Status, StreamId, StreamStatus, Wish};
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::Instant;
@@ -386,20 +386,16 @@ async fn serve_volume(
     let _turn = quotas.turn().await;
     control.permit(&peer, &name, Act::Own)?;
     quotas.owns_service(&peer, &name)?;
-    let before = ask.0.volume(&name);
     let service = convert::service(&request);
+    if let Some(terms) = ask.0.terms(&name, &Wish::Service(service)) {
+        let asked = Asked::Service(name.clone(), terms);
+        quotas.exceeded(&peer, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
+    }
     let served = ask.done(Op::VolumeService { name: name.clone(), service }).await;
     served.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
     let is_contract = !matches!(service, node::Service::BestEffort(_));
     quotas.note_service(&name, is_contract.then_some(&peer));
-    let Some(problem) = quotas.exceeded(&peer, &*ask.0, sessions) else { return Ok(()) };
-    let before = before.map(|volume| volume.service).unwrap_or_default();
-    let back =
-        control.entry.own().done(Op::VolumeService { name: name.clone(), service: before }).await;
-    back.map_err(|error| Box::new(problem::of(&error)))?;
-    let was_contract = !matches!(before, node::Service::BestEffort(_));
-    quotas.note_service(&name, was_contract.then_some(&peer));
-    Err(problem)
+    Ok(())
 }
 
 /// Tell which block suits a stream of a rate on a volume, by the profiles of its disks.
@@ -499,6 +495,15 @@ async fn open_stream(
     let ask = control.by(&owner);
     let (mode, start) = (convert::mode(request.mode), request.start_bytes);
     let (volume, contract) = (request.volume, convert::contract(&request.contract));
+    // Only of what he may open: else it would tell him of a volume that he may not know of.
+    let act = if mode == node::Mode::Read { Act::Read } else { Act::Write };
+    if control.permit(&owner, &volume, act).is_ok()
+        && let Some(terms) = ask.0.terms(&volume, &Wish::Stream(mode, contract))
+    {
+        let asked = Asked::Open(terms);
+        let exceeded = control.quotas.exceeded(&owner, &*ask.0, &control.sessions, &asked);
+        exceeded.map_or(Ok(()), Err)?;
+    }
     let opened = match request.shared_window {
         true => open_window(&ask, &volume, mode, contract, start).await,
         false => open_carried(&ask, &volume, mode, contract, start).await,
@@ -507,11 +512,6 @@ async fn open_stream(
     let shared_window = shared.is_some();
     let known = Opened { stream, mode, volume, start, owner: owner.clone(), shared };
     control.sessions.add(known);
-    if let Some(problem) = control.quotas.exceeded(&owner, &*control.entry.0, &control.sessions) {
-        // What goes wrong then has been told to whom it concerns, which is nobody yet.
-        let _ = control.sessions.close(stream, Stop::Closed).await;
-        return Err(problem);
-    }
     Ok(api::StreamOpened {
         id: stream.0,
         window_bytes: window,
@@ -640,17 +640,25 @@ async fn change_stream(
     let ask = control.by(&peer);
     let _turn = quotas.turn().await;
     quotas.owns_stream(&peer, sessions, stream)?;
-    let before = ask.0.stream(stream).map(|one| one.contract);
+    let owner = sessions.owner(stream).unwrap_or(peer);
+    let before = ask.0.stream(stream);
+    let wish = |found: &StreamStatus| Wish::Stream(found.mode, contract);
+    let terms = before.as_ref().and_then(|found| ask.0.terms(&found.volume, &wish(found)));
+    // Of a file's stream nobody knows the terms before it has them.
+    let is_file = terms.is_none();
+    if let Some(terms) = terms {
+        let asked = Asked::Change(stream, terms);
+        quotas.exceeded(&owner, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
+    }
     let changed = ask.op(Op::StreamChange { stream, contract }).await;
     let changed = changed.map_err(|error| refused(&control, &error))?;
     if let (Answer::Stream { window, .. }, Some(shared)) = (changed, sessions.shared(stream)) {
         settle(&shared, window).await;
     }
-    let owner = sessions.owner(stream).unwrap_or(peer);
-    match (quotas.exceeded(&owner, &*ask.0, sessions), before) {
-        (Some(problem), Some(contract)) => {
+    match (quotas.exceeded(&owner, &*ask.0, sessions, &Asked::Nothing), before) {
+        (Some(problem), Some(before)) if is_file => {
             // What it had before fits again, unless the stream has ended meanwhile.
-            let _ = ask.op(Op::StreamChange { stream, contract }).await;
+            let _ = ask.op(Op::StreamChange { stream, contract: before.contract }).await;
             Err(problem)
         }
         _ => Ok(()),

@@ -3,8 +3,8 @@
 use crate::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
 use engine::{ChunkMut, Reply};
 use node::{
-    Contract, Error, Mode, Op, Priority, Status, StreamId, StreamStatus, VolumeStatus, Who,
-    WriteRange,
+    Contract, Error, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms, VolumeStatus, Who,
+    Wish, WriteRange,
 };
 use std::any::Any;
 use units::{Bytes, Instant};
@@ -88,6 +88,10 @@ impl Pool for engine::Pool {
 
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         self.stream(id)
+    }
+
+    fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
+        self.terms(volume, wish)
     }
 
     fn is_read_only(&self) -> bool {

@@ -8,8 +8,8 @@
 //! connection may end at any point.
 
 use node::{
-    Contract, DiskIndex, Error, Mode, Op, Planner, Priority, Status, StreamId, StreamStatus,
-    VolumeStatus, Who, WriteRange,
+    Contract, DiskIndex, Error, Mode, Op, Planner, Priority, Status, StreamId, StreamStatus, Terms,
+    VolumeStatus, Who, Wish, WriteRange,
 };
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -129,6 +129,9 @@ pub trait Pool: Send + Sync + 'static {
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         self.status().streams.into_iter().find(|stream| stream.stream == id)
     }
+    /// What a contract would take on a volume, whether it would be admitted or not; `None`
+    /// where there is no such volume, or where even idle disks could not keep it.
+    fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms>;
     /// True once a metadata write has failed.
     fn is_read_only(&self) -> bool {
         self.status().read_only

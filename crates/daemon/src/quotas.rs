@@ -23,7 +23,7 @@ use crate::lock::{AsyncGuard, AsyncMutex, Mutex, MutexGuard};
 use crate::pool::Pool;
 use crate::problem::percent;
 use crate::sessions::Sessions;
-use node::{DiskIndex, Priority, Status, StreamId, Who};
+use node::{DiskIndex, Priority, Status, StreamId, Terms, Who};
 use space::Held;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -81,6 +81,45 @@ struct Used {
     shares: BTreeMap<DiskIndex, u64>,
     memory: Bytes,
     streams: u64,
+}
+
+/// What somebody asks for that quotas bound.
+pub enum Asked {
+    /// Nothing more than he has.
+    Nothing,
+    /// One stream more.
+    Open(Terms),
+    /// Other terms for a stream.
+    Change(StreamId, Terms),
+    /// Other terms for what no stream of a volume carries.
+    Service(String, Terms),
+}
+
+impl Asked {
+    /// What it takes the place of.
+    fn take_out(&self, status: &mut Status) {
+        match self {
+            Self::Nothing | Self::Open(_) => {}
+            Self::Change(id, _) => status.streams.retain(|stream| stream.stream != *id),
+            Self::Service(name, _) => {
+                let mut volumes = status.volumes.iter_mut();
+                if let Some(volume) = volumes.find(|volume| volume.name == *name) {
+                    volume.shares.clear();
+                }
+            }
+        }
+    }
+
+    fn add_to(&self, used: &mut Used) {
+        let (streams, terms) = match self {
+            Self::Nothing => return,
+            Self::Open(terms) | Self::Change(_, terms) => (1, terms),
+            Self::Service(_, terms) => (0, terms),
+        };
+        used.streams += streams;
+        used.memory += terms.window;
+        used.add(&terms.shares);
+    }
 }
 
 /// The place of a best-effort connection, given back when dropped.
@@ -326,20 +365,24 @@ impl Quotas {
         used
     }
 
-    /// Why this peer has more than it may have; `None` where it has not.
+    /// Why this peer would have more than it may have, with what it asks for; `None` where
+    /// it would not.
     pub fn exceeded(
         &self,
         peer: &Peer,
         pool: &dyn Pool,
         sessions: &Sessions,
+        asked: &Asked,
     ) -> Option<Box<Problem>> {
         let holders = self.holders(peer);
         if holders.iter().all(|&holder| self.limits(holder) == QuotaLimits::default()) {
             return None;
         }
-        let status = pool.status();
+        let mut status = pool.status();
+        asked.take_out(&mut status);
         holders.into_iter().find_map(|holder| {
-            let used = self.used(holder, &status, sessions);
+            let mut used = self.used(holder, &status, sessions);
+            asked.add_to(&mut used);
             self.over(holder, &used, pool).map(Box::new)
         })
     }

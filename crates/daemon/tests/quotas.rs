@@ -41,7 +41,7 @@ fn nobody_gets_more_of_a_disk_than_the_quota_and_a_refusal_says_who_has_what() {
         assert!(problem.detail.contains(wanted), "{}", problem.detail);
     }
     assert!(problem.next_step.contains("disk_share"), "{}", problem.next_step);
-    drop(daemon.pool.wait(|state| state.streams.len() == 1)); // nothing is left of it
+    assert_eq!(daemon.pool.state().last_stream, 1, "it was refused before anything was opened");
     let error = client.stream_change(first.stream(), at(6)).unwrap_err();
     assert_eq!(error.code(), Some(Code::Quota));
     assert_eq!(client.stream(first.stream()).unwrap().contract, at(3), "as it was");
@@ -66,6 +66,7 @@ fn a_volumes_contract_counts_as_well() {
     let error = daemon.client.volume_service("v", &rate(6)).unwrap_err();
     assert_eq!(error.code(), Some(Code::Quota));
     assert_eq!(daemon.client.volume("v").unwrap().service, rate(4), "as it was");
+    daemon.client.volume_service("v", &rate(5)).unwrap();
     let error = daemon.client.reader("v", at(2), Bytes::ZERO).unwrap_err();
     assert_eq!(error.code(), Some(Code::Quota));
     daemon.client.volume_service("v", &Service::default()).unwrap();

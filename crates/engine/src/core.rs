@@ -23,7 +23,8 @@ use crate::searches::Searches;
 use crate::sys::{self, Event};
 use node::{
     CommandId, DiskCommand, DiskIndex, DiskPoll, Error, Event as Happened, Look, Mode, Node, Op,
-    Output, RateSearch, Region, Span, Status, StreamId, StreamStatus, Ticket, VolumeStatus, Who,
+    Output, RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeStatus,
+    Who, Wish,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -221,6 +222,10 @@ impl Core {
 
     pub(crate) fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         self.inner.lock().node.stream(id)
+    }
+
+    pub(crate) fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
+        self.inner.lock().node.terms(volume, wish)
     }
 
     pub(crate) fn is_read_only(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::{ChunkMut, HostLateness, Pages, Reply, arena::Arena, metadata, thread
 use disk::Profile;
 use node::{
     Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status, StreamId,
-    StreamStatus, VolumeStatus, Who, WriteRange,
+    StreamStatus, Terms, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::fs::File;
 use std::sync::{Arc, mpsc};
@@ -329,6 +329,12 @@ impl Pool {
     /// One open stream, as [`Pool::status`] shows it; `None` where it is not open.
     pub fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         self.core.stream(id)
+    }
+
+    /// What a contract would take on a volume, whether it would be admitted or not; `None`
+    /// where there is no such volume, or where even idle disks could not keep it.
+    pub fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
+        self.core.terms(volume, wish)
     }
 
     /// True once a metadata write has failed.

@@ -626,15 +626,18 @@ impl Disk {
         let capacity = store.disks()[index.as_usize()].capacity;
         let costs = Costs::new(config, &profile, capacity);
         let Costs { advance, piece, best_effort: reserve, .. } = costs;
-        let mut schedule = Schedule::new(
-            config.policy,
-            sched::Options {
-                admission: config.admission,
-                reserve: costs.best_effort,
-                depth: profile.depth(),
-                ..sched::Options::default()
-            },
-        );
+        let mut options = sched::Options {
+            admission: config.admission,
+            reserve: costs.best_effort,
+            depth: profile.depth(),
+            ..sched::Options::default()
+        };
+        if matches!(profile.kind, disk::Kind::Linear(_)) {
+            // Where the place does not matter, a change between streams and best effort
+            // costs nothing: there is no reason to serve either in runs.
+            options.burst = Duration::ZERO;
+        }
+        let mut schedule = Schedule::new(config.policy, options);
         let mut join = |task: Task| {
             let joined = schedule.join(Instant::EPOCH, task);
             joined.map_err(|refusal| Error::Refused(refused(index, &refusal)))

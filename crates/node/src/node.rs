@@ -396,7 +396,10 @@ impl Node {
         }
         let shares = core.shares(stream.volume);
         let blocks = contract::window_blocks(contract, &shares, core.late);
-        let more = stream.more_memory(core, blocks)?;
+        // What even idle disks could not keep is refused as such, however much memory it
+        // would take.
+        let could_be = core.tasks(contract, &shares, stream.mode).is_some();
+        let more = if could_be { stream.more_memory(core, blocks)? } else { Vec::new() };
         match core.change(now, contract, &shares, stream.mode, &stream.tasks) {
             Ok(tasks) => {
                 stream.grow(more);

@@ -62,6 +62,17 @@ pub const SLACK_PERIODS: i128 = 2;
 /// utilisation of about 99.9 % to get there.
 pub const SLACK_LEDGES_MAX: u64 = 256;
 
+/// What a computation of the slack may cost: for each task, request and slot that it
+/// looks at it is paid with so much time, in which none is begun anew. That is ten times
+/// what a look takes, so that a tenth of the time at the most goes into them.
+pub const SLACK_VISIT: Duration = Duration::from_nanos(100);
+
+/// So much may be owed for computations.
+pub const SLACK_CREDIT: Duration = Duration::from_millis(2);
+
+/// With fewer tasks computations are not counted: they take some microseconds.
+pub const SLACK_FREE_TASKS: usize = 64;
+
 /// Slots over which a computation of the online slack spreads all work by deadline:
 /// 8 KiB of memory, and on a hard disk a few commands each.
 pub const SLACK_SLOTS: usize = 1024;

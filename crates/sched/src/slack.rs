@@ -92,6 +92,8 @@ pub(crate) struct Scratch {
     /// What waits, by rising deadline; then with the sums of the costs so far.
     pub due: Vec<Due>,
     slots: Vec<u64>,
+    /// Tasks, requests and slots that were looked at last time.
+    pub visits: u64,
 }
 
 impl Clone for Scratch {
@@ -139,7 +141,25 @@ impl Exact<'_> {
     /// The smaller of the slack and `enough`, over deadlines before `before`. None
     /// where the whole disk is promised or the bound on the work is reached. The
     /// plain walk down from the horizon; [`Exact::covers`] is quicker.
-    pub(crate) fn slack(&self, enough: i64, before: Option<u64>, due: &mut [Due]) -> Option<i64> {
+    pub(crate) fn slack(
+        &self,
+        enough: i64,
+        before: Option<u64>,
+        scratch: &mut Scratch,
+    ) -> Option<i64> {
+        let mut ledges = 0;
+        let slack = self.slack_in(enough, before, &mut scratch.due, &mut ledges);
+        scratch.visits = (self.tasks().count() + scratch.due.len()) as u64 * (ledges + 1);
+        slack
+    }
+
+    fn slack_in(
+        &self,
+        enough: i64,
+        before: Option<u64>,
+        due: &mut [Due],
+        ledges: &mut u64,
+    ) -> Option<i64> {
         let sum = accumulate(due);
         let (target, limit) = match (before, self.horizon(enough, enough, sum)) {
             (Some(before), Some((target, horizon, _))) => (target, before.min(horizon)),
@@ -148,22 +168,37 @@ impl Exact<'_> {
             (None, horizon) => horizon.map(|(target, horizon, _)| (target, horizon))?,
         };
         let mut least = Least { difference: target, deadline: None };
-        self.refine(0, limit, due, &mut least, &mut 0).then_some(least.difference)
+        self.refine(0, limit, due, &mut least, ledges).then_some(least.difference)
     }
 
     /// Whether the slack is at least `needed`; and if so, how much of `enough`.
     pub(crate) fn covers(&self, needed: i64, enough: i64, scratch: &mut Scratch) -> Answer {
-        let Scratch { due, slots } = scratch;
+        let (mut ledges, mut jobs) = (0, 0);
+        let answer = self.covers_in(needed, enough, scratch, &mut jobs, &mut ledges);
+        let each = (self.tasks().count() + scratch.due.len()) as u64;
+        scratch.visits = each * (ledges + 1) + jobs;
+        answer
+    }
+
+    fn covers_in(
+        &self,
+        needed: i64,
+        enough: i64,
+        scratch: &mut Scratch,
+        spread: &mut u64,
+        ledges: &mut u64,
+    ) -> Answer {
+        let Scratch { due, slots, .. } = scratch;
         let sum = accumulate(due);
         let Some((target, horizon, jobs)) = self.horizon(needed, enough, sum) else {
             return Answer::Unknown;
         };
         let mut least = Least { difference: target, deadline: None };
-        let mut ledges = 0;
         if jobs > SLACK_JOBS_PER_TASK * (self.tasks().count() as u64 + 64) {
-            let known = self.refine(0, horizon, due, &mut least, &mut ledges);
+            let known = self.refine(0, horizon, due, &mut least, ledges);
             return if known { least.answer(needed) } else { Answer::Unknown };
         }
+        *spread = jobs + SLACK_SLOTS as u64;
         let shift = (horizon - self.now).ilog2().saturating_sub(SLACK_SLOTS.ilog2() - 1);
         let (worst, bound) = self.fill(horizon, shift, due, slots);
         if bound >= needed.saturating_mul(2) {
@@ -181,7 +216,7 @@ impl Exact<'_> {
             }
             let from = if at == 0 { 0 } else { self.now + ((at as u64) << shift) };
             let until = horizon.min(self.now + ((at as u64 + 1) << shift));
-            if !self.refine(from, until, due, &mut least, &mut ledges) {
+            if !self.refine(from, until, due, &mut least, ledges) {
                 return Answer::Unknown;
             }
             if least.difference < needed {
@@ -437,6 +472,11 @@ mod tests {
     use alloc::vec::Vec;
     use units::Duration;
 
+    /// Memory with this work in it.
+    fn with(due: &[Due]) -> Scratch {
+        Scratch { due: due.to_vec(), ..Scratch::default() }
+    }
+
     /// The quick computation and the plain walk, on random states, some near the
     /// whole disk, some with late work, in nanoseconds and in ticks.
     #[test]
@@ -483,7 +523,7 @@ mod tests {
             };
             let needed = random(0, 300) as i64 * unit as i64;
             let enough = needed + random(0, 900) as i64 * unit as i64;
-            let walked = exact.slack(needed, None, &mut due.clone());
+            let walked = exact.slack(needed, None, &mut with(&due));
             scratch.due.clone_from(&due);
             let answer = exact.covers(needed, enough, &mut scratch);
             match answer {
@@ -491,12 +531,12 @@ mod tests {
                     covered += 1;
                     assert_eq!(walked, Some(needed));
                     assert!(slack >= needed && slack <= enough);
-                    assert_eq!(exact.slack(slack, None, &mut due.clone()), Some(slack));
+                    assert_eq!(exact.slack(slack, None, &mut with(&due)), Some(slack));
                 }
                 Answer::Exactly { deadline, slack } => {
                     covered += 1;
                     assert!(slack >= needed && slack <= enough);
-                    assert_eq!(exact.slack(enough, None, &mut due.clone()), Some(slack));
+                    assert_eq!(exact.slack(enough, None, &mut with(&due)), Some(slack));
                     assert_eq!(exact.difference(deadline, due.iter().copied()), Some(slack));
                 }
                 Answer::Below { deadline, difference } => {

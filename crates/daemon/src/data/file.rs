@@ -6,7 +6,7 @@ use super::frames::Outgoing;
 use crate::convert;
 use crate::files::Given;
 use crate::limits::{ATTACH_WITHIN, FILES_PER_USER, GOODBYE_WITHIN};
-use crate::quotas::Peer;
+use crate::quotas::{Asked, Peer};
 use crate::sessions::{Opened, Stop};
 use node::Mode;
 use wire::control::{FileOpen, FileOpened};
@@ -62,7 +62,7 @@ async fn open_file(
         owner: owner.clone(),
         shared: None,
     });
-    if let Some(problem) = quotas.exceeded(&owner, &*entry.0, &sessions) {
+    if let Some(problem) = quotas.exceeded(&owner, &*entry.0, &sessions, &Asked::Nothing) {
         let _ = sessions.close(stream, Stop::Closed).await;
         return Err(problem);
     }

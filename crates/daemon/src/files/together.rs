@@ -4,8 +4,8 @@
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Callback, Description, HostLateness, Pool, Room};
 use node::{
-    Contract, DiskIndex, Mode, Op, Priority, Status, StreamId, StreamStatus, VolumeStatus, Who,
-    WriteRange,
+    Contract, DiskIndex, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms, VolumeStatus,
+    Who, Wish, WriteRange,
 };
 use std::sync::Arc;
 use units::{Bytes, Instant};
@@ -76,6 +76,10 @@ impl Pool for Together {
             FIRST_STREAM.. => self.files.streams().into_iter().find(|one| one.stream == id),
             _ => self.pool.stream(id),
         }
+    }
+
+    fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
+        self.pool.terms(volume, wish)
     }
 
     fn is_read_only(&self) -> bool {

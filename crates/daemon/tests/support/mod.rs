@@ -33,7 +33,7 @@ pub struct Fake {
 pub struct State {
     pub volumes: BTreeMap<String, Volume>,
     pub streams: BTreeMap<u64, Stream>,
-    last_stream: u64,
+    pub last_stream: u64,
     /// How every stream was closed, in order: its number and its durable end.
     pub closed: Vec<(u64, u64)>,
     /// Best-effort operations begun and held back.
@@ -441,6 +441,20 @@ impl Pool for Fake {
         });
         drop(state);
         callback(result);
+    }
+
+    fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
+        self.state().volumes.get(volume)?;
+        let disk = DiskIndex(0);
+        Some(match wish {
+            Wish::Stream(_, contract) => {
+                Terms { window: contract.block * 2, shares: vec![(disk, share(contract.rate))] }
+            }
+            Wish::Service(Service::Rate { rate, .. }) => {
+                Terms { window: Bytes::ZERO, shares: vec![(disk, share(*rate))] }
+            }
+            Wish::Service(_) => Terms::default(),
+        })
     }
 
     fn status(&self) -> Status {

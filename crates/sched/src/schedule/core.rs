@@ -1,10 +1,10 @@
 //! What a schedule does beneath its policy: times, slack, accounts.
 
 use super::{Core, Flight};
-use crate::limits::{DELAYS_MAX, SLACK_BURSTS};
+use crate::limits::{DELAYS_MAX, SLACK_BURSTS, SLACK_CREDIT, SLACK_FREE_TASKS, SLACK_VISIT};
 use crate::queues::Waiting;
 use crate::request::{Class, Contract, Options, Outcome, Predict, Request, Times, Totals};
-use crate::slack::{Answer, Critical, Due, Exact, Live};
+use crate::slack::{Answer, Critical, Due, Exact, Live, Scratch};
 use crate::task::{Task, TaskId};
 use alloc::vec::Vec;
 use units::{Duration, Instant};
@@ -17,7 +17,11 @@ impl Core {
         if self.slack_least(free_at) >= cost {
             return true;
         }
+        if self.owes(now) {
+            return false;
+        }
         if let Some(critical) = self.meter.critical.filter(|it| it.deadline > free_at) {
+            self.pay(now, (self.live.len() + self.servers.pieces().len()) as u64);
             let due = self.queues.due().chain(self.servers.rooms());
             let difference = self.exact(now).difference(critical.deadline, due);
             let now = now.as_nanos();
@@ -55,8 +59,33 @@ impl Core {
     /// True where `cost` may be spent as far as deadlines before `by` go.
     pub(crate) fn slack_covers_before(&mut self, now: Instant, cost: u64, by: Instant) -> bool {
         let cost = cost as i64;
-        self.meter.least(self.free_at(now).as_nanos()) >= cost
-            || self.slack(now, cost, Some(by)).is_some_and(|slack| slack >= cost)
+        if self.meter.least(self.free_at(now).as_nanos()) >= cost {
+            return true;
+        }
+        if self.owes(now) {
+            return false;
+        }
+        let mut scratch = ::core::mem::take(&mut self.scratch);
+        self.collect_due(&mut scratch.due);
+        let slack = self.exact(now).slack(cost, Some(by.as_nanos()), &mut scratch);
+        let visits = scratch.visits;
+        self.scratch = scratch;
+        self.pay(now, visits);
+        slack.is_some_and(|slack| slack >= cost)
+    }
+
+    /// The slack was looked for so often of late, among so many tasks, that it is not
+    /// looked for now: what is not known counts as nothing, which is safe.
+    fn owes(&self, now: Instant) -> bool {
+        self.paid > now.as_nanos()
+    }
+
+    /// A computation has looked at so much.
+    fn pay(&mut self, now: Instant, visits: u64) {
+        if self.live.len() > SLACK_FREE_TASKS {
+            let since = now.as_nanos().saturating_sub(SLACK_CREDIT.as_nanos());
+            self.paid = self.paid.max(since) + visits * SLACK_VISIT.as_nanos();
+        }
     }
 
     /// What is known of the slack without looking.
@@ -82,7 +111,9 @@ impl Core {
         let mut scratch = ::core::mem::take(&mut self.scratch);
         self.collect_due(&mut scratch.due);
         let answer = self.exact(now).covers(cost, enough, &mut scratch);
+        let visits = scratch.visits;
         self.scratch = scratch;
+        self.pay(now, visits);
         let now = now.as_nanos();
         let critical = |deadline, difference| Critical { deadline, difference, free_at, now };
         self.meter.critical = None;
@@ -124,10 +155,10 @@ impl Core {
     }
 
     /// The smaller of the slack and `enough`, by the plain walk.
-    pub(super) fn slack(&self, now: Instant, enough: i64, before: Option<Instant>) -> Option<i64> {
-        let mut due = Vec::new();
-        self.collect_due(&mut due);
-        self.exact(now).slack(enough, before.map(Instant::as_nanos), &mut due)
+    pub(super) fn slack(&self, now: Instant, enough: i64) -> Option<i64> {
+        let mut scratch = Scratch::default();
+        self.collect_due(&mut scratch.due);
+        self.exact(now).slack(enough, None, &mut scratch)
     }
 
     /// Puts a request where it waits.

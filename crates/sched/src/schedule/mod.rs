@@ -52,6 +52,8 @@ pub(crate) struct Core {
     /// Released requests that wait, of contracts that have changed since.
     foreign: Vec<u64>,
     meter: Meter,
+    /// Computations of the slack are paid up to here.
+    paid: u64,
     scratch: Scratch,
     arrivals: u64,
     counts: Counts,
@@ -95,6 +97,7 @@ impl Schedule {
             entered: Vec::new(),
             foreign: Vec::new(),
             meter: Meter::unknown(),
+            paid: 0,
             scratch: Scratch::default(),
             arrivals: 0,
             counts: Counts::default(),
@@ -358,7 +361,7 @@ impl Schedule {
     /// known in bounded work. Computed in full: for reports.
     pub fn slack_now(&self, now: Instant, enough: Duration) -> Option<Duration> {
         let enough = enough.as_nanos() as i64;
-        let slack = self.core.slack(now, enough, None)?;
+        let slack = self.core.slack(now, enough)?;
         Some(Duration::from_nanos(slack.max(0) as u64))
     }
 
