@@ -2,11 +2,34 @@
 //!
 //! Invariant: what `sl_error` gives stays good until the next failure on its thread.
 
-use crate::options::SlRefusal;
-use client::{Code, Error, Problem};
+use client::{Code, Error, Problem, Refusal};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// `struct sl_refusal`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SlRefusal {
+    disk: u64,
+    utilisation_ppm: u64,
+    deadline_ns: u64,
+    excess_ns: u64,
+    rate_max: u64,
+}
+
+impl From<&Refusal> for SlRefusal {
+    fn from(refusal: &Refusal) -> Self {
+        let nanos = |time: Option<client::units::Duration>| time.map_or(0, |t| t.as_nanos());
+        Self {
+            disk: refusal.disk.into(),
+            utilisation_ppm: refusal.utilisation_ppm,
+            deadline_ns: nanos(refusal.deadline_ns),
+            excess_ns: nanos(refusal.excess_ns),
+            rate_max: refusal.rate_max_bytes_per_second.get(),
+        }
+    }
+}
 
 struct Last {
     words: CString,

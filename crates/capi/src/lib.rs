@@ -13,9 +13,9 @@ mod stdio;
 
 use client::units::Bytes;
 use client::{Contract, Error, File, Peek};
-use error::{guard, invalid};
+use error::{SlRefusal, guard, invalid};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
-use options::{SlContract, SlOptions, SlRefusal};
+use options::{SlContract, SlOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

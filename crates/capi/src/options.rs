@@ -6,7 +6,7 @@
 use crate::error::invalid;
 use client::control::{self, Priority};
 use client::units::{Bytes, Rate};
-use client::{Contract, Error, File, OpenOptions, Refusal};
+use client::{Contract, Error, File, OpenOptions};
 use libc::{c_char, c_int};
 use std::ffi::CStr;
 
@@ -53,30 +53,6 @@ pub struct SlOptions {
     contract: SlContract,
     priority: u64,
     reserved: [u64; 3],
-}
-
-/// `struct sl_refusal`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct SlRefusal {
-    disk: u64,
-    utilisation_ppm: u64,
-    deadline_ns: u64,
-    excess_ns: u64,
-    rate_max: u64,
-}
-
-impl From<&Refusal> for SlRefusal {
-    fn from(refusal: &Refusal) -> Self {
-        let nanos = |time: Option<client::units::Duration>| time.map_or(0, |t| t.as_nanos());
-        Self {
-            disk: refusal.disk.into(),
-            utilisation_ppm: refusal.utilisation_ppm,
-            deadline_ns: nanos(refusal.deadline_ns),
-            excess_ns: nanos(refusal.excess_ns),
-            rate_max: refusal.rate_max_bytes_per_second.get(),
-        }
-    }
 }
 
 /// The priorities, each at its number in the header.

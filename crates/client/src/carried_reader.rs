@@ -3,7 +3,7 @@
 //! Invariant: at most one `Next` is unanswered. Bytes that were asked for to be looked at
 //! are kept until they are advanced past.
 
-use crate::reader::{Peek, Piece};
+use crate::pieces::{Peek, Piece};
 use crate::{Error, Result, connection};
 use rustix::event::{PollFd, PollFlags};
 use std::io::Read;

@@ -1,44 +1,13 @@
 //! A reader under contract.
 
 use crate::carried_reader::CarriedReader;
+use crate::pieces::{Peek, Piece};
 use crate::shared_reader::SharedReader;
 use crate::{Client, Error, Result};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use units::{Bytes, Duration};
 use wire::control::{Contract, Stream};
-
-/// What comes next in a stream, copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
-    /// So many bytes were read.
-    Data(usize),
-    /// The disk failed on these bytes; the stream goes on behind them.
-    Gap {
-        /// Where they start in the volume.
-        offset: Bytes,
-        /// How many they are.
-        len: Bytes,
-    },
-    /// The volume's recorded data ends here, for now.
-    End,
-}
-
-/// What comes next in a stream, where it lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peek<'a> {
-    /// Bytes, at least one. They stay until they are advanced past.
-    Data(&'a [u8]),
-    /// The disk failed on these bytes; the stream goes on behind them.
-    Gap {
-        /// Where they start in the volume.
-        offset: Bytes,
-        /// How many they are.
-        len: Bytes,
-    },
-    /// The volume's recorded data ends here, for now.
-    End,
-}
 
 /// A volume that is read under contract. Dropping it closes the stream.
 ///

@@ -4,7 +4,7 @@
 //! block; the program is said to wait at most once for each piece that comes.
 
 use crate::line::Line;
-use crate::reader::{Peek, Piece};
+use crate::pieces::{Peek, Piece};
 use crate::{Error, Result, connection};
 use std::path::Path;
 use std::sync::Arc;

@@ -21,6 +21,7 @@ pub mod files;
 pub mod limits;
 mod lock;
 pub mod notify;
+mod people;
 pub mod planning;
 pub mod pool;
 pub mod problem;

@@ -11,11 +11,10 @@
 //! that two programs cannot share the last of a quota; what a holder has is never kept
 //! here but asked of the pool and the sessions, so that nothing can be forgotten.
 
-mod people;
 mod rules;
 mod space;
 
-pub use people::{Names, Peer, own_uid};
+pub use crate::people::{Names, Peer, own_uid};
 pub use rules::{Cap, Limits, Preset, Rules, Whole};
 
 use crate::limits::{BEST_EFFORT_PER_USER_DIVISOR, BEST_EFFORT_UNIT};

@@ -7,8 +7,8 @@
 
 use crate::limits::ATTACH_WITHIN;
 use crate::lock::{Mutex, MutexGuard};
+use crate::people::Peer;
 use crate::pool::Ask;
-use crate::quotas::Peer;
 use crate::shared::Shared;
 use node::{Error, Mode, Op, StreamId};
 use std::collections::HashMap;

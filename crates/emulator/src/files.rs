@@ -5,10 +5,11 @@
 //! several requests at once, and keeps its size, like a block device; each of its
 //! reads, writes and syncs is answered exactly once, by the drive.
 
-use crate::device::{Failed, Work};
+use crate::device::Work;
 use crate::limits::{IN_FLIGHT_MAX, TRANSFER_MAX};
-use crate::order::{self, Failure};
-use crate::server::Shared;
+use crate::order;
+use crate::reply::Reply;
+use crate::shared::Shared;
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
@@ -47,55 +48,6 @@ const ORDERS_MAX: usize = 4_096;
 thread_local! {
     /// Whether this thread got ready to keep time.
     static READY: Cell<bool> = const { Cell::new(false) };
-}
-
-/// How the sender of a request is told.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    Read(ReplyData),
-    Write(ReplyWrite),
-    Sync(ReplyEmpty),
-}
-
-impl Reply {
-    /// Answers; gives back the memory that is not needed any more.
-    pub fn send(self, result: Result<Vec<u8>, Failed>) -> Option<Vec<u8>> {
-        match (self, result) {
-            (Self::Read(reply), Ok(bytes)) => {
-                reply.data(&bytes);
-                Some(bytes)
-            }
-            (Self::Write(reply), Ok(bytes)) => {
-                reply.written(u32::try_from(bytes.len()).expect("no more than was asked for"));
-                Some(bytes)
-            }
-            (Self::Sync(reply), Ok(_)) => {
-                reply.ok();
-                None
-            }
-            (Self::Read(reply), Err(Failed(failure))) => {
-                reply.error(errno(failure));
-                None
-            }
-            (Self::Write(reply), Err(Failed(failure))) => {
-                reply.error(errno(failure));
-                None
-            }
-            (Self::Sync(reply), Err(Failed(failure))) => {
-                reply.error(errno(failure));
-                None
-            }
-        }
-    }
-}
-
-fn errno(failure: Failure) -> Errno {
-    match failure {
-        Failure::Io => Errno::EIO,
-        Failure::NoSpace => Errno::ENOSPC,
-        Failure::NoMemory => Errno::ENOMEM,
-        Failure::ReadOnly => Errno::EROFS,
-    }
 }
 
 /// The directory.

@@ -17,7 +17,9 @@ mod limits;
 mod medium;
 mod order;
 mod random;
+mod reply;
 mod server;
+mod shared;
 mod status;
 
 pub use error::Error;

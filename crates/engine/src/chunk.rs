@@ -7,7 +7,6 @@
 
 #![allow(unsafe_code)]
 
-use crate::core::Core;
 use node::{Span, StreamId};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -22,17 +21,25 @@ pub(crate) enum Owner {
     BestEffort,
 }
 
+/// Whoever lends memory.
+pub(crate) trait Lender: Send + Sync {
+    /// Where a span that it has lent lies.
+    fn memory(&self, span: Span) -> *mut u8;
+    /// A handle is gone.
+    fn take_back(self: Arc<Self>, span: Span, owner: Owner);
+}
+
 /// A loan of memory, given back when dropped.
 pub(crate) struct Loan {
-    core: Arc<Core>,
+    lender: Arc<dyn Lender>,
     span: Span,
     owner: Owner,
 }
 
 impl Loan {
     /// A loan of pages that [`Loans`](crate::arena::Loans) has lent for it.
-    pub(crate) fn new(core: Arc<Core>, span: Span, owner: Owner) -> Self {
-        Self { core, span, owner }
+    pub(crate) fn new(lender: Arc<dyn Lender>, span: Span, owner: Owner) -> Self {
+        Self { lender, span, owner }
     }
 
     /// The loan's span and owner, leaving the pages lent: for giving them on.
@@ -40,18 +47,18 @@ impl Loan {
         let parts = (self.span, self.owner);
         let mut this = std::mem::ManuallyDrop::new(self);
         // SAFETY: `this` is never used or dropped again; its other fields are plain data.
-        unsafe { std::ptr::drop_in_place(&mut this.core) };
+        unsafe { std::ptr::drop_in_place(&mut this.lender) };
         parts
     }
 
     fn memory(&self) -> *mut u8 {
-        self.core.arena().pointer(self.span)
+        self.lender.memory(self.span)
     }
 }
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        self.core.give_back(self.span, self.owner);
+        Arc::clone(&self.lender).take_back(self.span, self.owner);
     }
 }
 
@@ -91,15 +98,15 @@ impl ChunkMut {
         self.0.into_parts()
     }
 
-    pub(crate) fn belongs_to(&self, core: &Arc<Core>) -> bool {
-        Arc::ptr_eq(&self.0.core, core)
+    pub(crate) fn belongs_to<L: Lender>(&self, lender: &Arc<L>) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.0.lender), Arc::as_ptr(lender))
     }
 }
 
 impl Deref for Chunk {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: the span lies in the arena, which `core` keeps alive, and is
+        // SAFETY: the span lies in the arena, which its lender keeps alive, and is
         // always initialised (the kernel gives zeros). Its pages are lent to this
         // handle, so that until it is dropped no other handle and no device's
         // transfer writes to them.

@@ -16,7 +16,7 @@ use crate::Reply;
 use crate::arena::{Arena, Loans};
 use crate::backend::{Completion, fills, region, zero_room};
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
-use crate::chunk::{Chunk, ChunkMut, Loan, Owner};
+use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
 use crate::lateness::Lately;
 use crate::lock::{Mutex, MutexGuard};
 use crate::searches::Searches;
@@ -192,21 +192,6 @@ impl Core {
         });
     }
 
-    /// A handle is gone.
-    pub(crate) fn give_back(self: &Arc<Self>, span: Span, owner: Owner) {
-        self.section(|inner, _| {
-            inner.loans.take_back(span);
-            match owner {
-                Owner::BestEffort => inner.tell_own(NOBODY, Op::Release { span }),
-                Owner::Stream(stream) => {
-                    if let Some(Lent::Held { close: Some(ticket) }) = inner.lent.remove(&stream) {
-                        inner.tell_own(ticket, Op::StreamClose { stream });
-                    }
-                }
-            }
-        });
-    }
-
     /// Everything that can be seen, gathered in steps that each hold the lock for a moment.
     pub(crate) fn status(&self) -> Status {
         let mut look = Look::new(self.inner.lock().read_clock());
@@ -344,6 +329,26 @@ impl Core {
         for (callback, error, search) in news.refusals {
             self.searches.run(error, search, callback);
         }
+    }
+}
+
+impl Lender for Core {
+    fn memory(&self, span: Span) -> *mut u8 {
+        self.arena.pointer(span)
+    }
+
+    fn take_back(self: Arc<Self>, span: Span, owner: Owner) {
+        self.section(|inner, _| {
+            inner.loans.take_back(span);
+            match owner {
+                Owner::BestEffort => inner.tell_own(NOBODY, Op::Release { span }),
+                Owner::Stream(stream) => {
+                    if let Some(Lent::Held { close: Some(ticket) }) = inner.lent.remove(&stream) {
+                        inner.tell_own(ticket, Op::StreamClose { stream });
+                    }
+                }
+            }
+        });
     }
 }
 
@@ -525,7 +530,8 @@ impl Inner {
             if let Some(stream) = stream {
                 self.lent.insert(stream, Lent::Held { close: None });
             }
-            Loan::new(Arc::clone(core), span, owner)
+            let lender: Arc<dyn Lender> = core.clone();
+            Loan::new(lender, span, owner)
         };
         let result = result.map(|reply| match reply {
             node::Reply::Done => Reply::Done,

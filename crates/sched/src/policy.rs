@@ -7,7 +7,7 @@
 
 use crate::queues::{Queues, Waiting};
 use crate::request::{Outcome, Predict};
-use crate::schedule::Core;
+use crate::schedule::core::Core;
 use crate::{Options, TaskId, TaskSet};
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -1,16 +1,49 @@
 //! The words that cross the seam between `store` and whoever does its I/O.
 
 use crate::blocks::Blocks;
+pub use crate::sizes::{BLOCK, EXTENT};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use units::Bytes;
 
-/// What space is handed out in: 1 MiB of one disk.
-pub const EXTENT: Bytes = Bytes::MIB;
+/// A disk that is further behind than a crash leaves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lag {
+    /// Which of the given disks.
+    pub device: DiskIndex,
+    /// The disk's number in the pool.
+    pub index: DiskIndex,
+    /// How many commits and openings it lacks of those that `ahead` has.
+    pub behind: u64,
+    /// The one of the given disks that has most of them.
+    pub ahead: DiskIndex,
+}
 
-/// The smallest piece that metadata and watermarks count in: 4 KiB.
-pub const BLOCK: Bytes = Bytes::kib(4);
+/// A user, a group, and what they and others may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ownership {
+    /// The user's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// `rwxrwxrwx` of the owner, the group and others, as a file's: at most
+    /// [`Ownership::MODE_MAX`].
+    pub mode: u16,
+}
+
+impl Ownership {
+    /// Root's, and closed to others.
+    pub const ROOT: Self = Self { uid: 0, gid: 0, mode: 0o600 };
+    /// All nine bits.
+    pub const MODE_MAX: u16 = 0o777;
+}
+
+impl Default for Ownership {
+    fn default() -> Self {
+        Self::ROOT
+    }
+}
 
 /// The number of a disk in its pool, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

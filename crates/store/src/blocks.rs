@@ -4,7 +4,7 @@
 //! length is kept (a *watermark*). An extent that was written with holes is *scattered*:
 //! all 256 bits of it are kept. Whatever a set does not have reads as zeros.
 
-use crate::api::{BLOCK, EXTENT};
+use crate::sizes::{BLOCK, EXTENT};
 use core::fmt;
 use core::ops::Range;
 use units::Bytes;

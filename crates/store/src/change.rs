@@ -5,12 +5,12 @@
 //! not held against the bytes that are there: it never allocates more than a
 //! small multiple of its input, and never panics.
 
+use crate::api::Ownership;
 use crate::api::{DiskIndex, SUSPECTS_MAX, Suspect, VolumeId, Zone};
 use crate::blocks::Blocks;
 use crate::format;
 use crate::geometry::DISKS_MAX;
 use crate::layout::Field;
-use crate::owner::Ownership;
 use crate::runs::Run;
 use alloc::string::String;
 use alloc::vec;

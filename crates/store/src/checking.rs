@@ -5,11 +5,12 @@
 //! cannot be told from damage, such as a record that was cut short; opening it
 //! mends them.
 
+use crate::api::Lag;
 use crate::api::{DiskIndex, Io, IoError, IoId, Pool};
 use crate::error::{BEHIND, Damage};
 use crate::facts::Facts;
 use crate::geometry::{Area, Geometry};
-use crate::progress::{Lag, lagging};
+use crate::lag::lagging;
 use crate::structure::Problem;
 use crate::survey::Survey;
 use crate::verdict::{Verdict, judge, members};

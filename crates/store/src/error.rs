@@ -1,10 +1,9 @@
 //! What went wrong, which thing it is about, and what to do next.
 
-use crate::api::{DiskIndex, Id, IoError, VolumeId, Zone};
+use crate::api::{DiskIndex, Id, IoError, Lag, VolumeId, Zone};
 use crate::format::VERSION;
 use crate::geometry::{DISKS_MAX, PROFILE_MAX};
-use crate::progress::Lag;
-use crate::state::NAME_RULE;
+use crate::names::NAME_RULE;
 use crate::structure::Problem;
 use alloc::string::String;
 use alloc::vec::Vec;

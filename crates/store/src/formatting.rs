@@ -11,7 +11,8 @@ use crate::geometry::{
 };
 use crate::label::Label;
 use crate::log::{Log, LogDisk};
-use crate::state::{State, is_name};
+use crate::names::is_name;
+use crate::state::State;
 use crate::steps::{Steps, Task};
 use crate::structure::Payload;
 use alloc::vec::Vec;

@@ -3,7 +3,7 @@
 use crate::api::{BLOCK, Disk, DiskIndex, EXTENT, Id, Pool};
 use crate::format::{label, label_disk};
 use crate::geometry::{AreaSize, DISKS_MAX, EXTENTS_MAX, Geometry, LABEL_REGION};
-use crate::state::is_name;
+use crate::names::is_name;
 use crate::steps::Task;
 use crate::structure::{Header, Kind, Owner, Payload, Problem, Stamp, Structure};
 use alloc::string::String;

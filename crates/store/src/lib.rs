@@ -27,14 +27,17 @@ mod format;
 mod formatting;
 mod geometry;
 mod label;
+mod lag;
 mod layout;
 mod log;
 mod moving;
+mod names;
 mod opening;
 mod owner;
 mod progress;
 mod reads;
 mod runs;
+mod sizes;
 mod state;
 mod steps;
 mod store;
@@ -44,8 +47,8 @@ mod verdict;
 mod volume;
 
 pub use api::{
-    BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, Location,
-    NewDisk, NewPool, Placement, Pool, SUSPECTS_MAX, Space, Suspect, VolumeId, Zone,
+    BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, Lag, Location,
+    NewDisk, NewPool, Ownership, Placement, Pool, SUSPECTS_MAX, Space, Suspect, VolumeId, Zone,
 };
 pub use blocks::Blocks;
 pub use checking::{Checking, Finding, Report, Severity};
@@ -55,8 +58,6 @@ pub use formatting::Formatting;
 pub use geometry::{DISKS_MAX, PROFILE_MAX};
 pub use layout::{Field, Table};
 pub use opening::{Opened, Opening};
-pub use owner::Ownership;
-pub use progress::Lag;
 pub use store::Store;
 pub use structure::{MAGICS, Problem};
 pub use volume::Volume;

@@ -5,35 +5,10 @@
 //! is what volumes of versions 1 and 2 are; nothing is written of such a volume, so
 //! that an old pool whose metadata is full stays as small as it was.
 
-use crate::api::VolumeId;
+use crate::api::{Ownership, VolumeId};
 use crate::change::{Change, ownership_size};
 use crate::error::StoreError;
 use crate::store::Store;
-
-/// A user, a group, and what they and others may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ownership {
-    /// The user's number.
-    pub uid: u32,
-    /// The group's number.
-    pub gid: u32,
-    /// `rwxrwxrwx` of the owner, the group and others, as a file's: at most
-    /// [`Ownership::MODE_MAX`].
-    pub mode: u16,
-}
-
-impl Ownership {
-    /// Root's, and closed to others.
-    pub const ROOT: Self = Self { uid: 0, gid: 0, mode: 0o600 };
-    /// All nine bits.
-    pub const MODE_MAX: u16 = 0o777;
-}
-
-impl Default for Ownership {
-    fn default() -> Self {
-        Self::ROOT
-    }
-}
 
 impl Store {
     /// Says whose a volume is from now on. The next commit makes it durable.

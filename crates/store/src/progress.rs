@@ -20,10 +20,7 @@
 //! many openings were cut in a row: each disk holds what the others prove. A disk that
 //! does not was not there when they went on.
 
-use crate::api::DiskIndex;
-use crate::facts::Facts;
 use crate::structure::{Header, Kind};
-use alloc::vec::Vec;
 
 /// The first version whose twins prove what their base says.
 const VERSION_OF_BASES: u32 = 3;
@@ -34,7 +31,7 @@ pub(crate) struct Progress {
     /// The highest sequence number of a whole structure; 0 where there is none.
     pub(crate) held: u64,
     /// Every disk of the pool held this number or a higher one.
-    proven: u64,
+    pub(crate) proven: u64,
 }
 
 impl Progress {
@@ -52,46 +49,11 @@ impl Progress {
         self.proven = self.proven.max(proven);
     }
     /// The highest number that some disk held, by this disk.
-    fn reach(self) -> u64 {
+    pub(crate) fn reach(self) -> u64 {
         self.held.max(self.proven)
     }
     /// The structure behind a header was found whole.
     pub(crate) fn holds(&mut self, header: &Header) {
         self.held = self.held.max(header.stamp.sequence);
     }
-}
-
-/// A disk that is further behind than a crash leaves it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lag {
-    /// Which of the given disks.
-    pub device: DiskIndex,
-    /// The disk's number in the pool.
-    pub index: DiskIndex,
-    /// How many commits and openings it lacks of those that `ahead` has.
-    pub behind: u64,
-    /// The one of the given disks that has most of them.
-    pub ahead: DiskIndex,
-}
-
-/// The disks that lack what others prove that every disk held.
-pub(crate) fn lagging(facts: &Facts) -> Vec<Lag> {
-    let members =
-        || facts.members.iter().enumerate().filter_map(|(i, device)| Some((i, (*device)?)));
-    let progress = |device: DiskIndex| facts.devices[device.as_usize()].progress;
-    let Some((_, ahead)) = members().max_by_key(|(_, device)| progress(*device).reach()) else {
-        return Vec::new();
-    };
-    let lag = |(index, device)| {
-        let others = members().filter(|(_, other)| *other != device);
-        let least = others.map(|(_, other)| progress(other).proven).max().unwrap_or(0);
-        let held = progress(device).held;
-        (held < least).then(|| Lag {
-            device,
-            index: DiskIndex::new(index),
-            behind: progress(ahead).reach().saturating_sub(held),
-            ahead,
-        })
-    };
-    members().filter_map(lag).collect()
 }

@@ -8,6 +8,7 @@
 //! beyond its volume's size; an extent is in its volume's `scattered` exactly if a block
 //! beyond its watermark was written.
 
+use crate::api::Ownership;
 use crate::api::{BLOCK, DiskIndex, EXTENT, Suspect, VolumeId, Zone};
 use crate::blocks::Blocks;
 use crate::change::{
@@ -15,7 +16,7 @@ use crate::change::{
 };
 use crate::format;
 use crate::geometry::Geometry;
-use crate::owner::Ownership;
+use crate::names::is_name;
 use crate::runs::{FreeMap, Run};
 use crate::volume::{BLOCKS, Volume};
 use alloc::collections::BTreeMap;
@@ -23,17 +24,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 use units::Bytes;
-
-/// Longest name of a pool or a volume.
-pub(crate) const NAME_MAX: usize = 64;
-
-/// What a name must be.
-pub(crate) const NAME_RULE: &str = "1 to 64 of A-Z a-z 0-9 . _ -";
-
-pub(crate) fn is_name(name: &str) -> bool {
-    let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
-    (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed)
-}
 
 /// Extents that no volume has any more.
 pub(crate) type Freed = Vec<(DiskIndex, Run)>;

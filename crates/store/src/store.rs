@@ -13,6 +13,7 @@
 //! never shows one volume's bytes in another; a state whose checkpoint could
 //! come to be larger than its place is never entered.
 
+use crate::api::Ownership;
 use crate::api::{
     BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool, Space,
     Suspect, VolumeId,
@@ -24,9 +25,9 @@ use crate::format;
 use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
-use crate::owner::Ownership;
+use crate::names::is_name;
 use crate::runs::Run;
-use crate::state::{Freed, State, is_name};
+use crate::state::{Freed, State};
 use crate::steps::Steps;
 use crate::structure::Payload;
 use crate::volume::Volume;

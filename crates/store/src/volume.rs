@@ -1,8 +1,8 @@
 //! A volume: its name, its bytes, and where its extents lie.
 
+use crate::api::Ownership;
 use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
 use crate::blocks::Blocks;
-use crate::owner::Ownership;
 use crate::runs::Runs;
 use alloc::collections::BTreeMap;
 use alloc::string::String;

@@ -6,7 +6,7 @@
 //! 3; they time single commands, we ask a majority.)
 
 use super::desk::Stop;
-use super::findings::{Cache, Measured};
+use super::findings::{Cache, Measured, WriteTimes};
 use super::rotation::taken;
 use super::session::{Session, nanos, span};
 use super::statistics::{median, quantile};
@@ -243,17 +243,4 @@ impl Session {
         }
         Ok(times)
     }
-}
-
-/// Times of writes and flushes, in nanoseconds.
-#[derive(Default)]
-pub(super) struct WriteTimes {
-    /// Of writes somewhere.
-    pub first: Vec<i64>,
-    /// Of the same place at once.
-    pub again: Vec<i64>,
-    /// Of a flush after that.
-    pub flush: Vec<i64>,
-    /// And of a flush after the flush, which has nothing to do.
-    pub idle: Vec<i64>,
 }

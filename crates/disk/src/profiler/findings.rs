@@ -7,6 +7,19 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use units::{Bytes, Duration, Rate};
 
+/// Times of writes and flushes, in nanoseconds.
+#[derive(Default)]
+pub(super) struct WriteTimes {
+    /// Of writes somewhere.
+    pub first: Vec<i64>,
+    /// Of the same place at once.
+    pub again: Vec<i64>,
+    /// Of a flush after that.
+    pub flush: Vec<i64>,
+    /// And of a flush after the flush, which has nothing to do.
+    pub idle: Vec<i64>,
+}
+
 /// A value and how far to trust it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured<T> {
@@ -101,7 +114,7 @@ pub struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    pub(super) fn from_times(rotates: bool, times: &super::cache::WriteTimes) -> Self {
+    pub(super) fn from_times(rotates: bool, times: &WriteTimes) -> Self {
         use super::session::span;
         use super::statistics::median;
         let (again, flush, idle) =

@@ -36,6 +36,7 @@ mod rotation;
 mod seeks;
 mod session;
 mod statistics;
+mod turn;
 mod two_phase;
 
 pub use beside::{Beside, Round, Sharing, SharingSeen, Together};

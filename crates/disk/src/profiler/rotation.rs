@@ -9,6 +9,7 @@
 use super::desk::Stop;
 use super::session::{Session, nanos};
 use super::statistics::{centred, deviation, median};
+use super::turn::{AGREE_NS, FRACTION, Turn};
 use alloc::vec::Vec;
 use units::Instant;
 
@@ -16,72 +17,8 @@ use units::Instant;
 const PERIODS_NS: core::ops::RangeInclusive<i64> = 2_400_000..=30_000_000;
 /// How often the reference is read before a verdict.
 const SAMPLES: usize = 48;
-/// Periods are kept in parts of a nanosecond: 2^-20.
-const FRACTION: u32 = 20;
 /// After so many angles the reference is read again. A spindle drifts slowly.
 const ANGLES_PER_TICK: u32 = 24;
-/// Between two readings of one angle that agree.
-pub(super) const AGREE_NS: i64 = 60_000;
-
-/// The turning of a disk, followed.
-pub(super) struct Turn {
-    /// The sector at angle zero.
-    reference: u64,
-    /// In 2^-20 ns.
-    period: i128,
-    /// An instant at which the reference ended, smoothed.
-    anchor: i64,
-    /// Where the longest unbroken record began, and the turns since.
-    base: i64,
-    turns: i64,
-    /// For how long turns were counted to get the period.
-    baseline: i64,
-    angles: u32,
-    gaps: u64,
-    /// Typical lateness of a completion beside the turn, in ns.
-    pub noise: i64,
-}
-
-impl Turn {
-    pub fn period(&self) -> i64 {
-        ((self.period + (1 << (FRACTION - 1))) >> FRACTION) as i64
-    }
-
-    /// The relative error of the period, in parts per million, rounded up.
-    pub fn uncertainty_ppm(&self) -> u64 {
-        (self.noise.max(1) * 1_000_000 / self.baseline.max(1)).unsigned_abs() + 1
-    }
-
-    /// When in a turn an instant lies: 0 to a period.
-    pub fn phase(&self, at: i64) -> i64 {
-        let since = i128::from(at - self.anchor) << FRACTION;
-        (since.rem_euclid(self.period) >> FRACTION) as i64
-    }
-
-    /// Takes another end of the reference; false where it does not fit.
-    fn follow(&mut self, at: i64) -> bool {
-        let off = centred(self.phase(at), self.period());
-        if off.abs() > (4 * self.noise).max(AGREE_NS) {
-            return false;
-        }
-        let since = i128::from(at - off - self.anchor) << FRACTION;
-        let turns = (since + self.period / 2).div_euclid(self.period) as i64;
-        self.turns += turns;
-        self.anchor = at - off / 2;
-        let record = self.anchor - self.base;
-        if record > self.baseline && self.turns > 0 {
-            self.period = (i128::from(record) << FRACTION) / i128::from(self.turns);
-            self.baseline = record;
-        }
-        true
-    }
-
-    /// Begins a new record at an instant at which the reference ended.
-    fn restart(&mut self, at: i64, gaps: u64) {
-        (self.anchor, self.base, self.turns, self.gaps) = (at, at, 0, gaps);
-    }
-}
-
 pub(super) fn instant(at: Instant) -> i64 {
     i64::try_from(at.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -4,7 +4,7 @@
 //! answers asks the same questions.
 
 use super::desk::{Ask, Desk, Stop};
-use super::rotation::Turn;
+use super::turn::Turn;
 use super::{Effort, Options, Question, Timing};
 use alloc::rc::Rc;
 use alloc::vec;

@@ -2,6 +2,38 @@
 
 use units::{Access, Command, Duration, Instant, Lba};
 
+/// The expected time of a command that begins at `at` with the heads at `from`.
+pub(super) fn expected(
+    at: Instant,
+    from: Lba,
+    command: &Command,
+    part: Part,
+    motion: &dyn Motion,
+) -> Duration {
+    let Some(to) = command.lba() else { return Duration::ZERO };
+    let Some(access) = command.access() else {
+        return motion.overhead(command) + motion.seek(from, to);
+    };
+    if part == Part::Streamed {
+        return motion.streamed(access);
+    }
+    let reach = motion.overhead(command) + motion.seek(from, to);
+    reach + motion.rotation(at + reach, to) + motion.transfer(access)
+}
+
+/// What a command is to its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// A seek on the way.
+    Seek,
+    /// A chunk for which the heads have to be brought.
+    First,
+    /// A chunk that goes on where the command before it ended.
+    Streamed,
+    /// What follows a request that is done.
+    Ahead,
+}
+
 /// Knowledge of one disk.
 pub trait Mechanics {
     /// Bound on what it costs a request to be interrupted: everything that

@@ -23,6 +23,6 @@ mod plan;
 mod planner;
 
 pub use admission::{Chunking, Way, Ways};
-pub use mechanics::{Bounded, Mechanics, Motion};
+pub use mechanics::{Bounded, Mechanics, Motion, Part};
 pub use plan::Plan;
-pub use planner::{Account, Ended, JustInTime, Manner, Part, Piece, Planner, Standing, Step};
+pub use planner::{Account, Ended, JustInTime, Manner, Piece, Planner, Standing, Step};

@@ -1,8 +1,8 @@
 //! What the planner would do with one request if nothing came in between, and how
 //! long others would wait for it.
 
-use super::mechanics::{Mechanics, Motion};
-use super::planner::{Manner, Part, Piece, Planner, Step};
+use super::mechanics::{Mechanics, expected};
+use super::planner::{Manner, Piece, Planner, Step};
 use crate::waiting::{expected_waiting_of, longest_waiting_of};
 use alloc::vec::Vec;
 use units::{Access, Command, Duration, Instant, Lba};
@@ -66,23 +66,4 @@ impl Plan {
     fn times(&self) -> Vec<Duration> {
         self.commands.iter().map(|&(_, time)| time).collect()
     }
-}
-
-/// The expected time of a command that begins at `at` with the heads at `from`.
-pub(super) fn expected(
-    at: Instant,
-    from: Lba,
-    command: &Command,
-    part: Part,
-    motion: &dyn Motion,
-) -> Duration {
-    let Some(to) = command.lba() else { return Duration::ZERO };
-    let Some(access) = command.access() else {
-        return motion.overhead(command) + motion.seek(from, to);
-    };
-    if part == Part::Streamed {
-        return motion.streamed(access);
-    }
-    let reach = motion.overhead(command) + motion.seek(from, to);
-    reach + motion.rotation(at + reach, to) + motion.transfer(access)
 }

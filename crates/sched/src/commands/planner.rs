@@ -4,8 +4,7 @@
 //! `current`, the one that was served last and is not done; what is left of a
 //! request is always the tail of its access.
 
-use super::mechanics::{Mechanics, Motion};
-use super::plan::expected;
+use super::mechanics::{Mechanics, Motion, Part, expected};
 use alloc::collections::BTreeMap;
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
@@ -114,19 +113,6 @@ pub struct Piece {
     pub command: Command,
     /// Which part of the request it is.
     pub part: Part,
-}
-
-/// What a command is to its request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// A seek on the way.
-    Seek,
-    /// A chunk for which the heads have to be brought.
-    First,
-    /// A chunk that goes on where the command before it ended.
-    Streamed,
-    /// What follows a request that is done.
-    Ahead,
 }
 
 /// What has ended.

@@ -1,6 +1,8 @@
 //! The policies, and the table that names them.
 
 use crate::policy::Policy;
+use crate::request::Options;
+use crate::schedule::Schedule;
 use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
@@ -40,6 +42,21 @@ mod ucsb;
 mod usd;
 
 pub use usd::usd_admits;
+
+impl Schedule {
+    /// An empty schedule under one of the known policies.
+    ///
+    /// # Panics
+    /// Where `options.depth` is zero.
+    pub fn new(policy: PolicyKind, options: Options) -> Self {
+        Self::with_policy(policy.start(), options)
+    }
+
+    /// Goes on under another policy, with the same contracts and requests.
+    pub fn set_policy(&mut self, policy: PolicyKind) {
+        self.follow(policy.start());
+    }
+}
 
 /// What a policy promises, besides an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,8 @@
 //! nothing that was released waits, the offline test has said so before. It takes a
 //! policy that goes by the exact slack from then on: `slack`.
 
-use super::{Core, Schedule};
+use super::Schedule;
+use super::core::Core;
 use crate::limits::HURRIES_MAX;
 use crate::request::Class;
 use crate::slack::{Answer, Meter};

@@ -12,7 +12,8 @@
 //!   the old or the new period after the last release, whichever is shorter, and put off
 //!   from there for as long as the exact slack is negative.
 
-use super::{Core, Schedule};
+use super::Schedule;
+use super::core::Core;
 use crate::containers::Renewal;
 use crate::queues::Waiting;
 use crate::request::{Class, Contract, Times};

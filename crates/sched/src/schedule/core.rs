@@ -1,15 +1,77 @@
 //! What a schedule does beneath its policy: times, slack, accounts.
 
-use super::{Core, Flight};
+use crate::analysis::TaskSet;
+use crate::containers::Servers;
 use crate::limits::{DELAYS_MAX, SLACK_BURSTS, SLACK_CREDIT, SLACK_FREE_TASKS, SLACK_VISIT};
-use crate::queues::Waiting;
-use crate::request::{Class, Contract, Options, Outcome, Predict, Request, Times, Totals};
-use crate::slack::{Answer, Critical, Due, Exact, Live, Scratch};
+use crate::queues::{Queues, Waiting};
+use crate::request::{Class, Contract, Counts, Options, Outcome, Predict, Request, Times, Totals};
+use crate::slack::{Answer, Critical, Due, Exact, Live, Meter, Scratch};
 use crate::task::{Task, TaskId};
 use alloc::vec::Vec;
-use units::{Duration, Instant};
+use units::{Duration, Instant, Lba};
+
+/// Everything but the policy, which looks at this.
+#[derive(Clone, Debug)]
+pub(crate) struct Core {
+    pub options: Options,
+    pub tasks: TaskSet,
+    pub queues: Queues,
+    pub in_flight: Vec<Flight>,
+    pub head: Lba,
+    /// By when the disk is done with what it was given, at the bounds.
+    pub(super) busy_until: Instant,
+    /// When the last command ended.
+    pub(super) finished: Instant,
+    /// The latest time that was told.
+    pub(super) latest: Instant,
+    pub(super) live: Vec<Live>,
+    /// From the index of a task to its place in `live`.
+    pub(super) places: Vec<u32>,
+    pub(super) servers: Servers,
+    /// Requests to servers that have entered containers, for the policy to know.
+    pub(super) entered: Vec<u64>,
+    /// Released requests that wait, of contracts that have changed since.
+    pub(super) foreign: Vec<u64>,
+    pub(super) meter: Meter,
+    /// Computations of the slack are paid up to here.
+    pub(super) paid: u64,
+    pub(super) scratch: Scratch,
+    pub(super) arrivals: u64,
+    pub(super) counts: Counts,
+}
+
+/// A command that the disk has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    pub request: Waiting,
+    pub started: Instant,
+    pub predicted: Duration,
+}
 
 impl Core {
+    pub(super) fn new(options: Options) -> Self {
+        Self {
+            options,
+            tasks: TaskSet::new(options.reserve),
+            queues: Queues::default(),
+            in_flight: Vec::new(),
+            head: Lba::default(),
+            busy_until: Instant::EPOCH,
+            finished: Instant::EPOCH,
+            latest: Instant::EPOCH,
+            live: Vec::new(),
+            places: Vec::new(),
+            servers: Servers::default(),
+            entered: Vec::new(),
+            foreign: Vec::new(),
+            meter: Meter::unknown(),
+            paid: 0,
+            scratch: Scratch::default(),
+            arrivals: 0,
+            counts: Counts::default(),
+        }
+    }
+
     /// True where `cost` may be spent now.
     pub(crate) fn slack_covers(&mut self, now: Instant, cost: u64) -> bool {
         let cost = cost as i64;

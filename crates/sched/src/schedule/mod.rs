@@ -6,17 +6,16 @@
 
 mod again;
 mod change;
-mod core;
+pub(crate) mod core;
 
+use self::core::Core;
 use crate::analysis::TaskSet;
-use crate::containers::Servers;
 use crate::limits::SLACK_RETRY;
 use crate::phases;
-use crate::policies::PolicyKind;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::{Queues, Waiting};
 use crate::request::{Class, Contract, Counts, Next, Options, Outcome, Predict, Request, Times};
-use crate::slack::{Live, Meter, Scratch};
+use crate::slack::Meter;
 use crate::task::{Refusal, TaskId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -29,79 +28,14 @@ pub struct Schedule {
     policy: Box<dyn Policy>,
 }
 
-/// Everything but the policy, which looks at this.
-#[derive(Clone, Debug)]
-pub(crate) struct Core {
-    pub options: Options,
-    pub tasks: TaskSet,
-    pub queues: Queues,
-    pub in_flight: Vec<Flight>,
-    pub head: Lba,
-    /// By when the disk is done with what it was given, at the bounds.
-    busy_until: Instant,
-    /// When the last command ended.
-    finished: Instant,
-    /// The latest time that was told.
-    latest: Instant,
-    live: Vec<Live>,
-    /// From the index of a task to its place in `live`.
-    places: Vec<u32>,
-    servers: Servers,
-    /// Requests to servers that have entered containers, for the policy to know.
-    entered: Vec<u64>,
-    /// Released requests that wait, of contracts that have changed since.
-    foreign: Vec<u64>,
-    meter: Meter,
-    /// Computations of the slack are paid up to here.
-    paid: u64,
-    scratch: Scratch,
-    arrivals: u64,
-    counts: Counts,
-}
-
-/// A command that the disk has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flight {
-    pub request: Waiting,
-    pub started: Instant,
-    pub predicted: Duration,
-}
-
 impl Schedule {
-    /// An empty schedule under one of the known policies.
-    ///
-    /// # Panics
-    /// Where `options.depth` is zero.
-    pub fn new(policy: PolicyKind, options: Options) -> Self {
-        Self::with_policy(policy.start(), options)
-    }
-
     /// An empty schedule under any policy.
     ///
     /// # Panics
     /// Where `options.depth` is zero.
     pub fn with_policy(policy: Box<dyn Policy>, options: Options) -> Self {
         assert!(options.depth > 0, "a disk that takes no command");
-        let core = Core {
-            options,
-            tasks: TaskSet::new(options.reserve),
-            queues: Queues::default(),
-            in_flight: Vec::new(),
-            head: Lba::default(),
-            busy_until: Instant::EPOCH,
-            finished: Instant::EPOCH,
-            latest: Instant::EPOCH,
-            live: Vec::new(),
-            places: Vec::new(),
-            servers: Servers::default(),
-            entered: Vec::new(),
-            foreign: Vec::new(),
-            meter: Meter::unknown(),
-            paid: 0,
-            scratch: Scratch::default(),
-            arrivals: 0,
-            counts: Counts::default(),
-        };
+        let core = Core::new(options);
         Self { core, policy }
     }
 
@@ -317,9 +251,9 @@ impl Schedule {
         }
     }
 
-    /// Goes on under another policy, with the same contracts and requests.
-    pub fn set_policy(&mut self, policy: PolicyKind) {
-        self.policy = policy.start();
+    /// Goes on under any other policy, with the same contracts and requests.
+    pub fn follow(&mut self, policy: Box<dyn Policy>) {
+        self.policy = policy;
         for waiting in self.core.queues.by_arrival() {
             self.policy.submitted(waiting);
         }

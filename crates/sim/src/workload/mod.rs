@@ -19,7 +19,6 @@ pub mod statistics;
 pub use combine::{First, Merge, first_demands, merge};
 pub use fit::{Fit, fit};
 
-use crate::traces;
 use units::{Access, Duration};
 
 /// One request of a load.
@@ -40,13 +39,13 @@ pub struct Demand {
 pub trait Source: Iterator<Item = Demand> + Send {
     /// Why there are no more, where that is not the load's own end: after the last
     /// demand of a trace that cannot be read to its end.
-    fn error(&self) -> Option<&traces::Error> {
+    fn error(&self) -> Option<&crate::traces::error::Error> {
         None
     }
 }
 
 impl<S: Source + ?Sized> Source for Box<S> {
-    fn error(&self) -> Option<&traces::Error> {
+    fn error(&self) -> Option<&crate::traces::error::Error> {
         (**self).error()
     }
 }

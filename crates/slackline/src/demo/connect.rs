@@ -1,6 +1,7 @@
 //! The programs' way into the system: the client library, as any program uses it.
 
-use super::programs::{Random, Sink, Source};
+use super::programs::{Sink, Source};
+use super::random::Random;
 use crate::failure::Failure;
 use client::{BestEffort, Error, Piece, Reader, Writer};
 use std::io::Write;

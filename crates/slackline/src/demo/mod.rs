@@ -14,6 +14,7 @@ mod outcome;
 mod pace;
 mod programs;
 pub(crate) mod progress;
+mod random;
 mod report;
 mod samples;
 mod stamp;

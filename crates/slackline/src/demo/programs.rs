@@ -6,6 +6,7 @@
 
 use super::failed;
 use super::pace::{Timetable, since};
+use super::random::Random;
 use super::samples::Samples;
 use super::stamp::{Checker, SECTOR, Wrong, fill, splitmix};
 use super::volumes::Parts;
@@ -66,16 +67,6 @@ pub trait Source {
 pub trait Sink {
     /// Hands bytes over; returns when the system has them in its window.
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure>;
-}
-
-/// A volume that is used as best effort, several requests at a time.
-pub trait Random {
-    /// Asks for bytes; they come from [`Random::wait`] with the tag given here.
-    fn read(&mut self, offset: Bytes, len: Bytes) -> Result<u64, Failure>;
-    /// Hands bytes over; the end comes from [`Random::wait`], without bytes.
-    fn write(&mut self, offset: Bytes, bytes: &[u8]) -> Result<u64, Failure>;
-    /// The next answer, whichever comes first.
-    fn wait(&mut self) -> Result<(u64, Vec<u8>), Failure>;
 }
 
 /// What an isochronous program saw.

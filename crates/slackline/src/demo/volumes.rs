@@ -1,7 +1,7 @@
 //! Whole volumes, as best effort: filled before a run, read back after it.
 
 use super::failed;
-use super::programs::Random;
+use super::random::Random;
 use super::stamp::{Checker, SECTOR, Wrong, fill};
 use crate::failure::Failure;
 use std::collections::HashMap;

@@ -1,7 +1,8 @@
 //! One `[[stream]]` or `[[load]]` of a scenario. What it has in common with a list of
 //! `slackline plan` has the words of that, and is read by it.
 
-use super::file::Source;
+use super::percent::Percent;
+use super::source::Source;
 use super::trace::Trace;
 use crate::plan::list::{self, Class, ModeArg, from_text, one};
 use client::control::{PlanStream, Priority, Zone};
@@ -10,7 +11,6 @@ use serde::Deserialize;
 use sim::scenario::{Arrivals, Like, LoadPlan, MakeSource, Pace, Place, StreamPlan};
 use sim::workload::movie;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use units::{Bytes, Duration, Rate};
 
@@ -110,19 +110,6 @@ enum LikeKind {
     VirtualMachine,
     Scrubbing,
     Cello,
-}
-
-/// A share or a factor, as `30%`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Percent(pub u64);
-
-impl FromStr for Percent {
-    type Err = &'static str;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let number = text.trim().strip_suffix('%').map(str::trim);
-        let number = number.and_then(|number| number.parse().ok());
-        number.map(Self).ok_or("no whole number of %; write for example 30%")
-    }
 }
 
 impl Entry {

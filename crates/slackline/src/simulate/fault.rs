@@ -1,6 +1,6 @@
 //! One `[[fault]]` of a scenario.
 
-use super::entry::Percent;
+use super::percent::Percent;
 use crate::plan::list::from_text;
 use serde::Deserialize;
 use sim::scenario::{FaultKind, FaultPlan, Scenario};

@@ -5,8 +5,10 @@ mod entry;
 mod fault;
 pub mod file;
 mod page;
+mod percent;
 mod pictures;
 mod results;
+mod source;
 mod trace;
 mod words;
 

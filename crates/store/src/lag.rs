@@ -1,0 +1,27 @@
+//! Which disks of a pool are further behind the others than a crash leaves them.
+
+use crate::api::{DiskIndex, Lag};
+use crate::facts::Facts;
+use alloc::vec::Vec;
+
+/// The disks that lack what others prove that every disk held.
+pub(crate) fn lagging(facts: &Facts) -> Vec<Lag> {
+    let members =
+        || facts.members.iter().enumerate().filter_map(|(i, device)| Some((i, (*device)?)));
+    let progress = |device: DiskIndex| facts.devices[device.as_usize()].progress;
+    let Some((_, ahead)) = members().max_by_key(|(_, device)| progress(*device).reach()) else {
+        return Vec::new();
+    };
+    let lag = |(index, device)| {
+        let others = members().filter(|(_, other)| *other != device);
+        let least = others.map(|(_, other)| progress(other).proven).max().unwrap_or(0);
+        let held = progress(device).held;
+        (held < least).then(|| Lag {
+            device,
+            index: DiskIndex::new(index),
+            behind: progress(ahead).reach().saturating_sub(held),
+            ahead,
+        })
+    };
+    members().filter_map(lag).collect()
+}
