@@ -1,6 +1,7 @@
 //! Between the words of the control interface and those of the node.
 
 use crate::pool::{Description, Pool};
+pub use crate::priority::priority;
 use crate::quotas::Quotas;
 use crate::sessions::Sessions;
 use node::{DiskIndex, DiskStatus, Status, StreamStatus, VolumeStatus};
@@ -33,15 +34,6 @@ pub fn mode(mode: api::Mode) -> node::Mode {
     match mode {
         api::Mode::Read => node::Mode::Read,
         api::Mode::Write => node::Mode::Write,
-    }
-}
-
-/// A priority as the node takes it.
-pub fn priority(priority: api::Priority) -> node::Priority {
-    match priority {
-        api::Priority::Interactive => node::Priority::Interactive,
-        api::Priority::Normal => node::Priority::Normal,
-        api::Priority::Background => node::Priority::Background,
     }
 }
 

@@ -24,6 +24,7 @@ pub mod notify;
 mod people;
 pub mod planning;
 pub mod pool;
+mod priority;
 pub mod problem;
 pub mod quotas;
 mod reception;

@@ -502,7 +502,7 @@ impl Quotas {
         let units = || Arc::new(Semaphore::new(self.memory_per_user));
         let memory = Arc::clone(state.memory.entry(peer.uid).or_insert_with(units));
         let highest = holders.iter().filter_map(|&holder| self.limits(holder).priority);
-        let highest = highest.map(crate::convert::priority).max(); // the later, the lower
+        let highest = highest.map(crate::priority::priority).max(); // the later, the lower
         drop(state);
         Ok(Place { quotas: Arc::clone(self), holders, requests, memory, highest })
     }

@@ -6,7 +6,7 @@
 //! cache; only of file systems that tell where a file's bytes are and leave them there.
 
 use crate::aligned::Aligned;
-use crate::sys::{self, FileSystem};
+use crate::sys::{self, Extent, FileSystem};
 use disk::{Kind, Line, LinearProfile, Profile};
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -91,17 +91,6 @@ pub struct HostFile {
     path: PathBuf,
     file_system: &'static str,
     device: (u32, u32),
-}
-
-/// A run of a file's bytes on its device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// Where in the file.
-    pub at: Bytes,
-    /// How many bytes.
-    pub len: Bytes,
-    /// Where on the file system's device.
-    pub place: Bytes,
 }
 
 /// A buffer that a file can be read into.

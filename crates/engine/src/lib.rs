@@ -45,12 +45,13 @@ pub use claim::open_to_others;
 pub use create::{CreateOptions, Created};
 pub use device::{DeviceSpec, Found};
 pub use error::PoolError;
-pub use host_file::{BlockDevice, Buffer, Extent, FileError, HostFile};
+pub use host_file::{BlockDevice, Buffer, FileError, HostFile};
 pub use lateness::HostLateness;
 pub use lock::{Condvar, Fatal, Mutex, MutexGuard};
 pub use pool::{Description, Options, Pool, Wrap};
 pub use profiling::{ProfileError, ProfileOptions, Profiled, profile};
 pub use reply::Reply;
+pub use sys::Extent;
 pub use thread::{IoClass, io_class, keep_time};
 pub use units::Distribution;
 

@@ -8,6 +8,17 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use units::{Bytes, Duration, Instant};
 
+/// A run of a file's bytes on its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where in the file.
+    pub at: Bytes,
+    /// How many bytes.
+    pub len: Bytes,
+    /// Where on the file system's device.
+    pub place: Bytes,
+}
+
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -288,7 +299,7 @@ const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
 
 /// An extent of a file, and whether its bytes are there as they are.
 pub(crate) struct FoundExtent {
-    pub extent: crate::host_file::Extent,
+    pub extent: Extent,
     pub is_encoded: bool,
     /// Reserved and never written.
     pub is_zeros: bool,
@@ -314,7 +325,7 @@ pub(crate) fn extents(file: &File, max: usize, write: bool) -> io::Result<Vec<Fo
         check(unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &mut raw) })?;
         let told = &raw.extents[..(raw.mapped as usize).min(EXTENTS_AT_ONCE)];
         for one in told {
-            let extent = crate::host_file::Extent {
+            let extent = Extent {
                 at: Bytes::new(one.logical),
                 len: Bytes::new(one.length),
                 place: Bytes::new(one.physical),

@@ -1,9 +1,9 @@
 //! What a window needs on one disk alone, for those who keep windows of their own: files
 //! under contract that no pool holds.
 
+use crate::admission::contract;
 use crate::api::{Contract, Error};
-use crate::contract;
-pub use crate::credit::Credit;
+pub use crate::streams::credit::Credit;
 use units::Duration;
 
 /// Checks of a contract what does not depend on a disk.

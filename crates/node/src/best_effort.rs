@@ -5,15 +5,15 @@
 //! piece has ended. Operations that find no memory wait in order, up to a
 //! bound; past that the work is handed back.
 //!
-//! A piece of a write claims its blocks ([`Writes`](crate::writes::Writes)) and waits for
+//! A piece of a write claims its blocks ([`Writes`](crate::volumes::writes::Writes)) and waits for
 //! those that came before it and overlap it. Where it begins or ends within 4 KiB, the
 //! rest of these is read first, and goes back to the disk with it.
 
 use crate::api::*;
-use crate::arena::Use;
 use crate::core::{Core, Owner, Part};
 use crate::limits;
-use crate::writes::{Claim, End, Extent};
+use crate::memory::arena::Use;
+use crate::volumes::writes::{Claim, End, Extent};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;

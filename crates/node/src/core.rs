@@ -5,17 +5,18 @@
 //! in its `instant` queue, and ends in exactly one call of
 //! [`Core::command_done`].
 
+use crate::admission::contract::refused;
+use crate::admission::costs::Costs;
+use crate::admission::rates::RateSearch;
 use crate::api::*;
-use crate::arena::Arena;
-use crate::commits::Commits;
-use crate::contract::refused;
+use crate::commits::state::Commits;
 use crate::copied::OnChange;
+use crate::jobs::measuring::Measuring;
+use crate::jobs::moves::Moves;
 use crate::limits;
-use crate::measuring::Measuring;
-use crate::moves::Moves;
-use crate::rates::RateSearch;
-use crate::services::{Piece, Services};
-use crate::writes::{Claim, Writes};
+use crate::memory::arena::Arena;
+use crate::volumes::services::{Piece, Services};
+use crate::volumes::writes::{Claim, Writes};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -23,7 +24,7 @@ use disk::online::{Completion, Observations, Observed, Suspect};
 use disk::{Head, Profile};
 use sched::{Class, Next, Request, Schedule, Task, TaskId};
 use store::{IoId, Store};
-use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
+use units::{Access, Bytes, Command, Duration, Instant, Lba};
 
 /// Whom the end of a command concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -393,7 +394,12 @@ impl Core {
     }
 
     /// Lets a task release its next request at `from`, or as soon after as may be.
-    pub(crate) fn renew(&mut self, now: Instant, joined: &crate::contract::Joined, from: Instant) {
+    pub(crate) fn renew(
+        &mut self,
+        now: Instant,
+        joined: &crate::admission::contract::Joined,
+        from: Instant,
+    ) {
         let state = self.disk(joined.disk);
         state.schedule.renew(now, joined.id, from);
         state.wake = true;
@@ -414,7 +420,7 @@ impl Core {
     }
 
     /// When a task may release its next request.
-    pub(crate) fn next_release(&self, joined: &crate::contract::Joined) -> Instant {
+    pub(crate) fn next_release(&self, joined: &crate::admission::contract::Joined) -> Instant {
         self.disks[joined.disk.as_usize()].schedule.next_release(joined.id)
     }
 
@@ -568,54 +574,6 @@ impl Core {
     }
 }
 
-/// What a disk's own business costs it.
-pub(crate) struct Costs {
-    /// Deadlines are advanced by this.
-    pub advance: Duration,
-    /// Best-effort transfers are cut to this, which costs that.
-    pub piece: Bytes,
-    pub best_effort: Duration,
-    /// One piece of metadata, and a flush.
-    write: Duration,
-    flush: Duration,
-}
-
-impl Costs {
-    pub(crate) fn new(config: &Config, profile: &Profile, capacity: Bytes) -> Self {
-        let whole = Lba::new(0)..Lba::containing(capacity);
-        let worst = |len, direction| profile.worst(whole.clone(), len, direction);
-        let cost = |piece| worst(piece, Direction::Read).max(worst(piece, Direction::Write));
-        let mut piece = limits::BEST_EFFORT_MAX;
-        while piece > limits::BEST_EFFORT_PIECE_MIN && cost(piece) > limits::BEST_EFFORT_COST {
-            piece = piece / 2;
-        }
-        Self {
-            advance: config.host_latency + profile.latency(),
-            piece,
-            best_effort: cost(piece),
-            write: worst(limits::METADATA_PIECE, Direction::Write).max(Duration::from_nanos(1)),
-            flush: profile.flush().max(Duration::from_nanos(1)),
-        }
-    }
-
-    /// The shortest interval at which a commit, each of its three steps in a
-    /// third of it, leaves most of the disk to others.
-    pub(crate) fn commit_interval(&self) -> Duration {
-        (self.advance + self.best_effort + self.write + self.flush * 2) * 4
-    }
-
-    /// The contracts of the metadata log: flush, write. A commit is a flush, a
-    /// write and a flush, one after the other, within one interval; each step gets
-    /// a third of it.
-    pub(crate) fn metadata(&self, config: &Config) -> [Task; 2] {
-        let deadline = (config.commit_interval / 3).saturating_sub(self.advance);
-        [
-            Task::new(config.commit_interval / 2, deadline, self.flush),
-            Task::new(config.commit_interval, deadline, self.write),
-        ]
-    }
-}
-
 impl Disk {
     fn new(
         config: &Config,
@@ -735,13 +693,6 @@ fn remembered(suspect: &store::Suspect) -> Suspect {
     let store::Suspect { extent, errors, slow, commands } = *suspect;
     let [extent, errors, slow, commands] = [extent, errors, slow, commands].map(u64::from);
     Suspect { extent, errors, slow, commands }
-}
-
-/// `part` of `whole` in parts per million, rounded up.
-pub(crate) fn ppm(part: Duration, whole: Duration) -> u64 {
-    let ppm = u128::from(part.as_nanos()) * 1_000_000;
-    let ppm = ppm.div_ceil(u128::from(whole.as_nanos().max(1)));
-    u64::try_from(ppm).unwrap_or(u64::MAX)
 }
 
 /// Requests in an order keep it, and so their class.

@@ -5,8 +5,9 @@
 //! later, under the pool's lock, cannot leave 64 bits. Whoever adds an operation says here
 //! what it has of numbers: there is no other way in.
 
+use crate::admission::contract;
 use crate::api::*;
-use crate::{contract, limits};
+use crate::limits;
 use units::{Bytes, Duration, Outside};
 
 fn bytes(what: &'static str, amount: Bytes) -> Result<(), Error> {

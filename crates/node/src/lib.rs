@@ -11,44 +11,30 @@
 
 extern crate alloc;
 
+mod admission;
 pub mod alone;
 mod api;
-mod arena;
 mod best_effort;
-mod block;
 mod commits;
-mod contract;
 mod copied;
 mod core;
-mod credit;
 mod door;
-mod error;
+mod jobs;
 pub mod limits;
-mod measuring;
-mod moves;
+mod memory;
 mod node;
-pub mod permission;
-mod places;
 mod plan;
-mod profiles;
-mod rates;
-mod reader;
-mod rounds;
-mod seek;
-mod service;
-mod services;
 mod status;
-mod stream;
 mod streams;
-mod sweep;
-mod terms;
-mod window;
-mod writer;
-mod writes;
+mod volumes;
 
+pub use admission::rates::RateSearch;
+pub use admission::sweep::sweep_costs;
+pub use admission::terms::{Terms, Wish};
 pub use api::*;
 pub use node::Node;
-pub use rates::RateSearch;
+pub use plan::{
+    Alternative, DiskPlan, KindPlan, Plan, PlanTask, Planner, Stop, Variation, Wanted, Whose,
+};
 pub use status::{Analysed, Look};
-pub use sweep::sweep_costs;
-pub use terms::{Terms, Wish};
+pub use volumes::permission;

@@ -1,16 +1,16 @@
 //! The state machine itself: what comes in is told to those whom it concerns.
 
+use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::best_effort::{BestEffort, Gap};
-use crate::contract::{self, Joined};
 use crate::core::{Core, Ended, Owner};
 use crate::door;
 use crate::limits;
-use crate::permission::{self, Wanted};
-use crate::places::Home;
-use crate::rounds::Rounds;
-use crate::stream::{self, Stream};
-use crate::streams::Streams;
+use crate::memory::places::Home;
+use crate::streams::index::Streams;
+use crate::streams::rounds::Rounds;
+use crate::streams::stream::{self, Stream};
+use crate::volumes::permission::{self, Wanted};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -4,7 +4,7 @@
 use crate::api::*;
 use crate::limits::STATUS_STEP;
 use crate::node::Node;
-use crate::stream::Stream;
+use crate::streams::stream::Stream;
 use alloc::string::String;
 use alloc::vec::Vec;
 use sched::TaskSet;

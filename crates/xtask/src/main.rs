@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout)] // this program's whole output is its findings
 
 mod arrows;
+mod circles;
 mod finding;
 mod lexer;
 mod licences;

@@ -5,7 +5,7 @@
 
 use crate::finding::Finding;
 use crate::workspace::{Workspace, stdout_of};
-use crate::{arrows, licences, links, locks, mutate, places, purity, source};
+use crate::{arrows, circles, licences, links, locks, mutate, places, purity, source};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -50,6 +50,7 @@ pub fn run(root: &Path) -> Result<Report, String> {
         findings.extend(check_file(path, text));
     }
     findings.extend(links::check(&files));
+    findings.extend(circles::check(&files));
     findings.extend(mutate::check(&files));
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     findings.extend(purity::check_dependencies(&workspace, read));

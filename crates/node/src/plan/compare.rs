@@ -3,8 +3,8 @@
 #![allow(missing_docs)] // a field that is named for what it holds is not explained twice
 
 use super::{PlanDisk, Planner, Trial, Wanted, Whose, estimate};
-use crate::api::*;
-use crate::core::Costs;
+use crate::admission::costs::Costs;
+use crate::api::{DiskIndex, Error, Placement, Zone};
 use alloc::vec::Vec;
 use sched::TaskSet;
 use units::{Bytes, Duration, Rate};

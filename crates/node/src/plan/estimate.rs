@@ -6,9 +6,9 @@
 //! half a turn.
 
 use super::{PlanDisk, Planner, Wanted, Whose};
+use crate::admission::contract::Share;
+use crate::admission::costs::ppm;
 use crate::api::Mode;
-use crate::contract::Share;
-use crate::core::ppm;
 use core::ops::{AddAssign, Range};
 use disk::{Kind, Profile};
 use sched::Task;

@@ -1,0 +1,62 @@
+//! What a disk's own business costs it, and shares of its time.
+
+use crate::api::Config;
+use crate::limits;
+use disk::Profile;
+use sched::Task;
+use units::{Bytes, Direction, Duration, Lba};
+
+/// What a disk's own business costs it.
+pub(crate) struct Costs {
+    /// Deadlines are advanced by this.
+    pub advance: Duration,
+    /// Best-effort transfers are cut to this, which costs that.
+    pub piece: Bytes,
+    pub best_effort: Duration,
+    /// One piece of metadata, and a flush.
+    pub write: Duration,
+    pub flush: Duration,
+}
+
+impl Costs {
+    pub(crate) fn new(config: &Config, profile: &Profile, capacity: Bytes) -> Self {
+        let whole = Lba::new(0)..Lba::containing(capacity);
+        let worst = |len, direction| profile.worst(whole.clone(), len, direction);
+        let cost = |piece| worst(piece, Direction::Read).max(worst(piece, Direction::Write));
+        let mut piece = limits::BEST_EFFORT_MAX;
+        while piece > limits::BEST_EFFORT_PIECE_MIN && cost(piece) > limits::BEST_EFFORT_COST {
+            piece = piece / 2;
+        }
+        Self {
+            advance: config.host_latency + profile.latency(),
+            piece,
+            best_effort: cost(piece),
+            write: worst(limits::METADATA_PIECE, Direction::Write).max(Duration::from_nanos(1)),
+            flush: profile.flush().max(Duration::from_nanos(1)),
+        }
+    }
+
+    /// The shortest interval at which a commit, each of its three steps in a
+    /// third of it, leaves most of the disk to others.
+    pub(crate) fn commit_interval(&self) -> Duration {
+        (self.advance + self.best_effort + self.write + self.flush * 2) * 4
+    }
+
+    /// The contracts of the metadata log: flush, write. A commit is a flush, a
+    /// write and a flush, one after the other, within one interval; each step gets
+    /// a third of it.
+    pub(crate) fn metadata(&self, config: &Config) -> [Task; 2] {
+        let deadline = (config.commit_interval / 3).saturating_sub(self.advance);
+        [
+            Task::new(config.commit_interval / 2, deadline, self.flush),
+            Task::new(config.commit_interval, deadline, self.write),
+        ]
+    }
+}
+
+/// `part` of `whole` in parts per million, rounded up.
+pub(crate) fn ppm(part: Duration, whole: Duration) -> u64 {
+    let ppm = u128::from(part.as_nanos()) * 1_000_000;
+    let ppm = ppm.div_ceil(u128::from(whole.as_nanos().max(1)));
+    u64::try_from(ppm).unwrap_or(u64::MAX)
+}

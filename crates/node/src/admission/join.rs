@@ -1,0 +1,165 @@
+//! Contracts join, change and leave the schedules of their disks.
+
+use crate::admission::block;
+use crate::admission::contract::{Joined, Seen, Share, period, refused};
+use crate::admission::rates::RateSearch;
+use crate::api::*;
+use crate::core::Core;
+use crate::core::Disk;
+use crate::plan::{PlanDisk, Planner};
+use alloc::vec::Vec;
+use sched::Task;
+use store::VolumeId;
+use units::{Bytes, Duration, Instant, Lba, Rate};
+
+impl Core {
+    /// How the extents of `volume` are shared out; where one is on its way, both of its
+    /// places count. Cost: one look at each run of
+    /// neighbouring extents.
+    pub(crate) fn shares(&self, volume: VolumeId) -> Vec<Share> {
+        let volume = self.store.volume(volume).expect("the volume was found");
+        let disks = &volume.placement().disks;
+        let share = |&disk: &DiskIndex| {
+            let mut span = volume.span_on(disk)?;
+            if let Some(target) = self.moves.target(volume.id(), disk) {
+                span = span.start.min(target.start)..span.end.max(target.end);
+            }
+            let range = Lba::containing(span.start)..Lba::containing(span.end);
+            // Extents rotate over the disks; one that is alone comes once.
+            let alone = volume.extents_on(disk) == 1;
+            let gap = if alone { volume.extents() } else { disks.len() as u64 };
+            Some(Share { disk, gap, range })
+        };
+        let mut shares: Vec<Share> = disks.iter().filter_map(share).collect();
+        shares.sort_by_key(|share| share.disk);
+        shares
+    }
+
+    /// The block for a stream of `volume` whose program names none.
+    pub(crate) fn block_for(&self, volume: VolumeId, mode: Mode, rate: Rate) -> Bytes {
+        let profile = |share: &Share| self.seen(share.disk).profile;
+        block::chosen(rate, mode.direction(), &self.shares(volume), profile)
+    }
+
+    /// A disk as admission sees it.
+    pub(crate) fn seen(&self, disk: DiskIndex) -> Seen<'_> {
+        let state = &self.disks[disk.as_usize()];
+        Seen { profile: &state.profile, advance: state.advance, set: state.schedule.tasks() }
+    }
+
+    /// What `contract` asks of one disk.
+    fn task(&self, contract: &Contract, share: &Share, mode: Mode) -> Result<Task, Refusal> {
+        self.seen(share.disk).task(contract, share, mode)
+    }
+
+    /// Joins `contract` on every disk, or on none and says why. Its first requests
+    /// may be put off by `patience`; [`Core::begins`] says by how much they were.
+    pub(crate) fn join(
+        &mut self,
+        now: Instant,
+        contract: &Contract,
+        shares: &[Share],
+        mode: Mode,
+        patience: Duration,
+    ) -> Result<Vec<Joined>, Error> {
+        let mut joined = Vec::with_capacity(shares.len());
+        for share in shares {
+            let task = match self.task(contract, share, mode) {
+                Err(refusal) if self.config.admission => Err(refusal),
+                // Only without admission: the task that is nearest to possible.
+                Err(_) => {
+                    let period = period(contract, share);
+                    Ok(Task::new(period, period, period))
+                }
+                task => task,
+            };
+            let schedule = &mut self.disk(share.disk).schedule;
+            let result = task.and_then(|task| {
+                let id = schedule.join_within(now, task, patience);
+                let id = id.map_err(|refusal| refused(share.disk, &refusal))?;
+                Ok(Joined { disk: share.disk, id, task })
+            });
+            match result {
+                Ok(one) => joined.push(one),
+                Err(refusal) => {
+                    self.leave(&joined);
+                    self.search =
+                        Some(RateSearch::new(|disk| self.seen(disk), contract, shares, mode, &[]));
+                    return Err(Error::Refused(refusal));
+                }
+            }
+        }
+        Ok(joined)
+    }
+
+    /// When the last of these tasks may release its next request.
+    pub(crate) fn begins(&self, tasks: &[Joined]) -> Instant {
+        let next = |joined: &Joined| {
+            self.disks[usize::from(joined.disk.0)].schedule.next_release(joined.id)
+        };
+        tasks.iter().map(next).max().unwrap_or(Instant::EPOCH)
+    }
+
+    /// Puts `contract` in the place of what these tasks keep, on every disk or on none
+    /// and says why.
+    pub(crate) fn change(
+        &mut self,
+        now: Instant,
+        contract: &Contract,
+        shares: &[Share],
+        mode: Mode,
+        tasks: &[Joined],
+    ) -> Result<Vec<Joined>, Error> {
+        // A change of one task that is refused changes nothing.
+        let disks = shares.iter().filter(|_| shares.len() > 1).map(|share| share.disk);
+        let changed = self.attempt(disks, |core| {
+            let change = |share: &Share| {
+                let old = tasks.iter().find(|joined| joined.disk == share.disk);
+                let old = old.expect("a stream has a task on each of its disks");
+                let task = core.task(contract, share, mode)?;
+                let schedule = &mut core.disk(share.disk).schedule;
+                let changed = schedule.change(now, old.id, task);
+                changed.map_err(|refusal| refused(share.disk, &refusal))?;
+                Ok(Joined { task, ..*old })
+            };
+            shares.iter().map(change).collect::<Result<Vec<Joined>, Refusal>>()
+        });
+        changed.map_err(|refusal| {
+            self.search =
+                Some(RateSearch::new(|disk| self.seen(disk), contract, shares, mode, tasks));
+            Error::Refused(refusal)
+        })
+    }
+
+    pub(crate) fn leave(&mut self, tasks: &[Joined]) {
+        for joined in tasks {
+            self.disk(joined.disk).schedule.leave(joined.id);
+        }
+    }
+
+    /// What `contract` asks of every disk; `None` where one could not keep it
+    /// even if idle.
+    pub(crate) fn tasks(
+        &self,
+        contract: &Contract,
+        shares: &[Share],
+        mode: Mode,
+    ) -> Option<Vec<(DiskIndex, Task)>> {
+        let task = |share: &Share| Some((share.disk, self.task(contract, share, mode).ok()?));
+        shares.iter().map(task).collect()
+    }
+
+    /// What planning needs to know of this pool now.
+    pub(crate) fn planner(&self) -> Planner {
+        let disk = |disk: &Disk| PlanDisk {
+            profile: disk.profile.clone(),
+            capacity: disk.status.capacity,
+            advance: disk.advance,
+            set: disk.schedule.tasks().clone(),
+        };
+        // Windows are made for what was measured.
+        let config = Config { host_latency: self.late, ..self.config };
+        let disks = self.disks.iter().map(disk).collect();
+        Planner::of(config, disks, self.arena.free_for_windows())
+    }
+}

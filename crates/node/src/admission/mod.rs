@@ -1,0 +1,9 @@
+//! What a contract takes, whether it fits, and how it joins, changes and leaves.
+
+pub(crate) mod block;
+pub(crate) mod contract;
+pub(crate) mod costs;
+pub(crate) mod join;
+pub(crate) mod rates;
+pub(crate) mod sweep;
+pub(crate) mod terms;

@@ -1,0 +1,70 @@
+//! The largest rate that a refused contract could have had.
+//!
+//! To find it takes some 25 times as long as to refuse, up to a second on a busy disk. So
+//! the node only takes a copy of what admission saw. Whoever receives the answer searches,
+//! on a thread that nobody else waits for.
+
+use crate::admission::contract::{self, Joined, Seen, Share};
+use crate::api::{Contract, DiskIndex, Error, Mode};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use disk::Profile;
+use sched::TaskSet;
+use units::{Duration, Rate};
+
+/// What admission saw when it refused a contract.
+#[derive(Clone, Debug)]
+pub struct RateSearch {
+    contract: Contract,
+    mode: Mode,
+    shares: Vec<Share>,
+    disks: Vec<Disk>,
+}
+
+/// One disk, in the order of the shares.
+#[derive(Clone, Debug)]
+struct Disk {
+    profile: Profile,
+    advance: Duration,
+    set: TaskSet,
+}
+
+impl RateSearch {
+    /// For `contract` in the place of these tasks, which may be none. Cost: grows with the
+    /// tasks of the disks.
+    pub(crate) fn new<'a>(
+        seen: impl Fn(DiskIndex) -> Seen<'a>,
+        contract: &Contract,
+        shares: &[Share],
+        mode: Mode,
+        instead_of: &[Joined],
+    ) -> Box<Self> {
+        let disk = |share: &Share| {
+            let seen = seen(share.disk);
+            let mut set = seen.set.clone();
+            for own in instead_of.iter().filter(|own| own.disk == share.disk) {
+                set.remove(own.id);
+            }
+            Disk { profile: seen.profile.clone(), advance: seen.advance, set }
+        };
+        let disks = shares.iter().map(disk).collect();
+        Box::new(Self { contract: *contract, mode, shares: shares.to_vec(), disks })
+    }
+
+    /// Tells a refusal the largest rate, in the same blocks, that would have been admitted;
+    /// zero if none. May take a second.
+    pub fn complete(&self, error: &mut Error) {
+        if let Error::Refused(refusal) = error {
+            refusal.rate_max = self.rate_max();
+        }
+    }
+
+    fn rate_max(&self) -> Rate {
+        let seen = |index: DiskIndex| {
+            let at = self.shares.iter().position(|share| share.disk == index);
+            let Disk { profile, advance, set } = &self.disks[at.expect("a disk of the shares")];
+            Seen { profile, advance: *advance, set }
+        };
+        contract::rate_max(seen, &self.contract, &self.shares, self.mode)
+    }
+}

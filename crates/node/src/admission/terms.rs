@@ -1,0 +1,59 @@
+//! What a contract would take, before anybody is asked for it: of memory, and of each
+//! disk's time. Whoever keeps quotas compares it with what somebody may have, so that
+//! nothing joins a schedule only to be taken away again.
+
+use crate::admission::contract::{self, window_blocks};
+use crate::admission::costs::ppm;
+use crate::api::*;
+use crate::node::Node;
+use alloc::vec::Vec;
+use sched::Task;
+use units::Bytes;
+
+/// A contract that could be asked for, on a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Of a stream.
+    Stream(Mode, Contract),
+    /// Of what no stream carries.
+    Service(Service),
+}
+
+/// What a contract takes.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// Memory for the window; zero for a service.
+    pub window: Bytes,
+    /// The share of each disk's time, in parts per million, as a status shows it once the
+    /// contract is admitted.
+    pub shares: Vec<(DiskIndex, u64)>,
+}
+
+impl Node {
+    /// What this contract would take on the volume as it lies now, whether it would be
+    /// admitted or not; `None` where there is no such volume, or where even an idle disk
+    /// could not keep it. Searches nothing.
+    pub fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
+        let core = &self.core;
+        let volume = core.store.find(volume)?.id();
+        let shares = core.shares(volume);
+        let (window, tasks) = match wish {
+            Wish::Stream(mode, contract) => {
+                contract::check(contract).ok()?;
+                let window = contract.block * window_blocks(contract, &shares, core.late);
+                (window, core.tasks(contract, &shares, *mode)?)
+            }
+            Wish::Service(service) => {
+                service.check().ok()?;
+                let mut tasks = Vec::new();
+                for share in &shares {
+                    let task = core.seen(share.disk).service(service, share).ok()?;
+                    tasks.extend(task.map(|task| (share.disk, task)));
+                }
+                (Bytes::ZERO, tasks)
+            }
+        };
+        let share = |(disk, task): &(DiskIndex, Task)| (*disk, ppm(task.cost, task.period));
+        Some(Terms { window, shares: tasks.iter().map(share).collect() })
+    }
+}

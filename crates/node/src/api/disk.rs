@@ -1,0 +1,75 @@
+//! What a disk is told to do.
+#![allow(missing_docs)] // a field that is named for what it holds is not explained twice
+
+use super::words::{Blocks, CommandId, Span};
+use alloc::vec::Vec;
+use core::ops::Range;
+use units::{Bytes, Direction, Duration, Instant};
+
+/// What a disk shall do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskCommand {
+    pub id: CommandId,
+    pub action: DiskAction,
+    /// Bound on the device time, for holding against reality.
+    pub predicted: Duration,
+}
+
+/// The action of a [`DiskCommand`]; offsets are bytes on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiskAction {
+    /// Fill the blocks of `span` that `written` has from the disk, where they lie from
+    /// `offset` on, and the others with zeros: what the disk holds there is nobody's to
+    /// see. Where it has none, without touching the disk.
+    Read { offset: Bytes, span: Span, written: Blocks },
+    /// Fill what a `span` of 4 KiB has outside of `keep` with what the disk has at
+    /// `offset`; with zeros, and without touching the disk, where that was never `written`.
+    Merge { offset: Bytes, span: Span, keep: Range<Bytes>, written: bool },
+    /// Fill `span` from `valid` on with zeros, then write all of it. A span of a region
+    /// is written as it is: the program may be filling what follows. (For the same reason
+    /// room in a region is filled with zeros before the program is told of it.)
+    Write { offset: Bytes, span: Span, valid: Bytes },
+    /// Write these bytes (metadata).
+    WriteBytes { offset: Bytes, bytes: Vec<u8> },
+    /// Put all completed writes on the medium.
+    Flush,
+}
+
+impl DiskAction {
+    /// True where nothing is asked of the disk.
+    pub fn needs_no_disk(&self) -> bool {
+        match self {
+            Self::Read { written, .. } => written.is_empty(),
+            Self::Merge { written, .. } => !written,
+            Self::Write { .. } | Self::WriteBytes { .. } | Self::Flush => false,
+        }
+    }
+
+    /// What of the disk is transferred, in bytes, and which way; none for a flush, and
+    /// where nothing is asked of the disk.
+    pub fn transfer(&self) -> Option<(Range<Bytes>, Direction)> {
+        let whole = |offset: Bytes, len| offset..offset + len;
+        Some(match *self {
+            _ if self.needs_no_disk() => return None,
+            Self::Read { offset, ref written, .. } => {
+                let span = written.span();
+                (offset + span.start..offset + span.end, Direction::Read)
+            }
+            Self::Merge { offset, span, .. } => (whole(offset, span.len), Direction::Read),
+            Self::Write { offset, span, .. } => (whole(offset, span.len), Direction::Write),
+            Self::WriteBytes { offset, ref bytes } => {
+                (whole(offset, Bytes::new(bytes.len() as u64)), Direction::Write)
+            }
+            Self::Flush => return None,
+        })
+    }
+}
+
+/// The answer of [`Node::poll_disk`](crate::Node::poll_disk).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiskPoll {
+    /// Give this to the device now, then poll again.
+    Start(DiskCommand),
+    /// Nothing before this instant (or before the next event).
+    Wait { until: Option<Instant> },
+}

@@ -1,0 +1,140 @@
+//! What can go wrong, as data; `texts.rs` says it to people.
+#![allow(missing_docs)] // a field that is named for what it holds is not explained twice
+
+use super::who::Act;
+use super::words::{DiskIndex, StreamId};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use store::StoreError;
+use units::{Bytes, Duration, Rate};
+
+/// What went wrong; [`core::fmt::Display`] says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// Admission refused the contract.
+    Refused(Refusal),
+    /// With that profile these streams, and the services of these volumes, would not fit;
+    /// where both are empty, the metadata log.
+    ProfileRefused {
+        streams: Vec<StreamId>,
+        volumes: Vec<String>,
+        refusal: Box<Refusal>,
+    },
+    NoSuchVolume {
+        name: String,
+    },
+    VolumeExists {
+        name: String,
+    },
+    /// The volume's owner and mode do not let the caller do this.
+    NotPermitted {
+        name: String,
+        act: Act,
+    },
+    /// Not a matter of any user's.
+    OnlyRoot {
+        what: &'static str,
+    },
+    /// Less than what is recorded, and nobody has said that it may be cut.
+    WouldCut {
+        name: String,
+        recorded: Bytes,
+        size: Bytes,
+    },
+    VolumeBusy {
+        name: String,
+        streams: u64,
+    },
+    NoSuchStream {
+        stream: StreamId,
+    },
+    NoSuchDisk {
+        disk: DiskIndex,
+        disks: u16,
+    },
+    /// A value outside its range; `rule` says which range.
+    Invalid {
+        what: &'static str,
+        rule: &'static str,
+    },
+    /// The pool (or the asked part of it) has not so much free space.
+    PoolFull {
+        asked: Bytes,
+        free: Bytes,
+    },
+    /// The write does not fit in the volume.
+    VolumeFull {
+        size: Bytes,
+    },
+    /// Reading past the volume's end.
+    BeyondEnd {
+        size: Bytes,
+    },
+    /// The window does not fit in the memory that is left; or callers have all that is for
+    /// best effort, and give none back.
+    NoMemory {
+        asked: Bytes,
+        free: Bytes,
+    },
+    /// Too much is waiting; the work is handed back, try again later.
+    Busy {
+        waiting: u64,
+    },
+    /// The stream was opened in the other direction.
+    WrongMode,
+    /// The disk failed.
+    Device {
+        disk: DiskIndex,
+        error: DeviceError,
+    },
+    /// The pool is being shut down.
+    ShuttingDown,
+    /// The store refuses the change; its own words say why.
+    Store(StoreError),
+    /// A metadata write failed; the pool is read-only from here on.
+    ReadOnly {
+        disk: DiskIndex,
+        error: DeviceError,
+    },
+}
+
+/// Why a contract does not fit, and what would.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The disk that cannot take it.
+    pub disk: DiskIndex,
+    /// Utilisation of that disk with the contract, in parts per million.
+    pub utilisation_ppm: u64,
+    /// The earliest deadline, from a common start, at which the disk would be
+    /// asked for more time than there is, and by how much; none where the
+    /// utilisation alone exceeds the disk.
+    pub deadline: Option<(Duration, Duration)>,
+    /// The largest rate in the same blocks that would have been admitted; zero if none,
+    /// and before [`Output::complete`].
+    pub rate_max: Rate,
+}
+
+/// What a device says when it fails: an errno, as the kernel gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceError(pub i32);
+
+/// Why data in a suspect extent stays there for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unmoved {
+    /// The disk fails to read it, at or behind this offset in the volume. Nothing is
+    /// made up in its place.
+    Unreadable { offset: Bytes, error: DeviceError },
+    /// The disk failed to write the copy.
+    Unwritable { error: DeviceError },
+    /// It is being written to.
+    Written,
+    /// The disk has no free extent that is not suspect where the volume may lie.
+    NoSpace,
+    /// No memory for a piece.
+    NoMemory,
+    /// A contract that is open on the volume would not fit with the extent there.
+    Refused(Box<Error>),
+    /// The store's words.
+    Store(StoreError),
+}

@@ -1,0 +1,230 @@
+//! What can be asked of a node, what it answers, and what it is told.
+#![allow(missing_docs)] // a field that is named for what it holds is not explained twice
+
+use super::error::{DeviceError, Error};
+use super::service::{Priority, Service};
+use super::who::Who;
+use super::words::*;
+use crate::admission::rates::RateSearch;
+use crate::plan::Planner;
+use alloc::boxed::Box;
+use alloc::string::String;
+use units::{Bytes, Duration, Instant, Rate};
+
+/// What can be asked. Each ends in exactly one [`Output`] with its ticket. Who may ask for
+/// what stands in [`permission`](crate::volumes::permission).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Make a volume and reserve its space: the caller's, and closed to others where
+    /// nothing else is said. Answer: [`Reply::Done`], durable.
+    VolumeCreate { name: String, size: Bytes, placement: Placement, access: Access },
+    /// Grow or shrink, also while streams are open; to less than what is recorded only
+    /// where it `may_cut` that. [`Reply::Done`], durable.
+    VolumeResize { name: String, size: Bytes, may_cut: bool },
+    /// Say whose a volume is and who may do what with it, from now on; what is open stays
+    /// open. [`Reply::Done`], durable.
+    VolumeAccess { name: String, access: Access },
+    /// Remove; refused while open. [`Reply::Done`], durable.
+    VolumeDelete { name: String },
+    /// Serve what no stream of a volume carries in this way from now on, also what
+    /// waits; admission decides about the kinds that are contracts, and a refusal
+    /// changes nothing. Lives as long as the node. [`Reply::Done`].
+    VolumeService { name: String, service: Service },
+    /// Which block suits a stream of this rate on this volume, by the profiles of the
+    /// disks that it lies on, for a program that names none. Changes nothing.
+    /// [`Reply::Block`].
+    Block { volume: String, mode: Mode, rate: Rate },
+    /// Open a stream under contract; admission decides. [`Reply::Stream`].
+    StreamOpen { volume: String, mode: Mode, contract: Contract, start: Bytes },
+    /// Another rate or burst for an open stream, in the same blocks; admission
+    /// decides, and a refusal changes nothing. A program may go faster as soon as the
+    /// window can follow: about a window's time later. [`Reply::Stream`].
+    StreamChange { stream: StreamId, contract: Contract },
+    /// The next bytes at the playout point, at most `len_max`, contiguous in
+    /// memory. [`Reply::Data`] when they are there; [`Reply::End`] at the end of
+    /// the volume's data. The bytes stay in the window until advanced past.
+    StreamRead { stream: StreamId, len_max: Bytes },
+    /// Move a reader's playout point past `len` bytes it was given. [`Reply::Done`].
+    StreamAdvance { stream: StreamId, len: Bytes },
+    /// Memory for a writer's next bytes, at most `len_max`. [`Reply::Room`] when
+    /// the window has room; the caller fills a prefix and says so.
+    StreamRoom { stream: StreamId, len_max: Bytes },
+    /// `len` bytes of the room last given are filled. [`Reply::Done`] at once.
+    StreamWrite { stream: StreamId, len: Bytes },
+    /// Wait until more than `beyond` bytes (a volume offset) of this writer are
+    /// on the medium, data and metadata. [`Reply::Durable`].
+    StreamDurable { stream: StreamId, beyond: Bytes },
+    /// Put everything written so far on the medium. [`Reply::Durable`].
+    StreamSync { stream: StreamId },
+    /// Close; a writer is synced first. [`Reply::Durable`] for writers,
+    /// [`Reply::Done`] for readers.
+    StreamClose { stream: StreamId },
+    /// Go on at another place of the volume: a reader under contract, of either kind.
+    /// What was told or given before is void. [`Reply::Ready`] at once.
+    StreamSeek { stream: StreamId, to: Bytes },
+    /// As [`Op::StreamOpen`], with the window in a region of its own. It is used with
+    /// `WindowNext`, `WindowMoved` and `WindowWaits` in the place of `StreamRead`,
+    /// `StreamAdvance`, `StreamRoom` and `StreamWrite`; all else is the same.
+    /// [`Reply::Stream`].
+    WindowOpen { volume: String, mode: Mode, contract: Contract, start: Bytes, region: Region },
+    /// The next piece that was not told yet, in the order of the volume; one ask at a
+    /// time, which a seek leaves waiting. Readers: [`Reply::Data`] when it is in memory
+    /// (the first when playout may begin), [`Reply::Gap`], or [`Reply::End`], which
+    /// comes again when asked for again. Writers: [`Reply::Room`], one after the other
+    /// from the stream's start; [`Error::VolumeFull`] at the end of the volume.
+    WindowNext { stream: StreamId },
+    /// The program is done with `len` more bytes of what it was told, in order: a reader
+    /// has used them (gaps count), a writer has filled them. The playout point follows
+    /// as far as the contract allows, and by itself later where that is not all.
+    /// [`Reply::Done`] at once; for a writer the error that keeps its bytes from ever
+    /// becoming durable, if one is known.
+    WindowMoved { stream: StreamId, len: Bytes },
+    /// The program waits from now on for a piece it was not told: an underrun if it has
+    /// kept its contract. Only counted. [`Reply::Done`].
+    WindowWaits { stream: StreamId },
+    /// The host was found to be late by so much at the most, lately. Windows are made for
+    /// it from now on, open ones too as far as memory suffices; never for less than the
+    /// configured latency. [`Reply::Done`].
+    HostLatency { latency: Duration },
+    /// Read as best effort, 4 KiB aligned, at most 1 MiB. [`Reply::Data`]; the
+    /// span is the caller's until [`Op::Release`]. A priority of its own counts as far as
+    /// the volume's service lets it ([`Service::granted`]).
+    Read { volume: String, offset: Bytes, len: Bytes, priority: Option<Priority> },
+    /// Memory for a best-effort write. [`Reply::Room`]; the caller's until it is
+    /// given to [`Op::Write`] or [`Op::Release`]. Waits for some; [`Error::NoMemory`] where
+    /// callers keep all of it ([`limits::MEMORY_WITHIN`](crate::limits::MEMORY_WITHIN)).
+    Room { len: Bytes },
+    /// Write a range of any bytes as best effort. [`Reply::Done`] when they
+    /// are on the disk and every read that comes from now on finds them; durable after
+    /// [`Op::Sync`]. Writes of the same 4 KiB are done in the order in which they came. An
+    /// error says nothing of the bytes that it speaks of, and binds nobody else. Its
+    /// priority is as a read's.
+    Write {
+        volume: String,
+        range: WriteRange,
+        /// From [`Op::Room`]: the bytes lie from their offset modulo 4 KiB on, and it has
+        /// whole 4 KiB around them, whose other bytes stay what they are in the volume.
+        span: Span,
+        priority: Option<Priority>,
+    },
+    /// Give memory back. [`Reply::Done`].
+    Release { span: Span },
+    /// Make durable every write that was answered with [`Reply::Done`] before, whoever
+    /// wrote. [`Reply::Done`].
+    Sync,
+    /// Use this profile for a disk from now on, and store it; refused, and nothing
+    /// changes, where an open contract would not fit. One of another depth is only
+    /// stored, for when the pool is opened again. [`Reply::Done`], durable.
+    ProfileSet { disk: DiskIndex, profile: Box<disk::Profile> },
+    /// Measure a disk again in the background, with reads; what comes of it is in its
+    /// status. [`Reply::Done`] when it has begun, or was on its way.
+    Reprofile { disk: DiskIndex },
+    /// What planning needs to know of the pool now, to be asked what would fit.
+    /// [`Reply::Planner`]. Changes nothing.
+    Plan,
+    /// Refuse new work, hand back best effort that no disk has begun, sync every writer,
+    /// commit. [`Reply::Done`].
+    Shutdown,
+}
+
+/// A good answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    Done,
+    /// The stream is open. A reader's first data comes when its window is full.
+    Stream {
+        stream: StreamId,
+        /// Memory of the playout window.
+        window: Bytes,
+    },
+    Block {
+        block: Bytes,
+    },
+    /// Bytes are in memory.
+    Data {
+        span: Span,
+        /// Where in the volume they start.
+        offset: Bytes,
+    },
+    /// Memory to fill.
+    Room {
+        span: Span,
+    },
+    /// The volume's recorded data ends here.
+    End,
+    /// The device failed on these bytes of a stream's volume: a declared gap.
+    /// The playout point is moved past it.
+    Gap {
+        offset: Bytes,
+        len: Bytes,
+    },
+    /// Everything of this writer up to this volume offset is on the medium.
+    Durable {
+        upto: Bytes,
+    },
+    /// After a seek: bounds, both now or earlier where all is in the window.
+    Ready {
+        /// By then the first bytes are in memory, most often much sooner: they are told
+        /// or given when they are.
+        at: Instant,
+        /// From then on the program finds all that its contract says.
+        steady: Instant,
+    },
+    Planner(Box<Planner>),
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Somebody asks for something.
+    Request { ticket: Ticket, who: Who, op: Op },
+    /// A command ended. `started` and `finished` are the device's own times;
+    /// the host may have noticed later than `finished`.
+    CommandDone {
+        disk: DiskIndex,
+        id: CommandId,
+        started: Instant,
+        finished: Instant,
+        result: Result<(), DeviceError>,
+    },
+}
+
+/// The end of an [`Op`].
+#[derive(Clone, Debug)]
+pub struct Output {
+    pub ticket: Ticket,
+    pub result: Result<Reply, Error>,
+    /// Where it is a refusal: what is left to be searched, for [`Output::complete`].
+    pub search: Option<Box<RateSearch>>,
+}
+
+impl Output {
+    /// A refusal with the largest rate that would have been admitted. May take a second:
+    /// not for a thread that others wait for, nor under a lock.
+    pub fn complete(mut self) -> Self {
+        if let (Err(error), Some(search)) = (&mut self.result, self.search.take()) {
+            search.complete(error);
+        }
+        self
+    }
+}
+
+/// How the request of a stream, or of a volume under contract, ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    pub whose: Carrier,
+    /// After its deadline; zero where it was in time.
+    pub late_by: Duration,
+    /// From release to completion.
+    pub latency: Duration,
+}
+
+/// Who carries a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    Stream(StreamId),
+    /// The ticket of an operation on a volume; none for zeros that nobody asked for.
+    Operation(Option<Ticket>),
+    /// The pool's own: its log, and extents that are moved.
+    Pool,
+}

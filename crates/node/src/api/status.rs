@@ -1,0 +1,202 @@
+//! What can be seen of a node.
+#![allow(missing_docs)] // a field that is named for what it holds is not explained twice
+
+use super::error::{Error, Unmoved};
+use super::service::Service;
+use super::words::*;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+pub use disk::online::{Observed, Staleness, Suspect, Verdict};
+use units::{Bytes, Duration, Instant, Rate};
+
+/// Everything that can be seen of a node, at one instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    pub now: Instant,
+    pub disks: Vec<DiskStatus>,
+    pub volumes: Vec<VolumeStatus>,
+    pub streams: Vec<StreamStatus>,
+    pub memory: MemoryStatus,
+    /// Set once a metadata write has failed.
+    pub read_only: bool,
+}
+
+/// One disk at one instant. Counts are since the node was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskStatus {
+    pub disk: DiskIndex,
+    pub capacity: Bytes,
+    pub free: Bytes,
+    /// Admitted utilisation, parts per million.
+    pub utilisation_ppm: u64,
+    /// Static slack of the admitted contracts.
+    pub slack: Duration,
+    pub waiting_real_time: u64,
+    pub waiting_best_effort: u64,
+    pub real_time: Traffic,
+    pub best_effort: Traffic,
+    /// Commands that took longer than their bound, and by how much at the most.
+    pub overruns: u64,
+    pub overrun_max: Duration,
+    /// Sum of predicted and of actual device time, for their ratio.
+    pub predicted_total: Duration,
+    pub actual_total: Duration,
+    /// Requests done after their deadline, and by how much at the most.
+    pub late_requests: u64,
+    pub late_max: Duration,
+    pub errors: u64,
+    /// What the disk did, held against its profile.
+    pub observed: Observed,
+    /// What became of the data in its suspect extents.
+    pub moves: MoveStatus,
+    /// What measuring it again came to, if it was.
+    pub measured: Option<Measured>,
+    /// Another profile is stored, which is used when the pool is opened again.
+    pub profile_for_next_start: bool,
+}
+
+/// A disk measured again while it was in use.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Measured {
+    pub outcome: Outcome,
+    pub reads: u64,
+    /// Reads that took longer than their bound, and by how much at the most.
+    pub over: u64,
+    pub excess: Duration,
+    /// How long the large reads were.
+    pub large: Bytes,
+    pub parts: Vec<MeasuredPart>,
+}
+
+/// What a measurement came to.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Outcome {
+    /// So many reads of those planned are done; the rest is of the one before.
+    Running { done: u64, planned: u64 },
+    /// All reads kept within their bounds: the profile stays.
+    #[default]
+    Holds,
+    /// A profile with wider bounds is used and stored.
+    Used,
+    /// A profile with wider bounds does not leave room for what is open; it is tried
+    /// again when a stream has closed.
+    Refused(Box<Error>),
+}
+
+/// One part of a disk, as it was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasuredPart {
+    pub from: Bytes,
+    pub to: Bytes,
+    /// Mean times of reads of [`MEASURE_SMALL`](crate::limits::MEASURE_SMALL) and of
+    /// large ones.
+    pub small: Duration,
+    pub large: Duration,
+    /// From what the larger ones took longer; none where they did not.
+    pub rate: Option<Rate>,
+}
+
+/// Data in the suspect extents of one disk. Counts are since the node was made.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct MoveStatus {
+    /// Extents that were moved to good ones.
+    pub moved: u64,
+    /// The extent that is being moved: its first byte on the disk by 1 MiB.
+    pub moving: Option<u64>,
+    /// Suspect extents that hold data of a volume.
+    pub occupied: u64,
+    /// Those of them that could not be moved, and are tried again later.
+    pub stuck: Vec<StuckExtent>,
+}
+
+/// A suspect extent that holds data and stays where it is for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckExtent {
+    /// Its first byte on the disk by 1 MiB.
+    pub extent: u64,
+    pub volume: String,
+    pub why: Unmoved,
+}
+
+/// Requests and bytes done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Traffic {
+    pub requests: u64,
+    pub bytes: Bytes,
+}
+
+/// One volume at one instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeStatus {
+    pub name: String,
+    pub ownership: Ownership,
+    /// Space reserved.
+    pub size: Bytes,
+    /// End of the recorded data.
+    pub length: Bytes,
+    pub placement: Placement,
+    /// Extents on each disk of the pool.
+    pub extents: Vec<u64>,
+    pub streams: u64,
+    /// How reads and writes without a stream are served.
+    pub service: Service,
+    pub account: ServiceAccount,
+    /// What the service has of each disk's time, in parts per million; empty where it is
+    /// no contract.
+    pub shares: Vec<(DiskIndex, u64)>,
+}
+
+/// Requests of a volume under its service's contract, since it got one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ServiceAccount {
+    pub requests: u64,
+    /// Requests done after their deadline, and by how much at the most.
+    pub late_requests: u64,
+    pub late_max: Duration,
+    /// From release to completion of each request.
+    pub latency_max: Duration,
+}
+
+/// One stream at one instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamStatus {
+    pub stream: StreamId,
+    pub volume: String,
+    pub mode: Mode,
+    pub contract: Contract,
+    /// Memory of the playout window.
+    pub window: Bytes,
+    /// The playout point: a volume offset.
+    pub position: Bytes,
+    /// Bytes moved by the program since it opened the stream.
+    pub moved: Bytes,
+    /// Writers: the volume offset up to which everything is on the medium.
+    pub durable: Bytes,
+    pub requests: u64,
+    /// Requests done after their deadline, and by how much at the most.
+    pub late_requests: u64,
+    pub late_max: Duration,
+    /// Times that a program within its rate found the window not ready.
+    pub underruns: u64,
+    /// Times that a program was slowed to its rate.
+    pub throttled: u64,
+    /// Bytes given up as declared gaps.
+    pub gaps: Bytes,
+    /// From release to completion of each request.
+    pub latency_max: Duration,
+    pub open_since: Instant,
+    /// What its contract has of each disk's time, in parts per million.
+    pub shares: Vec<(DiskIndex, u64)>,
+}
+
+/// The arena's use at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct MemoryStatus {
+    pub total: Bytes,
+    pub windows: Bytes,
+    /// Memory of windows in regions, beside the total.
+    pub regions: Bytes,
+    pub best_effort: Bytes,
+    pub free: Bytes,
+}

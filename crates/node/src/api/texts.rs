@@ -1,0 +1,244 @@
+//! What an [`Error`] says to a person: what is wrong, with its figures, and
+//! what to do next.
+
+use crate::api::{DeviceError, Error, Measured, Outcome, Refusal, Unmoved};
+use core::fmt;
+use store::StoreError;
+
+/// What is short, without what else might be asked for.
+struct Shortage<'a>(&'a Refusal);
+
+impl fmt::Display for Shortage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let refusal = self.0;
+        let percent = refusal.utilisation_ppm.div_ceil(100);
+        write!(
+            f,
+            "disk {} would be {}.{:02} % utilised",
+            refusal.disk.0,
+            percent / 100,
+            percent % 100
+        )?;
+        if let Some((deadline, excess)) = refusal.deadline {
+            write!(
+                f,
+                "; at the deadline {deadline} after a common start, demand exceeds supply by {excess}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// An error of which nobody asked what rate would fit.
+struct WithoutRate<'a>(&'a Error);
+
+impl fmt::Display for WithoutRate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Error::Refused(refusal) => write!(f, "{}", Shortage(refusal)),
+            error => write!(f, "{error}"),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Shortage(self))?;
+        if self.rate_max.is_zero() {
+            write!(
+                f,
+                "; no rate in these blocks would be admitted: close a stream or use larger blocks"
+            )
+        } else {
+            write!(
+                f,
+                "; the largest rate in these blocks that would be admitted is {} ({} B/s)",
+                self.rate_max,
+                self.rate_max.get()
+            )
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Refused(refusal) => write!(f, "contract refused: {refusal}"),
+            Error::ProfileRefused { streams, volumes, refusal } => write!(
+                f,
+                "with that profile {} would not fit any more: {}; nothing was changed: {}, and \
+                 set it again",
+                crate::jobs::profiles::listed(streams, volumes),
+                Shortage(refusal),
+                match streams.is_empty() && volumes.is_empty() {
+                    true => "close streams until it does (`slackline stream list` shows them)",
+                    false => "close these, or give them less",
+                }
+            ),
+            Error::NoSuchVolume { name } => {
+                write!(f, "no volume is named '{name}'; `slackline volume list` shows them")
+            }
+            Error::VolumeExists { name } => {
+                write!(f, "a volume named '{name}' exists; choose another name or delete it first")
+            }
+            Error::NotPermitted { name, act } => write!(
+                f,
+                "volume '{name}' does not let you {act}; ask its owner or root (`slackline volume \
+                 chmod` and `chown` change who may)"
+            ),
+            Error::OnlyRoot { what } => {
+                write!(f, "{what} is not permitted to you; ask root, or whoever runs the daemon")
+            }
+            Error::WouldCut { name, recorded, size } => write!(
+                f,
+                "volume '{name}' has {} recorded and would be cut to {}; say that this may be \
+                 lost, or ask for at least what is recorded",
+                disk::exact_size(*recorded),
+                disk::exact_size(*size)
+            ),
+            Error::VolumeBusy { name, streams: 0 } => {
+                write!(f, "volume '{name}' is being read or written; try again when that has ended")
+            }
+            Error::VolumeBusy { name, streams } => write!(
+                f,
+                "volume '{name}' is in use by {streams} stream(s); close them first (`slackline stream list`)"
+            ),
+            Error::NoSuchStream { stream } => {
+                write!(f, "no stream {} is open; it was closed or never opened", stream.0)
+            }
+            Error::NoSuchDisk { disk, disks } => {
+                write!(
+                    f,
+                    "no disk {} in this pool; it has disks 0 to {}",
+                    disk.0,
+                    disks.saturating_sub(1)
+                )
+            }
+            Error::Invalid { what, rule } => write!(f, "{what} is not valid: {rule}"),
+            Error::PoolFull { asked, free } => write!(
+                f,
+                "the pool has no room: {asked} asked, {free} free there; delete or shrink a volume, or add a disk"
+            ),
+            Error::VolumeFull { size } => write!(
+                f,
+                "the write does not fit: the volume ends at {size}; grow it with `slackline volume resize`"
+            ),
+            Error::BeyondEnd { size } => {
+                write!(f, "beyond the end: the volume's size is {size}; read within it")
+            }
+            Error::NoMemory { asked, free } => write!(
+                f,
+                "no memory: {asked} asked, {free} free; use smaller blocks or bursts, close a stream, give back what is held, or give the pool more memory"
+            ),
+            Error::Busy { waiting } => {
+                write!(
+                    f,
+                    "too much is waiting ({waiting} operations); try again when some have ended"
+                )
+            }
+            Error::WrongMode => {
+                write!(
+                    f,
+                    "the stream was opened in the other direction; open one of the right mode"
+                )
+            }
+            Error::Device { disk, error } => write!(
+                f,
+                "disk {} failed (errno {}); the bytes concerned are lost or unwritten: check the device and `slackline pool check`",
+                disk.0, error.0
+            ),
+            Error::Store(error) => write!(f, "{error}"),
+            Error::ShuttingDown => {
+                write!(f, "the pool is being shut down; try again after it is served again")
+            }
+            Error::ReadOnly { disk, error } => write!(
+                f,
+                "the pool is read-only since metadata could not be written on disk {} (errno {}); repair the disk and restart",
+                disk.0, error.0
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reads, over, excess, .. } = self;
+        match &self.outcome {
+            Outcome::Running { done, planned } => {
+                return write!(
+                    f,
+                    "{done} of {planned} reads done, while nothing else wants the disk"
+                );
+            }
+            Outcome::Holds => write!(f, "all {reads} reads kept within their bounds")?,
+            _ => write!(
+                f,
+                "{over} of {reads} reads took longer than their bound, by {excess} at the most"
+            )?,
+        }
+        match &self.outcome {
+            Outcome::Used => f.write_str("; a profile with wider bounds is used and stored"),
+            Outcome::Refused(error) => write!(
+                f,
+                "; a profile with wider bounds is not used: {} (it is tried again when a stream \
+                 has closed)",
+                WithoutRate(error)
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Unmoved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { offset, error } => write!(
+                f,
+                "the disk cannot read it (errno {}, at {} in the volume); write these bytes \
+                 again from elsewhere, or delete the volume",
+                error.0,
+                disk::exact_size(*offset)
+            ),
+            Self::Unwritable { error } => {
+                write!(
+                    f,
+                    "the disk failed to write the copy (errno {}); look after the disk",
+                    error.0
+                )
+            }
+            Self::Written => f.write_str("it is being written to, or a write of it failed"),
+            Self::NoSpace => {
+                f.write_str("no other extent is free there; delete or shrink a volume on this disk")
+            }
+            Self::NoMemory => f.write_str("all memory is in use"),
+            Self::Refused(error) => write!(
+                f,
+                "an open contract on the volume would not fit in the new place: {}",
+                WithoutRate(error)
+            ),
+            Self::Store(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::ReadOnly { disk, error } => {
+                Self::ReadOnly { disk, error: DeviceError(error.0) }
+            }
+            StoreError::BadName { .. } => Self::Invalid {
+                what: "volume name",
+                rule: "1 to 64 letters, digits, dots, dashes and underscores",
+            },
+            StoreError::VolumeExists { name } => Self::VolumeExists { name },
+            StoreError::NoSuchDisk { disk, disks } => {
+                Self::NoSuchDisk { disk, disks: disks as u16 }
+            }
+            StoreError::NoSpace { asked, free, .. } => Self::PoolFull { asked, free },
+            other => Self::Store(other),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The words that all of a node is told in: names, places, contracts.
+#![allow(missing_docs)] // a field that is named for what it holds is not explained twice
+
+/// Which policy a pool's disks follow.
+pub use sched::PolicyKind as Policy;
+pub use store::{Blocks, DiskIndex, Ownership, Placement, Zone};
+use units::{Bytes, Direction, Duration, Rate};
+
+/// Chosen by the caller of an operation; comes back with its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// One open stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// One command on one disk, unique over the life of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId(pub u64);
+
+/// A piece of memory for data: of the arena, the driver's one block of it, or of a
+/// [`Region`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Where in the arena, or [`Region::offset`] and where in the region; a multiple of
+    /// 4 KiB for what goes to a disk.
+    pub offset: Bytes,
+    /// How long.
+    pub len: Bytes,
+}
+
+/// Memory beside the arena that holds the window of one stream, shared with its
+/// program. Numbered by the driver, who has it from when it asks for
+/// [`Op::WindowOpen`] until that is refused or the stream's [`Op::StreamClose`] is
+/// answered; in between, no two open streams may have the same.
+///
+/// Where a window's blocks lie in it is the node's choice: at multiples of the block,
+/// always the lowest that are free. [`Node::poll_freed`](crate::Node::poll_freed) tells
+/// which parts are not needed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Region(pub u32);
+
+impl Region {
+    /// Where the spans of this region begin.
+    pub const fn offset(self) -> Bytes {
+        let before = crate::limits::REGION_STRIDE.get() * self.0 as u64;
+        Bytes::new(crate::limits::REGIONS_BASE.get() + before)
+    }
+
+    /// The region that a span lies in, and where in it; none for one of the arena.
+    pub const fn of(span: &Span) -> Option<(Self, Bytes)> {
+        match span.offset.get().checked_sub(crate::limits::REGIONS_BASE.get()) {
+            None => None,
+            Some(beyond) => {
+                let stride = crate::limits::REGION_STRIDE.get();
+                Some((Self((beyond / stride) as u32), Bytes::new(beyond % stride)))
+            }
+        }
+    }
+}
+
+/// What a program asks of a stream: `rate`, moved in blocks of `block`, of
+/// which it may touch `burst` beyond its playout point at once; a block at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contract {
+    /// Bytes per second, sustained.
+    pub rate: Rate,
+    /// A power of two from 4 KiB to 1 MiB.
+    pub block: Bytes,
+    /// At most [`limits::BURST_MAX`](crate::limits::BURST_MAX).
+    pub burst: Bytes,
+}
+
+/// Which bytes of a volume a best-effort write is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteRange {
+    pub offset: Bytes,
+    pub len: Bytes,
+    /// So many of the bytes, at their end, are not counted as recorded.
+    pub padding: Bytes,
+}
+
+impl WriteRange {
+    /// All of it is recorded.
+    pub const fn new(offset: Bytes, len: Bytes) -> Self {
+        Self { offset, len, padding: Bytes::ZERO }
+    }
+
+    /// How far into its memory the first byte lies: the start of its first 4 KiB is the
+    /// memory's.
+    pub fn skip(&self) -> Bytes {
+        self.offset % crate::limits::BLOCK_MIN
+    }
+
+    /// The memory that it needs: whole 4 KiB.
+    pub fn room(&self) -> Bytes {
+        let end = self.skip().saturating_add(self.len);
+        end.saturating_add(crate::limits::BLOCK_MIN - Bytes::new(1))
+            .round_down(crate::limits::BLOCK_MIN)
+    }
+}
+
+/// What is said of whose a volume is: each part that is none stays as it was, or, of a
+/// new volume, is as its maker's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    /// Nine permission bits.
+    pub mode: Option<u16>,
+}
+
+/// Which way a stream moves bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The window is filled ahead of the reader.
+    Read,
+    /// The window is drained behind the writer.
+    Write,
+}
+
+impl Mode {
+    /// Which way a request on a disk goes.
+    pub(crate) const fn direction(self) -> Direction {
+        match self {
+            Self::Read => Direction::Read,
+            Self::Write => Direction::Write,
+        }
+    }
+}
+
+/// How a node is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub policy: Policy,
+    /// Off only for comparisons: every contract is then taken.
+    pub admission: bool,
+    /// Size of the arena; a multiple of 1 MiB.
+    pub memory: Bytes,
+    /// Deadlines are advanced by this much, so that a late wake-up of the host
+    /// does not make a request late. Zero in simulation.
+    pub host_latency: Duration,
+    /// Time between commits of the metadata log; raised where a disk is so slow
+    /// that commits would take much of it.
+    pub commit_interval: Duration,
+    /// A disk whose profile does not hold is measured again without being asked to, and
+    /// its profile widened where that fits.
+    pub remeasure: bool,
+}
+
+/// One disk of a pool, for making a node.
+#[derive(Clone, Debug)]
+pub struct DiskSetup {
+    /// What commands cost on it.
+    pub profile: disk::Profile,
+}

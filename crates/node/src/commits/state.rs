@@ -1,0 +1,66 @@
+//! When the metadata log is committed, and who waits for it.
+//!
+//! Somebody who changed something waits for the first commit that begins after
+//! the change. Commits begin `commit_interval` apart, or sooner when somebody
+//! waits; one runs at a time, and those who come meanwhile share the next.
+//!
+//! While streams are open, commits that are sooner than the interval are on
+//! credit ([`AHEAD`] of them), so that a program that syncs all the time takes no
+//! more of a disk than the log's contracts say, and does not push the commits
+//! of others into the far future. With no stream open nobody is harmed, and
+//! every commit begins at once.
+
+use crate::api::*;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use store::{CommitId, IoId};
+use units::Instant;
+
+/// How a commit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Committed {
+    /// What it covers is on the medium.
+    Durable,
+    /// The metadata cannot be written: nothing becomes durable any more.
+    Never,
+}
+
+/// Commits that may begin before their time.
+pub(crate) const AHEAD: u64 = 2;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Commits {
+    /// A commit has begun and not ended; its number where there was anything
+    /// to write.
+    pub running: Option<Option<CommitId>>,
+    /// How many have begun.
+    pub begun: u64,
+    pub started: Option<Instant>,
+    pub due: Option<Instant>,
+    /// Somebody waits for it.
+    pub urgent: bool,
+    /// When the next commit would begin if all kept the interval.
+    pub regular: Instant,
+    pub waiting: Vec<Ticket>,
+    pub served: Vec<Ticket>,
+    /// Pieces that the store's writes and flushes still consist of, and the
+    /// first error among those that ended.
+    pub pieces: BTreeMap<IoId, (u64, Option<DeviceError>)>,
+}
+
+impl Commits {
+    pub(crate) fn due(&self) -> Option<Instant> {
+        if self.running.is_some() { None } else { self.due }
+    }
+    pub(crate) fn idle(&self) -> bool {
+        self.running.is_none() && self.due.is_none()
+    }
+    /// How many have begun.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun
+    }
+    /// Nothing runs; what is due is not due yet.
+    pub(crate) fn resting(&self) -> bool {
+        self.running.is_none()
+    }
+}

@@ -1,0 +1,186 @@
+//! Another profile for a disk that is in use.
+//!
+//! Invariant: a profile is used only when every contract that is open, and the log's own,
+//! is admitted with the costs that it states; else nothing changes, and those that would
+//! not fit are named. The node as it was is kept
+//! until all is admitted, and comes back where it is not.
+
+use crate::admission::contract::refused;
+use crate::admission::costs::Costs;
+use crate::api::*;
+use crate::limits;
+use crate::node::Node;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use disk::Profile;
+use disk::online::Observations;
+use sched::{Task, TaskId};
+use store::EXTENT;
+use units::{Bytes, Direction, Instant, Lba};
+
+/// A task and what it is to become.
+type Change = (TaskId, Task, Task, Option<StreamId>);
+
+impl Node {
+    /// Uses and stores another profile for a disk. One of another depth is stored only:
+    /// a device is opened for a depth.
+    pub(crate) fn set_profile(
+        &mut self,
+        now: Instant,
+        disk: DiskIndex,
+        profile: &Profile,
+    ) -> Result<(), Error> {
+        let disks = self.core.disks.len() as u16;
+        let state = self.core.disks.get(disk.as_usize());
+        let state = state.ok_or(Error::NoSuchDisk { disk, disks })?;
+        let device = state.status.capacity;
+        if profile.capacity() < device || profile.capacity() / EXTENT != device / EXTENT {
+            let rule = "it is of a disk of another size; give one that was measured on this disk";
+            return Err(Error::Invalid { what: "profile", rule });
+        }
+        let text = profile.to_toml().into_bytes();
+        let same_depth = state.profile.depth() == profile.depth();
+        self.core.store.check_profile(&text)?;
+        if same_depth {
+            // The store is shared with the copy: nothing of it changes meanwhile.
+            let before = self.clone();
+            if let Err(error) = self.use_profile(now, disk, profile) {
+                *self = before;
+                return Err(error);
+            }
+        }
+        self.core.store.set_profile(disk, text).expect("checked above");
+        self.core.disk(disk).status.profile_for_next_start = !same_depth;
+        Ok(())
+    }
+
+    /// May fail half-way.
+    fn use_profile(
+        &mut self,
+        now: Instant,
+        disk: DiskIndex,
+        profile: &Profile,
+    ) -> Result<(), Error> {
+        let core = &mut self.core;
+        let capacity = core.disks[disk.as_usize()].status.capacity;
+        let costs = Costs::new(&core.config, profile, capacity);
+        core.config.commit_interval = core.config.commit_interval.max(costs.commit_interval());
+        let reserve = core.disks[disk.as_usize()].schedule.tasks().reserve();
+        let state = core.disk(disk);
+        state.piece = piece_within(profile, capacity, costs.piece, reserve);
+        state.reserve = costs.best_effort;
+        state.advance = costs.advance;
+        state.profile = profile.clone();
+        state.head = disk::Head::anywhere();
+        let suspects: Vec<Suspect> = state.seen.suspects().collect();
+        state.seen = Observations::new(profile, capacity);
+        state.seen.remember(suspects);
+        self.admit_all(now, disk)
+    }
+
+    /// Puts every contract on the disk in the place of itself at the costs of now.
+    fn admit_all(&mut self, now: Instant, disk: DiskIndex) -> Result<(), Error> {
+        let mut changes = self.log_changes(disk);
+        let (mut first, mut streams, mut volumes) = (None, Vec::new(), Vec::new());
+        for stream in self.streams.iter() {
+            for (at, joined) in stream.tasks.iter().enumerate().filter(|(_, own)| own.disk == disk)
+            {
+                let shares = self.core.shares(stream.volume);
+                let share = shares.iter().find(|share| share.disk == disk);
+                let share = share.expect("a stream has a task on each of its disks");
+                let wanted = self.core.seen(disk).task(&stream.contract, share, stream.mode);
+                match wanted {
+                    Ok(task) => {
+                        changes.push((joined.id, stream.tasks[at].task, task, Some(stream.id)))
+                    }
+                    Err(refusal) => {
+                        first.get_or_insert(refusal);
+                        streams.push(stream.id);
+                    }
+                }
+            }
+        }
+        // What becomes cheaper first, so that there is room for what does not.
+        changes.sort_by_key(|(_, old, new, _)| new.cost > old.cost || new.deadline < old.deadline);
+        changes.retain(|(_, old, new, _)| old != new);
+        for (id, _, new, stream) in changes {
+            match self.core.disk(disk).schedule.change(now, id, new) {
+                Ok(()) => self.note_task(disk, stream, new),
+                Err(refusal) => {
+                    first.get_or_insert(refused(disk, &refusal));
+                    streams.extend(stream);
+                }
+            }
+        }
+        let all = self.core.store.volumes().map(|volume| volume.id());
+        let served: Vec<_> = all.filter(|&volume| self.core.has_contract(volume)).collect();
+        for volume in served {
+            let (service, _) = self.core.services.of(volume);
+            if let Err(Error::Refused(refusal)) =
+                self.core.serve(now, volume, service, &self.best_effort)
+            {
+                first.get_or_insert(refusal);
+                let name = self.core.store.volume(volume).map(|volume| volume.name().into());
+                volumes.extend(name);
+            }
+        }
+        match first {
+            Some(refusal) if self.core.config.admission => {
+                streams.dedup();
+                Err(Error::ProfileRefused { streams, volumes, refusal: Box::new(refusal) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn log_changes(&self, disk: DiskIndex) -> Vec<Change> {
+        let core = &self.core;
+        let state = &core.disks[disk.as_usize()];
+        let costs = Costs::new(&core.config, &state.profile, state.status.capacity);
+        let wanted = costs.metadata(&core.config);
+        let change = |(id, new): (TaskId, Task)| {
+            let old = state.schedule.tasks().get(id).expect("the log's tasks stay");
+            (id, old, new, None)
+        };
+        state.metadata.into_iter().zip(wanted).map(change).collect()
+    }
+
+    fn note_task(&mut self, disk: DiskIndex, stream: Option<StreamId>, task: Task) {
+        let Some(stream) = stream.and_then(|id| self.streams.get_mut(id)) else { return };
+        for joined in stream.tasks.iter_mut().filter(|joined| joined.disk == disk) {
+            joined.task = task;
+        }
+    }
+}
+
+/// The slack that admission leaves is fixed while the pool is served: pieces of best
+/// effort that cost more now are cut smaller.
+fn piece_within(
+    profile: &Profile,
+    capacity: Bytes,
+    piece: Bytes,
+    reserve: units::Duration,
+) -> Bytes {
+    let whole = Lba::new(0)..Lba::containing(capacity);
+    let cost = |piece| {
+        let worst = |direction| profile.worst(whole.clone(), piece, direction);
+        worst(Direction::Read).max(worst(Direction::Write))
+    };
+    let mut piece = piece;
+    while piece > limits::BEST_EFFORT_PIECE_MIN && cost(piece) > reserve {
+        piece = piece / 2;
+    }
+    piece
+}
+
+/// Names of what would not fit, for people.
+pub(crate) fn listed(streams: &[StreamId], volumes: &[String]) -> String {
+    let streams = streams.iter().map(|stream| alloc::format!("stream {}", stream.0));
+    let volumes = volumes.iter().map(|volume| alloc::format!("the service of volume {volume}"));
+    let all: Vec<String> = streams.chain(volumes).collect();
+    match all.as_slice() {
+        [] => String::from("the metadata log"),
+        all => all.join(", "),
+    }
+}

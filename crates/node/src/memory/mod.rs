@@ -1,0 +1,4 @@
+//! Who holds which piece of memory.
+
+pub(crate) mod arena;
+pub(crate) mod places;

@@ -1,0 +1,445 @@
+//! Will it fit? A list of streams and services, tried on copies of what the disks
+//! have promised; nothing is changed and nothing is asked of a disk.
+//!
+//! The same analysis that admits contracts admits a plan, in the list's order, up
+//! to the first that does not fit. What is beside the analysis, the estimate of
+//! what best effort will get, is named an estimate and no decision rests on it.
+
+#![allow(missing_docs)] // a field that is named for what it holds is not explained twice
+
+mod compare;
+mod estimate;
+
+pub use compare::{Alternative, Variation};
+
+use crate::admission::contract::{self, Seen, Share};
+use crate::admission::costs::Costs;
+use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, Service};
+use crate::limits;
+use crate::memory::arena::Arena;
+use alloc::string::String;
+use alloc::vec::Vec;
+use disk::Profile;
+use estimate::Likely;
+use sched::{Task, TaskSet};
+use units::{Bytes, Direction, Duration, Rate};
+
+/// So many alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What they are called.
+    pub name: String,
+    pub count: u64,
+    pub what: Whose,
+    /// Where the volume of each would lie.
+    pub placement: Placement,
+}
+
+/// Whose contract it would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// A stream's; without a mode, the one that costs more.
+    Stream { mode: Option<Mode>, contract: Contract },
+    /// A volume's, for what no stream carries.
+    Service(Service),
+}
+
+/// What would become of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order of the list.
+    pub kinds: Vec<KindPlan>,
+    /// The first that does not fit; all those before it do, and are in `disks`.
+    pub stops: Option<Stop>,
+    pub disks: Vec<DiskPlan>,
+    /// Memory of all windows that fit, and what was free for windows before.
+    pub windows: Bytes,
+    pub memory: Bytes,
+}
+
+/// What would become of one entry of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindPlan {
+    /// How many fit.
+    pub admitted: u64,
+    /// How many more would fit beside the whole list, counted to
+    /// [`limits::PLAN_MAX`]; none where there is nothing to admit, or where the
+    /// list does not fit.
+    pub more: Option<u64>,
+    /// What stops the one after those.
+    pub stops: Option<Error>,
+    /// Memory of each one's window.
+    pub window: Bytes,
+}
+
+/// The first that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Which entry of the list.
+    pub kind: usize,
+    /// Which of its streams, from 1.
+    pub number: u64,
+    /// Why, and what would fit.
+    pub error: Error,
+}
+
+/// One disk with all that fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskPlan {
+    pub disk: DiskIndex,
+    pub utilisation_ppm: u64,
+    /// Static slack, and the interval at which it is that small, where known.
+    pub slack: Duration,
+    pub critical: Option<Duration>,
+    /// Slack that admission leaves: the longest best-effort command.
+    pub reserve: Duration,
+    /// Estimate: what best effort gets beside all that fits, in random reads of
+    /// 64 KiB.
+    pub best_effort: Rate,
+    /// Everything that is promised on the disk, and what did not fit.
+    pub tasks: Vec<PlanTask>,
+}
+
+/// Equal tasks on one disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanTask {
+    /// Which entry of the list; none for what the disk had promised before.
+    pub kind: Option<usize>,
+    /// False for the one that does not fit.
+    pub fits: bool,
+    pub count: u64,
+    pub task: Task,
+}
+
+/// What planning needs to know of a pool, as it is or as it would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planner {
+    config: Config,
+    disks: Vec<PlanDisk>,
+    memory: Bytes,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PlanDisk {
+    pub profile: Profile,
+    pub capacity: Bytes,
+    pub advance: Duration,
+    pub set: TaskSet,
+}
+
+impl PartialEq for PlanDisk {
+    fn eq(&self, other: &Self) -> bool {
+        let tasks = |disk: &Self| disk.set.iter().map(|(_, task)| task).collect::<Vec<_>>();
+        self.profile == other.profile && tasks(self) == tasks(other)
+    }
+}
+
+impl Eq for PlanDisk {}
+
+impl PlanDisk {
+    fn seen(&self) -> Seen<'_> {
+        Seen { profile: &self.profile, advance: self.advance, set: &self.set }
+    }
+}
+
+/// What one of a kind asks.
+struct Demand {
+    shares: Vec<Share>,
+    /// On each share's disk; none for what no contract stands behind.
+    tasks: Vec<Option<Task>>,
+    likely: Vec<Likely>,
+    window: Bytes,
+}
+
+impl Planner {
+    /// A pool as it is.
+    pub(crate) fn of(config: Config, disks: Vec<PlanDisk>, memory: Bytes) -> Self {
+        Self { config, disks, memory }
+    }
+
+    /// A pool that does not exist yet, of empty disks with these profiles.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where a disk is too slow even for the metadata log;
+    /// [`Error::Invalid`] as [`Config::check`].
+    ///
+    /// # Panics
+    /// Where there is no disk, or the memory is below [`limits::MEMORY_MIN`].
+    pub fn new(mut config: Config, profiles: Vec<Profile>) -> Result<Self, Error> {
+        assert!(!profiles.is_empty(), "a pool has a disk");
+        assert!(config.memory >= limits::MEMORY_MIN, "memory below MEMORY_MIN");
+        config.check()?;
+        for profile in &profiles {
+            let costs = Costs::new(&config, profile, profile.capacity());
+            config.commit_interval = config.commit_interval.max(costs.commit_interval());
+        }
+        let disk = |(index, profile): (u16, Profile)| {
+            let capacity = profile.capacity();
+            let costs = Costs::new(&config, &profile, capacity);
+            let mut set = TaskSet::new(costs.best_effort);
+            for task in costs.metadata(&config) {
+                let refused = |refusal| contract::refused(DiskIndex(index), &refusal);
+                set.add(task).map_err(refused).map_err(Error::Refused)?;
+            }
+            Ok(PlanDisk { profile, capacity, advance: costs.advance, set })
+        };
+        let disks = (0..).zip(profiles).map(disk).collect::<Result<Vec<_>, Error>>()?;
+        Ok(Self { config, disks, memory: Arena::for_windows(config.memory) })
+    }
+
+    /// How many disks.
+    pub fn disks(&self) -> u16 {
+        self.disks.len() as u16
+    }
+
+    /// What would become of this list.
+    ///
+    /// # Errors
+    /// Where an entry makes no sense, whatever the disks.
+    pub fn plan(&self, list: &[Wanted]) -> Result<Plan, Error> {
+        let mut trial = self.trial(list)?;
+        let all = trial.stops.is_none();
+        let beside = trial.clone();
+        for (at, kind) in trial.kinds.iter_mut().enumerate() {
+            if all && kind.has_contract {
+                (kind.more, kind.stops) = beside.more(&list[at])?;
+            }
+        }
+        Ok(trial.told())
+    }
+
+    /// Admits a list as far as it goes.
+    fn trial(&self, list: &[Wanted]) -> Result<Trial, Error> {
+        let asked: u64 = list.iter().map(|wanted| wanted.count).fold(0, u64::saturating_add);
+        if asked > limits::PLAN_MAX {
+            return Err(Error::Invalid { what: "plan", rule: "at most 10,000 streams at once" });
+        }
+        let mut trial = Trial {
+            disks: self.disks.iter().map(TrialDisk::new).collect(),
+            planner: self.clone(),
+            kinds: Vec::new(),
+            stops: None,
+        };
+        for (at, wanted) in list.iter().enumerate() {
+            trial.admit(at, wanted)?;
+        }
+        Ok(trial)
+    }
+
+    fn capacities(&self) -> Vec<Bytes> {
+        self.disks.iter().map(|disk| disk.capacity).collect()
+    }
+
+    /// What one of a kind asks; the outer error where it makes no sense, the inner
+    /// where even idle disks could not keep it.
+    fn demand(&self, wanted: &Wanted) -> Result<Result<Demand, Refusal>, Error> {
+        let shares = contract::shares_of(&wanted.placement, &self.capacities())?;
+        let seen = |share: &Share| self.disks[share.disk.as_usize()].seen();
+        let (tasks, window): (Result<Vec<_>, _>, _) = match &wanted.what {
+            Whose::Service(service) => {
+                service.check()?;
+                (
+                    shares.iter().map(|share| seen(share).service(service, share)).collect(),
+                    Bytes::ZERO,
+                )
+            }
+            Whose::Stream { mode, contract } => {
+                contract::check(contract)?;
+                let mode = mode.unwrap_or_else(|| self.dearer(contract, &shares));
+                let task = |share| seen(share).task(contract, share, mode).map(Some);
+                let blocks = contract::window_blocks(contract, &shares, self.config.host_latency);
+                (shares.iter().map(task).collect(), contract.block.saturating_mul(blocks))
+            }
+        };
+        Ok(tasks.map(|tasks| {
+            let likely = shares.iter().zip(&tasks).map(|(share, task)| {
+                task.map_or(Likely::default(), |task| self.likely(wanted, share, &task))
+            });
+            Demand { likely: likely.collect(), shares, tasks, window }
+        }))
+    }
+
+    /// The direction that costs more; a plan has to hold for both.
+    fn dearer(&self, contract: &Contract, shares: &[Share]) -> Mode {
+        let dearer = shares.iter().any(|share| {
+            let profile = &self.disks[share.disk.as_usize()].profile;
+            let cost = |way| profile.worst(share.range.clone(), contract.block, way);
+            cost(Direction::Write) > cost(Direction::Read)
+        });
+        if dearer { Mode::Write } else { Mode::Read }
+    }
+}
+
+/// A list under way: the planner's disks fill up.
+#[derive(Clone)]
+struct Trial {
+    planner: Planner,
+    disks: Vec<TrialDisk>,
+    kinds: Vec<Entry>,
+    stops: Option<Stop>,
+}
+
+#[derive(Clone)]
+struct TrialDisk {
+    tasks: Vec<PlanTask>,
+    likely: Likely,
+}
+
+#[derive(Clone)]
+struct Entry {
+    admitted: u64,
+    window: Bytes,
+    has_contract: bool,
+    more: Option<u64>,
+    stops: Option<Error>,
+}
+
+impl TrialDisk {
+    fn new(disk: &PlanDisk) -> Self {
+        let mut this = Self { tasks: Vec::new(), likely: Likely::default() };
+        let mut tasks: Vec<Task> = disk.set.iter().map(|(_, task)| task).collect();
+        // Equal ones stand together, so that noting one looks at the last alone.
+        tasks.sort_unstable_by_key(|task| (task.deadline, task.period, task.cost, task.command));
+        for task in tasks {
+            this.note(None, true, task, Likely::of(&task, task.cost));
+        }
+        this
+    }
+
+    fn note(&mut self, kind: Option<usize>, fits: bool, task: Task, likely: Likely) {
+        self.likely += if fits { likely } else { Likely::default() };
+        match self.tasks.last_mut() {
+            Some(last) if (last.kind, last.fits, last.task) == (kind, fits, task) => {
+                last.count += 1;
+            }
+            _ => self.tasks.push(PlanTask { kind, fits, count: 1, task }),
+        }
+    }
+}
+
+impl Trial {
+    fn admit(&mut self, at: usize, wanted: &Wanted) -> Result<(), Error> {
+        let demand = self.planner.demand(wanted)?;
+        let has_contract = !matches!(wanted.what, Whose::Service(Service::BestEffort(_)));
+        let window = demand.as_ref().map_or(Bytes::ZERO, |demand| demand.window);
+        let mut entry = Entry { admitted: 0, window, has_contract, more: None, stops: None };
+        while self.stops.is_none() && entry.admitted < wanted.count {
+            match self.one(&demand, wanted) {
+                Ok(demand) => {
+                    self.take(at, demand);
+                    entry.admitted += 1;
+                }
+                Err(error) => {
+                    self.note_refused(at, &demand);
+                    self.stops = Some(Stop { kind: at, number: entry.admitted + 1, error });
+                }
+            }
+        }
+        self.kinds.push(entry);
+        Ok(())
+    }
+
+    /// Whether one more of this demand fits; changes nothing.
+    fn one<'a>(
+        &self,
+        demand: &'a Result<Demand, Refusal>,
+        wanted: &Wanted,
+    ) -> Result<&'a Demand, Error> {
+        let fits = demand.as_ref().map_err(Clone::clone).and_then(|demand| {
+            for (share, task) in demand.shares.iter().zip(&demand.tasks) {
+                let set = &self.planner.disks[share.disk.as_usize()].set;
+                if let Some(task) = task {
+                    set.admits(task).map_err(|refusal| contract::refused(share.disk, &refusal))?;
+                }
+            }
+            Ok(demand)
+        });
+        let demand = fits.map_err(|refusal| Error::Refused(self.with_rate(refusal, wanted)))?;
+        if demand.window > self.planner.memory {
+            return Err(Error::NoMemory { asked: demand.window, free: self.planner.memory });
+        }
+        Ok(demand)
+    }
+
+    /// The refusal with the largest rate that would fit in its place.
+    fn with_rate(&self, refusal: Refusal, wanted: &Wanted) -> Refusal {
+        let Whose::Stream { mode, contract } = &wanted.what else { return refusal };
+        let planner = &self.planner;
+        let Ok(shares) = contract::shares_of(&wanted.placement, &planner.capacities()) else {
+            return refusal;
+        };
+        let mode = mode.unwrap_or_else(|| planner.dearer(contract, &shares));
+        let seen = |disk: DiskIndex| planner.disks[disk.as_usize()].seen();
+        Refusal { rate_max: contract::rate_max(seen, contract, &shares, mode), ..refusal }
+    }
+
+    fn take(&mut self, at: usize, demand: &Demand) {
+        let parts = demand.shares.iter().zip(&demand.tasks).zip(&demand.likely);
+        for ((share, task), likely) in parts {
+            let disk = share.disk.as_usize();
+            if let Some(task) = *task {
+                let set = &mut self.planner.disks[disk].set;
+                set.add(task).expect("it was admitted just now");
+                self.disks[disk].note(Some(at), true, task, *likely);
+            }
+        }
+        self.planner.memory -= demand.window;
+    }
+
+    fn note_refused(&mut self, at: usize, demand: &Result<Demand, Refusal>) {
+        let Ok(demand) = demand else { return };
+        for (share, task) in demand.shares.iter().zip(&demand.tasks) {
+            if let Some(task) = *task {
+                self.disks[share.disk.as_usize()].note(Some(at), false, task, Likely::default());
+            }
+        }
+    }
+
+    /// How many more of a kind fit, and what stops the next.
+    fn more(&self, wanted: &Wanted) -> Result<(Option<u64>, Option<Error>), Error> {
+        let demand = self.planner.demand(wanted)?;
+        let mut trial = self.clone();
+        for more in 0..limits::PLAN_MAX {
+            match trial.one(&demand, wanted) {
+                Ok(demand) => trial.take(0, demand),
+                Err(error) => return Ok((Some(more), Some(error))),
+            }
+        }
+        Ok((Some(limits::PLAN_MAX), None))
+    }
+
+    fn windows(&self) -> Bytes {
+        self.kinds.iter().map(|entry| entry.window * entry.admitted).sum()
+    }
+
+    fn told(self) -> Plan {
+        let windows = self.windows();
+        let disk = |(disk, trial): (&PlanDisk, TrialDisk)| DiskPlan {
+            disk: DiskIndex(0),
+            utilisation_ppm: disk.set.utilisation().ppm(),
+            slack: disk.set.slack(),
+            critical: disk.set.analysis().filter(|it| it.exact).map(|it| it.critical),
+            reserve: disk.set.reserve(),
+            best_effort: estimate::best_effort(&disk.profile, disk.capacity, &trial.likely),
+            tasks: trial.tasks,
+        };
+        let mut disks: Vec<DiskPlan> =
+            self.planner.disks.iter().zip(self.disks).map(disk).collect();
+        for (number, disk) in (0..).zip(&mut disks) {
+            disk.disk = DiskIndex(number);
+        }
+        let kind = |entry: Entry| KindPlan {
+            admitted: entry.admitted,
+            more: entry.more,
+            stops: entry.stops,
+            window: entry.window,
+        };
+        Plan {
+            kinds: self.kinds.into_iter().map(kind).collect(),
+            stops: self.stops,
+            disks,
+            memory: self.planner.memory + windows,
+            windows,
+        }
+    }
+}

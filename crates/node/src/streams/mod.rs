@@ -1,0 +1,12 @@
+//! Open streams: their windows, their playout points, and what they wait for.
+
+pub(crate) mod credit;
+pub(crate) mod index;
+pub(crate) mod reader;
+pub(crate) mod rounds;
+pub(crate) mod seek;
+pub(crate) mod shared;
+pub(crate) mod stream;
+pub(crate) mod telling;
+pub(crate) mod window;
+pub(crate) mod writer;

@@ -1,0 +1,242 @@
+//! A reader's window: filled ahead of the playout point, emptied behind it.
+
+use crate::admission::contract::blocks_ahead;
+use crate::api::*;
+use crate::core::{Core, Owner};
+use crate::limits::EARLY_REQUESTS;
+use crate::streams::stream::{Ask, Slot, Stream};
+use store::EXTENT;
+use units::{Bytes, Instant};
+
+impl Stream {
+    /// [`Op::StreamRead`].
+    pub(crate) fn read(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        ticket: Ticket,
+        len_max: Bytes,
+        has_writer: bool,
+    ) {
+        if self.mode != Mode::Read {
+            return core.answer(ticket, Err(Error::WrongMode));
+        }
+        if let Err(error) = self.may_ask(len_max) {
+            return core.answer(ticket, Err(error));
+        }
+        self.ask = Some(Ask { ticket, len_max, throttled: false, starved_since: None });
+        self.pump_reader(core, now, has_writer);
+    }
+
+    /// [`Op::StreamAdvance`].
+    pub(crate) fn advance(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        len: Bytes,
+        has_writer: bool,
+    ) -> Result<(), Error> {
+        if self.mode != Mode::Read {
+            return Err(Error::WrongMode);
+        }
+        if len > self.held {
+            return Err(Error::Invalid { what: "advance", rule: "at most what was read last" });
+        }
+        self.held = Bytes::ZERO;
+        self.credit.spend(len, now);
+        self.moved += len;
+        self.position += len;
+        self.pump_reader(core, now, has_writer);
+        Ok(())
+    }
+
+    /// Does all that can be done now: lets go of blocks behind the playout
+    /// point, asks for blocks ahead, answers the program. `has_writer`: a writer
+    /// is open on the volume.
+    pub(crate) fn pump_reader(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
+        self.pump_reader_silently(core, now, has_writer);
+        if self.closing {
+            return;
+        }
+        if self.shared.is_some() {
+            self.tell_data(core, now, has_writer);
+        } else {
+            self.answer_reader(core, now, has_writer);
+        }
+    }
+
+    /// All but answers.
+    pub(crate) fn pump_reader_silently(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
+        if self.closing {
+            return;
+        }
+        self.follow(core, now);
+        while self.base < self.block_at(self.position) && self.held.is_zero() {
+            debug_assert!(!matches!(self.slots[0], Slot::Moving(_)));
+            self.slide(core);
+        }
+        self.ask_ahead(core, now, has_writer);
+    }
+
+    /// Requests every block of the window that has data and was not asked for, up to
+    /// a bound: at any time a stream needs only those requests that its rate is made
+    /// of, and a few early ones that find the disk idle. The next of a large window
+    /// is asked for when one has come, which is before it can be released.
+    fn ask_ahead(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
+        let needed = self.target.saturating_sub(blocks_ahead(&self.contract, core.late));
+        let moving = self.slots.iter().filter(|slot| matches!(slot, Slot::Moving(_))).count();
+        let mut room = (needed + EARLY_REQUESTS).saturating_sub(moving as u64);
+        let (mut behind_writer, mut asked) = (false, false);
+        for block in self.base..self.base + self.blocks() {
+            // A block that a writer is still filling is asked for when it is whole.
+            if !self.has_data(core, block, has_writer) {
+                behind_writer = has_writer;
+                break;
+            }
+            if self.slots[(block - self.base) as usize] != Slot::Open {
+                continue;
+            }
+            if room == 0 {
+                break;
+            }
+            room -= 1;
+            let (disk, action, owner) = self.reading(core, block);
+            let id = core.submit(now, disk, self.class(disk), action, owner);
+            self.slots[(block - self.base) as usize] = Slot::Moving(id);
+            asked = true;
+        }
+        // What has just been written was not asked for ahead: nobody could promise it.
+        if core::mem::replace(&mut self.behind_writer, behind_writer) && asked && self.primed {
+            self.steady = self.steady.max(self.steady_from(core, now, has_writer));
+        }
+    }
+
+    /// What reads a block of the window into its place.
+    pub(crate) fn reading(&self, core: &Core, block: u64) -> (DiskIndex, DiskAction, Owner) {
+        let (disk, offset, extent, within) = self.locate(core, block);
+        let len = self.contract.block;
+        let location = core.store.locate(self.volume, extent).expect("located above");
+        let written = location.written.within(&(within..within + len));
+        let span = Span { offset: self.place(len * block), len };
+        let owner = Owner::Block { stream: self.id, block, place: span.offset, claim: None };
+        (disk, DiskAction::Read { offset, span, written }, owner)
+    }
+
+    fn answer_reader(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
+        let Some(ask) = self.ask else { return };
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        if self.position >= length {
+            if !has_writer {
+                self.reply(core, Ok(Reply::End));
+            }
+            return;
+        }
+        if !self.primed && !self.begin_playout(core, now) {
+            return;
+        }
+        let block = self.block_at(self.position);
+        let block_end = self.contract.block * (block + 1);
+        match *self.slot(block).expect("the playout point is in the window") {
+            Slot::Ready => {
+                let end = block_end.min(length);
+                let len = ask.len_max.min(end - self.position);
+                if self.within_rate(core, now, len) {
+                    self.held = len;
+                    let span = Span { offset: self.place(self.position), len };
+                    self.reply(core, Ok(Reply::Data { span, offset: self.position }));
+                }
+            }
+            Slot::Failed(..) => self.declare_gap(core, now, has_writer),
+            Slot::Moving(id) => self.wait_for_block(core, now, id, has_writer),
+            // The writer has not filled this block yet, or it was left in a hurry.
+            Slot::Open | Slot::Nowhere => {}
+        }
+    }
+
+    /// Whether playout may begin: everything that is due by now is there, and what follows
+    /// will be in time.
+    pub(crate) fn begin_playout(&mut self, core: &mut Core, now: Instant) -> bool {
+        if now < self.steady {
+            self.wake_by(core, self.steady);
+            return false;
+        }
+        let is_late = |slot: &Slot| matches!(*slot, Slot::Moving(id) if core.due(id) <= now);
+        self.primed = !self.slots.iter().any(is_late);
+        self.primed
+    }
+
+    /// The program is at a block that is not there. Within its rate that is an
+    /// underrun; one that lasts longer than the whole window ends in a declared
+    /// gap, so that a failing disk cannot hold a reader for ever.
+    fn wait_for_block(&mut self, core: &mut Core, now: Instant, id: CommandId, has_writer: bool) {
+        if !self.within_rate(core, now, Bytes::new(1)) {
+            return;
+        }
+        self.starved(now);
+        let since = self.ask.and_then(|ask| ask.starved_since).expect("starved just now");
+        let patience = since.saturating_add(self.window_time());
+        if now < patience {
+            self.wake_at(core, patience);
+        } else if core.cancel(id) {
+            self.declare_gap(core, now, has_writer);
+        }
+    }
+
+    /// Skips the rest of the block at the playout point, and says so.
+    fn declare_gap(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
+        let block = self.block_at(self.position);
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        let end = (self.contract.block * (block + 1)).min(length);
+        let (offset, len) = (self.position, end - self.position);
+        self.gaps += len;
+        self.position = end;
+        *self.slot(block).expect("the playout point is in the window") = Slot::Ready;
+        self.reply(core, Ok(Reply::Gap { offset, len }));
+        self.pump_reader(core, now, has_writer);
+    }
+
+    fn reply(&mut self, core: &mut Core, result: Result<Reply, Error>) {
+        let ask = self.ask.take().expect("somebody asked");
+        core.answer(ask.ticket, result);
+    }
+
+    /// A block has been read, or the device failed on it.
+    pub(crate) fn block_read(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        (block, place): (u64, Bytes),
+        result: Result<(), (DiskIndex, DeviceError)>,
+        has_writer: bool,
+    ) {
+        if !self.stray_ended(core, place) {
+            *self.slot(block).expect("a block of the window, or a stray") = match result {
+                Ok(()) => Slot::Ready,
+                Err((disk, error)) => Slot::Failed(disk, error),
+            };
+        }
+        self.pump_reader(core, now, has_writer);
+    }
+
+    /// One ask at a time, and for something.
+    pub(crate) fn may_ask(&self, len_max: Bytes) -> Result<(), Error> {
+        if self.closing {
+            return Err(Error::NoSuchStream { stream: self.id });
+        }
+        if self.shared.is_some() {
+            return Err(crate::streams::window::not_this_kind());
+        }
+        if self.ask.is_some() || !self.held.is_zero() {
+            return Err(Error::Invalid {
+                what: "request",
+                rule: "one at a time: give back what the stream gave before asking for more",
+            });
+        }
+        if len_max.is_zero() {
+            return Err(Error::Invalid { what: "length", rule: "more than nothing" });
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(EXTENT.get() == crate::limits::BLOCK_MAX.get());

@@ -1,0 +1,267 @@
+//! How a reader goes to another place of its volume, and from when on its contract
+//! holds there in full.
+//!
+//! A jump keeps what both windows have. Requests that were released and not started are
+//! not lost: they read blocks of the new window instead, in order, at the times that they
+//! had ([`redirect`](sched::Schedule::redirect)); the others are taken back and give their
+//! releases back. A command that the disk has already ends in memory that the new window
+//! does without until then: a stray.
+//!
+//! **As soon as is safe.** What an idle disk served ahead of its turn is of no use any
+//! more, but would put the next turn off by as much as the window lasts. So the stream's
+//! turn comes anew ([`renew`](sched::Schedule::renew)): at once where the exact slack says
+//! that nobody can be late for it, and once a period at the most, so that a program which
+//! jumps all the time gets no more of the disk than its contract says, and one request.
+//! Then the request for the first block is promised for as soon as the same slack allows
+//! ([`hurry`](sched::Schedule::hurry)). Both look at the disk as it is at this moment. A
+//! bound that held at all times would have to be paid at all times, by everybody: by a
+//! shorter deadline for all requests of the stream, since under earliest deadline first,
+//! with best effort in the slack before it, a disk makes use of all that a deadline gives.
+//! (Policies that go by the static slack alone get neither: what they give away is
+//! worked out for deadlines and releases as the contracts have them.)
+//!
+//! **What can be stated.** Block `j` of the window, counted from the playout point, is in
+//! memory by `g(j)`: now, at the deadline of its request, or, where it is not asked for
+//! yet, a period after the release that it gets in its turn. With the contract's burst
+//! `c`, rate `r`, and `q` bytes of the first block behind the playout point, a program
+//! that begins at `s` touches block `j` after `s + (j B - q - c) / r` at the earliest. So
+//! the contract holds in full from the least `s` on that is no less than
+//! `g(j) - max(0, j B - q - c) / r` for any `j`: of an empty window on one disk
+//! `g(0) + (q + c) / r`, whatever the window's length. Behind the window each block is
+//! asked for when another is used up: where that is before its turn it comes in its turn,
+//! and looking on for one turn over all disks covers it; where it is later, a new run of
+//! requests begins, which `contract.rs` deals with.
+//!
+//! Before `s` the program has its burst once, as soon as it is in memory, and nothing on
+//! top: so it can show what is there, and no program that keeps its contract from `s` on
+//! finds its window empty for it.
+
+use crate::admission::contract::at_once;
+use crate::api::*;
+use crate::core::Core;
+use crate::streams::shared::Shared;
+use crate::streams::stream::{Slot, Stream};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use store::EXTENT;
+use units::{Bytes, Duration, Instant};
+
+/// Blocks that are looked at one by one; a longer window is taken to be empty.
+const LOOK_MAX: u64 = 4_096;
+
+/// A request that was asked for and not started, and its disk.
+type Waiting = (CommandId, DiskIndex);
+
+impl Stream {
+    /// The first requests of a reader that was just opened.
+    pub(crate) fn fill_window(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
+        self.pump_reader(core, now, has_writer);
+        self.steady = self.steady_from(core, now, has_writer);
+    }
+
+    /// [`Op::StreamSeek`].
+    pub(crate) fn seek(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        to: Bytes,
+        has_writer: bool,
+    ) -> Result<Reply, Error> {
+        if self.mode != Mode::Read {
+            return Err(Error::WrongMode);
+        }
+        if self.closing {
+            return Err(Error::NoSuchStream { stream: self.id });
+        }
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        if to > length {
+            return Err(Error::BeyondEnd { size: length });
+        }
+        self.held = Bytes::ZERO;
+        if let Some(ask) = &mut self.ask {
+            (ask.throttled, ask.starved_since) = (false, None);
+        }
+        let waiting = self.move_window(core, self.block_at(to));
+        self.position = to;
+        self.shared = self.shared.map(|_| Shared::new(to));
+        self.reuse(core, now, waiting, has_writer);
+        // Other policies do not look at the exact slack before they let others go first.
+        let exact = core.config.policy == Policy::Slack;
+        if exact {
+            self.renew(core, now);
+        }
+        self.pump_reader_silently(core, now, has_writer);
+        if let Some(&Slot::Moving(id)) = self.slots.front().filter(|_| exact) {
+            core.hurry(now, id);
+        }
+        self.primed = true;
+        self.steady = self.steady_from(core, now, has_writer);
+        self.begin_credit(now, self.steady);
+        let first = self.block_at(to);
+        let at = self.there_by(core, now, has_writer).next().filter(|&(block, _)| block == first);
+        Ok(Reply::Ready { at: at.map_or(now, |(_, at)| at), steady: self.steady })
+    }
+
+    /// Puts the window elsewhere, with what both have in common. Returns the requests that
+    /// were not started; none of them has a slot any more.
+    fn move_window(&mut self, core: &mut Core, base: u64) -> Vec<Waiting> {
+        let count = self.slots.len();
+        let slots = core::mem::take(&mut self.slots);
+        let places = core::mem::take(&mut self.places);
+        let mut new: VecDeque<(Slot, Bytes)> =
+            (0..count).map(|_| (Slot::Nowhere, Bytes::ZERO)).collect();
+        let (mut free, mut waiting) = (Vec::new(), Vec::new());
+        for (block, (slot, place)) in (self.base..).zip(slots.into_iter().zip(places)) {
+            let at = block.checked_sub(base).filter(|&at| at < count as u64);
+            match (slot, at) {
+                (Slot::Nowhere, _) => {}
+                (Slot::Moving(id), at) => match (core.waits_on(id), at) {
+                    (Some(disk), _) => {
+                        waiting.push((id, disk));
+                        free.push(place);
+                    }
+                    (None, Some(at)) => new[at as usize] = (slot, place),
+                    (None, None) => self.strays.push(place),
+                },
+                (Slot::Ready, Some(at)) => new[at as usize] = (slot, place),
+                (Slot::Ready | Slot::Open | Slot::Failed(..), _) => free.push(place),
+            }
+        }
+        let mut free = free.into_iter();
+        for empty in new.iter_mut().filter(|(slot, _)| *slot == Slot::Nowhere) {
+            let Some(place) = free.next() else { break };
+            *empty = (Slot::Open, place);
+        }
+        debug_assert!(free.next().is_none(), "a place for which there is no block");
+        (self.slots, self.places) = new.into_iter().unzip();
+        self.base = base;
+        waiting
+    }
+
+    /// The stream's turn comes anew, once a period.
+    fn renew(&mut self, core: &mut Core, now: Instant) {
+        let period = self.tasks.iter().map(|joined| joined.task.period).max();
+        let from = self.renewed.map_or(now, |last| last + period.unwrap_or_default()).max(now);
+        let mut renewed = false;
+        for joined in &self.tasks {
+            if core.next_release(joined) > from {
+                core.renew(now, joined, from);
+                renewed = true;
+            }
+        }
+        if renewed {
+            self.renewed = Some(from);
+        }
+    }
+
+    /// Lets released requests that wait read blocks of the window; the rest is taken back.
+    fn reuse(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        mut waiting: Vec<Waiting>,
+        has_writer: bool,
+    ) {
+        waiting.sort_unstable();
+        let (mut waiting, early): (Vec<Waiting>, Vec<Waiting>) =
+            waiting.into_iter().partition(|&(id, _)| core.is_released(id, now));
+        for at in 0..self.slots.len() {
+            let block = self.base + at as u64;
+            if waiting.is_empty() || !self.has_data(core, block, has_writer) {
+                break;
+            }
+            if self.slots[at] != Slot::Open {
+                continue;
+            }
+            let (disk, action, owner) = self.reading(core, block);
+            let Some(which) = waiting.iter().position(|&(_, other)| other == disk) else {
+                continue;
+            };
+            let (id, _) = waiting[which];
+            if core.redirect(now, id, self.class(disk), action, owner) {
+                waiting.remove(which);
+                self.slots[at] = Slot::Moving(id);
+            }
+        }
+        // The newest first, so that each is the last that was released.
+        waiting.extend(early);
+        waiting.sort_unstable();
+        for (id, _) in waiting.into_iter().rev() {
+            let taken = core.take_back(id);
+            assert!(taken, "it waits");
+        }
+    }
+
+    /// The block can be asked for: it has data, and is whole where somebody writes it.
+    pub(crate) fn has_data(&self, core: &Core, block: u64, has_writer: bool) -> bool {
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        let from = self.contract.block * block;
+        from < length && !(has_writer && from + self.contract.block > length)
+    }
+
+    /// From when on the contract holds in full.
+    pub(crate) fn steady_from(&self, core: &Core, now: Instant, has_writer: bool) -> Instant {
+        let Contract { rate, block: len, .. } = self.contract;
+        let first = self.block_at(self.position);
+        let free = self.position % len + at_once(&self.contract);
+        if self.blocks() + self.turn() > LOOK_MAX {
+            let not_asked = self.slots.iter().filter(|slot| **slot == Slot::Open).count() as u64;
+            let period = rate.time_for(len);
+            let filled = period.saturating_mul(not_asked + 1 + self.turn());
+            return core.begins(&self.tasks).max(now).saturating_add(filled);
+        }
+        let mut steady = now;
+        for (block, by) in self.there_by(core, now, has_writer) {
+            let beyond = (len * (block - first)).saturating_sub(free);
+            // Rounded up, so that a nanosecond is to be given back.
+            let wanted = rate.time_for(beyond).saturating_sub(Duration::from_nanos(1));
+            steady = steady.max(by.saturating_sub(wanted));
+        }
+        steady
+    }
+
+    /// Blocks from one turn of a disk to its next one, at the most.
+    fn turn(&self) -> u64 {
+        let block = self.contract.rate.time_for(self.contract.block);
+        let longest = self.tasks.iter().map(|joined| joined.task.period).max();
+        let gap = longest.unwrap_or(block).as_nanos().div_ceil(block.as_nanos().max(1));
+        (EXTENT / self.contract.block) * (gap - 1) + 1
+    }
+
+    /// By when the blocks from the playout point on are in memory, to one turn behind the
+    /// window.
+    fn there_by<'a>(
+        &'a self,
+        core: &'a Core,
+        now: Instant,
+        has_writer: bool,
+    ) -> impl Iterator<Item = (u64, Instant)> + 'a {
+        let first = self.block_at(self.position);
+        let mut next: Vec<(DiskIndex, Instant, Duration)> = self
+            .tasks
+            .iter()
+            .map(|joined| (joined.disk, core.next_release(joined).max(now), joined.task.period))
+            .collect();
+        let end = self.base + self.blocks() + self.turn();
+        let has_data = move |block: &u64| self.has_data(core, *block, has_writer);
+        (first..end).take_while(has_data).map(move |block| {
+            let slot = block.checked_sub(self.base).and_then(|at| self.slots.get(at as usize));
+            let by = match slot {
+                Some(Slot::Ready | Slot::Failed(..)) => now,
+                Some(&Slot::Moving(id)) => core.due(id).max(now),
+                slot => {
+                    let (disk, ..) = self.locate(core, block);
+                    let own = next.iter_mut().find(|(other, ..)| *other == disk);
+                    let (_, release, period) = own.expect("a task on each of its disks");
+                    if slot == Some(&Slot::Nowhere) {
+                        // The stray in its place is done within a period.
+                        *release = (*release).max(now + *period);
+                    }
+                    *release += *period;
+                    *release
+                }
+            };
+            (block, by)
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! A window that is shared with its program: told ahead, used without asking.
+//!
+//! The program is told pieces, a block each at the most, one after the other as they
+//! come to be in memory (or as there is room); it uses them when it likes, and says how
+//! far it is done. The playout point follows it as far as the contract allows (ABISS,
+//! section 2.3 and 3.4): by a credit that is added to at the contract's rate and never
+//! exceeds what the program may touch at once. Behind the playout point memory is used
+//! again; so a program that runs ahead of its contract comes to the end of its window,
+//! and waits there until the playout point has come after it.
+//!
+//! What is promised is section 2.3 word for word, with the playout point as a function
+//! of time: while `p` rises by less than `b + r t` in any time `t`, every byte less than
+//! `b` ahead of it is in memory, where it lies less than `b + r t` ahead of where the
+//! playout point was any `t` before. Why: what is in memory only grows by telling it,
+//! and shrinks only behind `p`; the rest is the argument of `contract.rs`.
+//!
+//! Invariant: `point <= program <= told <= end of the window`. Of a reader `point` is
+//! the stream's `position`, of a writer `program` is.
+
+use crate::api::*;
+use crate::core::Core;
+use crate::streams::stream::{Ask, Slot, Stream};
+use units::{Bytes, Instant};
+
+pub(crate) fn not_this_kind() -> Error {
+    Error::Invalid {
+        what: "request",
+        rule: "streams with a shared window take WindowNext and WindowMoved, others the rest",
+    }
+}
+
+impl Stream {
+    /// Everything that can be done now.
+    pub(crate) fn pump(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
+        match self.mode {
+            Mode::Read => self.pump_reader(core, now, has_writer),
+            Mode::Write => self.pump_writer(core, now),
+        }
+    }
+
+    /// [`Op::WindowNext`].
+    pub(crate) fn window_next(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        ticket: Ticket,
+        has_writer: bool,
+    ) {
+        let error = match (self.closing, self.shared, self.ask) {
+            (true, ..) => Some(Error::NoSuchStream { stream: self.id }),
+            (_, None, _) => Some(not_this_kind()),
+            (.., Some(_)) => {
+                Some(Error::Invalid { what: "request", rule: "one ask for a piece at a time" })
+            }
+            _ => None,
+        };
+        if let Some(error) = error {
+            return core.answer(ticket, Err(error));
+        }
+        let len_max = self.contract.block;
+        self.ask = Some(Ask { ticket, len_max, throttled: false, starved_since: None });
+        self.pump(core, now, has_writer);
+    }
+
+    /// [`Op::WindowMoved`].
+    pub(crate) fn window_moved(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        len: Bytes,
+    ) -> Result<Reply, Error> {
+        let Some(shared) = &mut self.shared else { return Err(not_this_kind()) };
+        if self.closing {
+            return Err(Error::NoSuchStream { stream: self.id });
+        }
+        if len > shared.told - shared.program {
+            return Err(Error::Invalid { what: "move", rule: "at most what was told" });
+        }
+        shared.program += len;
+        self.moved += len;
+        if self.mode == Mode::Write {
+            self.filled_to(core, now, self.position + len);
+            if let Some(error) = self.failure(core) {
+                return Err(error);
+            }
+        }
+        Ok(Reply::Done)
+    }
+
+    /// The program has filled the window up to here: whole blocks go to their disks.
+    fn filled_to(&mut self, core: &mut Core, now: Instant, position: Bytes) {
+        let first = self.block_at(self.position);
+        self.position = position;
+        for block in first..self.block_at(position) {
+            // One that is being written in part follows when that has ended.
+            if matches!(self.slot(block), Some(Slot::Open)) {
+                self.write_block(core, now, block, self.contract.block);
+            }
+        }
+    }
+
+    /// [`Op::WindowWaits`].
+    pub(crate) fn window_waits(&mut self, core: &mut Core, now: Instant) -> Result<Reply, Error> {
+        self.follow(core, now);
+        let Some(shared) = self.shared else { return Err(not_this_kind()) };
+        if shared.told > shared.program || self.has_no_more(core) {
+            return Ok(Reply::Done);
+        }
+        if self.follows_by(shared.program - shared.point + Bytes::new(1)) <= now {
+            self.starved(now);
+        } else if let Some(shared) = &mut self.shared
+            && !shared.lags
+        {
+            (shared.lags, self.throttled) = (true, self.throttled + 1);
+        }
+        Ok(Reply::Done)
+    }
+
+    /// There is nothing that the program could be told.
+    fn has_no_more(&self, core: &Core) -> bool {
+        let Some(shared) = self.shared else { return false };
+        let volume = core.store.volume(self.volume).expect("open volumes stay");
+        match self.mode {
+            // Also a block that is not whole yet.
+            Mode::Read => {
+                shared.told >= volume.length()
+                    || !matches!(self.slot_at(shared.told), Some(Slot::Moving(_)) | None)
+            }
+            Mode::Write => shared.told >= volume.size() || self.partial.is_some(),
+        }
+    }
+
+    fn slot_at(&self, offset: Bytes) -> Option<Slot> {
+        let at = self.block_at(offset).checked_sub(self.base)?;
+        self.slots.get(at as usize).copied()
+    }
+
+    /// When `len` more bytes may have passed the playout point.
+    fn follows_by(&self, len: Bytes) -> Instant {
+        self.may_pass(len.min(self.credit.cap()))
+    }
+
+    /// The playout point follows the program, as far as the contract allows; the rest
+    /// by the timer.
+    pub(crate) fn follow(&mut self, core: &mut Core, now: Instant) {
+        let Some(mut shared) = self.shared else { return };
+        if shared.point < shared.program {
+            self.renew_credit(now);
+            let passes = (shared.program - shared.point).min(self.credit.available(now));
+            self.credit.spend(passes, now);
+            shared.point += passes;
+            let block_len = self.contract.block;
+            let left = shared.program - shared.point;
+            if left.is_zero() {
+                shared.lags = false;
+            } else {
+                // Nothing depends on the playout point but where a block ends.
+                let block_end = block_len * (self.block_at(shared.point) + 1);
+                let wake = self.follows_by(left.min(block_end - shared.point));
+                self.wake_by(core, wake);
+                self.throttled += u64::from(!shared.lags);
+                shared.lags = true;
+            }
+        }
+        if self.mode == Mode::Read {
+            self.position = shared.point;
+        }
+        self.shared = Some(shared);
+    }
+
+    /// A shared reader's next piece, if it is asked for and there.
+    pub(crate) fn tell_data(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
+        let (Some(ask), Some(shared)) = (self.ask, self.shared) else { return };
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        if shared.told >= length {
+            if !has_writer {
+                self.tell(core, Ok(Reply::End), shared.told);
+            }
+            return;
+        }
+        if !self.primed && !self.begin_playout(core, now) {
+            return;
+        }
+        let offset = shared.told;
+        let block = self.block_at(offset);
+        let end = (self.contract.block * (block + 1)).min(length);
+        let len = end - offset;
+        match self.slot_at(offset) {
+            Some(Slot::Ready) => {
+                let span = Span { offset: self.place(offset), len };
+                self.tell(core, Ok(Reply::Data { span, offset }), end);
+            }
+            Some(Slot::Failed(..)) => {
+                self.gaps += len;
+                self.tell(core, Ok(Reply::Gap { offset, len }), end);
+            }
+            // A failing disk cannot hold a program for ever: it gives this block up
+            // when it has waited for as long as the whole window lasts.
+            Some(Slot::Moving(id)) if ask.starved_since.is_some() => {
+                let since = ask.starved_since.unwrap_or(now);
+                let patience = since.saturating_add(self.window_time());
+                if now < patience {
+                    self.wake_by(core, patience);
+                } else if core.cancel(id) {
+                    *self.slot(block).expect("looked at above") = Slot::Ready;
+                    self.gaps += len;
+                    self.tell(core, Ok(Reply::Gap { offset, len }), end);
+                }
+            }
+            Some(Slot::Moving(_) | Slot::Open | Slot::Nowhere) | None => {}
+        }
+    }
+
+    /// A shared writer's next room, if it is asked for and there.
+    pub(crate) fn tell_room(&mut self, core: &mut Core, now: Instant) {
+        self.follow(core, now);
+        let (Some(_), Some(shared)) = (self.ask, self.shared) else { return };
+        if self.closing {
+            return;
+        }
+        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        let block = self.block_at(shared.told);
+        let end = (self.contract.block * (block + 1)).min(size);
+        if shared.told >= end {
+            return self.tell(core, Err(Error::VolumeFull { size }), shared.told);
+        }
+        // As much ahead of the playout point as the window holds: a disk that is quicker
+        // makes nobody's contract larger.
+        let is_near = block < self.block_at(shared.point) + self.target;
+        if is_near && block < self.base + self.blocks() {
+            let span = Span { offset: self.place(shared.told), len: end - shared.told };
+            self.tell(core, Ok(Reply::Room { span }), end);
+        }
+    }
+
+    fn tell(&mut self, core: &mut Core, result: Result<Reply, Error>, told: Bytes) {
+        let ask = self.ask.take().expect("somebody asked");
+        self.shared.as_mut().expect("a shared window").told = told;
+        core.answer(ask.ticket, result);
+    }
+
+    /// The program knows of some of this block.
+    pub(crate) fn is_told(&self, block: u64) -> bool {
+        self.shared.is_some_and(|shared| shared.told > self.contract.block * block)
+    }
+
+    /// The window shall have so many blocks: more as far as there is memory, fewer when
+    /// it has slid.
+    pub(crate) fn resize(&mut self, core: &mut Core, blocks: u64) {
+        let blocks = match self.more_memory(core, blocks) {
+            Ok(more) => {
+                self.grow(more);
+                blocks
+            }
+            Err(_) => self.blocks().max(self.target),
+        };
+        self.target = blocks;
+        self.trim(core);
+    }
+}

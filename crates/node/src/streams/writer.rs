@@ -1,0 +1,228 @@
+//! A writer's window: filled by the program, drained behind it.
+
+use crate::api::*;
+use crate::core::{Core, Owner};
+use crate::limits;
+use crate::streams::stream::{Ask, DurableAsk, Slot, Stream};
+use crate::volumes::writes::{Claim, End};
+use units::{Bytes, Instant};
+
+impl Stream {
+    /// [`Op::StreamRoom`].
+    pub(crate) fn room(&mut self, core: &mut Core, now: Instant, ticket: Ticket, len_max: Bytes) {
+        if self.mode != Mode::Write {
+            return core.answer(ticket, Err(Error::WrongMode));
+        }
+        if let Err(error) = self.may_ask(len_max) {
+            return core.answer(ticket, Err(error));
+        }
+        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        if self.position >= size {
+            return core.answer(ticket, Err(Error::VolumeFull { size }));
+        }
+        self.ask = Some(Ask { ticket, len_max, throttled: false, starved_since: None });
+        self.pump_writer(core, now);
+    }
+
+    /// [`Op::StreamWrite`].
+    pub(crate) fn write(&mut self, core: &mut Core, now: Instant, len: Bytes) -> Result<(), Error> {
+        if self.mode != Mode::Write {
+            return Err(Error::WrongMode);
+        }
+        if len > self.held {
+            return Err(Error::Invalid { what: "write", rule: "at most the room given last" });
+        }
+        self.held = Bytes::ZERO;
+        self.credit.spend(len, now);
+        self.moved += len;
+        let block = self.block_at(self.position);
+        self.position += len;
+        if self.block_at(self.position) > block {
+            self.write_block(core, now, block, self.contract.block);
+        }
+        self.pump_writer(core, now);
+        Ok(())
+    }
+
+    /// The block that was written in part is whole by now: only a shared window can be
+    /// filled on meanwhile.
+    fn write_rest(&mut self, core: &mut Core, now: Instant, block: u64) {
+        if self.block_at(self.position) > block {
+            self.write_block(core, now, block, self.contract.block);
+        }
+    }
+
+    /// Does all that can be done now: slides over blocks that are on the disk,
+    /// writes a partial block that somebody waits for, gives room.
+    pub(crate) fn pump_writer(&mut self, core: &mut Core, now: Instant) {
+        let block_len = self.contract.block;
+        while self.base < self.block_at(self.position) && self.slots[0] == Slot::Ready {
+            self.slide(core);
+            self.note_written_to(core, block_len * self.base);
+        }
+        if let Some(error) = self.failure(core) {
+            return self.give_up(core, &error);
+        }
+        self.write_partial(core, now);
+        self.note_written(core, now);
+        if self.shared.is_some() {
+            self.tell_room(core, now);
+        } else {
+            self.answer_writer(core, now);
+        }
+    }
+
+    /// What keeps this stream from ever becoming durable.
+    pub(crate) fn failure(&self, core: &Core) -> Option<Error> {
+        let failed = self.slots.iter().find_map(|slot| match *slot {
+            Slot::Failed(disk, error) => Some(Error::Device { disk, error }),
+            _ => None,
+        });
+        failed.or_else(|| core.read_only())
+    }
+
+    /// Every caller hears the error; the stream can only be closed.
+    fn give_up(&mut self, core: &mut Core, error: &Error) {
+        if let Some(ask) = self.ask.take() {
+            core.answer(ask.ticket, Err(error.clone()));
+        }
+        for ask in core::mem::take(&mut self.durable_asks) {
+            core.answer(ask.ticket, Err(error.clone()));
+        }
+    }
+
+    fn answer_writer(&mut self, core: &mut Core, now: Instant) {
+        let Some(ask) = self.ask else { return };
+        // A partial block is being written from this memory: not yet.
+        if self.partial.is_some() || self.closing {
+            return;
+        }
+        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        let block = self.block_at(self.position);
+        let block_end = self.contract.block * (block + 1);
+        let len = ask.len_max.min(block_end.min(size).saturating_sub(self.position));
+        if len.is_zero() {
+            self.ask = None;
+            return core.answer(ask.ticket, Err(Error::VolumeFull { size }));
+        }
+        if !self.within_rate(core, now, len) {
+            return;
+        }
+        if block >= self.base + self.blocks() {
+            return self.starved(now);
+        }
+        self.ask = None;
+        self.held = len;
+        let span = Span { offset: self.place(self.position), len };
+        core.answer(ask.ticket, Ok(Reply::Room { span }));
+    }
+
+    /// Sends a block, of which `valid` bytes are filled, to its disk.
+    pub(crate) fn write_block(&mut self, core: &mut Core, now: Instant, block: u64, valid: Bytes) {
+        let (disk, offset, extent, within) = self.locate(core, block);
+        let len = valid.round_up(limits::BLOCK_MIN);
+        let claim = core.writes.claim_next((self.volume, extent), within..within + len);
+        let span = Span { offset: self.place(self.contract.block * block), len };
+        let action = DiskAction::Write { offset, span, valid };
+        let owner = Owner::Block { stream: self.id, block, place: span.offset, claim: Some(claim) };
+        let id = core.submit(now, disk, self.class(disk), action, owner);
+        *self.slot(block).expect("a block of the window") = Slot::Moving(id);
+    }
+
+    /// A sync, or the close, waits for bytes of a block that is not full.
+    fn write_partial(&mut self, core: &mut Core, now: Instant) {
+        let wanted = self.closing
+            || self.durable_asks.iter().any(|ask| ask.urgent && ask.at_least > self.written());
+        let block = self.block_at(self.position);
+        let filled = self.position % self.contract.block;
+        let unwritten = self.position > self.written() && !filled.is_zero();
+        let whole_blocks_done = self.written() >= self.contract.block * block;
+        if wanted && unwritten && whole_blocks_done && self.held.is_zero() && self.partial.is_none()
+        {
+            self.partial = Some(self.position);
+            self.write_block(core, now, block, filled);
+        }
+    }
+
+    /// A block is on the disk, or the device failed on it.
+    pub(crate) fn block_written(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        block: u64,
+        claim: Claim,
+        result: Result<(), (DiskIndex, DeviceError)>,
+    ) {
+        let (disk, _, extent, _) = self.locate(core, block);
+        let partial = self.partial.take_if(|upto| upto.get() / self.contract.block.get() == block);
+        let end = if result.is_ok() { End::Written } else { End::Failed };
+        let free = core.writes.end(&mut core.store, (self.volume, extent), claim, end);
+        assert!(free.is_empty(), "a stream has the volume's writes to itself");
+        match result {
+            Ok(()) => {
+                let state = if partial.is_some() { Slot::Open } else { Slot::Ready };
+                *self.slot(block).expect("a block of the window") = state;
+                if let Some(upto) = partial {
+                    self.note_written_to(core, upto);
+                    self.write_rest(core, now, block);
+                }
+            }
+            Err((_, error)) => {
+                *self.slot(block).expect("a block of the window") = Slot::Failed(disk, error);
+            }
+        }
+        self.pump_writer(core, now);
+    }
+
+    /// Tells the store and the commit how far the data is on the device.
+    fn note_written(&mut self, core: &mut Core, now: Instant) {
+        core.store.note_length(self.volume, self.written());
+        let covered = self.covered(core);
+        if self.written() > covered {
+            core.changed(now);
+        }
+        let hurry = |ask: &DurableAsk| {
+            ask.urgent && ask.at_least <= self.written() && ask.at_least > covered
+        };
+        let closes = self.closing && self.written() == self.position && covered < self.written();
+        if closes || self.durable_asks.iter().any(hurry) {
+            core.commit_soon(now);
+        }
+    }
+
+    /// The commit is on the medium.
+    pub(crate) fn commit_ended(&mut self, core: &mut Core) {
+        self.durable = self.covered(core);
+        let durable = self.durable;
+        self.durable_asks.retain(|ask| {
+            let done = ask.at_least <= durable;
+            if done {
+                core.answer(ask.ticket, Ok(Reply::Durable { upto: durable }));
+            }
+            !done
+        });
+    }
+
+    /// [`Op::StreamDurable`], [`Op::StreamSync`] and the end of a writer.
+    pub(crate) fn when_durable(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        ticket: Ticket,
+        at_least: Bytes,
+        urgent: bool,
+    ) {
+        if self.mode != Mode::Write {
+            return core.answer(ticket, Err(Error::WrongMode));
+        }
+        if at_least <= self.durable {
+            return core.answer(ticket, Ok(Reply::Durable { upto: self.durable }));
+        }
+        if self.durable_asks.len() >= limits::WAITERS_MAX {
+            let waiting = self.durable_asks.len() as u64;
+            return core.answer(ticket, Err(Error::Busy { waiting }));
+        }
+        self.durable_asks.push(DurableAsk { ticket, at_least, urgent });
+        self.pump_writer(core, now);
+    }
+}

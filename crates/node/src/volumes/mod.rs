@@ -1,0 +1,7 @@
+//! What is true of volumes while the pool runs: who may, how they are served, who writes.
+
+pub mod permission;
+pub(crate) mod service;
+pub(crate) mod services;
+pub(crate) mod serving;
+pub(crate) mod writes;

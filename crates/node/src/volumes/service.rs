@@ -1,0 +1,85 @@
+//! What the service of a volume asks of a disk.
+//!
+//! A volume has one [`Service`] at a time, which may change while it is in use.
+//! Two of the kinds are contracts: on each disk of the volume they are a task of
+//! the same analysis as the streams' (scheduling.md, sections 1 and 4).
+
+use crate::admission::contract::{Seen, Share};
+use crate::api::{Error, Priority, Refusal, Service};
+use crate::limits;
+use sched::Task;
+use units::{Bytes, Direction, Outside, Rate};
+
+impl Service {
+    /// What an operation is served with whose handle states a priority of its own, where
+    /// this service was given to its volume; none where the service itself decides. What
+    /// was given to the volume is the most that a handle gets; and one that states
+    /// background leaves a contract to the others.
+    pub fn granted(&self, stated: Priority) -> Option<Priority> {
+        match (self, stated) {
+            (Self::BestEffort(most), stated) => Some(stated.max(*most)), // the later, the lower
+            (_, Priority::Background) => Some(Priority::Background),
+            _ => None,
+        }
+    }
+
+    /// Checks what does not depend on the disks.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let invalid = |what, rule| Err(Error::Invalid { what, rule });
+        let is_block = |len: Bytes| {
+            !len.is_zero()
+                && len <= limits::BEST_EFFORT_MAX
+                && len.is_multiple_of(limits::BLOCK_MIN)
+        };
+        match *self {
+            Self::BestEffort(_) => Ok(()),
+            Self::Rate { rate, .. } if rate.is_zero() => {
+                invalid("rate", "more than nothing per second")
+            }
+            Self::Rate { rate, .. } if rate > Rate::OUTSIDE_MAX => {
+                invalid("rate", "at most 1 PiB/s")
+            }
+            Self::Rate { block: len, .. } | Self::Latency { len, .. } if !is_block(len) => {
+                invalid("size of an operation", "a multiple of 4 KiB, at most 1 MiB")
+            }
+            Self::Rate { period, .. } | Self::Latency { every: period, .. }
+                if period < limits::SERVICE_PERIOD_MIN || period > limits::SERVICE_PERIOD_MAX =>
+            {
+                invalid("period", "from 1 ms to a minute")
+            }
+            Self::Latency { within, every, .. } if within > every => {
+                invalid("time within", "at most the time between operations")
+            }
+            Self::Rate { .. } | Self::Latency { .. } => Ok(()),
+        }
+    }
+}
+
+impl Seen<'_> {
+    /// What `service` asks of this disk; none where it is no contract, `Err` where
+    /// even an idle disk could not keep it.
+    pub(crate) fn service(
+        &self,
+        service: &Service,
+        share: &Share,
+    ) -> Result<Option<Task>, Refusal> {
+        let cost = |len| {
+            let worst = |direction| self.profile.worst(share.range.clone(), len, direction);
+            worst(Direction::Read).max(worst(Direction::Write))
+        };
+        match *service {
+            Service::BestEffort(_) => Ok(None),
+            Service::Rate { rate, block, period } => {
+                let own = Rate::per_second(rate.get().div_ceil(share.gap));
+                let operations = own.bytes_in(period).div_ceil(block).max(1);
+                // More than there is time, whatever it comes to, is refused as such.
+                let budget = cost(block).saturating_mul(operations);
+                let task = self.possible(share.disk, budget, period, period)?;
+                Ok(Some(task.in_commands(cost(block))))
+            }
+            Service::Latency { len, within, every } => {
+                self.possible(share.disk, cost(len), within, every).map(Some)
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A volume is served in another way, also what waits (`services.rs`).
+
+use crate::admission::contract::{self, Joined};
+use crate::api::*;
+use crate::best_effort::BestEffort;
+use crate::core::{Core, Owner};
+use crate::volumes::services::{Piece, Served};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use sched::{Class, Contract as Promise, Flow};
+use store::VolumeId;
+use units::{Bytes, Direction, Duration, Instant, Lba};
+
+/// Requests that must stay in order, and those of no contract, in the slack.
+fn in_slack(priority: Priority, volume: VolumeId) -> Class {
+    let flow = Flow(volume.0);
+    match priority {
+        Priority::Interactive => Class::BestEffort { synchronous: true, flow, ordered: false },
+        Priority::Normal => Class::BestEffort { synchronous: false, flow, ordered: false },
+        Priority::Background => Class::Background,
+    }
+}
+
+impl Core {
+    /// The class of a request of `volume` that no stream carries and that needs no
+    /// order: a transfer of `len` on `disk`, whose handle may state a priority.
+    pub(crate) fn class_of(
+        &self,
+        volume: VolumeId,
+        disk: DiskIndex,
+        at: Lba,
+        len: Bytes,
+        direction: Direction,
+        stated: Option<Priority>,
+    ) -> Class {
+        let Some(served) = self.services.0.get(&volume) else {
+            return in_slack(stated.unwrap_or_default(), volume);
+        };
+        if let Some(priority) = stated.and_then(|stated| served.service.granted(stated)) {
+            return in_slack(priority, volume);
+        }
+        let task = served.tasks.iter().find(|joined| joined.disk == disk);
+        match (&served.service, task) {
+            (Service::BestEffort(priority), _) => in_slack(*priority, volume),
+            (Service::Latency { len: most, .. }, Some(joined)) if len <= *most => {
+                Class::RealTime(joined.id)
+            }
+            (Service::Rate { .. }, Some(joined)) => {
+                let profile = &self.disks[disk.as_usize()].profile;
+                let end = Lba::containing(at.offset() + len.round_up(crate::limits::BLOCK_MIN));
+                let cost = profile.worst(at..end, len, direction).max(Duration::from_nanos(1));
+                let (task, flow) = (joined.id, Flow(volume.0));
+                Class::Server { task, cost, synchronous: true, flow, ordered: false }
+            }
+            _ => in_slack(Priority::Interactive, volume),
+        }
+    }
+
+    /// A command without a contract is waited for by somebody else on this volume: where
+    /// it waits itself, it does so as one that somebody waits for.
+    pub(crate) fn lift(&mut self, now: Instant, id: CommandId, volume: VolumeId) {
+        let Some((disk, class)) = self.waits_as(id) else { return };
+        let low = matches!(class, Class::Background | Class::BestEffort { synchronous: false, .. });
+        let lifted = in_slack(Priority::Interactive, volume);
+        if low && self.disk(disk).schedule.upgrade(now, id.0, lifted).is_some() {
+            self.note_class(id, lifted);
+        }
+    }
+
+    /// Serves a volume this way from now on, also what waits; or says why not and
+    /// changes nothing.
+    pub(crate) fn serve(
+        &mut self,
+        now: Instant,
+        volume: VolumeId,
+        service: Service,
+        best_effort: &BestEffort,
+    ) -> Result<(), Error> {
+        service.check()?;
+        let waiting = self.waiting(|owner| match owner {
+            Owner::Piece { operation, .. } => {
+                best_effort.is_of(*operation, volume).then(|| best_effort.stated(*operation))
+            }
+            _ => None,
+        });
+        let before = self.services.0.get(&volume).cloned().unwrap_or_default();
+        let concerned: BTreeSet<DiskIndex> = self
+            .shares(volume)
+            .iter()
+            .map(|share| share.disk)
+            .chain(before.tasks.iter().map(|joined| joined.disk))
+            .chain(waiting.iter().map(|piece| piece.disk))
+            .collect();
+        // What is larger than the new contract allows for must not come under it.
+        let keeps = |len: Bytes| match service {
+            Service::BestEffort(_) => false,
+            Service::Rate { block: most, .. } | Service::Latency { len: most, .. } => len <= most,
+        };
+        let tasks = self.attempt(concerned.iter().copied(), |core| {
+            for piece in waiting.iter().filter(|piece| before.tasks.is_empty() || !keeps(piece.len))
+            {
+                let class = in_slack(Priority::Interactive, volume);
+                core.disk(piece.disk).schedule.upgrade(now, piece.id.0, class);
+            }
+            core.promise(now, volume, &service, &before.tasks)
+        })?;
+        let account = before.account;
+        self.services.0.insert(volume, Served { service, tasks, account });
+        for piece in waiting {
+            self.put_in_class(now, volume, &piece);
+        }
+        for disk in concerned {
+            self.disk(disk).wake();
+        }
+        Ok(())
+    }
+
+    /// Joins, changes or leaves on each disk; may fail half-way.
+    fn promise(
+        &mut self,
+        now: Instant,
+        volume: VolumeId,
+        service: &Service,
+        before: &[Joined],
+    ) -> Result<Vec<Joined>, Error> {
+        let mut tasks = Vec::new();
+        let mut left: Vec<Joined> = before.to_vec();
+        for share in self.shares(volume) {
+            let wanted = self.seen(share.disk).service(service, &share).map_err(Error::Refused)?;
+            let old = left.iter().position(|joined| joined.disk == share.disk);
+            let old = old.map(|at| left.swap_remove(at));
+            let promise = wanted.map(|task| match service {
+                Service::Rate { .. } => Promise::Server(task),
+                _ => Promise::Stream(task),
+            });
+            let refused = |refusal| Error::Refused(contract::refused(share.disk, &refusal));
+            let schedule = &mut self.disk(share.disk).schedule;
+            let id = match (old, promise) {
+                (None, None) => continue,
+                (Some(old), None) => {
+                    let dropped = schedule.leave(old.id);
+                    assert!(dropped.is_empty(), "what waited has another class by now");
+                    continue;
+                }
+                (Some(old), Some(promise)) => {
+                    schedule.change(now, old.id, promise).map_err(refused)?;
+                    old.id
+                }
+                (None, Some(promise)) => schedule.join(now, promise).map_err(refused)?,
+            };
+            tasks.push(Joined { disk: share.disk, id, task: wanted.expect("a promise has one") });
+        }
+        // Disks that the volume has no extent on any more.
+        self.leave(&left);
+        Ok(tasks)
+    }
+
+    /// Gives a waiting request the class that it would have if it came now.
+    fn put_in_class(&mut self, now: Instant, volume: VolumeId, piece: &Piece) {
+        let Piece { disk, at, len, direction, stated, .. } = *piece;
+        let class = self.class_of(volume, disk, at, len, direction, stated);
+        let id = piece.id;
+        let schedule = &mut self.disk(piece.disk).schedule;
+        let stays = schedule.queues().get(id.0).is_some_and(|waiting| waiting.class == class);
+        if !stays && schedule.upgrade(now, id.0, class).is_some() {
+            self.note_class(id, class);
+        }
+    }
+
+    /// The volume is gone.
+    pub(crate) fn serve_no_more(&mut self, volume: VolumeId) {
+        if let Some(served) = self.services.0.remove(&volume) {
+            self.leave(&served.tasks);
+        }
+    }
+
+    /// True where the volume's service is a contract.
+    pub(crate) fn has_contract(&self, volume: VolumeId) -> bool {
+        self.services.0.get(&volume).is_some_and(|served| !served.tasks.is_empty())
+    }
+}

@@ -1,0 +1,332 @@
+//! No two modules of a crate import each other, not by way of others either: who reads one
+//! must not have to read all.
+//!
+//! A module imports what it names by `crate::` or `super::`. A module and what lies in its
+//! folder are told apart; that a module declares another is no import. A `mod.rs` that only
+//! declares and re-exports is no member of a circle: what is named through it is where it
+//! comes from. Tests, and modules for tests alone, do not count.
+
+use crate::finding::Finding;
+use crate::lexer::split;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One module: its file, and what it says outside of tests.
+struct Module {
+    file: String,
+    code: String,
+}
+
+type Modules = BTreeMap<Vec<String>, Module>;
+
+/// The circles in each crate, one finding for each.
+pub fn check(files: &BTreeMap<String, String>) -> Vec<Finding> {
+    let mut crates: BTreeMap<&str, Modules> = BTreeMap::new();
+    for (path, text) in files {
+        let Some((name, file)) =
+            path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
+        else {
+            continue;
+        };
+        let Some(file) = file.strip_suffix(".rs") else { continue };
+        let mut place: Vec<String> = file.split('/').map(Into::into).collect();
+        if matches!(place.last().map(String::as_str), Some("mod" | "lib" | "main")) {
+            place.pop();
+        }
+        let module = Module { file: path.clone(), code: without_tests(&split(text).code) };
+        crates.entry(name).or_default().insert(place, module);
+    }
+    crates.values_mut().flat_map(circles).collect()
+}
+
+fn circles(modules: &mut Modules) -> Vec<Finding> {
+    let for_tests: Vec<Vec<String>> = modules
+        .iter()
+        .flat_map(|(place, module)| {
+            only_in_tests(&module.code).into_iter().map(|name| [&place[..], &[name]].concat())
+        })
+        .collect();
+    modules.retain(|place, _| !for_tests.iter().any(|tests| place.starts_with(tests)));
+    let edges: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> =
+        modules.keys().map(|place| (place, imports(modules, &for_tests, place))).collect();
+    let reach: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> =
+        edges.keys().map(|place| (*place, reached(&edges, place))).collect();
+    let mut found = Vec::new();
+    let mut told = BTreeSet::new();
+    for (place, theirs) in &reach {
+        let circle: Vec<&Vec<String>> =
+            theirs.iter().filter(|other| reach[*other].contains(*place)).collect();
+        if circle.len() > 1 && told.insert(circle.clone()) {
+            let names: Vec<String> = circle.iter().map(|one| one.join("::")).collect();
+            let text = format!(
+                "{} modules import each other in a circle: {}; put what they share into a module \
+                 of its own",
+                names.len(),
+                names.join(", ")
+            );
+            found.push(Finding::new(&modules[*place].file, 0, "circles", text));
+        }
+    }
+    found
+}
+
+/// All modules that can be reached by imports, itself where it is in a circle.
+fn reached(
+    edges: &BTreeMap<&Vec<String>, BTreeSet<Vec<String>>>,
+    from: &Vec<String>,
+) -> BTreeSet<Vec<String>> {
+    let mut all = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(place) = open.pop() {
+        for next in &edges[place] {
+            if all.insert(next.clone()) {
+                open.push(next);
+            }
+        }
+    }
+    all
+}
+
+/// The modules that this one imports, but for itself and the root.
+fn imports(
+    modules: &Modules,
+    for_tests: &[Vec<String>],
+    place: &[String],
+) -> BTreeSet<Vec<String>> {
+    let mut all = BTreeSet::new();
+    for path in paths(&modules[place].code) {
+        let mut at: Vec<String> = place.to_vec();
+        for segment in &path {
+            match segment.as_str() {
+                "crate" => at.clear(),
+                "super" => drop(at.pop()),
+                name => at.push(name.into()),
+            }
+        }
+        if !for_tests.iter().any(|tests| at.starts_with(tests)) {
+            resolve(modules, &at, 0, &mut all);
+        }
+    }
+    all.remove(place);
+    all
+}
+
+/// Finds the module in which `path` names something, through those that only re-export.
+fn resolve(modules: &Modules, path: &[String], depth: u32, all: &mut BTreeSet<Vec<String>>) {
+    let known = (1..=path.len()).rev().find(|&len| modules.contains_key(&path[..len]));
+    let Some(len) = known.filter(|_| depth < 8) else { return };
+    let (place, rest) = path.split_at(len);
+    let code = &modules[place].code;
+    if !only_declares(code) {
+        all.insert(place.to_vec());
+        return;
+    }
+    for tree in use_paths(code) {
+        let (last, before) = tree.split_last().expect("a path has a name");
+        let from = [place, before].concat();
+        let is_it = match rest.first() {
+            Some(name) if name == "*" => true,
+            Some(name) if last == "*" => modules.get(&from).is_some_and(|it| has(&it.code, name)),
+            Some(name) => last == name,
+            None => true,
+        };
+        let child = [&from[..], std::slice::from_ref(last)].concat();
+        if is_it && before.first().is_some_and(|first| first != "crate" && first != "super") {
+            resolve(modules, &child, depth + 1, all);
+        }
+    }
+}
+
+/// Whether the code has something of this name that others can name: made there, or
+/// re-exported.
+fn has(code: &str, name: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let makes =
+        ["struct ", "enum ", "fn ", "trait ", "type ", "const ", "static ", "mod ", "union "];
+    let made = makes.iter().any(|word| {
+        code.match_indices(word).any(|(at, _)| {
+            let rest = &code[at + word.len()..];
+            rest.starts_with(name) && !rest[name.len()..].starts_with(is_word)
+        })
+    });
+    let public = code.split(';').filter_map(|statement| statement.split_once("pub use "));
+    made || public
+        .flat_map(|(_, tree)| use_paths(&format!("use {tree};")))
+        .any(|path| path.last().is_some_and(|last| last == name || last == "*"))
+}
+
+/// Only modules, imports and attributes.
+fn only_declares(code: &str) -> bool {
+    let statements = code.split(';').map(str::trim).filter(|statement| !statement.is_empty());
+    let mut is_empty = true;
+    for statement in statements {
+        is_empty = false;
+        let words = statement.rsplit(']').next().unwrap_or(statement).trim();
+        let words = words.trim_start_matches("pub(crate)").trim_start_matches("pub(super)");
+        let words = words.trim_start().trim_start_matches("pub").trim_start();
+        if !(words.starts_with("mod ") || words.starts_with("use ")) || words.contains(" as ") {
+            return false;
+        }
+    }
+    !is_empty
+}
+
+/// The modules that are declared for tests alone.
+fn only_in_tests(code: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for (at, _) in code.match_indices("#[cfg(test)]") {
+        let rest = code[at + "#[cfg(test)]".len()..].trim_start();
+        let Some(statement) = rest.split(';').next() else { continue };
+        if let Some((before, name)) = statement.split_once("mod ")
+            && matches!(before.trim(), "" | "pub" | "pub(crate)" | "pub(super)")
+            && !name.contains('{')
+        {
+            names.push(name.trim().into());
+        }
+    }
+    names
+}
+
+/// Code without its last module of tests, and without imports for tests.
+fn without_tests(code: &str) -> String {
+    let mut left = String::new();
+    let mut rest = code;
+    while let Some(at) = rest.find("#[cfg(test)]") {
+        left.push_str(&rest[..at]);
+        let after = &rest[at + "#[cfg(test)]".len()..];
+        let words = after.trim_start();
+        let is_import =
+            ["use ", "pub use ", "pub(crate) use "].iter().any(|it| words.starts_with(it));
+        if words.starts_with("mod tests {") {
+            return left;
+        }
+        if is_import {
+            rest = after.split_once(';').map_or("", |(_, rest)| rest);
+        } else {
+            left.push_str("#[cfg(test)]");
+            rest = after;
+        }
+    }
+    left + rest
+}
+
+/// All paths that begin with `crate` or `super`.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let starts = |path: &Vec<String>| matches!(path[0].as_str(), "crate" | "super");
+    let mut all: Vec<Vec<String>> = use_paths(code).into_iter().filter(starts).collect();
+    for root in ["crate::", "super::"] {
+        for (at, _) in code.match_indices(root) {
+            if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':') {
+                continue;
+            }
+            let end = code[at..].find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+            let path = &code[at..end.map_or(code.len(), |end| at + end)];
+            if path.ends_with("::") {
+                continue; // a tree, which is an import's
+            }
+            all.push(path.split("::").filter(|name| !name.is_empty()).map(Into::into).collect());
+        }
+    }
+    all
+}
+
+/// The paths of all imports, a tree as one path each.
+fn use_paths(code: &str) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for (at, _) in code.match_indices("use ") {
+        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+            continue;
+        }
+        let tree = code[at + 4..].split(';').next().unwrap_or_default();
+        flatten(&[], tree, &mut all);
+    }
+    all
+}
+
+fn flatten(before: &[String], tree: &str, all: &mut Vec<Vec<String>>) {
+    let Some((head, inner)) = tree.split_once('{') else {
+        let names = tree.split("::").map(|name| name.split(" as ").next().unwrap_or(name).trim());
+        let names = names.filter(|name| !name.is_empty() && *name != "self").map(String::from);
+        let path: Vec<String> = before.iter().cloned().chain(names).collect();
+        if !path.is_empty() {
+            all.push(path);
+        }
+        return;
+    };
+    let names = head.split("::").map(str::trim).filter(|name| !name.is_empty()).map(Into::into);
+    let before: Vec<String> = before.iter().cloned().chain(names).collect();
+    let inner = inner.rsplit_once('}').map_or(inner, |(inner, _)| inner);
+    let (mut depth, mut from) = (0, 0);
+    for (at, character) in inner.char_indices().chain([(inner.len(), ',')]) {
+        match character {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                let part = inner[from..at].trim();
+                if !part.is_empty() {
+                    flatten(&before, part, all);
+                }
+                from = (at + 1).min(inner.len());
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let path = |file: &str| format!("crates/node/src/{file}");
+        let files = files.iter().map(|(file, text)| (path(file), String::from(*text))).collect();
+        check(&files).into_iter().map(|finding| finding.text).collect()
+    }
+
+    #[test]
+    fn a_circle_of_any_length_is_found_once_and_a_line_is_none() {
+        let circle = [
+            ("lib.rs", "mod a; mod b; mod c; use a::A;"),
+            ("a.rs", "use crate::{b::B, d::D}; struct A;"),
+            ("b.rs", "fn f(x: crate::c::C) {}"),
+            ("c.rs", "use super::a; struct C;"),
+            ("d.rs", "struct D;"),
+        ];
+        let text = found(&circle);
+        assert_eq!(text.len(), 1, "{text:?}");
+        assert!(text[0].contains("3 modules") && text[0].contains("a, b, c"), "{text:?}");
+        assert_eq!(found(&circle[..3]), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_module_only_re_exports_is_where_it_comes_from() {
+        let all = |user: &'static str| {
+            [
+                (
+                    "api/mod.rs",
+                    "//! All.\nmod ops;\nmod words;\npub use ops::*;\npub use words::{W, X};",
+                ),
+                ("api/ops.rs", "use super::words::W; use crate::user::U; struct Op;"),
+                ("api/words.rs", "struct W; struct X;"),
+                ("user.rs", user),
+            ]
+        };
+        assert_eq!(found(&all("use crate::api::{ops::Op, W}; struct U;")).len(), 1);
+        assert_eq!(found(&all("use crate::api::*; struct U;")).len(), 1);
+        assert_eq!(found(&all("use crate::api::Op; struct U;")).len(), 1);
+        assert_eq!(found(&all("use crate::api::{W, X}; struct U;")), [""; 0]);
+    }
+
+    #[test]
+    fn tests_may_look_anywhere() {
+        let files = [
+            ("lib.rs", "mod a;\n#[cfg(test)]\nmod scenes;"),
+            (
+                "a.rs",
+                "#[cfg(test)]\nuse crate::b::B;\nfn f() {}\n#[cfg(test)]\nmod tests { use crate::b; }",
+            ),
+            ("b.rs", "use crate::a::f; fn g() { if cfg!(test) { crate::scenes::go() } }"),
+            ("scenes.rs", "use crate::b;"),
+        ];
+        assert_eq!(found(&files), [""; 0]);
+    }
+}
