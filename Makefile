@@ -65,7 +65,7 @@ wheel:
 	$(WHEEL_PYTHON) -m venv $(WHEEL)/using
 	$(WHEEL)/using/bin/pip install --quiet numpy $(WHEEL)/slackline-*-cp311-abi3-*.whl
 	SLACKLINE_PYTHON=$(CURDIR)/$(WHEEL)/using/bin/python \
-		cargo test -p slackline --test clients -- python
+		cargo test --workspace --test clients -- python
 	@echo "make wheel: tested as installed: $$(ls $(WHEEL)/*.whl)"
 
 # `requests` are two: what the models serve, and what the simulator simulates.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{check, commit, new_pool, open};
+use common::{check, commit, disk, new_pool, open};
 use store::{Blocks, CommitId, IoKind, Placement};
 use units::Bytes;
 
@@ -51,4 +51,41 @@ fn the_log_is_used_to_its_end_before_it_is_replaced() {
     }
     assert_eq!(checkpoints, 2 * 80 / 8);
     assert_eq!(open(&mut disks).unwrap().store.volume(id).unwrap().length(), Bytes::new(80));
+}
+
+#[test]
+fn what_changes_nothing_asks_for_no_commit() {
+    let mut disks = new_pool(1, &[Bytes::mib(16), Bytes::mib(16)]);
+    let mut store = open(&mut disks).unwrap().store;
+    let id = store.create("v", Bytes::mib(3), &Placement::default()).unwrap();
+    store.note_length(id, Bytes::new(77));
+    while store.dirty() {
+        commit(&mut store, &mut disks);
+    }
+    store.resize(id, Bytes::mib(3)).unwrap();
+    assert!(!store.dirty(), "the size that it has");
+    store.note_length(id, Bytes::new(77));
+    store.note_length(id, Bytes::new(76));
+    assert!(!store.dirty(), "the length that it has, or less");
+    store.note_length(id, Bytes::new(78));
+    assert!(store.dirty());
+}
+
+/// The room of the pool is that of its disks, also while extents are on their way back.
+#[test]
+fn the_room_of_a_pool_is_that_of_its_disks() {
+    let mut disks = new_pool(1, &[Bytes::mib(16), Bytes::mib(24)]);
+    let mut store = open(&mut disks).unwrap().store;
+    let ids: Vec<_> = (0..3)
+        .map(|i| store.create(&format!("v{i}"), Bytes::mib(3), &Placement::default()).unwrap())
+        .collect();
+    commit(&mut store, &mut disks);
+    store.delete(ids[1]).unwrap();
+    let (all, one, two) = (store.space(), store.space_on(disk(0)), store.space_on(disk(1)));
+    assert_eq!(all.total, one.total + two.total);
+    assert_eq!(all.used, one.used + two.used);
+    assert_eq!(all.free, one.free + two.free);
+    assert_eq!(all.freeing, one.freeing + two.freeing);
+    assert_eq!(all.used, Bytes::mib(6));
+    assert!(!one.freeing.is_zero() && !two.freeing.is_zero());
 }
