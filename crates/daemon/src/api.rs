@@ -386,6 +386,7 @@ async fn serve_volume(
     let _turn = quotas.turn().await;
     control.permit(&peer, &name, Act::Own)?;
     quotas.owns_service(&peer, &name)?;
+    let before = ask.0.volume(&name);
     let service = convert::service(&request);
     if let Some(terms) = ask.0.terms(&name, &Wish::Service(service)) {
         let asked = Asked::Service(name.clone(), terms);
@@ -395,7 +396,17 @@ async fn serve_volume(
     served.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
     let is_contract = !matches!(service, node::Service::BestEffort(_));
     quotas.note_service(&name, is_contract.then_some(&peer));
-    Ok(())
+    // The volume may have changed since its terms were looked at.
+    let Some(problem) = quotas.exceeded(&peer, &*ask.0, sessions, &Asked::Nothing) else {
+        return Ok(());
+    };
+    let before = before.map(|volume| volume.service).unwrap_or_default();
+    let back =
+        control.entry.own().done(Op::VolumeService { name: name.clone(), service: before }).await;
+    back.map_err(|error| Box::new(problem::of(&error)))?;
+    let was_contract = !matches!(before, node::Service::BestEffort(_));
+    quotas.note_service(&name, was_contract.then_some(&peer));
+    Err(problem)
 }
 
 /// Tell which block suits a stream of a rate on a volume, by the profiles of its disks.
@@ -512,6 +523,15 @@ async fn open_stream(
     let shared_window = shared.is_some();
     let known = Opened { stream, mode, volume, start, owner: owner.clone(), shared };
     control.sessions.add(known);
+    // The volume may have changed since its terms were looked at.
+    let now_has = &Asked::Nothing;
+    if let Some(problem) =
+        control.quotas.exceeded(&owner, &*control.entry.0, &control.sessions, now_has)
+    {
+        // What goes wrong then has been told to whom it concerns, which is nobody yet.
+        let _ = control.sessions.close(stream, Stop::Closed).await;
+        return Err(problem);
+    }
     Ok(api::StreamOpened {
         id: stream.0,
         window_bytes: window,
@@ -644,8 +664,6 @@ async fn change_stream(
     let before = ask.0.stream(stream);
     let wish = |found: &StreamStatus| Wish::Stream(found.mode, contract);
     let terms = before.as_ref().and_then(|found| ask.0.terms(&found.volume, &wish(found)));
-    // Of a file's stream nobody knows the terms before it has them.
-    let is_file = terms.is_none();
     if let Some(terms) = terms {
         let asked = Asked::Change(stream, terms);
         quotas.exceeded(&owner, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
@@ -656,7 +674,7 @@ async fn change_stream(
         settle(&shared, window).await;
     }
     match (quotas.exceeded(&owner, &*ask.0, sessions, &Asked::Nothing), before) {
-        (Some(problem), Some(before)) if is_file => {
+        (Some(problem), Some(before)) => {
             // What it had before fits again, unless the stream has ended meanwhile.
             let _ = ask.op(Op::StreamChange { stream, contract: before.contract }).await;
             Err(problem)

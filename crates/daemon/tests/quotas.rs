@@ -54,6 +54,32 @@ fn nobody_gets_more_of_a_disk_than_the_quota_and_a_refusal_says_who_has_what() {
     client.reader("v", at(5), Bytes::ZERO).unwrap();
 }
 
+/// Between the look at a contract's terms and its opening the volume may change: what came
+/// of it is held to the quota once more.
+#[test]
+fn who_gets_more_than_he_was_told_is_closed_again() {
+    let daemon = daemon("[default]\ndisk_share = '50%'");
+    let client = &daemon.client;
+    daemon.pool.state().hides_terms = true;
+    let first = client.reader("v", at(3), Bytes::ZERO).unwrap();
+    let error = client.reader("v", at(3), Bytes::ZERO).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota));
+    drop(daemon.pool.wait(|state| state.last_stream == 2 && state.streams.len() == 1));
+    let error = client.stream_change(first.stream(), at(6)).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota));
+    assert_eq!(client.stream(first.stream()).unwrap().contract, at(3), "as it was");
+    first.close().unwrap();
+    let rate = |megabytes: u64| Service::Rate {
+        rate_bytes_per_second: Rate::per_second(megabytes * 1_000_000),
+        block_bytes: Bytes::kib(64),
+        period_ns: Duration::from_secs(1),
+    };
+    client.volume_service("v", &rate(4)).unwrap();
+    let error = client.volume_service("v", &rate(6)).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota));
+    assert_eq!(client.volume("v").unwrap().service, rate(4), "as it was");
+}
+
 #[test]
 fn a_volumes_contract_counts_as_well() {
     let daemon = daemon("[default]\ndisk_share = '50%'");

@@ -34,6 +34,8 @@ pub struct State {
     pub volumes: BTreeMap<String, Volume>,
     pub streams: BTreeMap<u64, Stream>,
     pub last_stream: u64,
+    /// Nobody is told beforehand what a contract would take.
+    pub hides_terms: bool,
     /// How every stream was closed, in order: its number and its durable end.
     pub closed: Vec<(u64, u64)>,
     /// Best-effort operations begun and held back.
@@ -444,7 +446,8 @@ impl Pool for Fake {
     }
 
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
-        self.state().volumes.get(volume)?;
+        let state = self.state();
+        state.volumes.get(volume).filter(|_| !state.hides_terms)?;
         let disk = DiskIndex(0);
         Some(match wish {
             Wish::Stream(_, contract) => {

@@ -162,7 +162,7 @@ impl Core {
         let id = piece.id;
         let schedule = &mut self.disk(piece.disk).schedule;
         let stays = schedule.queues().get(id.0).is_some_and(|waiting| waiting.class == class);
-        if !stays && schedule.upgrade(now, id.0, class).is_some() {
+        if stays || schedule.upgrade(now, id.0, class).is_some() {
             self.note_class(id, class);
         }
     }

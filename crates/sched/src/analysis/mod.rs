@@ -335,6 +335,11 @@ impl TaskSet {
         }
     }
 
+    /// The shortest deadline of a task; `None` for no tasks.
+    pub fn shortest_deadline(&self) -> Option<Duration> {
+        self.rows.deadline_min().map(Duration::from_nanos)
+    }
+
     /// The promised share of the disk.
     pub fn utilisation(&self) -> Utilisation {
         Utilisation(self.sums.share)
