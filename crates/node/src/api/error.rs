@@ -111,7 +111,7 @@ pub struct Refusal {
     /// utilisation alone exceeds the disk.
     pub deadline: Option<(Duration, Duration)>,
     /// The largest rate in the same blocks that would have been admitted; zero if none,
-    /// and before [`Output::complete`].
+    /// and before [`Output::complete`](crate::Output::complete).
     pub rate_max: Rate,
 }
 

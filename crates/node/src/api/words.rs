@@ -31,7 +31,8 @@ pub struct Span {
 
 /// Memory beside the arena that holds the window of one stream, shared with its
 /// program. Numbered by the driver, who has it from when it asks for
-/// [`Op::WindowOpen`] until that is refused or the stream's [`Op::StreamClose`] is
+/// [`Op::WindowOpen`](crate::Op::WindowOpen) until that is refused or the stream's
+/// [`Op::StreamClose`](crate::Op::StreamClose) is
 /// answered; in between, no two open streams may have the same.
 ///
 /// Where a window's blocks lie in it is the node's choice: at multiples of the block,

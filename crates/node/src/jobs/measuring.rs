@@ -9,7 +9,7 @@
 //!
 //! So a measurement here can find that bounds have to be wider, not that they may be
 //! tighter: a few hundred reads are no evidence for that. Where they have to be, the wider
-//! profile is used if every open contract fits with it ([`Node::set_profile`]), and else
+//! profile is used if every open contract fits with it (`profiles.rs`), and else
 //! kept, named, and tried again when a stream has closed.
 
 use crate::api::*;

@@ -1,7 +1,7 @@
 //! What many streams have to hear at once is told to a few of them at a time: nobody waits
 //! behind thousands.
 //!
-//! Each call of the node tells [`ROUND_STEP`] streams; until all have heard, the timer of
+//! Each call of the node tells [`ROUND_STEP`](crate::limits::ROUND_STEP) streams; until all have heard, the timer of
 //! disk 0 is due. Invariant: no commit begins before all writers have heard of the one
 //! before it.
 
