@@ -43,7 +43,7 @@ test:
 	cargo run -q -p xtask -- tidy
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --document-private-items
 	scripts/short-runs
-	@echo "make test: formatting, lints, tests, tidy (arrows, purity, licences, links), docs and" \
+	@echo "make test: formatting, lints, tests, tidy (arrows, circles, purity, licences, links), docs and" \
 		"short runs of every target: all passed"
 
 short:
