@@ -10,7 +10,7 @@ pub(crate) mod core;
 
 use self::core::Core;
 use crate::analysis::TaskSet;
-use crate::limits::SLACK_RETRY;
+use crate::limits::{SLACK_CREDIT, SLACK_RETRY};
 use crate::phases;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::{Queues, Waiting};
@@ -320,6 +320,8 @@ impl Schedule {
             let task = flight.request.contract().map(|id| u64::from(id.index));
             state.push(task.unwrap_or(u64::MAX));
         }
+        let unpaid_from = now.as_nanos().saturating_sub(SLACK_CREDIT.as_nanos());
+        state.push(core.paid.saturating_sub(unpaid_from));
         core.servers.remember(now, state);
         self.policy.remember(now, state);
     }
