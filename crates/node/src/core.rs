@@ -10,7 +10,7 @@ use crate::admission::costs::Costs;
 use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::commits::state::Commits;
-use crate::copied::OnChange;
+use crate::copy_on_write::CopyOnWrite;
 use crate::jobs::measuring::Measuring;
 use crate::jobs::moves::Moves;
 use crate::limits;
@@ -108,7 +108,7 @@ pub(crate) struct Disk {
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     pub config: Config,
-    pub store: OnChange<Store>,
+    pub store: CopyOnWrite<Store>,
     pub disks: Vec<Disk>,
     pub arena: Arena,
     pub writes: Writes,
@@ -177,7 +177,7 @@ impl Core {
         }
         Ok(Self {
             config,
-            store: OnChange::new(store),
+            store: CopyOnWrite::new(store),
             disks,
             arena: Arena::new(config.memory),
             writes: Writes::default(),

@@ -16,7 +16,7 @@ pub mod alone;
 mod api;
 mod best_effort;
 mod commits;
-mod copied;
+mod copy_on_write;
 mod core;
 mod door;
 mod jobs;

@@ -8,7 +8,7 @@
 mod common;
 
 use common::*;
-use node::{Event, Op, Policy, Reply, Ticket, Who};
+use node::{Event, Op, Policy, Ticket, Who};
 use sim::{Random, Recorder, Shared, SimDisk, Timing, pattern_matches};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -128,6 +128,4 @@ fn a_status_in_steps_shows_everything_that_stays() {
     for (disk, step) in whole.disks.iter().zip(&status.disks) {
         assert_eq!(disk.slack, step.slack, "the same contracts");
     }
-    let op = Op::StreamClose { stream: node::StreamId(9) };
-    assert_ne!(world.call(op), Ok(Reply::Done), "no such stream");
 }
