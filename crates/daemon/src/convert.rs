@@ -145,6 +145,7 @@ pub fn stream(
 pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
     let traffic =
         |traffic: node::Traffic| api::Traffic { requests: traffic.requests, bytes: traffic.bytes };
+    let account = disk.account;
     api::Disk {
         disk: disk.disk.0,
         device: description.devices.get(usize::from(disk.disk.0)).cloned().unwrap_or_default(),
@@ -154,15 +155,15 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         slack_ns: disk.slack,
         waiting_real_time: disk.waiting_real_time,
         waiting_best_effort: disk.waiting_best_effort,
-        real_time: traffic(disk.real_time),
-        best_effort: traffic(disk.best_effort),
-        overruns: disk.overruns,
-        overrun_max_ns: disk.overrun_max,
-        predicted_ns: disk.predicted_total,
-        actual_ns: disk.actual_total,
-        late_requests: disk.late_requests,
-        late_max_ns: disk.late_max,
-        errors: disk.errors,
+        real_time: traffic(account.real_time),
+        best_effort: traffic(account.best_effort),
+        overruns: account.overruns,
+        overrun_max_ns: account.overrun_max,
+        predicted_ns: account.predicted_total,
+        actual_ns: account.actual_total,
+        late_requests: account.late_requests,
+        late_max_ns: account.late_max,
+        errors: account.errors,
         profile: profile(&disk),
     }
 }

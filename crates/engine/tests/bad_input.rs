@@ -200,7 +200,7 @@ fn a_failing_place_is_a_declared_gap() {
     let bad = read(&pool, "film", Bytes::kib(256), Bytes::kib(4));
     assert!(matches!(bad, Err(Error::Device { error: DeviceError(5), .. })), "{bad:?}");
     check(&read(&pool, "film", Bytes::kib(512), Bytes::kib(4)).unwrap(), 2 << 18);
-    assert!(pool.status().disks[0].errors >= 5);
+    assert!(pool.status().disks[0].account.errors >= 5);
 }
 
 /// When metadata cannot be written the pool goes read-only and says so; what was

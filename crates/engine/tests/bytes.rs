@@ -139,9 +139,12 @@ fn an_emulated_disk_never_exceeds_its_prediction() {
     let reader = stream(&pool, "film", Mode::Read, contract("1.5MB/s", BLOCK));
     assert_eq!(play(&pool, reader), (vec![], 2 << 20));
     let disk = &pool.status().disks[0];
-    assert!(disk.real_time.requests >= 16, "{disk:?}");
-    assert_eq!((disk.overruns, disk.errors), (0, 0), "{disk:?}");
-    assert!(disk.actual_total <= disk.predicted_total && !disk.actual_total.is_zero());
+    assert!(disk.account.real_time.requests >= 16, "{disk:?}");
+    assert_eq!((disk.account.overruns, disk.account.errors), (0, 0), "{disk:?}");
+    assert!(
+        disk.account.actual_total <= disk.account.predicted_total
+            && !disk.account.actual_total.is_zero()
+    );
     let lateness = pool.host_lateness();
     assert!(lateness.completions.count() >= 16 && lateness.max() >= lateness.completions.max());
 }

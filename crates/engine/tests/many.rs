@@ -75,8 +75,8 @@ fn everything_at_once_ends_and_nothing_is_mixed_up() {
     let status = pool.status();
     assert_eq!(status.memory.best_effort, Bytes::ZERO);
     assert_eq!(status.memory.windows, Bytes::ZERO);
-    assert!(status.streams.is_empty() && status.disks.iter().all(|disk| disk.errors == 0));
-    assert_eq!(status.disks[1].overruns, 0, "the emulated disk kept to its profile");
+    assert!(status.streams.is_empty() && status.disks.iter().all(|disk| disk.account.errors == 0));
+    assert_eq!(status.disks[1].account.overruns, 0, "the emulated disk kept to its profile");
     pool.shutdown().unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! All files under contract on one block device.
 //!
-//! Invariants: each key in `keys` is a read that waits in the schedule or is under way,
-//! and a slot of its stream says so; what contracts have of the device's time is at most
+//! Invariants: each read in the queue that has not ended, but of closed streams, is in a
+//! slot of its stream; what contracts have of the device's time is at most
 //! `Options::share_ppm`, whatever a profile would allow, because the device is not ours.
 
 use crate::map::FileMap;
@@ -13,8 +13,9 @@ use core::ops::Range;
 use disk::Profile;
 use node::alone::{self, Credit};
 use node::{Contract, DiskIndex, Error, Mode, Refusal, StreamId, StreamStatus};
+use queue::{Account, Ended, Queue, Use};
 use sched::{Class, PolicyKind, Request, Schedule, Task, TaskId, TaskSet};
-use units::{Access, Bytes, Command, Duration, Instant, Lba, Outside, Rate};
+use units::{Bytes, Command, Duration, Instant, Lba, Outside, Rate};
 
 /// Streams on one device at once.
 const STREAMS_MAX: usize = 1_000;
@@ -123,32 +124,11 @@ pub enum Reply {
     End,
 }
 
-/// What happened on a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Account {
-    /// Reads done.
-    pub requests: u64,
-    /// Those done after their deadline, and the latest.
-    pub late_requests: u64,
-    /// See above.
-    pub late_max: Duration,
-    /// Reads that took longer than the profile and `others` account for, and by how much
-    /// at the most.
-    pub disturbed: u64,
-    /// See above.
-    pub disturbed_max: Duration,
-    /// Sums of the times by the profile, and of those that it took.
-    pub predicted: Duration,
-    /// See above.
-    pub actual: Duration,
-}
-
-/// A read that waits or is under way.
+/// What a read is for.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct Purpose {
     stream: StreamId,
     block: u64,
-    cost: Duration,
     started: Instant,
 }
 
@@ -156,33 +136,11 @@ struct Pending {
 #[derive(Clone, Debug)]
 pub struct Device {
     index: DiskIndex,
-    profile: Profile,
     options: Options,
-    schedule: Schedule,
+    queue: Queue<Purpose>,
     streams: BTreeMap<StreamId, Stream>,
-    keys: BTreeMap<u64, Pending>,
     outputs: VecDeque<Output>,
     next_key: u64,
-    account: Account,
-}
-
-/// What reads cost: at the most, because nobody knows where others leave the heads.
-struct Worst<'a> {
-    profile: &'a Profile,
-    /// Of blocks in several runs, by where they begin: what the others cost.
-    further: BTreeMap<Lba, Duration>,
-}
-
-impl sched::Predict for Worst<'_> {
-    fn bound(&self, _: Lba, command: &Command) -> Duration {
-        let Some(access) = command.access() else { return Duration::ZERO };
-        let further = self.further.get(&access.lba).copied().unwrap_or_default();
-        one_run(self.profile, access) + further
-    }
-}
-
-fn one_run(profile: &Profile, access: &Access) -> Duration {
-    profile.worst(access.lba..access.end(), access.len, access.direction)
 }
 
 impl Device {
@@ -192,28 +150,33 @@ impl Device {
     /// Where [`Options::check`] refuses.
     pub fn new(index: DiskIndex, profile: Profile, options: Options) -> Self {
         options.check().expect("options that were checked");
-        let queue = sched::Options {
+        let under = sched::Options {
             reserve: options.others,
             burst: Duration::ZERO, // no best effort of ours is here
             depth: profile.depth(),
             ..sched::Options::default()
         };
+        let schedule = Schedule::new(PolicyKind::Slack, under);
+        let device = queue::Device {
+            capacity: profile.capacity(),
+            profile,
+            advance: options.host_latency,
+            patience: Duration::MAX,
+            usage: Use::Shared { others: options.others },
+        };
         Self {
             index,
-            schedule: Schedule::new(PolicyKind::Slack, queue),
-            profile,
+            queue: Queue::new(device, schedule, []),
             options,
             streams: BTreeMap::new(),
-            keys: BTreeMap::new(),
             outputs: VecDeque::new(),
             next_key: 0,
-            account: Account::default(),
         }
     }
 
     /// What it is judged by.
     pub fn profile(&self) -> &Profile {
-        &self.profile
+        self.queue.profile()
     }
 
     /// How contracts are kept on it.
@@ -223,12 +186,12 @@ impl Device {
 
     /// What contracts have of its time, in parts per million.
     pub fn utilisation_ppm(&self) -> u64 {
-        self.schedule.tasks().utilisation().ppm()
+        self.queue.tasks().utilisation().ppm()
     }
 
     /// What happened on it.
-    pub fn account(&self) -> Account {
-        self.account
+    pub fn account(&self) -> &Account {
+        self.queue.account()
     }
 
     /// Streams open on it.
@@ -238,9 +201,9 @@ impl Device {
 
     /// The largest rate in blocks of 1 MiB, each in one run, that would be admitted now.
     pub fn rate_max(&self) -> Rate {
-        let end = Lba::containing(self.profile.capacity());
-        let cost = self.profile.worst(Lba::default()..end, Bytes::MIB, units::Direction::Read);
-        self.largest(self.schedule.tasks(), Bytes::MIB, cost, Rate::of(Bytes::MIB, cost))
+        let end = Lba::containing(self.profile().capacity());
+        let cost = self.profile().worst(Lba::default()..end, Bytes::MIB, units::Direction::Read);
+        self.largest(self.queue.tasks(), Bytes::MIB, cost, Rate::of(Bytes::MIB, cost))
     }
 
     fn task(&self, contract: &Contract, cost: Duration) -> Result<Task, Refusal> {
@@ -329,10 +292,10 @@ impl Device {
             return Err(Error::Busy { waiting: STREAMS_MAX as u64 });
         }
         self.check_memory(contract, None)?;
-        let cost = map.worst(&self.profile, contract.block);
+        let cost = map.worst(self.profile(), contract.block);
         let joined = self.join(now, contract, cost);
         let task = joined.map_err(|refusal| self.with_rate(refusal, contract, cost, None))?;
-        let begins = self.schedule.next_release(task.0).max(now);
+        let begins = self.queue.schedule().next_release(task.0).max(now);
         let (needed, target) = self.blocks(contract);
         let mut stream = Stream {
             id,
@@ -377,9 +340,9 @@ impl Device {
         cost: Duration,
     ) -> Result<(TaskId, Task), Refusal> {
         let task = self.task(contract, cost)?;
-        self.admits(self.schedule.tasks(), &task)?;
+        self.admits(self.queue.tasks(), &task)?;
         let patience = task.period / 2;
-        let joined = self.schedule.join_within(now, task, patience);
+        let joined = self.queue.contracts().join_within(now, task, patience);
         let id =
             joined.map_err(|refusal| self.refusal(refusal.utilisation_ppm, refusal.deadline))?;
         Ok((id, task))
@@ -393,7 +356,7 @@ impl Device {
         cost: Duration,
         without: Option<TaskId>,
     ) -> Error {
-        let mut set = self.schedule.tasks().clone();
+        let mut set = self.queue.tasks().clone();
         if let Some(id) = without {
             set.remove(id);
         }
@@ -450,10 +413,10 @@ impl Device {
         cost: Duration,
     ) -> Result<Task, Refusal> {
         let task = self.task(contract, cost)?;
-        let mut others = self.schedule.tasks().clone();
+        let mut others = self.queue.tasks().clone();
         others.remove(id);
         self.admits(&others, &task)?;
-        let changed = self.schedule.change(now, id, task);
+        let changed = self.queue.contracts().change(now, id, task);
         changed.map_err(|refusal| self.refusal(refusal.utilisation_ppm, refusal.deadline))?;
         Ok(task)
     }
@@ -537,9 +500,7 @@ impl Device {
     /// Where there is none.
     pub fn close(&mut self, id: StreamId) -> Result<(), Error> {
         let stream = self.streams.remove(&id).ok_or(Error::NoSuchStream { stream: id })?;
-        for key in self.schedule.leave(stream.task.0) {
-            self.keys.remove(&key);
-        }
+        self.queue.leave(stream.task.0);
         if let Some(ask) = stream.ask {
             let result = Err(Error::NoSuchStream { stream: id });
             self.outputs.push_back(Output { ticket: ask.ticket, result });
@@ -557,36 +518,18 @@ impl Device {
         for id in due {
             self.pump(now, id);
         }
-        let costs = Worst { profile: &self.profile, further: self.further() };
-        match self.schedule.next(now, &costs) {
-            sched::Next::Start { key, .. } => {
-                let pending = self.keys.get_mut(&key).expect("a waiting read is known");
-                pending.started = now;
-                let stream = &self.streams[&pending.stream];
-                let len = stream.contract.block;
-                let (stream, block) = (pending.stream, pending.block);
+        match self.queue.next(now) {
+            queue::Next::Start { key, work, .. } => {
+                work.started = now;
+                let (stream, block) = (work.stream, work.block);
+                let len = self.streams[&stream].contract.block;
                 Next::Read { key, stream, block, offset: len * block, len }
             }
-            sched::Next::Wait { until } => {
+            queue::Next::Wait { until } => {
                 let timer = self.streams.values().filter_map(|stream| stream.timer).min();
                 Next::Wait { until: until.into_iter().chain(timer).min() }
             }
         }
-    }
-
-    /// Of the reads that are known, what their further runs cost.
-    fn further(&self) -> BTreeMap<Lba, Duration> {
-        let mut further = BTreeMap::new();
-        for pending in self.keys.values() {
-            let stream = self.streams.get(&pending.stream).filter(|one| one.map.runs() > 1);
-            let Some(stream) = stream else { continue };
-            let (access, cost) = stream.map.command(&self.profile, range(stream, pending.block));
-            let more = cost.saturating_sub(one_run(&self.profile, &access));
-            if !more.is_zero() {
-                further.insert(access.lba, more);
-            }
-        }
-        further
     }
 
     /// A read has ended at `now`: so many bytes came, or an errno.
@@ -594,16 +537,10 @@ impl Device {
     /// # Panics
     /// Where [`Device::next`] did not give it.
     pub fn finished(&mut self, now: Instant, key: u64, result: Result<Bytes, i32>) {
-        let outcome = self.schedule.finished(now, key);
-        let pending = self.keys.remove(&key).expect("a read ends once");
-        let deadline = outcome.times.deadline.saturating_add(self.options.host_latency);
-        let late = now.saturating_since(deadline);
-        let took = now.saturating_since(pending.started);
-        let beyond = took.saturating_sub(pending.cost + self.profile.latency());
-        let beyond = beyond.saturating_sub(self.options.others);
-        self.account.add(late, beyond, pending.cost, outcome.actual.min(took));
-        let latency = now.saturating_since(outcome.times.release);
-        let Some(stream) = self.streams.get_mut(&pending.stream) else { return };
+        let started = self.queue.work(key).expect("a read ends once").started;
+        let ended = self.queue.ended(key, started, now, result.is_ok());
+        let Ended { work: Purpose { stream, block, .. }, late_by: late, latency, .. } = ended;
+        let Some(stream) = self.streams.get_mut(&stream) else { return };
         stream.requests += 1;
         stream.latency_max = stream.latency_max.max(latency);
         if !late.is_zero() {
@@ -611,17 +548,18 @@ impl Device {
             stream.late_max = stream.late_max.max(late);
         }
         let whole = stream.contract.block;
-        let from = whole * pending.block;
+        let from = whole * block;
         if let Ok(len) = result
             && len < whole
             && from + len < stream.length
         {
             stream.length = from + len; // the file was cut
         }
-        if let Some(slot) = stream.slot(pending.block) {
+        if let Some(slot) = stream.slot(block) {
             *slot = result.map_or_else(Slot::Failed, Slot::Ready);
         }
-        self.pump(now, pending.stream);
+        let id = stream.id;
+        self.pump(now, id);
     }
 
     /// Does all that can be done for a stream now.
@@ -649,13 +587,16 @@ impl Device {
                 continue;
             }
             room -= 1;
-            let (access, cost) = stream.map.command(&self.profile, range(stream, block));
+            let profile = self.queue.profile();
+            let (access, cost) = stream.map.command(profile, range(stream, block));
+            let one_run = profile.worst(access.lba..access.end(), access.len, access.direction);
             let key = self.next_key;
             self.next_key += 1;
             let class = Class::RealTime(stream.task.0);
-            let command = Command::Transfer(access);
-            self.schedule.submit(now, key, Request { class, command });
-            self.keys.insert(key, Pending { stream: id, block, cost, started: now });
+            let request = Request { class, command: Command::Transfer(access) };
+            let purpose = Purpose { stream: id, block, started: now };
+            let further = cost.saturating_sub(one_run);
+            self.queue.submit_scattered(now, key, request, further, purpose);
             stream.slots[at] = Slot::Moving(key);
         }
     }
@@ -741,22 +682,6 @@ impl Device {
             shares: Vec::from([(self.index, ppm(stream.task.1.cost, stream.task.1.period))]),
         };
         self.streams.values().map(status).collect()
-    }
-}
-
-impl Account {
-    fn add(&mut self, late: Duration, beyond: Duration, predicted: Duration, actual: Duration) {
-        self.requests += 1;
-        self.predicted += predicted;
-        self.actual += actual;
-        if !late.is_zero() {
-            self.late_requests += 1;
-            self.late_max = self.late_max.max(late);
-        }
-        if !beyond.is_zero() {
-            self.disturbed += 1;
-            self.disturbed_max = self.disturbed_max.max(beyond);
-        }
     }
 }
 

@@ -16,5 +16,6 @@ mod device;
 mod map;
 mod stream;
 
-pub use device::{Account, Device, Next, Options, Output, Reply};
+pub use device::{Device, Next, Options, Output, Reply};
 pub use map::{FileMap, MapError, Piece};
+pub use queue::Account;

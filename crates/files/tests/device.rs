@@ -212,8 +212,8 @@ fn nobody_who_was_admitted_is_late_while_the_device_does_as_its_profile_says() {
         world.run(Duration::from_secs(20));
         let account = world.device.account();
         assert_eq!((account.late_requests, world.underruns()), (0, 0), "seed {seed}: {account:?}");
-        assert_eq!(account.disturbed, 0);
-        assert!(account.requests > 50, "{account:?}");
+        assert_eq!(account.overruns, 0);
+        assert!(account.real_time.requests > 50, "{account:?}");
     }
     assert!(admitted_in_all > 120, "{admitted_in_all}");
 }
@@ -229,12 +229,12 @@ fn what_others_do_beyond_their_part_is_counted_and_ridden_out() {
             world.open(id, contract(1_000_000, Bytes::kib(256)), file).unwrap();
         }
         world.run(Duration::from_secs(5));
-        assert_eq!((world.underruns(), world.device.account().disturbed), (0, 0));
+        assert_eq!((world.underruns(), world.device.account().overruns), (0, 0));
         world.pause = Some((world.now, world.now + Duration::from_millis(1_500)));
         world.run(Duration::from_secs(10));
         let account = world.device.account();
-        assert_eq!(account.disturbed, 1, "{account:?}");
-        assert!(account.disturbed_max > Duration::from_millis(600), "{account:?}");
+        assert_eq!(account.overruns, 1, "{account:?}");
+        assert!(account.overrun_max > Duration::from_millis(600), "{account:?}");
         assert_eq!(account.late_requests > 0, seen, "{account:?}");
         assert_eq!(world.underruns() > 0, seen, "{} with {ride_out}", world.underruns());
     }

@@ -1,9 +1,8 @@
 //! What all parts of a node share: the disks with their schedules, the store,
 //! the arena, commands under way, answers and timers.
 //!
-//! Invariant: every command in `commands` is in exactly one disk's schedule or
-//! in its `instant` queue, and ends in exactly one call of
-//! [`Core::command_done`].
+//! Invariant: every command is in the queue of the disk that its number names, and ends
+//! in exactly one call of [`Core::command_done`].
 
 use crate::admission::contract::refused;
 use crate::admission::costs::Costs;
@@ -20,9 +19,10 @@ use crate::volumes::writes::{Claim, Writes};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use disk::online::{Completion, Observations, Observed, Suspect};
-use disk::{Head, Profile};
-use sched::{Class, Next, Request, Schedule, Task, TaskId};
+use disk::Profile;
+use disk::online::Suspect;
+use queue::{Device, Next, Queue};
+use sched::{Class, Request, Schedule, Task, TaskId};
 use store::{IoId, Store};
 use units::{Access, Bytes, Command, Duration, Instant, Lba};
 
@@ -53,16 +53,11 @@ pub(crate) enum Part {
     Write(Claim),
 }
 
+/// What a command is for, and what it does.
 #[derive(Clone, Debug)]
-struct Pending {
-    disk: DiskIndex,
-    owner: Owner,
+pub(crate) struct Work {
+    pub owner: Owner,
     action: DiskAction,
-    predicted: Duration,
-    /// As the schedule knows it; the action's bytes may have moved out.
-    command: Command,
-    class: Class,
-    len: Bytes,
 }
 
 /// What became of a command.
@@ -83,25 +78,14 @@ pub(crate) struct Ended {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
-    pub profile: Profile,
-    /// Where the heads may be, as far as completions tell.
-    pub head: Head,
-    /// What it did, held against the profile.
-    pub seen: Observations,
-    pub schedule: Schedule,
-    /// Commands that need no device.
-    instant: VecDeque<CommandId>,
+    pub index: DiskIndex,
+    pub queue: Queue<Work>,
     /// Contracts of the metadata log: flush, write.
     pub metadata: [TaskId; 2],
-    pub status: DiskStatus,
-    wake: bool,
-    /// Deadlines are advanced by this: host and device latency.
-    pub advance: Duration,
-    /// Best-effort transfers are cut to this, which costs that.
+    /// Best-effort transfers are cut to this.
     pub piece: Bytes,
-    pub reserve: Duration,
-    /// The longest flush.
-    pub flush_longest: Duration,
+    /// Another profile is stored, which is used when the pool is opened again.
+    pub profile_for_next_start: bool,
 }
 
 /// A node's parts, without the streams and best-effort operations.
@@ -124,41 +108,8 @@ pub(crate) struct Core {
     /// Parts of regions that are not needed any more, and nobody was told: by where
     /// they begin, how long.
     freed: BTreeMap<Bytes, Bytes>,
-    commands: BTreeMap<CommandId, Pending>,
     timers: BTreeSet<(Instant, StreamId)>,
     next_command: u64,
-}
-
-/// A profile as a schedule wants to ask it. Where the schedule thinks the heads to
-/// be, they are only where the last command was served from the platters; what the
-/// completions tell goes before that.
-struct Predictions<'a> {
-    profile: &'a Profile,
-    head: &'a Head,
-    /// Where the schedule thinks the heads to be.
-    at: Lba,
-    /// What is known of suspect extents, on which commands take longer than their bound,
-    seen: &'a Observations,
-    /// and the most that such a command is waited for.
-    patience: Duration,
-}
-
-impl Predictions<'_> {
-    /// As if no extent were suspect: what the command is held against.
-    fn plain(&self, from: Lba, command: &Command) -> Duration {
-        if from == self.at {
-            self.head.bound(self.profile, command)
-        } else {
-            self.profile.bound(from, command)
-        }
-    }
-}
-
-impl sched::Predict for Predictions<'_> {
-    fn bound(&self, from: Lba, command: &Command) -> Duration {
-        let plain = self.plain(from, command);
-        self.seen.expected(command, plain).min(plain.max(self.patience))
-    }
 }
 
 impl Core {
@@ -189,7 +140,6 @@ impl Core {
             search: None,
             late: config.host_latency,
             freed: BTreeMap::new(),
-            commands: BTreeMap::new(),
             timers: BTreeSet::new(),
             next_command: 0,
         })
@@ -203,12 +153,13 @@ impl Core {
         disks: impl IntoIterator<Item = DiskIndex>,
         steps: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let copy = |disk| (disk, self.disks[DiskIndex::as_usize(disk)].schedule.clone());
+        let schedule = |disk: DiskIndex| self.disks[disk.as_usize()].queue.schedule().clone();
+        let copy = |disk| (disk, schedule(disk));
         let before: Vec<(DiskIndex, Schedule)> = disks.into_iter().map(copy).collect();
         let result = steps(self);
         if result.is_err() {
             for (disk, schedule) in before {
-                self.disk(disk).schedule = schedule;
+                self.disk(disk).queue.restore(schedule);
             }
         }
         result
@@ -246,7 +197,16 @@ impl Core {
         self.freed.pop_first().map(|(offset, len)| Span { offset, len })
     }
 
-    /// Puts an action into its disk's schedule.
+    fn queue_of(&self, id: CommandId) -> &Queue<Work> {
+        &self.disks[id.disk().as_usize()].queue
+    }
+
+    /// The queue that a command was put into.
+    pub(crate) fn queue_of_mut(&mut self, id: CommandId) -> &mut Queue<Work> {
+        &mut self.disks[id.disk().as_usize()].queue
+    }
+
+    /// Puts an action into its disk's queue.
     pub(crate) fn submit(
         &mut self,
         now: Instant,
@@ -255,25 +215,16 @@ impl Core {
         action: DiskAction,
         owner: Owner,
     ) -> CommandId {
-        let id = CommandId(self.next_command);
+        let id = CommandId::new(disk, self.next_command);
         self.next_command += 1;
-        let (command, len) = as_command(&action);
-        let state = self.disk(disk);
-        state.wake = true;
+        let queue = self.queue_of_mut(id);
         if action.needs_no_disk() {
-            state.instant.push_back(id);
+            queue.submit_instant(id.0, class, Work { owner, action });
         } else {
-            state.schedule.submit(now, id.0, Request { class, command });
+            let command = as_command(&action);
+            queue.submit(now, id.0, Request { class, command }, Work { owner, action });
         }
-        let predicted = Duration::ZERO;
-        let pending = Pending { disk, owner, action, predicted, command, class, len };
-        self.commands.insert(id, pending);
         id
-    }
-
-    /// A command that waits and has another class now.
-    pub(crate) fn note_class(&mut self, id: CommandId, class: Class) {
-        self.commands.get_mut(&id).expect("it waits").class = class;
     }
 
     /// What waits and is wanted, with the priority that is given for it, in the order in
@@ -282,67 +233,58 @@ impl Core {
         &self,
         wanted: impl Fn(&Owner) -> Option<Option<Priority>>,
     ) -> Vec<Piece> {
-        let piece = |(&id, pending): (&CommandId, &Pending)| {
-            let state = &self.disks[pending.disk.as_usize()];
-            let stated = wanted(&pending.owner)?;
-            let waits = state.schedule.queues().get(id.0).is_some();
-            let access =
-                pending.command.access().filter(|_| waits && !is_ordered(pending.class))?;
-            Some(Piece {
-                id,
-                disk: pending.disk,
-                at: access.lba,
-                len: access.len,
-                direction: access.direction,
-                stated,
-            })
-        };
-        self.commands.iter().filter_map(piece).collect()
+        let mut pieces = Vec::new();
+        for disk in &self.disks {
+            for (key, work, command) in disk.queue.commands() {
+                let Some(stated) = wanted(&work.owner) else { continue };
+                let is_free = disk.queue.class_of(key).is_some_and(|class| !is_ordered(class));
+                let access = command.and_then(|command| command.access().copied());
+                let Some(access) = access.filter(|_| is_free) else { continue };
+                pieces.push(Piece {
+                    id: CommandId(key),
+                    disk: disk.index,
+                    at: access.lba,
+                    len: access.len,
+                    direction: access.direction,
+                    stated,
+                });
+            }
+        }
+        pieces.sort_by_key(|piece| piece.id);
+        pieces
     }
 
-    /// All commands of best effort, whether a disk has begun with them or not.
+    /// All commands of best effort, whether a disk has begun with them or not, in the order
+    /// in which they came.
     pub(crate) fn pieces(&self) -> Vec<(CommandId, u64, Part)> {
-        let piece = |(&id, pending): (&CommandId, &Pending)| match pending.owner {
-            Owner::Piece { operation, part } => Some((id, operation, part)),
+        let all = self.disks.iter().flat_map(|disk| disk.queue.commands());
+        let piece = |(key, work, _): (u64, &Work, Option<Command>)| match work.owner {
+            Owner::Piece { operation, part } => Some((CommandId(key), operation, part)),
             _ => None,
         };
-        self.commands.iter().filter_map(piece).collect()
+        let mut pieces: Vec<_> = all.filter_map(piece).collect();
+        pieces.sort_by_key(|(id, ..)| *id);
+        pieces
     }
 
-    /// The newest command.
+    /// No command that has come is newer.
     pub(crate) fn last_command(&self) -> CommandId {
-        CommandId(self.next_command.saturating_sub(1))
+        CommandId::new(DiskIndex(u16::MAX), self.next_command.saturating_sub(1))
     }
 
     /// Takes a command back that has not been started. Says whether it could.
     pub(crate) fn cancel(&mut self, id: CommandId) -> bool {
-        let Some(pending) = self.commands.get(&id) else { return false };
-        let state = &mut self.disks[usize::from(pending.disk.0)];
-        let instant = state.instant.iter().position(|&other| other == id);
-        let cancelled = match instant {
-            Some(at) => state.instant.remove(at).is_some(),
-            None => state.schedule.cancel(id.0),
-        };
-        if cancelled {
-            self.commands.remove(&id);
-        }
-        cancelled
+        self.queue_of_mut(id).cancel(id.0)
     }
 
-    /// Where a command waits for its disk, and as what.
-    pub(crate) fn waits_as(&self, id: CommandId) -> Option<(DiskIndex, Class)> {
-        let pending = self.commands.get(&id)?;
-        let schedule = &self.disks[pending.disk.as_usize()].schedule;
-        schedule.queues().get(id.0).map(|_| (pending.disk, pending.class))
+    /// The class that a command waits in for its disk.
+    pub(crate) fn waits_as(&self, id: CommandId) -> Option<Class> {
+        self.queue_of(id).class_of(id.0)
     }
 
-    /// The disk of a command that waits under contract and can be redirected or taken back;
-    /// or needs no disk and was not given out.
-    pub(crate) fn waits_on(&self, id: CommandId) -> Option<DiskIndex> {
-        let pending = self.commands.get(&id)?;
-        let state = &self.disks[pending.disk.as_usize()];
-        let waits = state.schedule.queues().get(id.0).is_some() || state.instant.contains(&id);
-        waits.then_some(pending.disk)
+    /// Whether a command has not been started.
+    pub(crate) fn waits(&self, id: CommandId) -> bool {
+        self.queue_of(id).waits(id.0)
     }
 
     /// Lets a command that waits do something else of the same class and on the same
@@ -355,42 +297,22 @@ impl Core {
         action: DiskAction,
         owner: Owner,
     ) -> bool {
-        let Some(pending) = self.commands.get_mut(&id).filter(|it| it.class == class) else {
-            return false;
-        };
         if action.needs_no_disk() {
             return false;
         }
-        let (command, len) = as_command(&action);
-        let state = &mut self.disks[pending.disk.as_usize()];
-        if !state.schedule.redirect(now, id.0, command) {
-            return false;
-        }
-        state.wake = true;
-        (pending.action, pending.owner, pending.command, pending.len) =
-            (action, owner, command, len);
-        true
+        let command = as_command(&action);
+        let request = Request { class, command };
+        self.queue_of_mut(id).redirect(now, id.0, request, || Work { owner, action })
     }
 
     /// As [`Core::cancel`]; its release is the stream's again where it was the last.
     pub(crate) fn take_back(&mut self, id: CommandId) -> bool {
-        let Some(pending) = self.commands.get(&id) else { return false };
-        let state = &mut self.disks[pending.disk.as_usize()];
-        if state.instant.contains(&id) {
-            return self.cancel(id);
-        }
-        let taken = state.schedule.take_back(id.0);
-        if taken {
-            self.commands.remove(&id);
-        }
-        taken
+        self.queue_of_mut(id).take_back(id.0)
     }
 
     /// Whether a command that waits has been released.
     pub(crate) fn is_released(&self, id: CommandId, now: Instant) -> bool {
-        let Some(pending) = self.commands.get(&id) else { return false };
-        let schedule = &self.disks[pending.disk.as_usize()].schedule;
-        schedule.times(id.0).is_some_and(|times| times.release <= now)
+        self.queue_of(id).is_released(id.0, now)
     }
 
     /// Lets a task release its next request at `from`, or as soon after as may be.
@@ -400,66 +322,42 @@ impl Core {
         joined: &crate::admission::contract::Joined,
         from: Instant,
     ) {
-        let state = self.disk(joined.disk);
-        state.schedule.renew(now, joined.id, from);
-        state.wake = true;
+        self.disk(joined.disk).queue.renew(now, joined.id, from);
     }
 
     /// Promises a command that waits for as soon as nobody else is late for it.
     pub(crate) fn hurry(&mut self, now: Instant, id: CommandId) {
-        let Some(pending) = self.commands.get(&id) else { return };
-        self.disks[pending.disk.as_usize()].schedule.hurry(now, id.0);
+        self.queue_of_mut(id).hurry(now, id.0);
     }
 
     /// By when a command under way is done, as the contract's deadlines go.
     pub(crate) fn due(&self, id: CommandId) -> Instant {
-        let Some(pending) = self.commands.get(&id) else { return Instant::EPOCH };
-        let state = &self.disks[pending.disk.as_usize()];
-        let times = state.schedule.times(id.0);
-        times.map_or(Instant::EPOCH, |times| times.deadline.saturating_add(state.advance))
+        self.queue_of(id).due(id.0).unwrap_or(Instant::EPOCH)
     }
 
     /// When a task may release its next request.
     pub(crate) fn next_release(&self, joined: &crate::admission::contract::Joined) -> Instant {
-        self.disks[joined.disk.as_usize()].schedule.next_release(joined.id)
+        self.disks[joined.disk.as_usize()].queue.schedule().next_release(joined.id)
     }
 
     /// What `disk` shall do next.
     pub(crate) fn poll_disk(&mut self, now: Instant, disk: DiskIndex) -> DiskPoll {
-        let state = &mut self.disks[usize::from(disk.0)];
-        state.wake = false;
-        if let Some(id) = state.instant.pop_front() {
-            let pending = &self.commands[&id];
-            let action = pending.action.clone();
-            return DiskPoll::Start(DiskCommand { id, action, predicted: Duration::ZERO });
-        }
-        let at = state.schedule.head();
-        // Where there are no contracts but the log's, nobody is harmed by waiting for a
-        // bad extent, and no slack would ever cover what a disk may try for so long.
-        let alone = state.schedule.tasks().len() <= state.metadata.len();
-        let patience = if alone { state.reserve } else { Duration::MAX };
-        let (profile, head, seen) = (&state.profile, &state.head, &state.seen);
-        let predictions = Predictions { profile, head, at, seen, patience };
-        match state.schedule.next(now, &predictions) {
-            Next::Start { key, .. } => {
-                let id = CommandId(key);
-                let pending = self.commands.get_mut(&id).expect("a scheduled command is known");
-                let predicted = predictions.plain(at, &pending.command);
-                pending.predicted = predicted;
+        match self.disk(disk).queue.next(now) {
+            Next::Wait { until } => DiskPoll::Wait { until },
+            Next::Start { key, predicted, work } => {
                 // Metadata is used once: its bytes move out.
-                let action = match &mut pending.action {
+                let action = match &mut work.action {
                     DiskAction::WriteBytes { offset, bytes } => {
                         DiskAction::WriteBytes { offset: *offset, bytes: core::mem::take(bytes) }
                     }
                     other => other.clone(),
                 };
-                DiskPoll::Start(DiskCommand { id, action, predicted })
+                DiskPoll::Start(DiskCommand { id: CommandId(key), action, predicted })
             }
-            Next::Wait { until } => DiskPoll::Wait { until },
         }
     }
 
-    /// A command has ended: schedule, statistics, and whom it concerns.
+    /// A command has ended: its disk's queue, and whom it concerns.
     pub(crate) fn command_done(
         &mut self,
         id: CommandId,
@@ -467,50 +365,17 @@ impl Core {
         finished: Instant,
         result: Result<(), DeviceError>,
     ) -> Ended {
-        let pending = self.commands.remove(&id).expect("a command ends once");
-        let state = &mut self.disks[usize::from(pending.disk.0)];
-        let without_device = pending.predicted.is_zero() && pending.action.needs_no_disk();
-        let (mut late_by, mut latency) = (Duration::ZERO, Duration::ZERO);
-        let (mut news, mut took) = (None, None);
-        if !without_device {
-            let (time, good) = (finished.saturating_since(started), result.is_ok());
-            let sched::Outcome { times, actual, .. } = state.schedule.finished(finished, id.0);
-            state.learn(&pending.command, time, good);
-            let done = Completion {
-                command: pending.command,
-                bound: pending.predicted + state.profile.latency(),
-                // Where commands overlap, what it took since the one before.
-                actual: time.min(actual),
-                alone: time <= actual,
-                good,
-                now: finished,
-            };
-            state.account(&pending, time, &done);
-            if good && pending.command == Command::Flush {
-                state.flush_longest = state.flush_longest.max(done.actual);
-            }
-            let explained = state.seen.is_explained(&pending.command);
-            took = (good && done.alone && !explained).then_some((time, done.bound));
-            if state.seen.completed(&state.profile, &done) {
-                let suspects = state.seen.suspects().filter_map(|suspect| recorded(&suspect));
-                news = Some(suspects.collect());
-            }
-            // Asked at the end: a change of the contract may have moved them.
-            late_by = finished.saturating_since(times.deadline.saturating_add(state.advance));
-            latency = finished.saturating_since(times.release);
-        }
-        if !late_by.is_zero() {
-            state.status.late_requests += 1;
-            state.status.late_max = state.status.late_max.max(late_by);
-        }
-        if let Some(suspects) = news {
+        let queue = self.queue_of_mut(id);
+        let ended = queue.ended(id.0, started, finished, result.is_ok());
+        if ended.suspects_changed {
+            let suspects = queue.seen().suspects().filter_map(|it| recorded(&it)).collect();
             self.moves.look_again();
-            if self.store.suspect(pending.disk, suspects) {
+            if self.store.suspect(id.disk(), suspects) {
                 self.changed(finished);
             }
         }
-        let promised = pending.class.task().is_some();
-        Ended { disk: pending.disk, owner: pending.owner, result, late_by, latency, promised, took }
+        let queue::Ended { work, late_by, latency, promised, took, .. } = ended;
+        Ended { disk: id.disk(), owner: work.owner, result, late_by, latency, promised, took }
     }
 
     /// Makes [`Core::due_timer`] name `stream` at `at`; returns the timer, to
@@ -518,7 +383,7 @@ impl Core {
     pub(crate) fn set_timer(&mut self, at: Instant, stream: StreamId) {
         self.timers.insert((at, stream));
         // Disk 0's poll runs the timers.
-        self.disks[0].wake = true;
+        self.disks[0].queue.set_news(true);
     }
 
     pub(crate) fn clear_timer(&mut self, at: Instant, stream: StreamId) {
@@ -541,13 +406,13 @@ impl Core {
     }
 
     pub(crate) fn next_wake(&mut self) -> Option<DiskIndex> {
-        let at = self.disks.iter().position(|disk| disk.wake)?;
-        self.disks[at].wake = false;
+        let at = self.disks.iter().position(|disk| disk.queue.has_news())?;
+        self.disks[at].queue.set_news(false);
         Some(DiskIndex(at as u16))
     }
 
     pub(crate) fn wake_timers(&mut self) {
-        self.disks[0].wake = true;
+        self.disks[0].queue.set_news(true);
     }
 
     /// Lets the log's contracts begin anew, as if nothing had been committed
@@ -555,10 +420,10 @@ impl Core {
     pub(crate) fn renew_metadata(&mut self, now: Instant) {
         for disk in &mut self.disks {
             for id in &mut disk.metadata {
-                let task = disk.schedule.tasks().get(*id).expect("the log's tasks stay");
+                let task = disk.queue.tasks().get(*id).expect("the log's tasks stay");
                 // A disk in trouble may not take it now: the old one stays.
-                if let Ok(renewed) = disk.schedule.join(now, task) {
-                    let left = disk.schedule.leave(*id);
+                if let Ok(renewed) = disk.queue.contracts().join(now, task) {
+                    let left = disk.queue.leave(*id);
                     assert!(left.is_empty(), "no commit is running");
                     *id = renewed;
                 }
@@ -602,78 +467,15 @@ impl Disk {
         };
         let [flush, write] = costs.metadata(config);
         let metadata = [join(flush)?, join(write)?];
-        let status = DiskStatus {
-            disk: index,
-            capacity,
-            free: Bytes::ZERO,
-            utilisation_ppm: 0,
-            slack: Duration::ZERO,
-            waiting_real_time: 0,
-            waiting_best_effort: 0,
-            real_time: Traffic::default(),
-            best_effort: Traffic::default(),
-            overruns: 0,
-            overrun_max: Duration::ZERO,
-            predicted_total: Duration::ZERO,
-            actual_total: Duration::ZERO,
-            late_requests: 0,
-            late_max: Duration::ZERO,
-            errors: 0,
-            observed: Observed::default(),
-            moves: MoveStatus::default(),
-            measured: None,
-            profile_for_next_start: false,
-        };
-        let mut seen = Observations::new(&profile, capacity);
-        seen.remember(store.suspects(index).iter().map(remembered));
-        let (instant, head) = (VecDeque::new(), Head::anywhere());
-        Ok(Self {
-            profile,
-            head,
-            seen,
-            schedule,
-            instant,
-            metadata,
-            status,
-            wake: false,
-            advance,
-            piece,
-            reserve,
-            flush_longest: Duration::ZERO,
-        })
-    }
-
-    /// Learns from a command that has ended where the heads may be. What was
-    /// written from the disk's own buffer in a flush, or tried in a failed command,
-    /// may have moved them anywhere.
-    fn learn(&mut self, command: &Command, time: Duration, good: bool) {
-        match command {
-            Command::Transfer(access) if good => self.head.completed(&self.profile, access, time),
-            _ => self.head = Head::anywhere(),
-        }
+        let patience = reserve;
+        let device = Device { profile, capacity, advance, patience, usage: queue::Use::Alone };
+        let queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
+        Ok(Self { index, queue, metadata, piece, profile_for_next_start: false })
     }
 
     /// It has work that it may not know of.
     pub(crate) fn wake(&mut self) {
-        self.wake = true;
-    }
-
-    fn account(&mut self, pending: &Pending, actual: Duration, done: &Completion) {
-        let status = &mut self.status;
-        let traffic = match pending.class {
-            Class::RealTime(_) => &mut status.real_time,
-            _ => &mut status.best_effort,
-        };
-        traffic.requests += 1;
-        traffic.bytes += pending.len;
-        status.errors += u64::from(!done.good);
-        status.predicted_total = status.predicted_total.saturating_add(pending.predicted);
-        status.actual_total = status.actual_total.saturating_add(actual);
-        let overrun = done.actual.saturating_sub(done.bound);
-        if !overrun.is_zero() {
-            status.overruns += 1;
-            status.overrun_max = status.overrun_max.max(overrun);
-        }
+        self.queue.set_news(true);
     }
 }
 
@@ -700,8 +502,8 @@ fn is_ordered(class: Class) -> bool {
     matches!(class, Class::BestEffort { ordered: true, .. } | Class::Server { ordered: true, .. })
 }
 
-fn as_command(action: &DiskAction) -> (Command, Bytes) {
-    let Some((range, direction)) = action.transfer() else { return (Command::Flush, Bytes::ZERO) };
+fn as_command(action: &DiskAction) -> Command {
+    let Some((range, direction)) = action.transfer() else { return Command::Flush };
     let len = (range.end - range.start).round_up(limits::BLOCK_MIN);
-    (Command::Transfer(Access { lba: Lba::containing(range.start), len, direction }), len)
+    Command::Transfer(Access { lba: Lba::containing(range.start), len, direction })
 }

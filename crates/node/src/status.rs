@@ -66,7 +66,7 @@ impl Node {
             Next::Disk(at) => match core.disks.get(at) {
                 Some(disk) => {
                     status.disks.push(core.disk_status(disk));
-                    look.sets.push(disk.schedule.tasks().clone());
+                    look.sets.push(disk.queue.tasks().clone());
                     look.next = Next::Disk(at + 1);
                 }
                 None => {
@@ -104,7 +104,7 @@ impl Node {
     /// Keeps what was found out for a status, so that the next one is quicker.
     pub fn learn(&self, analysed: &Analysed) {
         for (disk, set) in self.core.disks.iter().zip(&analysed.0) {
-            disk.schedule.tasks().learn_from(set);
+            disk.queue.tasks().learn_from(set);
         }
     }
 
@@ -147,7 +147,7 @@ impl Node {
             size: volume.size(),
             length: volume.length(),
             placement: volume.placement().clone(),
-            extents: core.disks.iter().map(|disk| volume.extents_on(disk.status.disk)).collect(),
+            extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),
             streams: self.streams.count_on(volume.id()) as u64,
             service,
             account,
@@ -159,17 +159,20 @@ impl Node {
 impl crate::core::Core {
     /// One disk, but for its slack, which has to be searched.
     fn disk_status(&self, disk: &crate::core::Disk) -> DiskStatus {
-        let counts = disk.schedule.counts();
+        let counts = disk.queue.schedule().counts();
         DiskStatus {
-            free: self.store.space_on(disk.status.disk).free,
-            utilisation_ppm: disk.schedule.tasks().utilisation().ppm(),
+            disk: disk.index,
+            capacity: disk.queue.capacity(),
+            free: self.store.space_on(disk.index).free,
+            utilisation_ppm: disk.queue.tasks().utilisation().ppm(),
             slack: Duration::ZERO,
             waiting_real_time: counts.waiting_real_time,
             waiting_best_effort: counts.waiting_best_effort,
-            observed: disk.seen.observed(),
-            moves: self.moves_on(disk.status.disk),
-            measured: self.measuring.told(disk.status.disk),
-            ..disk.status.clone()
+            account: *disk.queue.account(),
+            observed: disk.queue.seen().observed(),
+            moves: self.moves_on(disk.index),
+            measured: self.measuring.told(disk.index),
+            profile_for_next_start: disk.profile_for_next_start,
         }
     }
 }

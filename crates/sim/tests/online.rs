@@ -70,7 +70,7 @@ fn a_disk_that_keeps_its_profile_is_fresh_and_one_that_is_slower_is_not() {
         fill(&mut world, "v", 1, SIZE);
         read_all(&mut world, 2);
         let status = world.node.status(world.now()).disks[0].clone();
-        assert_eq!(status.overruns > 0, !fresh, "{percent} %: {status:?}");
+        assert_eq!(status.account.overruns > 0, !fresh, "{percent} %: {status:?}");
         assert!(status.observed.suspects.is_empty(), "what is slow everywhere has no slow extent");
         // It is measured again by itself, unless its profile shall stay, and from then on
         // nothing is beyond its bounds.

@@ -255,7 +255,7 @@ fn a_disk_that_breaks_its_promise_is_reported_and_every_byte_still_comes() {
         .collect();
     world.run_for(Duration::from_secs(120));
     let status = world.node.status(world.now());
-    assert!(status.disks[0].overruns > 0 && status.disks[0].late_requests > 0);
+    assert!(status.disks[0].account.overruns > 0 && status.disks[0].account.late_requests > 0);
     for tally in tallies {
         let tally = tally.borrow();
         if tally.error.is_none() {

@@ -616,7 +616,7 @@ fn run(seed: u64, traces: u64, seen: &Shared) {
         world.run_for(Duration::from_secs(5));
     }
     let status = world.node.status(world.now());
-    let late: u64 = status.disks.iter().map(|disk| disk.late_requests).sum();
+    let late: u64 = status.disks.iter().map(|disk| disk.account.late_requests).sum();
     if late > 0 {
         seen.borrow_mut().wrong.push(format!("seed {seed}: {late} requests were late"));
     }
@@ -733,7 +733,7 @@ fn windows_are_resized_and_nobody_misses_through_a_thousand_changes() {
         assert!(seen.wrong.is_empty(), "{}", seen.wrong.join("; "));
     }
     let status = world.node.status(world.now());
-    let late: u64 = status.disks.iter().map(|disk| disk.late_requests).sum();
+    let late: u64 = status.disks.iter().map(|disk| disk.account.late_requests).sum();
     let underruns: u64 = status.streams.iter().map(|stream| stream.underruns).sum();
     assert_eq!((late, underruns), (0, 0));
     let samples = samples.borrow();

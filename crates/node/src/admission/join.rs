@@ -44,7 +44,11 @@ impl Core {
     /// A disk as admission sees it.
     pub(crate) fn seen(&self, disk: DiskIndex) -> Seen<'_> {
         let state = &self.disks[disk.as_usize()];
-        Seen { profile: &state.profile, advance: state.advance, set: state.schedule.tasks() }
+        Seen {
+            profile: state.queue.profile(),
+            advance: state.queue.advance(),
+            set: state.queue.tasks(),
+        }
     }
 
     /// What `contract` asks of one disk.
@@ -73,7 +77,7 @@ impl Core {
                 }
                 task => task,
             };
-            let schedule = &mut self.disk(share.disk).schedule;
+            let schedule = self.disk(share.disk).queue.contracts();
             let result = task.and_then(|task| {
                 let id = schedule.join_within(now, task, patience);
                 let id = id.map_err(|refusal| refused(share.disk, &refusal))?;
@@ -94,10 +98,7 @@ impl Core {
 
     /// When the last of these tasks may release its next request.
     pub(crate) fn begins(&self, tasks: &[Joined]) -> Instant {
-        let next = |joined: &Joined| {
-            self.disks[usize::from(joined.disk.0)].schedule.next_release(joined.id)
-        };
-        tasks.iter().map(next).max().unwrap_or(Instant::EPOCH)
+        tasks.iter().map(|joined| self.next_release(joined)).max().unwrap_or(Instant::EPOCH)
     }
 
     /// Puts `contract` in the place of what these tasks keep, on every disk or on none
@@ -117,7 +118,7 @@ impl Core {
                 let old = tasks.iter().find(|joined| joined.disk == share.disk);
                 let old = old.expect("a stream has a task on each of its disks");
                 let task = core.task(contract, share, mode)?;
-                let schedule = &mut core.disk(share.disk).schedule;
+                let schedule = core.disk(share.disk).queue.contracts();
                 let changed = schedule.change(now, old.id, task);
                 changed.map_err(|refusal| refused(share.disk, &refusal))?;
                 Ok(Joined { task, ..*old })
@@ -133,7 +134,7 @@ impl Core {
 
     pub(crate) fn leave(&mut self, tasks: &[Joined]) {
         for joined in tasks {
-            self.disk(joined.disk).schedule.leave(joined.id);
+            self.disk(joined.disk).queue.leave(joined.id);
         }
     }
 
@@ -152,10 +153,10 @@ impl Core {
     /// What planning needs to know of this pool now.
     pub(crate) fn planner(&self) -> Planner {
         let disk = |disk: &Disk| PlanDisk {
-            profile: disk.profile.clone(),
-            capacity: disk.status.capacity,
-            advance: disk.advance,
-            set: disk.schedule.tasks().clone(),
+            profile: disk.queue.profile().clone(),
+            capacity: disk.queue.capacity(),
+            advance: disk.queue.advance(),
+            set: disk.queue.tasks().clone(),
         };
         // Windows are made for what was measured.
         let config = Config { host_latency: self.late, ..self.config };

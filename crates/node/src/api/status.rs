@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 pub use disk::online::{Observed, Staleness, Suspect, Verdict};
+pub use queue::{Account, Traffic};
 use units::{Bytes, Duration, Instant, Rate};
 
 /// Everything that can be seen of a node, at one instant.
@@ -34,18 +35,7 @@ pub struct DiskStatus {
     pub slack: Duration,
     pub waiting_real_time: u64,
     pub waiting_best_effort: u64,
-    pub real_time: Traffic,
-    pub best_effort: Traffic,
-    /// Commands that took longer than their bound, and by how much at the most.
-    pub overruns: u64,
-    pub overrun_max: Duration,
-    /// Sum of predicted and of actual device time, for their ratio.
-    pub predicted_total: Duration,
-    pub actual_total: Duration,
-    /// Requests done after their deadline, and by how much at the most.
-    pub late_requests: u64,
-    pub late_max: Duration,
-    pub errors: u64,
+    pub account: Account,
     /// What the disk did, held against its profile.
     pub observed: Observed,
     /// What became of the data in its suspect extents.
@@ -117,13 +107,6 @@ pub struct StuckExtent {
     pub extent: u64,
     pub volume: String,
     pub why: Unmoved,
-}
-
-/// Requests and bytes done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Traffic {
-    pub requests: u64,
-    pub bytes: Bytes,
 }
 
 /// One volume at one instant.

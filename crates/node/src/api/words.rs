@@ -14,9 +14,25 @@ pub struct Ticket(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
-/// One command on one disk, unique over the life of the node.
+/// One command, unique over the life of the node; its disk is part of it. A command that
+/// came later is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(pub u64);
+
+impl CommandId {
+    /// The lowest bits name the disk. What is above suffices for 2^48 commands.
+    const DISK_BITS: u32 = u16::BITS;
+
+    /// The command with this number, on this disk.
+    pub(crate) const fn new(disk: DiskIndex, number: u64) -> Self {
+        Self(number << Self::DISK_BITS | disk.0 as u64)
+    }
+
+    /// The disk that it was made for.
+    pub(crate) const fn disk(self) -> DiskIndex {
+        DiskIndex(self.0 as u16)
+    }
+}
 
 /// A piece of memory for data: of the arena, the driver's one block of it, or of a
 /// [`Region`].

@@ -154,7 +154,8 @@ impl Node {
     /// them, if none is on its way.
     fn look_on(&mut self, now: Instant, disk: DiskIndex) {
         let state = &self.core.disks[disk.as_usize()];
-        let suspects: Vec<u64> = state.seen.suspects().map(|suspect| suspect.extent).collect();
+        let suspects: Vec<u64> =
+            state.queue.seen().suspects().map(|suspect| suspect.extent).collect();
         let owner = |&extent: &u64| Some((extent, self.core.store.owner(disk, extent)?));
         let occupied: Vec<_> = suspects.iter().filter_map(owner).collect();
         let moves = &mut self.core.moves;

@@ -14,7 +14,6 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use disk::Profile;
-use disk::online::Observations;
 use sched::{Task, TaskId};
 use store::EXTENT;
 use units::{Bytes, Direction, Instant, Lba};
@@ -34,13 +33,13 @@ impl Node {
         let disks = self.core.disks.len() as u16;
         let state = self.core.disks.get(disk.as_usize());
         let state = state.ok_or(Error::NoSuchDisk { disk, disks })?;
-        let device = state.status.capacity;
+        let device = state.queue.capacity();
         if profile.capacity() < device || profile.capacity() / EXTENT != device / EXTENT {
             let rule = "it is of a disk of another size; give one that was measured on this disk";
             return Err(Error::Invalid { what: "profile", rule });
         }
         let text = profile.to_toml().into_bytes();
-        let same_depth = state.profile.depth() == profile.depth();
+        let same_depth = state.queue.profile().depth() == profile.depth();
         self.core.store.check_profile(&text)?;
         if same_depth {
             // The store is shared with the copy: nothing of it changes meanwhile.
@@ -51,7 +50,7 @@ impl Node {
             }
         }
         self.core.store.set_profile(disk, text).expect("checked above");
-        self.core.disk(disk).status.profile_for_next_start = !same_depth;
+        self.core.disk(disk).profile_for_next_start = !same_depth;
         Ok(())
     }
 
@@ -63,19 +62,13 @@ impl Node {
         profile: &Profile,
     ) -> Result<(), Error> {
         let core = &mut self.core;
-        let capacity = core.disks[disk.as_usize()].status.capacity;
+        let capacity = core.disks[disk.as_usize()].queue.capacity();
         let costs = Costs::new(&core.config, profile, capacity);
         core.config.commit_interval = core.config.commit_interval.max(costs.commit_interval());
-        let reserve = core.disks[disk.as_usize()].schedule.tasks().reserve();
+        let reserve = core.disks[disk.as_usize()].queue.tasks().reserve();
         let state = core.disk(disk);
         state.piece = piece_within(profile, capacity, costs.piece, reserve);
-        state.reserve = costs.best_effort;
-        state.advance = costs.advance;
-        state.profile = profile.clone();
-        state.head = disk::Head::anywhere();
-        let suspects: Vec<Suspect> = state.seen.suspects().collect();
-        state.seen = Observations::new(profile, capacity);
-        state.seen.remember(suspects);
+        state.queue.use_profile(profile.clone(), costs.advance, costs.best_effort);
         self.admit_all(now, disk)
     }
 
@@ -105,7 +98,7 @@ impl Node {
         changes.sort_by_key(|(_, old, new, _)| new.cost > old.cost || new.deadline < old.deadline);
         changes.retain(|(_, old, new, _)| old != new);
         for (id, _, new, stream) in changes {
-            match self.core.disk(disk).schedule.change(now, id, new) {
+            match self.core.disk(disk).queue.contracts().change(now, id, new) {
                 Ok(()) => self.note_task(disk, stream, new),
                 Err(refusal) => {
                     first.get_or_insert(refused(disk, &refusal));
@@ -137,10 +130,10 @@ impl Node {
     fn log_changes(&self, disk: DiskIndex) -> Vec<Change> {
         let core = &self.core;
         let state = &core.disks[disk.as_usize()];
-        let costs = Costs::new(&core.config, &state.profile, state.status.capacity);
+        let costs = Costs::new(&core.config, state.queue.profile(), state.queue.capacity());
         let wanted = costs.metadata(&core.config);
         let change = |(id, new): (TaskId, Task)| {
-            let old = state.schedule.tasks().get(id).expect("the log's tasks stay");
+            let old = state.queue.tasks().get(id).expect("the log's tasks stay");
             (id, old, new, None)
         };
         state.metadata.into_iter().zip(wanted).map(change).collect()

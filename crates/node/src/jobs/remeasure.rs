@@ -62,7 +62,7 @@ impl Node {
         }
         // The longest that no contract has to wait for too long.
         let large = state.piece;
-        let parts = parts(&state.profile, state.status.capacity, large);
+        let parts = parts(state.queue.profile(), state.queue.capacity(), large);
         let Some(span) = self.core.arena.take(large, Use::BestEffort) else {
             return Err(Error::NoMemory { asked: large, free: Bytes::ZERO });
         };
@@ -76,7 +76,7 @@ impl Node {
     /// A disk whose profile does not hold is measured again, now and then.
     pub(crate) fn measure_if_stale(&mut self, now: Instant, disk: DiskIndex) {
         let state = &self.core.disks[disk.as_usize()];
-        let verdict = state.seen.verdict();
+        let verdict = state.queue.seen().verdict();
         let hopeless = matches!(verdict, Verdict::Stale { why: Staleness::Capacity { .. } });
         if !self.core.config.remeasure || verdict == Verdict::Fresh || hopeless || self.is_ending()
         {
@@ -134,9 +134,9 @@ impl Node {
         self.core.measuring.waiting.remove(&disk);
         if over > 0 {
             let state = &self.core.disks[disk.as_usize()];
-            let mut wider = wider(&state.profile, parts, large);
+            let mut wider = wider(state.queue.profile(), parts, large);
             // Commits flush the disk all the time: nothing has to be measured for it.
-            let longest = state.flush_longest;
+            let longest = state.queue.flush_longest();
             if longest > wider.flush {
                 wider.flush = longest + longest / 4;
             }

@@ -49,9 +49,6 @@ use units::{Bytes, Duration, Instant};
 /// Blocks that are looked at one by one; a longer window is taken to be empty.
 const LOOK_MAX: u64 = 4_096;
 
-/// A request that was asked for and not started, and its disk.
-type Waiting = (CommandId, DiskIndex);
-
 impl Stream {
     /// The first requests of a reader that was just opened.
     pub(crate) fn fill_window(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
@@ -104,7 +101,7 @@ impl Stream {
 
     /// Puts the window elsewhere, with what both have in common. Returns the requests that
     /// were not started; none of them has a slot any more.
-    fn move_window(&mut self, core: &mut Core, base: u64) -> Vec<Waiting> {
+    fn move_window(&mut self, core: &mut Core, base: u64) -> Vec<CommandId> {
         let count = self.slots.len();
         let slots = core::mem::take(&mut self.slots);
         let places = core::mem::take(&mut self.places);
@@ -115,13 +112,13 @@ impl Stream {
             let at = block.checked_sub(base).filter(|&at| at < count as u64);
             match (slot, at) {
                 (Slot::Nowhere, _) => {}
-                (Slot::Moving(id), at) => match (core.waits_on(id), at) {
-                    (Some(disk), _) => {
-                        waiting.push((id, disk));
+                (Slot::Moving(id), at) => match (core.waits(id), at) {
+                    (true, _) => {
+                        waiting.push(id);
                         free.push(place);
                     }
-                    (None, Some(at)) => new[at as usize] = (slot, place),
-                    (None, None) => self.strays.push(place),
+                    (false, Some(at)) => new[at as usize] = (slot, place),
+                    (false, None) => self.strays.push(place),
                 },
                 (Slot::Ready, Some(at)) => new[at as usize] = (slot, place),
                 (Slot::Ready | Slot::Open | Slot::Failed(..), _) => free.push(place),
@@ -159,12 +156,12 @@ impl Stream {
         &mut self,
         core: &mut Core,
         now: Instant,
-        mut waiting: Vec<Waiting>,
+        mut waiting: Vec<CommandId>,
         has_writer: bool,
     ) {
         waiting.sort_unstable();
-        let (mut waiting, early): (Vec<Waiting>, Vec<Waiting>) =
-            waiting.into_iter().partition(|&(id, _)| core.is_released(id, now));
+        let (mut waiting, early): (Vec<CommandId>, Vec<CommandId>) =
+            waiting.into_iter().partition(|&id| core.is_released(id, now));
         for at in 0..self.slots.len() {
             let block = self.base + at as u64;
             if waiting.is_empty() || !self.has_data(core, block, has_writer) {
@@ -174,10 +171,10 @@ impl Stream {
                 continue;
             }
             let (disk, action, owner) = self.reading(core, block);
-            let Some(which) = waiting.iter().position(|&(_, other)| other == disk) else {
+            let Some(which) = waiting.iter().position(|id| id.disk() == disk) else {
                 continue;
             };
-            let (id, _) = waiting[which];
+            let id = waiting[which];
             if core.redirect(now, id, self.class(disk), action, owner) {
                 waiting.remove(which);
                 self.slots[at] = Slot::Moving(id);
@@ -186,7 +183,7 @@ impl Stream {
         // The newest first, so that each is the last that was released.
         waiting.extend(early);
         waiting.sort_unstable();
-        for (id, _) in waiting.into_iter().rev() {
+        for id in waiting.into_iter().rev() {
             let taken = core.take_back(id);
             assert!(taken, "it waits");
         }

@@ -46,7 +46,7 @@ impl Core {
                 Class::RealTime(joined.id)
             }
             (Service::Rate { .. }, Some(joined)) => {
-                let profile = &self.disks[disk.as_usize()].profile;
+                let profile = self.disks[disk.as_usize()].queue.profile();
                 let end = Lba::containing(at.offset() + len.round_up(crate::limits::BLOCK_MIN));
                 let cost = profile.worst(at..end, len, direction).max(Duration::from_nanos(1));
                 let (task, flow) = (joined.id, Flow(volume.0));
@@ -59,11 +59,10 @@ impl Core {
     /// A command without a contract is waited for by somebody else on this volume: where
     /// it waits itself, it does so as one that somebody waits for.
     pub(crate) fn lift(&mut self, now: Instant, id: CommandId, volume: VolumeId) {
-        let Some((disk, class)) = self.waits_as(id) else { return };
-        let low = matches!(class, Class::Background | Class::BestEffort { synchronous: false, .. });
-        let lifted = in_slack(Priority::Interactive, volume);
-        if low && self.disk(disk).schedule.upgrade(now, id.0, lifted).is_some() {
-            self.note_class(id, lifted);
+        let Some(class) = self.waits_as(id) else { return };
+        if matches!(class, Class::Background | Class::BestEffort { synchronous: false, .. }) {
+            let lifted = in_slack(Priority::Interactive, volume);
+            self.queue_of_mut(id).upgrade(now, id.0, lifted);
         }
     }
 
@@ -100,7 +99,7 @@ impl Core {
             for piece in waiting.iter().filter(|piece| before.tasks.is_empty() || !keeps(piece.len))
             {
                 let class = in_slack(Priority::Interactive, volume);
-                core.disk(piece.disk).schedule.upgrade(now, piece.id.0, class);
+                core.queue_of_mut(piece.id).upgrade(now, piece.id.0, class);
             }
             core.promise(now, volume, &service, &before.tasks)
         })?;
@@ -134,19 +133,19 @@ impl Core {
                 _ => Promise::Stream(task),
             });
             let refused = |refusal| Error::Refused(contract::refused(share.disk, &refusal));
-            let schedule = &mut self.disk(share.disk).schedule;
+            let queue = &mut self.disk(share.disk).queue;
             let id = match (old, promise) {
                 (None, None) => continue,
                 (Some(old), None) => {
-                    let dropped = schedule.leave(old.id);
+                    let dropped = queue.leave(old.id);
                     assert!(dropped.is_empty(), "what waited has another class by now");
                     continue;
                 }
                 (Some(old), Some(promise)) => {
-                    schedule.change(now, old.id, promise).map_err(refused)?;
+                    queue.contracts().change(now, old.id, promise).map_err(refused)?;
                     old.id
                 }
-                (None, Some(promise)) => schedule.join(now, promise).map_err(refused)?,
+                (None, Some(promise)) => queue.contracts().join(now, promise).map_err(refused)?,
             };
             tasks.push(Joined { disk: share.disk, id, task: wanted.expect("a promise has one") });
         }
@@ -160,10 +159,8 @@ impl Core {
         let Piece { disk, at, len, direction, stated, .. } = *piece;
         let class = self.class_of(volume, disk, at, len, direction, stated);
         let id = piece.id;
-        let schedule = &mut self.disk(piece.disk).schedule;
-        let stays = schedule.queues().get(id.0).is_some_and(|waiting| waiting.class == class);
-        if stays || schedule.upgrade(now, id.0, class).is_some() {
-            self.note_class(id, class);
+        if self.waits_as(id) != Some(class) {
+            self.queue_of_mut(id).upgrade(now, id.0, class);
         }
     }
 

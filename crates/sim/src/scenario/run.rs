@@ -29,7 +29,10 @@ struct Traffic(Vec<[Bytes; 2]>);
 
 impl Traffic {
     fn of(status: &Status) -> Self {
-        let both = status.disks.iter().map(|disk| [disk.real_time.bytes, disk.best_effort.bytes]);
+        let both = status
+            .disks
+            .iter()
+            .map(|disk| [disk.account.real_time.bytes, disk.account.best_effort.bytes]);
         Self(both.collect())
     }
 

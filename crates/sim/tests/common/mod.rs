@@ -91,5 +91,5 @@ pub fn random_contract(random: &mut Random) -> Contract {
 }
 
 pub fn late(world: &World) -> u64 {
-    world.node.status(world.now()).disks.iter().map(|disk| disk.late_requests).sum()
+    world.node.status(world.now()).disks.iter().map(|disk| disk.account.late_requests).sum()
 }

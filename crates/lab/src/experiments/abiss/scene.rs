@@ -102,7 +102,7 @@ pub(super) fn play(scene: Scene) -> Played {
         let status = world.node.status(world.now());
         let now: u64 = status.streams.iter().map(|stream| stream.underruns).sum();
         underruns = underruns.max(now);
-        late = status.disks.iter().map(|disk| disk.late_requests).sum();
+        late = status.disks.iter().map(|disk| disk.account.late_requests).sum();
     }
     Played { measured, greedy, underruns, late, time: world.now() - GREEDY_BEGIN }
 }

@@ -139,8 +139,8 @@ impl Filled {
         let disk = &status.disks[0];
         Ok(Outcome::Ran(Box::new(Accounts {
             seen,
-            late_requests: disk.late_requests,
-            late_max: disk.late_max,
+            late_requests: disk.account.late_requests,
+            late_max: disk.account.late_max,
             underruns: status.streams.iter().map(|stream| stream.underruns).sum(),
             host_late_max,
         })))

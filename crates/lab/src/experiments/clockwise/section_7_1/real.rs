@@ -77,7 +77,7 @@ impl Filled {
             Ok::<f64, String>(mean.expect("reads of what was written"))
         });
         over.store(true, Ordering::Relaxed);
-        let late = pool.status().disks[0].late_requests;
+        let late = pool.status().disks[0].account.late_requests;
         self.host_late = self.host_late.max(pool.host_lateness().max());
         let pool = Arc::into_inner(pool).expect("all programs have ended");
         pool.shutdown().map_err(|error| error.to_string())?;

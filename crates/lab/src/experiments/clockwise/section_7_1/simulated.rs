@@ -28,7 +28,7 @@ pub fn run(load: &Load, policy: Policy, films: usize) -> Result<Found, String> {
         .map(|read| (begin + Duration::from_nanos(read.at.as_nanos() as u64), read.offset));
     world.add(Reads { times: times.collect(), next: 0, seen: Rc::clone(&seen) });
     world.run_for(Duration::from_nanos(load.time.as_nanos() as u64) + Duration::from_secs(2));
-    let late = world.node.status(world.now()).disks[0].late_requests;
+    let late = world.node.status(world.now()).disks[0].account.late_requests;
     let seen = seen.borrow();
     assert_eq!(seen.answered, load.reads.len(), "every read is answered");
     Ok(Found { mean: seen.total.as_nanos() as f64 / 1e6 / seen.answered as f64, late })

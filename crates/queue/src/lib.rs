@@ -1,0 +1,18 @@
+//! One disk at work: its schedule, the commands that it has been given, and what it is
+//! seen to cost.
+//!
+//! One job: between whoever wants something of a disk and the device. A [`Queue`] takes
+//! commands with what they are for ([`Queue::submit`]), says which one the device shall
+//! have next ([`Queue::next`]), and is told what has ended ([`Queue::ended`]). Whoever
+//! drives it starts the commands. It has no clock, no thread and no I/O; time is an
+//! argument. Pools and files outside of pools use this same type.
+#![no_std]
+
+extern crate alloc;
+
+mod account;
+mod predictions;
+mod queue;
+
+pub use account::{Account, Traffic};
+pub use queue::{Device, Ended, Next, Queue, Use};

@@ -1,0 +1,434 @@
+//! The queue of one disk.
+//!
+//! Invariant: every command in `commands` waits in the schedule, or waits in `instant`
+//! because it needs no device, or is with the device; it ends in exactly one call of
+//! [`Queue::ended`], unless it is taken back before it was started.
+
+use crate::account::{Account, Counted};
+use crate::predictions::{Heads, Predictions};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use disk::online::{Completion, Observations, Suspect};
+use disk::{Head, Profile};
+use sched::{Class, Request, Schedule, TaskId, TaskSet};
+use units::{Bytes, Command, Duration, Instant, Lba};
+
+/// Whether the device does only what its queue says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Nobody else uses it: the heads are where its own commands left them.
+    Alone,
+    /// Others use it, too, and may have it for so long when a command comes. Each command
+    /// is counted at its worst.
+    Shared {
+        /// How long.
+        others: Duration,
+    },
+}
+
+/// What a queue is made for.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// What commands cost on it.
+    pub profile: Profile,
+    /// Its size.
+    pub capacity: Bytes,
+    /// Deadlines in the schedule are advanced by this: what the host and the device's
+    /// pipeline may take beside the command.
+    pub advance: Duration,
+    /// Where nothing but the first contracts is promised ([`Queue::own`]), a command on a
+    /// suspect extent waits for slack of at most this.
+    pub patience: Duration,
+    /// Who else uses it.
+    pub usage: Use,
+}
+
+/// A command that is known.
+#[derive(Clone, Debug)]
+struct Entry<W> {
+    work: W,
+    /// None where nothing is asked of the device.
+    command: Option<Command>,
+    class: Class,
+    predicted: Duration,
+}
+
+/// What the device shall do now.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next<'a, W> {
+    /// Give it this command, then ask again.
+    Start {
+        /// Comes back with its end.
+        key: u64,
+        /// Bound on the device time; zero where nothing is asked of the device.
+        predicted: Duration,
+        /// What it is for. What is taken out of it does not come back at the end.
+        work: &'a mut W,
+    },
+    /// Nothing before this instant, or before the next event.
+    Wait {
+        /// None: only after an event.
+        until: Option<Instant>,
+    },
+}
+
+/// What became of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended<W> {
+    /// What it was for.
+    pub work: W,
+    /// By how much it missed its deadline; zero without one.
+    pub late_by: Duration,
+    /// From its release to its end; zero where nothing was asked of the device.
+    pub latency: Duration,
+    /// It was under a contract.
+    pub promised: bool,
+    /// It took so long, and this was its bound; only where it was alone on the device, not
+    /// on a suspect extent, and done.
+    pub took: Option<(Duration, Duration)>,
+    /// [`Queue::suspects`] has changed by it.
+    pub suspects_changed: bool,
+}
+
+/// One disk at work; `W` is what its owner wants to know of each command.
+#[derive(Clone, Debug)]
+pub struct Queue<W> {
+    device: Device,
+    head: Head,
+    seen: Observations,
+    schedule: Schedule,
+    /// Contracts of its owner's own, made first; they never leave.
+    own: usize,
+    commands: BTreeMap<u64, Entry<W>>,
+    /// Commands that need no device.
+    instant: VecDeque<u64>,
+    /// Of scattered commands, by where they begin and their keys, what their other places
+    /// cost.
+    further: BTreeMap<(Lba, u64), Duration>,
+    account: Account,
+    flush_longest: Duration,
+    has_news: bool,
+}
+
+impl<W> Queue<W> {
+    /// An idle disk. `suspects`: extents that an earlier life found bad or slow.
+    /// Contracts that `schedule` has already are the owner's own.
+    pub fn new(
+        device: Device,
+        schedule: Schedule,
+        suspects: impl IntoIterator<Item = Suspect>,
+    ) -> Self {
+        let mut seen = Observations::new(&device.profile, device.capacity);
+        seen.remember(suspects);
+        Self {
+            own: schedule.tasks().len(),
+            device,
+            head: Head::anywhere(),
+            seen,
+            schedule,
+            commands: BTreeMap::new(),
+            instant: VecDeque::new(),
+            further: BTreeMap::new(),
+            account: Account::default(),
+            flush_longest: Duration::ZERO,
+            has_news: false,
+        }
+    }
+
+    /// What commands cost.
+    pub fn profile(&self) -> &Profile {
+        &self.device.profile
+    }
+
+    /// The device's size.
+    pub fn capacity(&self) -> Bytes {
+        self.device.capacity
+    }
+
+    /// By how much deadlines in the schedule are advanced.
+    pub fn advance(&self) -> Duration {
+        self.device.advance
+    }
+
+    /// What has happened.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// What the device did, held against its profile.
+    pub fn seen(&self) -> &Observations {
+        &self.seen
+    }
+
+    /// The longest flush that went well.
+    pub fn flush_longest(&self) -> Duration {
+        self.flush_longest
+    }
+
+    /// What is promised.
+    pub fn tasks(&self) -> &TaskSet {
+        self.schedule.tasks()
+    }
+
+    /// Contracts, requests that wait, and when they are due.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// For contracts to join, change and leave. Requests come and go by the queue's own
+    /// methods.
+    pub fn contracts(&mut self) -> &mut Schedule {
+        &mut self.schedule
+    }
+
+    /// Puts a schedule back as it was copied before, with no command come or gone since.
+    pub fn restore(&mut self, schedule: Schedule) {
+        self.schedule = schedule;
+    }
+
+    /// Other costs from now on; what is promised stays as it is.
+    pub fn use_profile(&mut self, profile: Profile, advance: Duration, patience: Duration) {
+        let suspects: Vec<Suspect> = self.seen.suspects().collect();
+        self.head = Head::anywhere();
+        self.seen = Observations::new(&profile, self.device.capacity);
+        self.seen.remember(suspects);
+        self.device = Device { profile, advance, patience, ..self.device };
+    }
+
+    /// Whether something has come since the last [`Queue::next`] that may be started.
+    pub fn has_news(&self) -> bool {
+        self.has_news
+    }
+
+    /// [`Queue::next`] is to be asked, although nothing has come: or is not any more.
+    pub fn set_news(&mut self, has_news: bool) {
+        self.has_news = has_news;
+    }
+
+    /// Takes a command of this key. Requests under contract are released as the contract
+    /// allows.
+    ///
+    /// # Panics
+    /// Where the key is in use, and as [`Schedule::submit`].
+    pub fn submit(&mut self, now: Instant, key: u64, request: Request, work: W) {
+        self.submit_scattered(now, key, request, Duration::ZERO, work);
+    }
+
+    /// As [`Queue::submit`]; the command goes to several places at once, of which it names
+    /// the first, and the others cost `further`.
+    pub fn submit_scattered(
+        &mut self,
+        now: Instant,
+        key: u64,
+        request: Request,
+        further: Duration,
+        work: W,
+    ) {
+        let Request { class, command } = request;
+        if let (Some(access), false) = (command.access(), further.is_zero()) {
+            self.further.insert((access.lba, key), further);
+        }
+        self.schedule.submit(now, key, request);
+        self.insert(key, Entry { work, command: Some(command), class, predicted: Duration::ZERO });
+    }
+
+    /// Takes a command that needs no device: it goes before all others.
+    pub fn submit_instant(&mut self, key: u64, class: Class, work: W) {
+        self.instant.push_back(key);
+        self.insert(key, Entry { work, command: None, class, predicted: Duration::ZERO });
+    }
+
+    fn insert(&mut self, key: u64, entry: Entry<W>) {
+        let before = self.commands.insert(key, entry);
+        assert!(before.is_none(), "key {key} is in use");
+        self.has_news = true;
+    }
+
+    fn remove(&mut self, key: u64) -> Option<Entry<W>> {
+        let entry = self.commands.remove(&key)?;
+        if let Some(access) = entry.command.as_ref().and_then(Command::access) {
+            self.further.remove(&(access.lba, key));
+        }
+        Some(entry)
+    }
+
+    /// All commands that have not ended, by key: what they are for, and what they do.
+    pub fn commands(&self) -> impl Iterator<Item = (u64, &W, Option<Command>)> {
+        self.commands.iter().map(|(&key, entry)| (key, &entry.work, entry.command))
+    }
+
+    /// What a command that has not ended is for.
+    pub fn work(&self, key: u64) -> Option<&W> {
+        self.commands.get(&key).map(|entry| &entry.work)
+    }
+
+    /// The class of a command that waits for the device.
+    pub fn class_of(&self, key: u64) -> Option<Class> {
+        self.schedule.queues().get(key).map(|waiting| waiting.class)
+    }
+
+    /// Whether a command has not been started.
+    pub fn waits(&self, key: u64) -> bool {
+        self.schedule.queues().get(key).is_some() || self.instant.contains(&key)
+    }
+
+    /// Whether a command that waits has been released by now.
+    pub fn is_released(&self, key: u64, now: Instant) -> bool {
+        self.schedule.times(key).is_some_and(|times| times.release <= now)
+    }
+
+    /// By when a command that waits or is with the device is done, as its contract goes.
+    pub fn due(&self, key: u64) -> Option<Instant> {
+        let times = self.schedule.times(key)?;
+        Some(times.deadline.saturating_add(self.device.advance))
+    }
+
+    /// Takes a command back that has not been started. Says whether it could.
+    pub fn cancel(&mut self, key: u64) -> bool {
+        self.drop_instant(key) || (self.schedule.cancel(key) && self.remove(key).is_some())
+    }
+
+    /// As [`Queue::cancel`]; its release is its contract's again where it was the last.
+    pub fn take_back(&mut self, key: u64) -> bool {
+        self.drop_instant(key) || (self.schedule.take_back(key) && self.remove(key).is_some())
+    }
+
+    fn drop_instant(&mut self, key: u64) -> bool {
+        let at = self.instant.iter().position(|&other| other == key);
+        at.is_some_and(|at| self.instant.remove(at).is_some()) && self.remove(key).is_some()
+    }
+
+    /// Gives a command that waits another class. Says whether it waited.
+    pub fn upgrade(&mut self, now: Instant, key: u64, class: Class) -> bool {
+        self.schedule.upgrade(now, key, class).is_some()
+    }
+
+    /// Lets a command that waits in this class do something else in the time that it had.
+    /// Says whether it could; otherwise nothing has changed.
+    pub fn redirect(
+        &mut self,
+        now: Instant,
+        key: u64,
+        request: Request,
+        work: impl FnOnce() -> W,
+    ) -> bool {
+        let Request { class, command } = request;
+        if self.class_of(key) != Some(class) || !self.schedule.redirect(now, key, command) {
+            return false;
+        }
+        let entry = self.commands.get_mut(&key).expect("a command that waits is known");
+        (entry.work, entry.command) = (work(), Some(command));
+        self.has_news = true;
+        true
+    }
+
+    /// Lets a task release its next request at `from`, or as soon after as may be.
+    pub fn renew(&mut self, now: Instant, task: TaskId, from: Instant) {
+        self.schedule.renew(now, task, from);
+        self.has_news = true;
+    }
+
+    /// Promises a command that waits for as soon as nobody else is late for it.
+    pub fn hurry(&mut self, now: Instant, key: u64) {
+        self.schedule.hurry(now, key);
+    }
+
+    /// A contract ends. What waits under it is dropped, and what it was for returned.
+    pub fn leave(&mut self, task: TaskId) -> Vec<W> {
+        let dropped = self.schedule.leave(task);
+        dropped.into_iter().filter_map(|key| self.remove(key)).map(|entry| entry.work).collect()
+    }
+
+    /// What the device shall do now. Ask again after [`Next::Start`], and after each event.
+    pub fn next(&mut self, now: Instant) -> Next<'_, W> {
+        self.has_news = false;
+        if let Some(key) = self.instant.pop_front() {
+            let entry = self.commands.get_mut(&key).expect("a command that waits is known");
+            return Next::Start { key, predicted: Duration::ZERO, work: &mut entry.work };
+        }
+        let at = self.schedule.head();
+        // Where there are no contracts but the owner's own, nobody is harmed by waiting for
+        // a bad extent, and no slack would ever cover what a disk may try for so long.
+        let is_idle = self.schedule.tasks().len() <= self.own;
+        let predictions = Predictions {
+            profile: &self.device.profile,
+            heads: match self.device.usage {
+                Use::Alone => Heads::Ours { head: &self.head, at },
+                Use::Shared { .. } => Heads::Anywhere,
+            },
+            seen: &self.seen,
+            patience: if is_idle { self.device.patience } else { Duration::MAX },
+            further: &self.further,
+        };
+        match self.schedule.next(now, &predictions) {
+            sched::Next::Wait { until } => Next::Wait { until },
+            sched::Next::Start { key, .. } => {
+                let entry = self.commands.get_mut(&key).expect("a scheduled command is known");
+                let command = entry.command.expect("a scheduled command is the device's");
+                entry.predicted = predictions.plain(at, &command);
+                Next::Start { key, predicted: entry.predicted, work: &mut entry.work }
+            }
+        }
+    }
+
+    /// A command has ended on the device, well or not.
+    ///
+    /// # Panics
+    /// Where [`Queue::next`] did not give it.
+    pub fn ended(&mut self, key: u64, started: Instant, finished: Instant, good: bool) -> Ended<W> {
+        let Entry { work, command, class, predicted, .. } =
+            self.remove(key).expect("a command ends once");
+        let Some(command) = command else {
+            let (late_by, latency, took) = (Duration::ZERO, Duration::ZERO, None);
+            let promised = class.task().is_some();
+            return Ended { work, late_by, latency, promised, took, suspects_changed: false };
+        };
+        let time = finished.saturating_since(started);
+        let sched::Outcome { class, times, actual, .. } = self.schedule.finished(finished, key);
+        self.learn(&command, time, good);
+        let others = match self.device.usage {
+            Use::Alone => Duration::ZERO,
+            Use::Shared { others } => others,
+        };
+        let done = Completion {
+            command,
+            bound: predicted + self.device.profile.latency() + others,
+            // Where commands overlap, what it took since the one before.
+            actual: time.min(actual),
+            alone: time <= actual,
+            good,
+            now: finished,
+        };
+        if good && command == Command::Flush {
+            self.flush_longest = self.flush_longest.max(done.actual);
+        }
+        let is_explained = self.seen.is_explained(&command);
+        let took = (good && done.alone && !is_explained).then_some((time, done.bound));
+        let suspects_changed = self.seen.completed(&self.device.profile, &done);
+        // Asked at the end: a change of the contract may have moved them.
+        let late_by = finished.saturating_since(times.deadline.saturating_add(self.device.advance));
+        self.account.count(&Counted {
+            class,
+            len: command.access().map_or(Bytes::ZERO, |access| access.len),
+            predicted,
+            time,
+            overrun: done.actual.saturating_sub(done.bound),
+            late_by,
+            good,
+        });
+        let latency = finished.saturating_since(times.release);
+        Ended { work, late_by, latency, promised: class.task().is_some(), took, suspects_changed }
+    }
+
+    /// Learns from a command that has ended where the heads may be. What was written from
+    /// the disk's own buffer in a flush, or tried in a failed command, may have moved them
+    /// anywhere.
+    fn learn(&mut self, command: &Command, time: Duration, good: bool) {
+        match command {
+            Command::Transfer(access) if good => {
+                self.head.completed(&self.device.profile, access, time);
+            }
+            _ => self.head = Head::anywhere(),
+        }
+    }
+}
