@@ -8,6 +8,7 @@
 //! [`ChunkMut`](crate::ChunkMut) sound, whatever the node decides: a decision
 //! that lends a page twice is caught here and ends the process.
 
+use crate::lock::Mutex;
 use crate::regions::Regions;
 use crate::sys::Mapping;
 use node::{Region, Span};
@@ -43,6 +44,7 @@ pub(crate) struct Arena {
     mapping: Mapping,
     len: Bytes,
     regions: Regions,
+    loans: Mutex<Loans>,
 }
 
 impl Arena {
@@ -59,13 +61,16 @@ impl Arena {
                  LimitMEMLOCK=infinity, shell: ulimit -l)"
             ));
         }
-        Ok(Self { mapping, len, regions: Regions::new() })
+        let loans = Mutex::new(Loans::new(len));
+        Ok(Self { mapping, len, regions: Regions::new(), loans })
     }
 
     /// An arena whose pages come when they are touched: none, in a test without bytes.
     #[cfg(test)]
     pub(crate) fn untouched(len: Bytes) -> io::Result<Self> {
-        Ok(Self { mapping: Mapping::new(len.as_usize(), false)?, len, regions: Regions::new() })
+        let mapping = Mapping::new(len.as_usize(), false)?;
+        let loans = Mutex::new(Loans::new(len));
+        Ok(Self { mapping, len, regions: Regions::new(), loans })
     }
 
     fn map(len: Bytes, pages: Pages, warnings: &mut Vec<String>) -> io::Result<Mapping> {
@@ -86,14 +91,25 @@ impl Arena {
         Ok(mapping)
     }
 
-    /// Its size.
-    pub(crate) fn len(&self) -> Bytes {
-        self.len
-    }
-
     /// The memory of shared windows.
     pub(crate) fn regions(&self) -> &Regions {
         &self.regions
+    }
+
+    /// Lends the pages of a span of the arena. Panics when one of them is lent.
+    pub(crate) fn lend(&self, span: Span) {
+        self.loans.lock().lend(span);
+    }
+
+    /// Takes the pages of a loan back. Panics when one of them is not lent.
+    pub(crate) fn take_back(&self, span: Span) {
+        self.loans.lock().take_back(span);
+    }
+
+    /// Whether all pages were given back.
+    #[cfg(test)]
+    pub(crate) fn is_nothing_lent(&self) -> bool {
+        self.loans.lock().is_nothing_lent()
     }
 
     /// The address of a span, of the arena or of a region. Panics when it lies outside.
@@ -133,18 +149,18 @@ impl Arena {
 
 /// Which pages of an arena are lent: a bit for each.
 #[derive(Debug)]
-pub(crate) struct Loans {
+struct Loans {
     words: Vec<u64>,
 }
 
 impl Loans {
     /// Nothing lent of an arena of `len`.
-    pub(crate) fn new(len: Bytes) -> Self {
+    fn new(len: Bytes) -> Self {
         Self { words: vec![0; len.div_ceil(PAGE * 64) as usize] }
     }
 
     /// Lends the pages that `span` touches. Panics when one of them is lent.
-    pub(crate) fn lend(&mut self, span: Span) {
+    fn lend(&mut self, span: Span) {
         for (word, bits) in Self::pages(span) {
             assert_eq!(self.words[word] & bits, 0, "memory lent twice: {span:?}");
             self.words[word] |= bits;
@@ -152,7 +168,7 @@ impl Loans {
     }
 
     /// Takes the pages of a loan back. Panics when one of them is not lent.
-    pub(crate) fn take_back(&mut self, span: Span) {
+    fn take_back(&mut self, span: Span) {
         for (word, bits) in Self::pages(span) {
             assert_eq!(self.words[word] & bits, bits, "memory that was not lent: {span:?}");
             self.words[word] &= !bits;
@@ -161,7 +177,7 @@ impl Loans {
 
     /// Whether all pages were given back.
     #[cfg(test)]
-    pub(crate) fn is_nothing_lent(&self) -> bool {
+    fn is_nothing_lent(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 

@@ -5,29 +5,34 @@
 //! ([`News`]) and drops the lock; then the news are delivered: threads are woken
 //! and callbacks run. Sections under the lock do no I/O.
 //!
-//! Invariant: a disk whose thread sleeps has nothing to start before the instant
-//! that the thread sleeps until. Whoever changes that, under the lock, puts the
-//! commands into the disk's `inbox` and wakes the thread.
+//! The queue of each disk has a lock of its own ([`disk`]). A disk's thread takes that
+//! alone to say what has ended and to get what to start; it starts that, and tells the pool
+//! afterwards. Under the pool's lock the node takes those of the disks that it needs and
+//! gives them back with the pool's ([`Held`]). Nobody waits for the pool's lock under a
+//! disk's.
 
+mod disk;
 #[cfg(test)]
 pub(crate) mod schedules;
 
 use crate::Reply;
-use crate::arena::{Arena, Loans};
-use crate::backend::{Completion, fills, region, zero_room};
+use crate::arena::Arena;
+use crate::backend::{Completion, zero_room};
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
+use crate::core::disk::{DiskState, SharedQueue};
 use crate::lateness::Lately;
 use crate::lock::{Mutex, MutexGuard};
 use crate::searches::Searches;
 use crate::sys::{self, Event};
 use node::{
-    CommandId, DiskCommand, DiskIndex, DiskPoll, Error, Event as Happened, Look, Mode, Node, Op,
-    Output, RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeStatus,
-    Who, Wish,
+    CommandEnded, DiskCommand, DiskIndex, Error, Event as Happened, Look, Mode, Node, Op, Output,
+    RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeStatus, Who,
+    Wish,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use units::{Bytes, Duration, Instant};
 use window::{Kind, Memory, Piece, Rights};
@@ -46,20 +51,21 @@ pub(crate) struct Core {
     arena: Arc<Arena>,
     events: Vec<Arc<Event>>,
     searches: Searches,
+    disks: Vec<Arc<Mutex<DiskState>>>,
     inner: Mutex<Inner>,
 }
 
 /// What the lock guards.
 pub(crate) struct Inner {
     node: Node,
-    loans: Loans,
     callers: Callers,
     /// Streams of which memory is asked for or lent. At most one piece each, so
     /// that nothing that moves the window can happen while a program looks at it.
     lent: HashMap<StreamId, Lent>,
     /// Streams with a shared window.
     windows: HashMap<StreamId, Window>,
-    disks: Vec<DiskState>,
+    /// When the node wants its timers run, as disk 0 was told.
+    timer: Option<Instant>,
     /// The latest time that the node was told.
     now: Instant,
     /// How late the host was lately.
@@ -82,21 +88,6 @@ struct Window {
     seeks: u64,
 }
 
-#[derive(Default)]
-struct DiskState {
-    asleep: Option<Asleep>,
-    inbox: Vec<DiskCommand>,
-    /// What the commands in flight fill; not many, so that a list is quick.
-    filling: Vec<(CommandId, Span)>,
-    /// The commands in flight that transfer to or from a shared window.
-    shared: Vec<(CommandId, Region)>,
-}
-
-/// A thread that sleeps, until then or for ever.
-struct Asleep {
-    until: Option<Instant>,
-}
-
 /// What follows from a section under the lock.
 #[derive(Default)]
 pub(crate) struct News {
@@ -115,26 +106,64 @@ pub(crate) struct News {
 pub(crate) struct Turn {
     /// To be started now.
     pub commands: Vec<DiskCommand>,
-    /// When to look again at the latest.
+    /// What the pool is to be told ([`Core::tell`]) before anything else; none where there
+    /// is nothing, and the thread is to sleep.
+    pub ended: Option<Vec<CommandEnded>>,
+    /// Until when it sleeps at the latest.
     pub until: Option<Instant>,
     /// No commands will come any more.
     pub stopping: bool,
+    /// Memory of windows that is nobody's any more, to be unmapped outside of all locks.
+    pub garbage: Vec<Arc<Memory>>,
+}
+
+/// The pool's lock, with those of the disks that were taken under it.
+struct Held<'a>(MutexGuard<'a, Inner>);
+
+impl Deref for Held<'_> {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Inner {
+        &mut self.0
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.node.release_disks();
+    }
 }
 
 impl Core {
     pub(crate) fn new(node: Node, arena: Arc<Arena>, events: Vec<Arc<Event>>) -> Arc<Self> {
+        let mut disks = Vec::new();
+        let mut node = node.share_disks(|_, queue| {
+            let state = Arc::new(Mutex::new(DiskState::new(queue)));
+            disks.push(Arc::clone(&state));
+            Box::new(SharedQueue::new(state))
+        });
+        node.release_disks();
         let inner = Inner {
             node,
-            loans: Loans::new(arena.len()),
             callers: Callers::default(),
             lent: HashMap::new(),
             windows: HashMap::new(),
-            disks: events.iter().map(|_| DiskState::default()).collect(),
+            timer: None,
             now: sys::now(),
             lately: Lately::new(sys::now()),
             stopping: false,
         };
-        Arc::new(Self { arena, events, searches: Searches::default(), inner: Mutex::new(inner) })
+        let (searches, inner) = (Searches::default(), Mutex::new(inner));
+        Arc::new(Self { arena, events, searches, disks, inner })
+    }
+
+    fn lock(&self) -> Held<'_> {
+        Held(self.inner.lock())
     }
 
     pub(crate) fn arena(&self) -> &Arena {
@@ -186,7 +215,7 @@ impl Core {
         let (span, owner) = room.into_span();
         assert_eq!(owner, Owner::BestEffort, "a stream's memory is written with StreamWrite");
         self.section(|inner, news| {
-            inner.loans.take_back(span);
+            self.arena.take_back(span);
             let op = Op::Write { volume, range, span, priority };
             inner.begin(who, op, callback, news);
         });
@@ -194,76 +223,55 @@ impl Core {
 
     /// Everything that can be seen, gathered in steps that each hold the lock for a moment.
     pub(crate) fn status(&self) -> Status {
-        let mut look = Look::new(self.inner.lock().read_clock());
-        while self.inner.lock().node.look(&mut look) {}
+        let mut look = Look::new(self.lock().read_clock());
+        while self.lock().node.look(&mut look) {}
         let (status, analysed) = look.finish();
-        self.inner.lock().node.learn(&analysed);
+        self.lock().node.learn(&analysed);
         status
     }
 
     pub(crate) fn volume(&self, name: &str) -> Option<VolumeStatus> {
-        self.inner.lock().node.volume(name)
+        self.lock().node.volume(name)
     }
 
     pub(crate) fn stream(&self, id: StreamId) -> Option<StreamStatus> {
-        self.inner.lock().node.stream(id)
+        self.lock().node.stream(id)
     }
 
     pub(crate) fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
-        self.inner.lock().node.terms(volume, wish)
+        self.lock().node.terms(volume, wish)
     }
 
     pub(crate) fn is_read_only(&self) -> bool {
-        self.inner.lock().node.is_read_only()
+        self.lock().node.is_read_only()
     }
 
-    /// A disk's thread tells what has ended and how late the host was at the worst since
-    /// its last turn, and asks what to do. It sleeps afterwards, unless there are
-    /// callbacks to run.
-    pub(crate) fn turn(
-        self: &Arc<Self>,
-        disk: DiskIndex,
-        done: &mut Vec<Completion>,
-        late: Duration,
-    ) -> (Turn, News) {
-        let (mut news, mut commands) = (News::default(), Vec::new());
-        let mut inner = self.inner.lock();
+    /// A disk's thread says what has ended, and asks what to do.
+    pub(crate) fn turn(&self, disk: DiskIndex, done: &mut Vec<Completion>) -> Turn {
+        self.disks[disk.as_usize()].lock().turn(&self.arena, done)
+    }
+
+    /// A disk's thread tells the pool what has ended, and how late the host was at the worst
+    /// since it last did.
+    pub(crate) fn tell(self: &Arc<Self>, ended: Vec<CommandEnded>, late: Duration) -> News {
+        let mut news = News::default();
+        let mut inner = self.lock();
         let now = inner.read_clock();
-        let at = usize::from(disk.0);
         if let Some(latency) = inner.lately.note(now, late) {
             inner.tell_own(NOBODY, Op::HostLatency { latency });
         }
-        for ended in done.drain(..) {
-            inner.ended(&self.arena, disk, &ended, now, &mut news);
-        }
-        let until = loop {
-            commands.append(&mut inner.disks[at].inbox);
-            let until = inner.poll(&self.arena, disk, now, &mut commands);
-            // Whoever gives this disk work from here on has to wake it, which
-            // may be this thread itself, while it looks after the other disks.
-            inner.disks[at].asleep = Some(Asleep { until });
-            self.collect(&mut inner, &mut news);
-            if inner.disks[at].asleep.is_some() {
-                break until;
-            }
-        };
-        if !news.calls.is_empty() {
-            inner.disks[at].asleep = None;
-        }
-        let stopping = inner.stopping;
-        if stopping {
-            commands.clear();
-        }
-        news.wake &= !(1 << at);
-        (Turn { commands, until, stopping }, news)
+        ended.into_iter().for_each(|ended| inner.node.command_ended(now, ended));
+        self.collect(&mut inner, &mut news);
+        news
     }
 
     /// No disk starts anything any more. Whoever still waits is told so.
     pub(crate) fn stop(&self) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         inner.stopping = true;
         let callers = inner.callers.drain();
         drop(inner);
+        self.disks.iter().for_each(|disk| disk.lock().stop());
         self.events.iter().for_each(|event| event.signal());
         let calls = callers.into_iter();
         let calls = calls.map(|caller| (caller.callback, Err(Error::ShuttingDown))).collect();
@@ -273,7 +281,7 @@ impl Core {
     /// A section under the lock, and the delivery of what follows from it.
     fn section(self: &Arc<Self>, change: impl FnOnce(&mut Inner, &mut News)) {
         let mut news = News::default();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         // In a callback, the time of the turn that led to it will do: clocks are
         // slow in some virtual machines, and callbacks are short.
         if !IS_DISK.get() {
@@ -285,27 +293,45 @@ impl Core {
         self.deliver(news);
     }
 
-    /// Takes the answers that the node has, and looks after the disks that got
-    /// work, until there is no more of either.
-    fn collect(self: &Arc<Self>, inner: &mut MutexGuard<'_, Inner>, news: &mut News) {
-        loop {
-            while let Some(output) = inner.node.poll_output() {
-                let Output { ticket, result, search } = output;
-                match (inner.answer(self, ticket, result, news), search) {
-                    (Some((callback, Err(error))), Some(search)) => {
-                        news.refusals.push((callback, error, search));
-                    }
-                    (call, _) => news.calls.extend(call),
-                }
+    /// Takes the answers that the node has, and looks after the disks that got work.
+    fn collect(self: &Arc<Self>, inner: &mut Inner, news: &mut News) {
+        self.take_outputs(inner, news);
+        // Once, since what is left may be much: disk 0's thread goes on with it.
+        if inner.node.next_timer().is_some_and(|at| at <= inner.now) {
+            inner.node.run_timers(inner.now);
+            self.take_outputs(inner, news);
+        }
+        let mut disks = 0u64;
+        while let Some(disk) = inner.node.next_wake() {
+            disks |= 1 << disk.0;
+        }
+        inner.node.release_disks();
+        let timer = inner.node.next_timer();
+        if timer != inner.timer {
+            inner.timer = timer;
+            self.disks[0].lock().set_timer(timer);
+            disks |= 1;
+        }
+        for (at, disk) in self.disks.iter().enumerate().filter(|(at, _)| disks & 1 << at != 0) {
+            if disk.lock().disturb(&self.arena, inner.now) {
+                news.wake |= 1 << at;
             }
-            while let Some(span) = inner.node.poll_freed() {
-                if let Some((region, place)) = Region::of(&span) {
-                    self.arena.regions().release(region, place, span.len);
+        }
+    }
+
+    fn take_outputs(self: &Arc<Self>, inner: &mut Inner, news: &mut News) {
+        while let Some(output) = inner.node.poll_output() {
+            let Output { ticket, result, search } = output;
+            match (inner.answer(self, ticket, result, news), search) {
+                (Some((callback, Err(error))), Some(search)) => {
+                    news.refusals.push((callback, error, search));
                 }
+                (call, _) => news.calls.extend(call),
             }
-            let Some(disk) = inner.node.next_wake() else { break };
-            if inner.disturb(&self.arena, disk) {
-                news.wake |= 1 << disk.0;
+        }
+        while let Some(span) = inner.node.poll_freed() {
+            if let Some((region, place)) = Region::of(&span) {
+                self.arena.regions().release(region, place, span.len);
             }
         }
     }
@@ -339,7 +365,7 @@ impl Lender for Core {
 
     fn take_back(self: Arc<Self>, span: Span, owner: Owner) {
         self.section(|inner, _| {
-            inner.loans.take_back(span);
+            self.arena.take_back(span);
             match owner {
                 Owner::BestEffort => inner.tell_own(NOBODY, Op::Release { span }),
                 Owner::Stream(stream) => {
@@ -349,13 +375,6 @@ impl Lender for Core {
                 }
             }
         });
-    }
-}
-
-impl News {
-    /// Whether a callback waits to be run.
-    pub(crate) fn has_calls(&self) -> bool {
-        !self.calls.is_empty()
     }
 }
 
@@ -436,75 +455,6 @@ impl Inner {
         self.tell(ticket, Who::root(), op);
     }
 
-    fn ended(
-        &mut self,
-        arena: &Arena,
-        disk: DiskIndex,
-        ended: &Completion,
-        now: Instant,
-        news: &mut News,
-    ) {
-        let DiskState { filling, shared, .. } = &mut self.disks[usize::from(disk.0)];
-        if let Some(at) = filling.iter().position(|&(id, _)| id == ended.id) {
-            self.loans.take_back(filling.swap_remove(at).1);
-        }
-        if let Some(at) = shared.iter().position(|&(id, _)| id == ended.id) {
-            news.garbage.extend(arena.regions().end(shared.swap_remove(at).1));
-        }
-        let Completion { id, started, finished, result } = *ended;
-        self.node.handle(now, Happened::CommandDone { disk, id, started, finished, result });
-    }
-
-    /// Asks the node what a disk shall do until it says to wait.
-    fn poll(
-        &mut self,
-        arena: &Arena,
-        disk: DiskIndex,
-        now: Instant,
-        commands: &mut Vec<DiskCommand>,
-    ) -> Option<Instant> {
-        if self.stopping {
-            return None;
-        }
-        loop {
-            match self.node.poll_disk(now, disk) {
-                DiskPoll::Wait { until } => return until,
-                DiskPoll::Start(command) => {
-                    if let Some(span) = fills(&command.action) {
-                        self.loans.lend(span);
-                        self.disks[usize::from(disk.0)].filling.push((command.id, span));
-                    }
-                    if let Some(region) = region(&command.action) {
-                        arena.regions().begin(region);
-                        self.disks[usize::from(disk.0)].shared.push((command.id, region));
-                    }
-                    commands.push(command);
-                }
-            }
-        }
-    }
-
-    /// Looks what a disk with news shall do; true where its thread sleeps and
-    /// must be woken for it.
-    fn disturb(&mut self, arena: &Arena, disk: DiskIndex) -> bool {
-        let at = usize::from(disk.0);
-        let Some(asleep) = &self.disks[at].asleep else { return false };
-        let wake_at = asleep.until;
-        let mut commands = std::mem::take(&mut self.disks[at].inbox);
-        let until = self.poll(arena, disk, self.now, &mut commands);
-        let sooner = match (until, wake_at) {
-            (Some(until), Some(wake_at)) => until < wake_at,
-            (Some(_), None) => true,
-            (None, _) => false,
-        };
-        let wake = sooner || !commands.is_empty();
-        self.disks[at].inbox = commands;
-        if wake {
-            self.disks[at].asleep = None;
-        }
-        wake
-    }
-
     /// Makes the node's answer into the program's: memory is lent here.
     fn answer(
         &mut self,
@@ -525,7 +475,7 @@ impl Inner {
             self.lent.remove(&stream);
         }
         let mut lend = |span: Span| {
-            self.loans.lend(span);
+            core.arena.lend(span);
             let owner = stream.map_or(Owner::BestEffort, Owner::Stream);
             if let Some(stream) = stream {
                 self.lent.insert(stream, Lent::Held { close: None });

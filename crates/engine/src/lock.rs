@@ -19,6 +19,7 @@ use std::io::Write;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Ends the process, with a core, when it is dropped in a panic that began after it was
@@ -177,6 +178,38 @@ impl<T> Drop for MutexGuard<'_, T> {
         // SAFETY: the guard holds the lock and was made on this thread: it is not `Send`.
         let result = unsafe { libc::pthread_mutex_unlock(self.mutex.raw.get()) };
         debug_assert_eq!(result, 0, "unlocked by the thread that locked");
+    }
+}
+
+/// A guard that keeps the mutex, too: for whoever cannot name how long it is held.
+pub struct OwnedGuard<T: 'static> {
+    /// Dropped first: it refers to what `_mutex` keeps.
+    guard: MutexGuard<'static, T>,
+    _mutex: Arc<Mutex<T>>,
+}
+
+impl<T> OwnedGuard<T> {
+    /// Waits for the lock, as [`Mutex::lock`].
+    pub fn lock(mutex: &Arc<Mutex<T>>) -> Self {
+        let mutex = Arc::clone(mutex);
+        // SAFETY: only the lifetime is changed. The mutex is in the allocation that
+        // `_mutex` keeps for longer than the guard, and does not move in it.
+        let guard = unsafe {
+            std::mem::transmute::<MutexGuard<'_, T>, MutexGuard<'static, T>>(mutex.lock())
+        };
+        Self { guard, _mutex: mutex }
+    }
+}
+
+impl<T> Deref for OwnedGuard<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+impl<T> DerefMut for OwnedGuard<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
     }
 }
 

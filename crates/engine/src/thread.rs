@@ -76,21 +76,21 @@ pub(crate) fn serve(
     let _fatal = Fatal::new("in a disk's thread");
     let mut done = Vec::new();
     loop {
-        let late = lateness.lock().take_worst();
-        let (turn, news) = core.turn(disk, &mut done, late);
+        let turn = core.turn(disk, &mut done);
         let started = !turn.commands.is_empty();
         turn.commands.into_iter().for_each(|command| backend.start(command));
-        if turn.stopping && backend.in_flight() == 0 {
-            return core.deliver(news);
-        }
-        let calls = news.has_calls();
-        if calls && started {
-            // The device works while the callbacks run.
-            backend.submit();
-        }
-        core.deliver(news);
-        if !calls {
-            backend.wait(turn.until, &mut done);
+        drop(turn.garbage);
+        match turn.ended {
+            Some(ended) => {
+                if started {
+                    // The device works while the pool is told.
+                    backend.submit();
+                }
+                let late = lateness.lock().take_worst();
+                core.deliver(core.tell(ended, late));
+            }
+            None if turn.stopping && backend.in_flight() == 0 => return,
+            None => backend.wait(turn.until, &mut done),
         }
     }
 }

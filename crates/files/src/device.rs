@@ -342,7 +342,7 @@ impl Device {
         let task = self.task(contract, cost)?;
         self.admits(self.queue.tasks(), &task)?;
         let patience = task.period / 2;
-        let joined = self.queue.contracts().join_within(now, task, patience);
+        let joined = self.queue.join_within(now, task, patience);
         let id =
             joined.map_err(|refusal| self.refusal(refusal.utilisation_ppm, refusal.deadline))?;
         Ok((id, task))
@@ -416,7 +416,7 @@ impl Device {
         let mut others = self.queue.tasks().clone();
         others.remove(id);
         self.admits(&others, &task)?;
-        let changed = self.queue.contracts().change(now, id, task);
+        let changed = self.queue.change(now, id, task);
         changed.map_err(|refusal| self.refusal(refusal.utilisation_ppm, refusal.deadline))?;
         Ok(task)
     }

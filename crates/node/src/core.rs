@@ -10,6 +10,7 @@ use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::commits::state::Commits;
 use crate::copy_on_write::CopyOnWrite;
+use crate::disks::CommandEnded;
 use crate::jobs::measuring::Measuring;
 use crate::jobs::moves::Moves;
 use crate::limits;
@@ -21,7 +22,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use disk::Profile;
 use disk::online::Suspect;
-use queue::{Device, Next, Queue};
+use queue::{Device, Handle, Queue};
 use sched::{Class, Request, Schedule, Task, TaskId};
 use store::{IoId, Store};
 use units::{Access, Bytes, Command, Duration, Instant, Lba};
@@ -55,9 +56,9 @@ pub(crate) enum Part {
 
 /// What a command is for, and what it does.
 #[derive(Clone, Debug)]
-pub(crate) struct Work {
-    pub owner: Owner,
-    action: DiskAction,
+pub struct Work {
+    pub(crate) owner: Owner,
+    pub(crate) action: DiskAction,
 }
 
 /// What became of a command.
@@ -79,7 +80,7 @@ pub(crate) struct Ended {
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     pub index: DiskIndex,
-    pub queue: Queue<Work>,
+    pub queue: Handle<Work>,
     /// Contracts of the metadata log: flush, write.
     pub metadata: [TaskId; 2],
     /// Best-effort transfers are cut to this.
@@ -109,6 +110,8 @@ pub(crate) struct Core {
     /// they begin, how long.
     freed: BTreeMap<Bytes, Bytes>,
     timers: BTreeSet<(Instant, StreamId)>,
+    /// Since the drivers were last told.
+    pub timers_changed: bool,
     next_command: u64,
 }
 
@@ -141,6 +144,7 @@ impl Core {
             late: config.host_latency,
             freed: BTreeMap::new(),
             timers: BTreeSet::new(),
+            timers_changed: false,
             next_command: 0,
         })
     }
@@ -340,50 +344,26 @@ impl Core {
         self.disks[joined.disk.as_usize()].queue.schedule().next_release(joined.id)
     }
 
-    /// What `disk` shall do next.
-    pub(crate) fn poll_disk(&mut self, now: Instant, disk: DiskIndex) -> DiskPoll {
-        match self.disk(disk).queue.next(now) {
-            Next::Wait { until } => DiskPoll::Wait { until },
-            Next::Start { key, predicted, work } => {
-                // Metadata is used once: its bytes move out.
-                let action = match &mut work.action {
-                    DiskAction::WriteBytes { offset, bytes } => {
-                        DiskAction::WriteBytes { offset: *offset, bytes: core::mem::take(bytes) }
-                    }
-                    other => other.clone(),
-                };
-                DiskPoll::Start(DiskCommand { id: CommandId(key), action, predicted })
-            }
-        }
-    }
-
-    /// A command has ended: its disk's queue, and whom it concerns.
-    pub(crate) fn command_done(
-        &mut self,
-        id: CommandId,
-        started: Instant,
-        finished: Instant,
-        result: Result<(), DeviceError>,
-    ) -> Ended {
-        let queue = self.queue_of_mut(id);
-        let ended = queue.ended(id.0, started, finished, result.is_ok());
-        if ended.suspects_changed {
-            let suspects = queue.seen().suspects().filter_map(|it| recorded(&it)).collect();
+    /// A command has ended in the queue of its disk: whom it concerns.
+    pub(crate) fn command_ended(&mut self, ended: CommandEnded) -> Ended {
+        let CommandEnded { disk, finished, result, of_queue } = ended;
+        let queue::Ended { work, late_by, latency, promised, took, suspects_changed } = of_queue;
+        if suspects_changed {
+            let seen = self.disks[disk.as_usize()].queue.seen();
+            let suspects = seen.suspects().filter_map(|suspect| recorded(&suspect)).collect();
             self.moves.look_again();
-            if self.store.suspect(id.disk(), suspects) {
+            if self.store.suspect(disk, suspects) {
                 self.changed(finished);
             }
         }
-        let queue::Ended { work, late_by, latency, promised, took, .. } = ended;
-        Ended { disk: id.disk(), owner: work.owner, result, late_by, latency, promised, took }
+        Ended { disk, owner: work.owner, result, late_by, latency, promised, took }
     }
 
     /// Makes [`Core::due_timer`] name `stream` at `at`; returns the timer, to
     /// be taken back with [`Core::clear_timer`].
     pub(crate) fn set_timer(&mut self, at: Instant, stream: StreamId) {
         self.timers.insert((at, stream));
-        // Disk 0's poll runs the timers.
-        self.disks[0].queue.set_news(true);
+        self.wake_timers();
     }
 
     pub(crate) fn clear_timer(&mut self, at: Instant, stream: StreamId) {
@@ -406,13 +386,13 @@ impl Core {
     }
 
     pub(crate) fn next_wake(&mut self) -> Option<DiskIndex> {
-        let at = self.disks.iter().position(|disk| disk.queue.has_news())?;
-        self.disks[at].queue.set_news(false);
-        Some(DiskIndex(at as u16))
+        let has_news = |disk: &mut Disk| disk.queue.take_news().then_some(disk.index);
+        self.disks.iter_mut().find_map(has_news)
     }
 
+    /// [`Core::next_timer`] may be sooner than it was.
     pub(crate) fn wake_timers(&mut self) {
-        self.disks[0].queue.set_news(true);
+        self.timers_changed = true;
     }
 
     /// Lets the log's contracts begin anew, as if nothing had been committed
@@ -422,7 +402,7 @@ impl Core {
             for id in &mut disk.metadata {
                 let task = disk.queue.tasks().get(*id).expect("the log's tasks stay");
                 // A disk in trouble may not take it now: the old one stays.
-                if let Ok(renewed) = disk.queue.contracts().join(now, task) {
+                if let Ok(renewed) = disk.queue.join(now, task) {
                     let left = disk.queue.leave(*id);
                     assert!(left.is_empty(), "no commit is running");
                     *id = renewed;
@@ -470,12 +450,13 @@ impl Disk {
         let patience = reserve;
         let device = Device { profile, capacity, advance, patience, usage: queue::Use::Alone };
         let queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
+        let queue = Handle::new(queue);
         Ok(Self { index, queue, metadata, piece, profile_for_next_start: false })
     }
 
     /// It has work that it may not know of.
     pub(crate) fn wake(&mut self) {
-        self.queue.set_news(true);
+        self.queue.look_again();
     }
 }
 

@@ -18,6 +18,7 @@ mod best_effort;
 mod commits;
 mod copy_on_write;
 mod core;
+mod disks;
 mod door;
 mod jobs;
 pub mod limits;
@@ -32,6 +33,8 @@ pub use admission::rates::RateSearch;
 pub use admission::sweep::sweep_costs;
 pub use admission::terms::{Terms, Wish};
 pub use api::*;
+pub use core::Work;
+pub use disks::{CommandEnded, DiskQueue, command_ended, next_command};
 pub use node::Node;
 pub use plan::{
     Alternative, DiskPlan, KindPlan, Plan, PlanTask, Planner, Stop, Variation, Wanted, Whose,

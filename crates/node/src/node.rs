@@ -4,6 +4,7 @@ use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::best_effort::{BestEffort, Gap};
 use crate::core::{Core, Ended, Owner};
+use crate::disks::{self, CommandEnded};
 use crate::door;
 use crate::limits;
 use crate::memory::places::Home;
@@ -72,28 +73,30 @@ impl Node {
         match event {
             Event::Request { ticket, who, op } => self.request(now, ticket, &who, op),
             Event::CommandDone { disk, id, started, finished, result } => {
-                let ended = self.core.command_done(id, started, finished, result);
-                self.ended(now, ended);
-                self.measure_if_stale(now, disk);
+                let queue = &mut self.core.disk(disk).queue;
+                let ended = disks::command_ended(queue, id, started, finished, result);
+                return self.command_ended(now, ended);
             }
         }
         self.look_for_moves(now);
         self.run_commits(now);
     }
 
-    /// What `disk` shall do next; disk 0 also runs the timers.
-    pub fn poll_disk(&mut self, now: Instant, disk: DiskIndex) -> DiskPoll {
-        if disk.0 == 0 {
-            self.run_timers(now);
-        }
-        let poll = self.core.poll_disk(now, disk);
+    /// A command has ended in its disk's queue.
+    pub fn command_ended(&mut self, now: Instant, ended: CommandEnded) {
+        self.core.search = None;
+        let disk = ended.disk;
+        let ended = self.core.command_ended(ended);
+        self.ended(now, ended);
+        self.measure_if_stale(now, disk);
+        self.look_for_moves(now);
+        self.run_commits(now);
+    }
+
+    /// When [`Node::run_timers`] is to be called, if at any time.
+    pub fn next_timer(&self) -> Option<Instant> {
         let timers = [self.core.next_timer(), self.best_effort.due(), self.rounds.due()];
-        match (poll, timers.into_iter().flatten().min()) {
-            (DiskPoll::Wait { until }, Some(timer)) if disk.0 == 0 => {
-                DiskPoll::Wait { until: Some(until.map_or(timer, |until| until.min(timer))) }
-            }
-            (poll, _) => poll,
-        }
+        timers.into_iter().flatten().min()
     }
 
     /// The end of some operation, if any has ended.
@@ -106,11 +109,6 @@ impl Node {
     /// a stream is closed nothing is said of its region: all of it is free.
     pub fn poll_freed(&mut self) -> Option<Span> {
         self.core.poll_freed()
-    }
-
-    /// A disk that got work since it was last polled.
-    pub fn next_wake(&mut self) -> Option<DiskIndex> {
-        self.core.next_wake()
     }
 
     /// How the request ended whose command this node was last told of; none where that
@@ -700,7 +698,9 @@ impl Node {
         }
     }
 
-    fn run_timers(&mut self, now: Instant) {
+    /// Does what is due at some time and no command's business: what is due by now, or a
+    /// part of it, where much is; [`Node::next_timer`] says so.
+    pub fn run_timers(&mut self, now: Instant) {
         for _ in 0..limits::ROUND_STEP {
             let Some(id) = self.core.due_timer(now) else { break };
             if let Some(stream) = self.streams.get_mut(id) {

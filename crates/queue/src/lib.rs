@@ -5,14 +5,17 @@
 //! commands with what they are for ([`Queue::submit`]), says which one the device shall
 //! have next ([`Queue::next`]), and is told what has ended ([`Queue::ended`]). Whoever
 //! drives it starts the commands. It has no clock, no thread and no I/O; time is an
-//! argument. Pools and files outside of pools use this same type.
+//! argument. Pools and files outside of pools use this same type. A pool may share it with
+//! the disk's own thread ([`Handle`]).
 #![no_std]
 
 extern crate alloc;
 
 mod account;
+mod handle;
 mod predictions;
 mod queue;
 
 pub use account::{Account, Traffic};
+pub use handle::{Handle, Shared};
 pub use queue::{Device, Ended, Next, Queue, Use};

@@ -10,7 +10,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
 use disk::{Head, Profile};
-use sched::{Class, Request, Schedule, TaskId, TaskSet};
+use sched::{Class, Contract, Refusal, Request, Schedule, TaskId, TaskSet};
 use units::{Bytes, Command, Duration, Instant, Lba};
 
 /// Whether the device does only what its queue says.
@@ -108,6 +108,8 @@ pub struct Queue<W> {
     account: Account,
     flush_longest: Duration,
     has_news: bool,
+    /// The latest time that it was told. Who shares it may come with an earlier one.
+    latest: Instant,
 }
 
 impl<W> Queue<W> {
@@ -132,7 +134,14 @@ impl<W> Queue<W> {
             account: Account::default(),
             flush_longest: Duration::ZERO,
             has_news: false,
+            latest: Instant::EPOCH,
         }
+    }
+
+    /// Time does not go back here.
+    fn time(&mut self, now: Instant) -> Instant {
+        self.latest = self.latest.max(now);
+        self.latest
     }
 
     /// What commands cost.
@@ -175,10 +184,41 @@ impl<W> Queue<W> {
         &self.schedule
     }
 
-    /// For contracts to join, change and leave. Requests come and go by the queue's own
-    /// methods.
-    pub fn contracts(&mut self) -> &mut Schedule {
-        &mut self.schedule
+    /// As [`Schedule::join`].
+    ///
+    /// # Errors
+    /// Where what is promised would not fit any more.
+    pub fn join(&mut self, now: Instant, contract: impl Into<Contract>) -> Result<TaskId, Refusal> {
+        let now = self.time(now);
+        self.schedule.join(now, contract)
+    }
+
+    /// As [`Schedule::join_within`].
+    ///
+    /// # Errors
+    /// Where what is promised would not fit any more.
+    pub fn join_within(
+        &mut self,
+        now: Instant,
+        contract: impl Into<Contract>,
+        patience: Duration,
+    ) -> Result<TaskId, Refusal> {
+        let now = self.time(now);
+        self.schedule.join_within(now, contract, patience)
+    }
+
+    /// As [`Schedule::change`].
+    ///
+    /// # Errors
+    /// Where what is promised would not fit any more; nothing has changed then.
+    pub fn change(
+        &mut self,
+        now: Instant,
+        task: TaskId,
+        contract: impl Into<Contract>,
+    ) -> Result<(), Refusal> {
+        let now = self.time(now);
+        self.schedule.change(now, task, contract)
     }
 
     /// Puts a schedule back as it was copied before, with no command come or gone since.
@@ -195,14 +235,15 @@ impl<W> Queue<W> {
         self.device = Device { profile, advance, patience, ..self.device };
     }
 
-    /// Whether something has come since the last [`Queue::next`] that may be started.
-    pub fn has_news(&self) -> bool {
-        self.has_news
+    /// Whether something has come since the last [`Queue::next`] that may be started; said
+    /// once.
+    pub fn take_news(&mut self) -> bool {
+        core::mem::take(&mut self.has_news)
     }
 
-    /// [`Queue::next`] is to be asked, although nothing has come: or is not any more.
-    pub fn set_news(&mut self, has_news: bool) {
-        self.has_news = has_news;
+    /// [`Queue::next`] is to be asked, although nothing has come.
+    pub fn look_again(&mut self) {
+        self.has_news = true;
     }
 
     /// Takes a command of this key. Requests under contract are released as the contract
@@ -228,6 +269,7 @@ impl<W> Queue<W> {
         if let (Some(access), false) = (command.access(), further.is_zero()) {
             self.further.insert((access.lba, key), further);
         }
+        let now = self.time(now);
         self.schedule.submit(now, key, request);
         self.insert(key, Entry { work, command: Some(command), class, predicted: Duration::ZERO });
     }
@@ -300,6 +342,7 @@ impl<W> Queue<W> {
 
     /// Gives a command that waits another class. Says whether it waited.
     pub fn upgrade(&mut self, now: Instant, key: u64, class: Class) -> bool {
+        let now = self.time(now);
         self.schedule.upgrade(now, key, class).is_some()
     }
 
@@ -313,6 +356,7 @@ impl<W> Queue<W> {
         work: impl FnOnce() -> W,
     ) -> bool {
         let Request { class, command } = request;
+        let now = self.time(now);
         if self.class_of(key) != Some(class) || !self.schedule.redirect(now, key, command) {
             return false;
         }
@@ -324,12 +368,14 @@ impl<W> Queue<W> {
 
     /// Lets a task release its next request at `from`, or as soon after as may be.
     pub fn renew(&mut self, now: Instant, task: TaskId, from: Instant) {
+        let now = self.time(now);
         self.schedule.renew(now, task, from);
         self.has_news = true;
     }
 
     /// Promises a command that waits for as soon as nobody else is late for it.
     pub fn hurry(&mut self, now: Instant, key: u64) {
+        let now = self.time(now);
         self.schedule.hurry(now, key);
     }
 
@@ -342,6 +388,7 @@ impl<W> Queue<W> {
     /// What the device shall do now. Ask again after [`Next::Start`], and after each event.
     pub fn next(&mut self, now: Instant) -> Next<'_, W> {
         self.has_news = false;
+        let now = self.time(now);
         if let Some(key) = self.instant.pop_front() {
             let entry = self.commands.get_mut(&key).expect("a command that waits is known");
             return Next::Start { key, predicted: Duration::ZERO, work: &mut entry.work };

@@ -173,15 +173,16 @@ impl Core {
     /// The first invariant of the module: a disk whose thread sleeps has nothing to start
     /// before the instant that the thread sleeps until.
     fn assert_that_sleepers_may_sleep(&self, asleep: &[Option<Option<Instant>>]) {
-        let inner = self.inner.lock();
+        let inner = self.lock();
         if inner.stopping {
             return;
         }
-        // Asked of another node, so that this one does not go on.
+        // Asked of another node, with queues of its own, so that this one does not go on.
         let mut node = inner.node.clone();
+        drop(inner);
         for (at, until) in asleep.iter().enumerate() {
             let Some(until) = until else { continue };
-            assert!(inner.disks[at].inbox.is_empty(), "disk {at} sleeps before its inbox");
+            assert!(self.disks[at].lock().inbox_is_empty(), "disk {at} sleeps before its inbox");
             match node.poll_disk(time(), DiskIndex(at as u16)) {
                 DiskPoll::Start(command) => panic!("disk {at} sleeps before {command:?}"),
                 DiskPoll::Wait { until: alarm } => {
@@ -341,11 +342,11 @@ impl Scene {
         let others = self.programs;
         self.world.wait(|state| (state.threads == 1 + DISKS).then_some(()));
         assert!(others > 0, "a scene has programs");
-        let inner = self.world.core.inner.lock();
+        let inner = self.world.core.lock();
         let memory = inner.node.status(time()).memory;
         let used = memory.windows + memory.regions + memory.best_effort;
         assert_eq!(used, Bytes::ZERO, "memory that the node does not have back: {memory:?}");
-        assert!(inner.loans.is_nothing_lent(), "memory that was not given back");
+        assert!(self.world.core.arena.is_nothing_lent(), "memory that was not given back");
         assert_eq!(inner.callers.count(), 0, "callers without an answer");
         assert_eq!(self.world.core.arena.regions().count(), 0, "regions that are kept");
         drop(inner);

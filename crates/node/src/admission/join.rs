@@ -77,9 +77,9 @@ impl Core {
                 }
                 task => task,
             };
-            let schedule = self.disk(share.disk).queue.contracts();
+            let queue = &mut self.disk(share.disk).queue;
             let result = task.and_then(|task| {
-                let id = schedule.join_within(now, task, patience);
+                let id = queue.join_within(now, task, patience);
                 let id = id.map_err(|refusal| refused(share.disk, &refusal))?;
                 Ok(Joined { disk: share.disk, id, task })
             });
@@ -118,8 +118,8 @@ impl Core {
                 let old = tasks.iter().find(|joined| joined.disk == share.disk);
                 let old = old.expect("a stream has a task on each of its disks");
                 let task = core.task(contract, share, mode)?;
-                let schedule = core.disk(share.disk).queue.contracts();
-                let changed = schedule.change(now, old.id, task);
+                let queue = &mut core.disk(share.disk).queue;
+                let changed = queue.change(now, old.id, task);
                 changed.map_err(|refusal| refused(share.disk, &refusal))?;
                 Ok(Joined { task, ..*old })
             };

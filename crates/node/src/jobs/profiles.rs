@@ -45,13 +45,23 @@ impl Node {
             // The store is shared with the copy: nothing of it changes meanwhile.
             let before = self.clone();
             if let Err(error) = self.use_profile(now, disk, profile) {
-                *self = before;
+                self.restore(before);
                 return Err(error);
             }
         }
         self.core.store.set_profile(disk, text).expect("checked above");
         self.core.disk(disk).profile_for_next_start = !same_depth;
         Ok(())
+    }
+
+    /// Becomes as a copy was, but for where the queues of the disks are.
+    fn restore(&mut self, mut copy: Self) {
+        let handles = core::mem::take(&mut self.core.disks).into_iter();
+        for (disk, now) in copy.core.disks.iter_mut().zip(handles.map(|disk| disk.queue)) {
+            let before = core::mem::replace(&mut disk.queue, now);
+            disk.queue.set_to(before);
+        }
+        *self = copy;
     }
 
     /// May fail half-way.
@@ -98,7 +108,7 @@ impl Node {
         changes.sort_by_key(|(_, old, new, _)| new.cost > old.cost || new.deadline < old.deadline);
         changes.retain(|(_, old, new, _)| old != new);
         for (id, _, new, stream) in changes {
-            match self.core.disk(disk).queue.contracts().change(now, id, new) {
+            match self.core.disk(disk).queue.change(now, id, new) {
                 Ok(()) => self.note_task(disk, stream, new),
                 Err(refusal) => {
                     first.get_or_insert(refused(disk, &refusal));

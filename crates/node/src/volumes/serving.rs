@@ -142,10 +142,10 @@ impl Core {
                     continue;
                 }
                 (Some(old), Some(promise)) => {
-                    queue.contracts().change(now, old.id, promise).map_err(refused)?;
+                    queue.change(now, old.id, promise).map_err(refused)?;
                     old.id
                 }
-                (None, Some(promise)) => queue.contracts().join(now, promise).map_err(refused)?,
+                (None, Some(promise)) => queue.join(now, promise).map_err(refused)?,
             };
             tasks.push(Joined { disk: share.disk, id, task: wanted.expect("a promise has one") });
         }

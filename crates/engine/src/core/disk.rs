@@ -1,0 +1,199 @@
+//! One disk, behind its own lock: its queue, and what its thread does.
+//!
+//! Invariant: a disk whose thread sleeps has nothing to start before the instant that the
+//! thread sleeps until. Whoever changes that puts the commands into the disk's `inbox`
+//! ([`DiskState::disturb`]) and wakes the thread.
+
+use super::Turn;
+use crate::arena::Arena;
+use crate::backend::{Completion, fills, region};
+use crate::lock::{Mutex, OwnedGuard};
+use crate::sys;
+use node::{CommandEnded, CommandId, DiskCommand, DiskPoll, DiskQueue, Region, Span, Work};
+use queue::{Queue, Shared};
+use std::cell::OnceCell;
+use std::fmt;
+use std::sync::Arc;
+use units::Instant;
+use window::Memory;
+
+/// What the lock of one disk guards.
+pub(crate) struct DiskState {
+    queue: DiskQueue,
+    asleep: Option<Asleep>,
+    /// Commands that were taken from the queue for the thread while it slept.
+    inbox: Vec<DiskCommand>,
+    /// What the commands in flight fill; not many, so that a list is quick.
+    filling: Vec<(CommandId, Span)>,
+    /// The commands in flight that transfer to or from a shared window.
+    shared: Vec<(CommandId, Region)>,
+    /// When the pool wants its timers run by this thread.
+    timer: Option<Instant>,
+    /// The latest time that it was told.
+    now: Instant,
+    /// Nothing is started any more.
+    stopping: bool,
+}
+
+/// A thread that sleeps, until then or for ever.
+struct Asleep {
+    until: Option<Instant>,
+}
+
+impl DiskState {
+    pub(crate) fn new(queue: DiskQueue) -> Self {
+        Self {
+            queue,
+            asleep: None,
+            inbox: Vec::new(),
+            filling: Vec::new(),
+            shared: Vec::new(),
+            timer: None,
+            now: sys::now(),
+            stopping: false,
+        }
+    }
+
+    /// The disk's thread says what has ended, and asks what to do. Where there is nothing to
+    /// tell the pool, it sleeps afterwards.
+    pub(crate) fn turn(&mut self, arena: &Arena, done: &mut Vec<Completion>) -> Turn {
+        self.now = self.now.max(sys::now());
+        let mut garbage = Vec::new();
+        let ended: Vec<CommandEnded> =
+            done.drain(..).map(|done| self.ended(arena, &done, &mut garbage)).collect();
+        let mut commands = std::mem::take(&mut self.inbox);
+        let until = self.poll(arena, self.now, &mut commands);
+        let is_due = self.timer.is_some_and(|at| at <= self.now);
+        let ended = (is_due || !ended.is_empty()).then_some(ended);
+        self.asleep = ended.is_none().then_some(Asleep { until });
+        if self.stopping {
+            commands.clear();
+        }
+        Turn { commands, ended, until, stopping: self.stopping, garbage }
+    }
+
+    fn ended(
+        &mut self,
+        arena: &Arena,
+        done: &Completion,
+        garbage: &mut Vec<Arc<Memory>>,
+    ) -> CommandEnded {
+        let Completion { id, started, finished, result } = *done;
+        if let Some(at) = self.filling.iter().position(|&(other, _)| other == id) {
+            arena.take_back(self.filling.swap_remove(at).1);
+        }
+        if let Some(at) = self.shared.iter().position(|&(other, _)| other == id) {
+            garbage.extend(arena.regions().end(self.shared.swap_remove(at).1));
+        }
+        node::command_ended(&mut self.queue, id, started, finished, result)
+    }
+
+    /// Asks the queue what the disk shall do until it says to wait, and until when.
+    fn poll(
+        &mut self,
+        arena: &Arena,
+        now: Instant,
+        commands: &mut Vec<DiskCommand>,
+    ) -> Option<Instant> {
+        if self.stopping {
+            return None;
+        }
+        loop {
+            match node::next_command(&mut self.queue, now) {
+                DiskPoll::Wait { until } => return until.into_iter().chain(self.timer).min(),
+                DiskPoll::Start(command) => {
+                    if let Some(span) = fills(&command.action) {
+                        arena.lend(span);
+                        self.filling.push((command.id, span));
+                    }
+                    if let Some(region) = region(&command.action) {
+                        arena.regions().begin(region);
+                        self.shared.push((command.id, region));
+                    }
+                    commands.push(command);
+                }
+            }
+        }
+    }
+
+    /// The disk may have something to start, or its timer is another: true where its thread
+    /// sleeps and must be woken for it.
+    pub(crate) fn disturb(&mut self, arena: &Arena, now: Instant) -> bool {
+        let Some(asleep) = &self.asleep else { return false };
+        let wake_at = asleep.until;
+        self.now = self.now.max(now);
+        let mut commands = std::mem::take(&mut self.inbox);
+        let until = self.poll(arena, self.now, &mut commands);
+        let sooner = match (until, wake_at) {
+            (Some(until), Some(wake_at)) => until < wake_at,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        let wake = sooner || !commands.is_empty();
+        self.inbox = commands;
+        if wake {
+            self.asleep = None;
+        }
+        wake
+    }
+
+    /// When the pool wants its timers run.
+    pub(crate) fn set_timer(&mut self, timer: Option<Instant>) {
+        self.timer = timer;
+    }
+
+    /// Nothing is started any more.
+    pub(crate) fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn inbox_is_empty(&self) -> bool {
+        self.inbox.is_empty()
+    }
+}
+
+/// The queue of a disk as the node finds it: locked from the first look in a section under
+/// the pool's lock to the end of that section.
+pub(crate) struct SharedQueue {
+    state: Arc<Mutex<DiskState>>,
+    held: OnceCell<OwnedGuard<DiskState>>,
+}
+
+// SAFETY: a guard belongs to the thread that locked. `held` is empty whenever the node that
+// this belongs to changes threads: it does so behind the pool's lock, and whoever has that
+// releases all disks before giving it back (`Held`).
+#[allow(unsafe_code)]
+unsafe impl Send for SharedQueue {}
+
+impl SharedQueue {
+    pub(crate) fn new(state: Arc<Mutex<DiskState>>) -> Self {
+        Self { state, held: OnceCell::new() }
+    }
+
+    fn held(&self) -> &OwnedGuard<DiskState> {
+        self.held.get_or_init(|| OwnedGuard::lock(&self.state))
+    }
+}
+
+impl fmt::Debug for SharedQueue {
+    /// Without the queue, which is only to be had under the lock.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedQueue").finish_non_exhaustive()
+    }
+}
+
+impl Shared<Work> for SharedQueue {
+    fn get(&self) -> &Queue<Work> {
+        &self.held().queue
+    }
+
+    fn get_mut(&mut self) -> &mut Queue<Work> {
+        self.held();
+        &mut self.held.get_mut().expect("locked just now").queue
+    }
+
+    fn release(&mut self) {
+        drop(self.held.take());
+    }
+}
