@@ -74,6 +74,11 @@ impl Node {
         self
     }
 
+    /// The queue of a disk.
+    pub fn disk_queue(&mut self, disk: DiskIndex) -> &mut DiskQueue {
+        &mut self.core.disk(disk).queue
+    }
+
     /// The node is done with the queues of its disks until it is called again.
     pub fn release_disks(&mut self) {
         self.core.disks.iter_mut().for_each(|disk| disk.queue.release());

@@ -2,14 +2,16 @@
 //!
 //! A disk is asked what it shall do when the node says that it got work, when one of
 //! its commands has ended, and at the instant that it named itself: as the engine's
-//! threads ask, and no oftener.
+//! threads ask, and no oftener. The node is told of the end of a command at once, or, as by
+//! an engine whose host is late, some time after the disk's queue knows and has gone on
+//! ([`World::told_after`]).
 
 use crate::disk::Finished;
 use crate::keeps::{Everything, Keeps};
 use crate::{Random, SimDisk};
-use node::{DiskIndex, DiskPoll, Error, Event, Node, Op, Reply, Ticket, Who};
+use node::{CommandEnded, DiskIndex, DiskPoll, Error, Event, Node, Op, Reply, Ticket, Who};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use units::{Duration, Instant};
 
 /// A program in the world: reacts to answers and to its own alarms.
@@ -85,6 +87,11 @@ pub struct World<K: Keeps = Everything> {
     started: usize,
     idle_steps: u64,
     polls: Vec<Poll>,
+    /// How long after the end of a command the node is told of it; none: at once, before
+    /// the disk goes on.
+    pub told_after: Option<Duration>,
+    /// What it is to be told, and when, in that order.
+    to_tell: VecDeque<(Instant, CommandEnded, Finished)>,
     /// Sees the disks after every event; what it learns it keeps.
     pub watch: Option<Watch<K>>,
     /// Sees the end of every command.
@@ -122,6 +129,8 @@ impl<K: Keeps> World<K> {
             started: 0,
             idle_steps: 0,
             polls,
+            told_after: None,
+            to_tell: VecDeque::new(),
             watch: None,
             observe: None,
         };
@@ -200,6 +209,7 @@ impl<K: Keeps> World<K> {
         self.disks = disks.into_iter().map(|disk| disk.cut(random)).collect();
         self.alarms.clear();
         self.tickets.clear();
+        self.to_tell.clear();
         self.node = open(&mut self.disks)?;
         self.now = self.now.max(at);
         self.polls.fill(Poll { now: true, at: None });
@@ -225,6 +235,11 @@ impl<K: Keeps> World<K> {
                 self.command_done(index, finished);
             }
         }
+        while let Some((_, ended, of)) = self.to_tell.pop_front_if(|(at, ..)| *at <= self.now) {
+            self.node.command_ended(self.now, ended);
+            self.note_wakes();
+            self.observed(of);
+        }
         for poll in &mut self.polls {
             poll.now |= poll.at.is_some_and(|at| at <= self.now);
         }
@@ -241,10 +256,21 @@ impl<K: Keeps> World<K> {
     }
 
     fn command_done(&mut self, index: usize, ended: Finished) {
-        let Finished { id, predicted, started, finished, result } = ended;
+        let Finished { id, started, finished, result, .. } = ended;
         let disk = DiskIndex(index as u16);
-        self.tell(Event::CommandDone { disk, id, started, finished, result });
         self.polls[index].now = true;
+        if let Some(after) = self.told_after {
+            let queue = self.node.disk_queue(disk);
+            let told = node::command_ended(queue, id, started, finished, result);
+            return self.to_tell.push_back((self.now + after, told, ended));
+        }
+        self.tell(Event::CommandDone { disk, id, started, finished, result });
+        self.observed(ended);
+    }
+
+    fn observed(&mut self, ended: Finished) {
+        let Finished { id, predicted, started, finished, result } = ended;
+        let disk = id.disk();
         if let Some(observe) = &mut self.observe {
             let request = self.node.finished();
             let program = match request.map(|request| request.whose) {
@@ -262,7 +288,8 @@ impl<K: Keeps> World<K> {
         let commands = self.disks.iter().filter_map(SimDisk::next_finish).min();
         let alarm = self.alarms.peek().map(|Reverse((at, _))| *at);
         let waits = self.polls.iter().filter_map(|poll| poll.at).min();
-        [commands, alarm, waits].into_iter().flatten().min()
+        let told = self.to_tell.front().map(|(at, ..)| *at);
+        [commands, alarm, waits, told].into_iter().flatten().min()
     }
 
     fn settle(&mut self) {

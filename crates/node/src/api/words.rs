@@ -29,7 +29,7 @@ impl CommandId {
     }
 
     /// The disk that it was made for.
-    pub(crate) const fn disk(self) -> DiskIndex {
+    pub const fn disk(self) -> DiskIndex {
         DiskIndex(self.0 as u16)
     }
 }

@@ -50,6 +50,9 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     let mut world = world(config, disks, Bytes::mib(96), |_, profile, index| {
         Timing::WithinBound(Box::new(profile.clone()), Random::new(seed + index as u64))
     });
+    // In every other history disks go on before the node hears of the ends, as with threads.
+    let mut host = Random::new(seed ^ 0x1a7e);
+    world.told_after = host.chance(50).then(|| host.span(Duration::from_millis(5)));
     let log = Rc::new(RefCell::new(Log::default()));
     for volume in 0..VOLUMES {
         common::create(&mut world, &name(volume), Bytes::mib(3));
