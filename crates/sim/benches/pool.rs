@@ -1,4 +1,5 @@
-//! How long a pool's lock is held: each call of a [`Node`] is what an engine does under it.
+//! How long the locks of a pool are held: what an engine's threads do under the pool's lock
+//! (each call of a [`Node`]), and under a disk's (each call of its queue).
 //!
 //! Twenty disks of memory, a number of readers of 1 MB/s and some writers, greedy best
 //! effort, commits, and now and then a stream that opens, changes, is refused or closes.
@@ -255,7 +256,8 @@ impl Scene {
     fn poll(&mut self, disk: DiskIndex) {
         let now = self.now;
         loop {
-            match self.timed("a disk asks", |node| node.poll_disk(now, disk)) {
+            let next = |node: &mut Node| node::next_command(node.disk_queue(disk), now);
+            match self.timed("disk: what is next", next) {
                 DiskPoll::Start(command) => {
                     let took = match &command.action {
                         action if action.needs_no_disk() => Duration::ZERO,
@@ -266,7 +268,12 @@ impl Scene {
                     self.events.push(Reverse((now + took, done)));
                 }
                 DiskPoll::Wait { until } => {
-                    if let Some(until) = until {
+                    let timer = self.node.next_timer().filter(|_| disk.0 == 0);
+                    if timer.is_some_and(|at| at <= now) {
+                        self.timed("timers", |node| node.run_timers(now));
+                        continue;
+                    }
+                    if let Some(until) = until.into_iter().chain(timer).min() {
                         self.events.push(Reverse((until.max(now), Alarm::Poll(disk.0))));
                     }
                     return;
@@ -327,10 +334,11 @@ impl Scene {
                 Alarm::Done { disk, id, started } => {
                     let disk = DiskIndex(disk);
                     let id = CommandId(id);
-                    let event =
-                        Event::CommandDone { disk, id, started, finished: now, result: Ok(()) };
+                    let ended = self.timed("disk: a command has ended", |node| {
+                        node::command_ended(node.disk_queue(disk), id, started, now, Ok(()))
+                    });
                     let began = on_processor();
-                    self.node.handle(now, event);
+                    self.node.command_ended(now, ended);
                     let took = (on_processor() - began).saturating_sub(self.clock);
                     let kind = match self.node.finished().map(|finished| finished.whose) {
                         Some(Carrier::Stream(_)) => "a stream's block is done",
