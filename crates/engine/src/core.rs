@@ -20,15 +20,14 @@ use crate::arena::Arena;
 use crate::backend::{Completion, zero_room};
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
-use crate::core::disk::{DiskState, SharedQueue};
+use crate::core::disk::{DiskState, SharedQueue, Turn};
 use crate::lateness::Lately;
 use crate::lock::{Mutex, MutexGuard};
 use crate::searches::Searches;
 use crate::sys::{self, Event};
 use node::{
-    CommandEnded, DiskCommand, DiskIndex, Error, Event as Happened, Look, Mode, Node, Op, Output,
-    RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeStatus, Who,
-    Wish,
+    CommandEnded, DiskIndex, Error, Event as Happened, Look, Mode, Node, Op, Output, RateSearch,
+    Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeStatus, Who, Wish,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -100,21 +99,6 @@ pub(crate) struct News {
     rooms: Vec<(Region, Span)>,
     /// Memory of windows that is nobody's any more, to be unmapped outside the lock.
     garbage: Vec<Arc<Memory>>,
-}
-
-/// What a disk's thread does next.
-pub(crate) struct Turn {
-    /// To be started now.
-    pub commands: Vec<DiskCommand>,
-    /// What the pool is to be told ([`Core::tell`]) before anything else; none where there
-    /// is nothing, and the thread is to sleep.
-    pub ended: Option<Vec<CommandEnded>>,
-    /// Until when it sleeps at the latest.
-    pub until: Option<Instant>,
-    /// No commands will come any more.
-    pub stopping: bool,
-    /// Memory of windows that is nobody's any more, to be unmapped outside of all locks.
-    pub garbage: Vec<Arc<Memory>>,
 }
 
 /// The pool's lock, with those of the disks that were taken under it.

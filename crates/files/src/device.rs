@@ -5,14 +5,14 @@
 //! `Options::share_ppm`, whatever a profile would allow, because the device is not ours.
 
 use crate::map::FileMap;
-use crate::stream::{Ask, Slot, Stream};
+use crate::stream::{Slot, Stream};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 use disk::Profile;
-use node::alone::{self, Credit};
 use node::{Contract, DiskIndex, Error, Mode, Refusal, StreamId, StreamStatus};
+use playout::{Ask, Pace, Window};
 use queue::{Account, Ended, Queue, Use};
 use sched::{Class, PolicyKind, Request, Schedule, Task, TaskId, TaskSet};
 use units::{Bytes, Command, Duration, Instant, Lba, Outside, Rate};
@@ -240,7 +240,7 @@ impl Device {
             let middle = good + (bad - good) / 2;
             let rate = Rate::per_second(middle);
             let contract = Contract { rate, block, burst: Bytes::ZERO };
-            let fits = alone::check(&contract).is_ok()
+            let fits = contract.check().is_ok()
                 && self.task(&contract, cost).is_ok_and(|task| self.admits(set, &task).is_ok());
             if fits { good = middle } else { bad = middle }
         }
@@ -249,7 +249,7 @@ impl Device {
 
     /// Blocks of a window: what the contract needs, and with what is to be ridden out.
     fn blocks(&self, contract: &Contract) -> (u64, u64) {
-        let needed = alone::window_blocks(contract, self.options.host_latency);
+        let needed = contract.blocks_on_one_disk(self.options.host_latency);
         let more = contract.rate.bytes_in(self.options.ride_out).div_ceil(contract.block);
         (needed, needed + more)
     }
@@ -261,7 +261,7 @@ impl Device {
 
     fn check_memory(&self, contract: &Contract, without: Option<StreamId>) -> Result<(), Error> {
         let others = self.streams.values().filter(|stream| Some(stream.id) != without);
-        let used: Bytes = others.map(Stream::window).sum();
+        let used: Bytes = others.map(Stream::memory).sum();
         let (asked, free) = (self.window(contract), self.options.memory.saturating_sub(used));
         if asked > free { Err(Error::NoMemory { asked, free }) } else { Ok(()) }
     }
@@ -284,7 +284,7 @@ impl Device {
         map: FileMap,
     ) -> Result<Bytes, Error> {
         assert!(!self.streams.contains_key(&id), "a number of its own");
-        alone::check(contract)?;
+        contract.check()?;
         if start > Bytes::OUTSIDE_MAX {
             return Err(Error::Invalid { what: "start", rule: "at most 1 EiB" });
         }
@@ -297,6 +297,8 @@ impl Device {
         let task = joined.map_err(|refusal| self.with_rate(refusal, contract, cost, None))?;
         let begins = self.queue.schedule().next_release(task.0).max(now);
         let (needed, target) = self.blocks(contract);
+        let mut window = Window::new(start / contract.block, []);
+        window.target = target;
         let mut stream = Stream {
             id,
             name,
@@ -304,30 +306,20 @@ impl Device {
             map,
             contract: *contract,
             task,
-            slots: VecDeque::new(),
-            target,
+            window,
             needed,
-            base: start / contract.block,
             position: start,
-            credit: Credit::new(contract.rate, contract.burst.max(contract.block), now),
-            later: None,
+            pace: Pace::new(contract, now),
             held: Bytes::ZERO,
             ask: None,
             timer: None,
             primed: false,
-            playout_from: begins.saturating_add(filled_in(contract, needed)),
+            playout_from: begins.saturating_add(contract.time_of(needed)),
             open_since: now,
-            moved: Bytes::ZERO,
-            requests: 0,
-            late_requests: 0,
-            late_max: Duration::ZERO,
-            latency_max: Duration::ZERO,
-            underruns: 0,
-            throttled: 0,
-            gaps: Bytes::ZERO,
+            account: playout::Account::default(),
         };
         stream.fit();
-        let window = stream.window();
+        let window = stream.memory();
         self.streams.insert(id, stream);
         self.pump(now, id);
         Ok(window)
@@ -381,7 +373,7 @@ impl Device {
     ) -> Result<Bytes, Error> {
         let stream = self.stream(id)?;
         let (old, (task_id, _)) = (stream.contract, stream.task);
-        alone::check(contract)?;
+        contract.check()?;
         if contract.block != old.block {
             let rule = "stays what it was while a stream is open; open another one";
             return Err(Error::Invalid { what: "block size", rule });
@@ -392,15 +384,22 @@ impl Device {
         let task =
             changed.map_err(|refusal| self.with_rate(refusal, contract, cost, Some(task_id)))?;
         let (needed, target) = self.blocks(contract);
+        let begins = self.queue.schedule().next_release(task_id).max(now);
         let stream = self.stream(id)?;
+        // The window has to follow before the program may make use of more.
+        let period = stream.task.1.period.max(task.period);
+        let follows = Pace::follows(contract, needed, begins, now, period);
         (stream.task, stream.contract) = ((task_id, task), *contract);
-        (stream.needed, stream.target) = (needed, target);
+        (stream.needed, stream.window.target) = (needed, target);
         stream.fit();
-        // The window has to follow before the program may make use of a faster one.
-        let patience =
-            if contract.rate > old.rate { filled_in(contract, needed) } else { Duration::ZERO };
-        stream.later = Some((now.saturating_add(patience), *contract));
-        let window = stream.contract.block * target;
+        match stream.primed {
+            true => stream.pace.change_later(now, contract, follows),
+            false => {
+                stream.pace.change(now, contract);
+                stream.playout_from = stream.playout_from.max(follows);
+            }
+        }
+        let window = contract.block * target;
         self.pump(now, id);
         Ok(window)
     }
@@ -433,7 +432,7 @@ impl Device {
                 Some(Error::Invalid { what: "length", rule: "more than nothing" })
             }
             Ok(stream) => {
-                stream.ask = Some(Ask { ticket, len_max, throttled: false, starved: false });
+                stream.ask = Some(Ask::new(ticket, len_max));
                 None
             }
         };
@@ -453,8 +452,8 @@ impl Device {
             return Err(Error::Invalid { what: "advance", rule: "at most what was read last" });
         }
         stream.held = Bytes::ZERO;
-        stream.credit.spend(len, now);
-        stream.moved += len;
+        stream.pace.spend(len, now);
+        stream.account.moved += len;
         stream.position += len;
         self.pump(now, id);
         Ok(())
@@ -472,7 +471,7 @@ impl Device {
 
     /// The number of the first block of a stream's window: what is before it is done with.
     pub fn window_start(&self, id: StreamId) -> Option<u64> {
-        self.streams.get(&id).map(|stream| stream.base)
+        self.streams.get(&id).map(|stream| stream.window.first())
     }
 
     /// A file has grown. Where its new part costs more than its contract has, the part is
@@ -486,7 +485,7 @@ impl Device {
         (stream.length, stream.map) = (map.length(), map);
         // What the last block had of the old file is not all of it now.
         let last = old / block;
-        if let Some(slot) = stream.slot(last)
+        if let Some(slot) = stream.window.get_mut(last)
             && matches!(slot, Slot::Ready(_))
         {
             *slot = Slot::Open;
@@ -541,12 +540,7 @@ impl Device {
         let ended = self.queue.ended(key, started, now, result.is_ok());
         let Ended { work: Purpose { stream, block, .. }, late_by: late, latency, .. } = ended;
         let Some(stream) = self.streams.get_mut(&stream) else { return };
-        stream.requests += 1;
-        stream.latency_max = stream.latency_max.max(latency);
-        if !late.is_zero() {
-            stream.late_requests += 1;
-            stream.late_max = stream.late_max.max(late);
-        }
+        stream.account.ended(late, latency);
         let whole = stream.contract.block;
         let from = whole * block;
         if let Ok(len) = result
@@ -555,7 +549,7 @@ impl Device {
         {
             stream.length = from + len; // the file was cut
         }
-        if let Some(slot) = stream.slot(block) {
+        if let Some(slot) = stream.window.get_mut(block).filter(|slot| **slot != Slot::Given) {
             *slot = result.map_or_else(Slot::Failed, Slot::Ready);
         }
         let id = stream.id;
@@ -576,14 +570,13 @@ impl Device {
     /// a bound: those that the contract needs, and a few early ones for an idle device.
     fn ask_ahead(&mut self, now: Instant, id: StreamId) {
         let stream = self.streams.get_mut(&id).expect("it is pumped");
-        let moving = stream.slots.iter().filter(|slot| matches!(slot, Slot::Moving(_))).count();
-        let mut room = (stream.needed + EARLY).saturating_sub(moving as u64);
-        for at in 0..stream.slots.len() {
-            let block = stream.base + at as u64;
+        let moving = stream.window.iter().filter(|(_, slot)| matches!(slot, Slot::Moving(_)));
+        let mut room = (stream.needed + EARLY).saturating_sub(moving.count() as u64);
+        for block in stream.window.first()..stream.window.end() {
             if room == 0 || stream.contract.block * block >= stream.length {
                 break;
             }
-            if stream.slots[at] != Slot::Open {
+            if stream.window.get(block) != Some(&Slot::Open) {
                 continue;
             }
             room -= 1;
@@ -597,18 +590,19 @@ impl Device {
             let purpose = Purpose { stream: id, block, started: now };
             let further = cost.saturating_sub(one_run);
             self.queue.submit_scattered(now, key, request, further, purpose);
-            stream.slots[at] = Slot::Moving(key);
+            *stream.window.get_mut(block).expect("looked at above") = Slot::Moving(key);
         }
     }
 
     fn answer(&mut self, now: Instant, id: StreamId) {
         let stream = self.streams.get_mut(&id).expect("it is pumped");
-        let Some(ask) = stream.ask else { return };
+        let Some(mut ask) = stream.ask else { return };
         if stream.position >= stream.length {
             return self.reply(id, Reply::End);
         }
         if !stream.primed {
-            let more = stream.contract.block * (stream.base + stream.needed) < stream.length;
+            let more =
+                stream.contract.block * (stream.window.first() + stream.needed) < stream.length;
             if !stream.is_filled() {
                 return;
             }
@@ -620,7 +614,7 @@ impl Device {
         }
         let block = stream.block_at(stream.position);
         let from = stream.contract.block * block;
-        match *stream.slot(block).expect("the playout point is in the window") {
+        match *stream.window.get_mut(block).expect("the playout point is in the window") {
             Slot::Ready(has) => {
                 let end = (from + has).min(stream.length);
                 if end <= stream.position {
@@ -633,20 +627,43 @@ impl Device {
                     self.reply(id, Reply::Data { block, offset, len });
                 }
             }
-            Slot::Failed(_) => {
-                let end = (from + stream.contract.block).min(stream.length);
-                let (offset, len) = (stream.position, end - stream.position);
-                stream.gaps += len;
-                stream.position = end;
-                self.reply(id, Reply::Gap { offset, len });
-                self.pump(now, id);
-            }
-            Slot::Open | Slot::Moving(_) => {
+            Slot::Failed(_) | Slot::Given => self.declare_gap(now, id),
+            Slot::Open => {
                 if stream.within_rate(now, Bytes::new(1)) {
-                    stream.starved();
+                    ask.starve(now, true, &mut stream.account);
+                    stream.ask = Some(ask);
                 }
             }
+            Slot::Moving(key) => {
+                if !stream.within_rate(now, Bytes::new(1)) {
+                    return;
+                }
+                ask.starve(now, true, &mut stream.account);
+                stream.ask = Some(ask);
+                // A device that hangs cannot hold a program for ever: it goes on when it has
+                // waited for as long as the whole window lasts.
+                let since = ask.starved_since().unwrap_or(now);
+                let patience = since.saturating_add(stream.window.time(&stream.contract));
+                if now < patience {
+                    stream.timer = Some(patience);
+                    return;
+                }
+                self.queue.cancel(key);
+                *stream.window.get_mut(block).expect("looked at above") = Slot::Given;
+                self.declare_gap(now, id);
+            }
         }
+    }
+
+    /// Skips the rest of the block at the playout point, and says so.
+    fn declare_gap(&mut self, now: Instant, id: StreamId) {
+        let stream = self.streams.get_mut(&id).expect("it is pumped");
+        let end = stream.contract.block * (stream.block_at(stream.position) + 1);
+        let (offset, len) = (stream.position, end.min(stream.length) - stream.position);
+        stream.account.gaps += len;
+        stream.position += len;
+        self.reply(id, Reply::Gap { offset, len });
+        self.pump(now, id);
     }
 
     fn reply(&mut self, id: StreamId, reply: Reply) {
@@ -667,27 +684,15 @@ impl Device {
             volume: stream.name.clone(),
             mode: Mode::Read,
             contract: stream.contract,
-            window: stream.window(),
+            window: stream.memory(),
             position: stream.position,
-            moved: stream.moved,
             durable: Bytes::ZERO,
-            requests: stream.requests,
-            late_requests: stream.late_requests,
-            late_max: stream.late_max,
-            underruns: stream.underruns,
-            throttled: stream.throttled,
-            gaps: stream.gaps,
-            latency_max: stream.latency_max,
+            account: stream.account,
             open_since: stream.open_since,
             shares: Vec::from([(self.index, ppm(stream.task.1.cost, stream.task.1.period))]),
         };
         self.streams.values().map(status).collect()
     }
-}
-
-/// How long so many blocks of a stream take to come.
-fn filled_in(contract: &Contract, blocks: u64) -> Duration {
-    contract.rate.time_for(contract.block).saturating_mul(blocks)
 }
 
 /// The bytes of a block, up to the end of the file.

@@ -8,6 +8,8 @@ use node::{Contract, DiskIndex, Error, StreamId};
 use std::collections::BTreeMap;
 use units::{Bytes, Duration, Instant, Lba, Rate};
 
+const MIB: Bytes = Bytes::MIB;
+
 fn gib(n: u64) -> Bytes {
     Bytes::GIB * n
 }
@@ -184,7 +186,7 @@ impl World {
     }
 
     fn underruns(&self) -> u64 {
-        self.device.status().iter().map(|stream| stream.underruns).sum()
+        self.device.status().iter().map(|stream| stream.account.underruns).sum()
     }
 }
 
@@ -237,6 +239,50 @@ fn what_others_do_beyond_their_part_is_counted_and_ridden_out() {
         assert!(account.overrun_max > Duration::from_millis(600), "{account:?}");
         assert_eq!(account.late_requests > 0, seen, "{account:?}");
         assert_eq!(world.underruns() > 0, seen, "{} with {ride_out}", world.underruns());
+    }
+}
+
+/// What has waited for as long as the window lasts is a declared gap, also where its read is
+/// with the device for ever; when the device is back, so is the file.
+#[test]
+fn a_device_that_hangs_holds_nobody_for_ever() {
+    let mut world = World::new(options(), 3);
+    let file = map(64, Bytes::mib(8), gib(1));
+    world.open(1, contract(1_000_000, Bytes::kib(256)), file).unwrap();
+    world.run(Duration::from_secs(5));
+    let window = world.device.status()[0].window;
+    world.pause = Some((world.now, world.now + Duration::from_secs(30)));
+    // What is in the window is played, then as much time goes by.
+    let patience = Rate::per_second(1_000_000).time_for(window) * 2 + Duration::from_millis(100);
+    world.run(patience);
+    assert_eq!(world.programs[&1].gaps, Bytes::kib(256));
+    world.run(Duration::from_secs(60) - patience);
+    let gaps = world.programs[&1].gaps;
+    assert!(gaps > Bytes::mib(2) && gaps < Bytes::mib(32), "{gaps}");
+    world.run(Duration::from_secs(20));
+    assert_eq!(world.programs[&1].gaps, gaps, "the device is back");
+}
+
+/// A program that takes all it may is given a faster contract, and a larger burst, when the
+/// window can follow: until then it goes at the old rate.
+#[test]
+fn a_faster_contract_is_granted_when_the_window_can_follow() {
+    for (rate, burst) in [(250_000, Bytes::mib(8)), (2_000_000, Bytes::ZERO), (2_000_000, MIB)] {
+        let mut world = World::new(options(), 3);
+        world.percent = 1_000;
+        let block = Bytes::kib(256);
+        world.open(1, contract(250_000, block), map(64, Bytes::mib(8), gib(1))).unwrap();
+        world.run(Duration::from_millis(9_500));
+        let more = Contract { burst, ..contract(rate, block) };
+        let before = world.programs[&1].position;
+        world.device.change(world.now, StreamId(1), &more).unwrap();
+        world.run(Duration::from_millis(500));
+        let moved = world.programs[&1].position - before;
+        assert!(moved < Bytes::new(250_000), "{moved} in half a second, at {rate} with {burst}");
+        world.run(Duration::from_secs(20));
+        assert_eq!(world.underruns(), 0, "at {rate} with {burst}");
+        let position = world.programs[&1].position;
+        assert!(position > Rate::per_second(rate).bytes_in(Duration::from_secs(15)), "{position}");
     }
 }
 

@@ -10,10 +10,11 @@
 //! rest of these is read first, and goes back to the disk with it.
 
 use crate::api::*;
-use crate::core::{Core, Owner, Part};
+use crate::core::Core;
 use crate::limits;
 use crate::memory::arena::Use;
 use crate::volumes::writes::{Claim, End, Extent};
+use crate::work::{Owner, Part};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -10,13 +10,13 @@ use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::commits::state::Commits;
 use crate::copy_on_write::CopyOnWrite;
-use crate::disks::CommandEnded;
 use crate::jobs::measuring::Measuring;
 use crate::jobs::moves::Moves;
 use crate::limits;
 use crate::memory::arena::Arena;
 use crate::volumes::services::{Piece, Services};
-use crate::volumes::writes::{Claim, Writes};
+use crate::volumes::writes::Writes;
+use crate::work::{CommandEnded, Owner, Part, Work};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -24,42 +24,8 @@ use disk::Profile;
 use disk::online::Suspect;
 use queue::{Device, Handle, Queue};
 use sched::{Class, Request, Schedule, Task, TaskId};
-use store::{IoId, Store};
+use store::Store;
 use units::{Access, Bytes, Command, Duration, Instant, Lba};
-
-/// Whom the end of a command concerns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// A block of a stream, in this place; of a writer, with its claim.
-    Block { stream: StreamId, block: u64, place: Bytes, claim: Option<Claim> },
-    /// A command of a best-effort operation.
-    Piece { operation: u64, part: Part },
-    /// A piece of a write (or a flush) of the store.
-    Store { io: IoId },
-    /// A piece of the move that runs on the disk.
-    Move { write: bool },
-    /// A read of the measurement that runs on the disk.
-    Measure,
-}
-
-/// What a command does for a best-effort operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Reads a piece of it.
-    Read,
-    /// Has to be done before the piece with this claim can be written: its edges, or zeros
-    /// before it.
-    Before(Claim),
-    /// Writes the piece with this claim.
-    Write(Claim),
-}
-
-/// What a command is for, and what it does.
-#[derive(Clone, Debug)]
-pub struct Work {
-    pub(crate) owner: Owner,
-    pub(crate) action: DiskAction,
-}
 
 /// What became of a command.
 #[derive(Clone, Debug)]

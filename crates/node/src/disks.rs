@@ -3,62 +3,18 @@
 //! Each disk is a [`DiskQueue`]. A driver with one thread leaves the queues to the node and
 //! uses [`Node::poll_disk`] and [`Event::CommandDone`]. One with a thread for each disk
 //! shares them ([`Node::share_disks`]): a disk's thread tells its queue what has ended
-//! ([`command_ended`]) and asks it what to start ([`next_command`]) under the queue's own
+//! ([`crate::command_ended`]) and asks it what to start ([`next_command`]) under the queue's own
 //! lock, starts that, and tells the node afterwards what has ended
 //! ([`Node::command_ended`]). Whoever calls the node calls [`Node::release_disks`] at the
 //! end, before it gives the lock of the node back.
 
 use crate::api::*;
-use crate::core::{Disk, Work};
+use crate::core::Disk;
 use crate::node::Node;
+use crate::work::{DiskQueue, Work, next_command};
 use alloc::boxed::Box;
-use queue::{Next, Queue, Shared};
+use queue::Shared;
 use units::Instant;
-
-/// One disk of a pool at work.
-pub type DiskQueue = Queue<Work>;
-
-/// A command that has ended in its queue; the node is to be told.
-#[derive(Clone, Debug)]
-pub struct CommandEnded {
-    pub(crate) disk: DiskIndex,
-    pub(crate) finished: Instant,
-    pub(crate) result: Result<(), DeviceError>,
-    pub(crate) of_queue: queue::Ended<Work>,
-}
-
-/// What the device of this queue shall do now.
-pub fn next_command(queue: &mut DiskQueue, now: Instant) -> DiskPoll {
-    match queue.next(now) {
-        Next::Wait { until } => DiskPoll::Wait { until },
-        Next::Start { key, predicted, work } => {
-            // Metadata is used once: its bytes move out.
-            let action = match &mut work.action {
-                DiskAction::WriteBytes { offset, bytes } => {
-                    DiskAction::WriteBytes { offset: *offset, bytes: core::mem::take(bytes) }
-                }
-                other => other.clone(),
-            };
-            DiskPoll::Start(DiskCommand { id: CommandId(key), action, predicted })
-        }
-    }
-}
-
-/// A command has ended on the device of this queue. The result is for
-/// [`Node::command_ended`].
-///
-/// # Panics
-/// Where [`next_command`] did not give it.
-pub fn command_ended(
-    queue: &mut DiskQueue,
-    id: CommandId,
-    started: Instant,
-    finished: Instant,
-    result: Result<(), DeviceError>,
-) -> CommandEnded {
-    let of_queue = queue.ended(id.0, started, finished, result.is_ok());
-    CommandEnded { disk: id.disk(), finished, result, of_queue }
-}
 
 impl Node {
     /// Puts the queue of each disk where the disk's thread can have it, too.

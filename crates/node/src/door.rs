@@ -5,7 +5,6 @@
 //! later, under the pool's lock, cannot leave 64 bits. Whoever adds an operation says here
 //! what it has of numbers: there is no other way in.
 
-use crate::admission::contract;
 use crate::api::*;
 use crate::limits;
 use units::{Bytes, Duration, Outside};
@@ -25,9 +24,9 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         },
         Op::StreamOpen { contract, start, .. } | Op::WindowOpen { contract, start, .. } => {
             bytes("start", *start)?;
-            contract::check(contract)
+            Ok(contract.check()?)
         }
-        Op::StreamChange { contract, .. } => contract::check(contract),
+        Op::StreamChange { contract, .. } => Ok(contract.check()?),
         Op::StreamDurable { beyond: at, .. } | Op::StreamSeek { to: at, .. } => {
             bytes("offset", *at)
         }

@@ -12,7 +12,6 @@
 extern crate alloc;
 
 mod admission;
-pub mod alone;
 mod api;
 mod best_effort;
 mod commits;
@@ -28,16 +27,16 @@ mod plan;
 mod status;
 mod streams;
 mod volumes;
+mod work;
 
 pub use admission::rates::RateSearch;
 pub use admission::sweep::sweep_costs;
 pub use admission::terms::{Terms, Wish};
 pub use api::*;
-pub use core::Work;
-pub use disks::{CommandEnded, DiskQueue, command_ended, next_command};
 pub use node::Node;
 pub use plan::{
     Alternative, DiskPlan, KindPlan, Plan, PlanTask, Planner, Stop, Variation, Wanted, Whose,
 };
 pub use status::{Analysed, Look};
 pub use volumes::permission;
+pub use work::{CommandEnded, DiskQueue, Work, command_ended, next_command};

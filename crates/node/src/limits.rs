@@ -2,12 +2,10 @@
 
 use units::{Bytes, Duration};
 
-/// Smallest block of a stream, and the alignment of everything on a disk.
-pub const BLOCK_MIN: Bytes = Bytes::kib(4);
-/// Largest block of a stream: an extent, so that a block is one request.
-pub const BLOCK_MAX: Bytes = store::EXTENT;
-/// Largest burst of a contract.
-pub const BURST_MAX: Bytes = Bytes::mib(64);
+// The smallest block of a stream is the alignment of everything on a disk; the largest is an
+// extent, so that a block is one request.
+pub use playout::{BLOCK_MAX, BLOCK_MIN, BURST_MAX};
+const _: () = assert!(BLOCK_MAX.get() == store::EXTENT.get());
 /// Streams open at once.
 pub const STREAMS_MAX: usize = 10_000;
 /// Largest best-effort operation; memory for it is one span.

@@ -3,8 +3,7 @@
 use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::best_effort::{BestEffort, Gap};
-use crate::core::{Core, Ended, Owner};
-use crate::disks::{self, CommandEnded};
+use crate::core::{Core, Ended};
 use crate::door;
 use crate::limits;
 use crate::memory::places::Home;
@@ -12,6 +11,8 @@ use crate::streams::index::Streams;
 use crate::streams::rounds::Rounds;
 use crate::streams::stream::{self, Stream};
 use crate::volumes::permission::{self, Wanted};
+use crate::work::Owner;
+use crate::work::{self, CommandEnded};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -74,7 +75,7 @@ impl Node {
             Event::Request { ticket, who, op } => self.request(now, ticket, &who, op),
             Event::CommandDone { disk, id, started, finished, result } => {
                 let queue = &mut self.core.disk(disk).queue;
-                let ended = disks::command_ended(queue, id, started, finished, result);
+                let ended = work::command_ended(queue, id, started, finished, result);
                 return self.command_ended(now, ended);
             }
         }
@@ -387,7 +388,7 @@ impl Node {
         let core = &mut self.core;
         let stream = self.streams.get_mut(id).filter(|stream| !stream.closing);
         let stream = stream.ok_or(Error::NoSuchStream { stream: id })?;
-        contract::check(contract)?;
+        contract.check()?;
         if contract.block != stream.contract.block {
             let rule = "stays what it was while a stream is open; open another one";
             return Err(Error::Invalid { what: "block size", rule });
@@ -440,7 +441,7 @@ impl Node {
     fn keep_from_now_on(&mut self, promised: Promised) {
         let stream = self.streams.get_mut(promised.stream).expect("it is open");
         stream.grow(promised.memory);
-        stream.target = promised.blocks.max(stream.target);
+        stream.window.target = promised.blocks.max(stream.window.target);
         stream.replace_tasks(&mut self.core, promised.tasks);
     }
 
@@ -511,7 +512,7 @@ impl Node {
         if self.streams.len() >= limits::STREAMS_MAX {
             return Err(Error::Busy { waiting: self.streams.len() as u64 });
         }
-        contract::check(contract)?;
+        contract.check()?;
         let found = self.core.store.volume(volume).expect("just found");
         let (size, length) = (found.size(), found.length());
         match mode {
@@ -668,7 +669,7 @@ impl Node {
                 let has_writer = self.streams.has_writer(id);
                 let core = &mut self.core;
                 let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
-                stream.account(late_by, latency);
+                stream.account.ended(late_by, latency);
                 let result = result.map_err(|error| (disk, error));
                 match stream.mode {
                     Mode::Read => stream.block_read(core, now, (block, place), result, has_writer),

@@ -94,7 +94,7 @@ const PROBE: Bytes = Bytes::kib(16);
 const PIECE: Bytes = Bytes::kib(64);
 
 fn underruns(world: &World) -> u64 {
-    world.node.status(world.now()).streams.iter().map(|stream| stream.underruns).sum()
+    world.node.status(world.now()).streams.iter().map(|stream| stream.account.underruns).sum()
 }
 
 /// What can be refused is refused without a trace: the promises are what they were.

@@ -87,7 +87,8 @@ fn random_world(
     while tallies.iter().any(|tally| !tally.borrow().done) {
         world.run_for(Duration::from_secs(1));
         let status = world.node.status(world.now());
-        underruns = underruns.max(status.streams.iter().map(|stream| stream.underruns).sum());
+        underruns =
+            underruns.max(status.streams.iter().map(|stream| stream.account.underruns).sum());
         waited += 1;
         assert!(waited < 1000, "seed {seed}: a stream that never ends");
     }
@@ -174,7 +175,7 @@ fn an_over_eager_reader_is_slowed_to_its_rate_and_harms_nobody() {
             } else {
                 &mut throttled.1
             };
-            *seen = stream.throttled;
+            *seen = stream.account.throttled;
         }
     }
     let least = contract.rate.time_for(size - contract.block);

@@ -86,7 +86,7 @@ fn after_any_jump_the_bytes_are_those_of_the_place() {
             world.run_for(random.span(Duration::from_millis(60)));
         }
         let status = world.node.stream(stream).expect("open");
-        commands += status.requests;
+        commands += status.account.requests;
         let beyond = SIZE + Bytes::new(1);
         let refused = world.call(Op::StreamSeek { stream, to: beyond });
         assert_eq!(refused, Err(Error::BeyondEnd { size: SIZE }));
@@ -159,7 +159,7 @@ fn a_reader_follows_a_shared_writer() {
     }
     assert_eq!(at, sizes[1]);
     assert!(tally.borrow().done);
-    assert_eq!(world.node.stream(stream).expect("open").underruns, 0);
+    assert_eq!(world.node.stream(stream).expect("open").account.underruns, 0);
 }
 
 /// Recording of `length` bytes into a volume of `size`, with a fault planted in the disks.
@@ -307,7 +307,7 @@ fn what_cannot_be_read_is_a_gap_between_pieces() {
         assert_eq!(moved(&mut world, stream, len), Ok(Reply::Done));
     }
     assert!(gaps >= Bytes::kib(64) && gaps < at, "{gaps:?} of {at:?}");
-    assert_eq!(world.node.stream(stream).expect("open").gaps, gaps);
+    assert_eq!(world.node.stream(stream).expect("open").account.gaps, gaps);
 }
 
 /// A part of a block that was synced is written again with the rest, filled meanwhile.

@@ -734,7 +734,7 @@ fn windows_are_resized_and_nobody_misses_through_a_thousand_changes() {
     }
     let status = world.node.status(world.now());
     let late: u64 = status.disks.iter().map(|disk| disk.account.late_requests).sum();
-    let underruns: u64 = status.streams.iter().map(|stream| stream.underruns).sum();
+    let underruns: u64 = status.streams.iter().map(|stream| stream.account.underruns).sum();
     assert_eq!((late, underruns), (0, 0));
     let samples = samples.borrow();
     for sample in samples.iter().step_by(samples.len() / 12) {

@@ -484,15 +484,13 @@ impl Pool for Fake {
             contract: stream.contract,
             window: stream.contract.block * 2,
             position: Bytes::new(stream.position),
-            moved: Bytes::new(stream.position),
             durable: Bytes::new(stream.durable),
-            requests: 1,
-            late_requests: 0,
-            late_max: Duration::ZERO,
-            underruns: 0,
-            throttled: 0,
-            gaps: Bytes::ZERO,
-            latency_max: Duration::from_millis(3),
+            account: node::StreamAccount {
+                moved: Bytes::new(stream.position),
+                requests: 1,
+                latency_max: Duration::from_millis(3),
+                ..Default::default()
+            },
             open_since: Instant::from_nanos(id),
             shares: vec![(DiskIndex(0), share(stream.contract.rate))],
         });
@@ -543,12 +541,12 @@ fn disk_status() -> DiskStatus {
         slack: Duration::from_millis(40),
         waiting_real_time: 0,
         waiting_best_effort: 0,
-        account: node::Account {
+        account: node::DiskAccount {
             real_time: traffic,
             best_effort: traffic,
             predicted_total: Duration::from_secs(2),
             actual_total: Duration::from_secs(1),
-            ..node::Account::default()
+            ..node::DiskAccount::default()
         },
         observed: node::Observed::default(),
         moves: node::MoveStatus::default(),

@@ -4,7 +4,6 @@
 //! thread sleeps until. Whoever changes that puts the commands into the disk's `inbox`
 //! ([`DiskState::disturb`]) and wakes the thread.
 
-use super::Turn;
 use crate::arena::Arena;
 use crate::backend::{Completion, fills, region};
 use crate::lock::{Mutex, OwnedGuard};
@@ -38,6 +37,21 @@ pub(crate) struct DiskState {
 /// A thread that sleeps, until then or for ever.
 struct Asleep {
     until: Option<Instant>,
+}
+
+/// What a disk's thread does next.
+pub(crate) struct Turn {
+    /// To be started now.
+    pub commands: Vec<DiskCommand>,
+    /// What the pool is to be told (`Core::tell`) before anything else; none where there
+    /// is nothing, and the thread is to sleep.
+    pub ended: Option<Vec<CommandEnded>>,
+    /// Until when it sleeps at the latest.
+    pub until: Option<Instant>,
+    /// No commands will come any more.
+    pub stopping: bool,
+    /// Memory of windows that is nobody's any more, to be unmapped outside of all locks.
+    pub garbage: Vec<Arc<Memory>>,
 }
 
 impl DiskState {

@@ -25,14 +25,13 @@
 
 use crate::admission::costs::ppm;
 use crate::api::{Contract, DiskIndex, Error, Mode, Placement, Refusal, Zone};
-use crate::limits;
 use alloc::vec::Vec;
 use core::ops::Range;
 use disk::Profile;
 use sched::limits::PERIOD_MAX;
 use sched::{Task, TaskId, TaskSet};
 use store::EXTENT;
-use units::{Bytes, Duration, Lba, Outside, Rate};
+use units::{Bytes, Duration, Lba, Rate};
 
 /// What a volume's extents mean for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,32 +65,10 @@ pub(crate) fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
     }
 }
 
-/// Checks what does not depend on the disks.
-pub(crate) fn check(contract: &Contract) -> Result<(), Error> {
-    let invalid = |what, rule| Err(Error::Invalid { what, rule });
-    if contract.rate.is_zero() {
-        return invalid("rate", "more than nothing per second");
-    }
-    if contract.rate > Rate::OUTSIDE_MAX {
-        return invalid("rate", "at most 1 PiB/s");
-    }
-    let block = contract.block;
-    if !block.get().is_power_of_two() || block < limits::BLOCK_MIN || block > limits::BLOCK_MAX {
-        return invalid("block size", "a power of two from 4 KiB to 1 MiB");
-    }
-    if contract.burst > limits::BURST_MAX {
-        return invalid("burst", "at most 64 MiB");
-    }
-    if contract.rate.time_for(block) > Duration::from_secs(86_400) {
-        return invalid("rate", "at least one block a day: use smaller blocks");
-    }
-    Ok(())
-}
-
 /// How often a disk with this share has a block of the stream to move. Where it is seldom
 /// enough to be outside what the analysis counts with, more is set aside than is needed.
 pub(crate) fn period(contract: &Contract, share: &Share) -> Duration {
-    contract.rate.time_for(contract.block).saturating_mul(share.gap).min(PERIOD_MAX)
+    contract.time_of(share.gap).min(PERIOD_MAX)
 }
 
 /// A disk as admission sees it: what it costs, and who has its promise.
@@ -171,7 +148,7 @@ pub(crate) fn rate_max<'a>(
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
         let tried = Contract { rate: Rate::per_second(middle), ..*contract };
-        if check(&tried).is_ok() && fits(&seen, &tried, shares, mode).is_ok() {
+        if tried.check().is_ok() && fits(&seen, &tried, shares, mode).is_ok() {
             good = middle;
         } else {
             bad = middle;
@@ -207,17 +184,5 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
 pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], late: Duration) -> u64 {
     let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
     let per_extent = EXTENT / contract.block;
-    gap + 1 + (per_extent - 1) * (gap - 1) + blocks_ahead(contract, late)
-}
-
-/// Blocks of the window for what the program may touch at once, and for what passes
-/// while the host is late.
-pub(crate) fn blocks_ahead(contract: &Contract, late: Duration) -> u64 {
-    let late = contract.rate.bytes_in(late);
-    at_once(contract).div_ceil(contract.block) + late.div_ceil(contract.block)
-}
-
-/// What the program may touch at once.
-pub(crate) fn at_once(contract: &Contract) -> Bytes {
-    contract.burst.max(contract.block)
+    gap + 1 + (per_extent - 1) * (gap - 1) + contract.blocks_ahead(late)
 }

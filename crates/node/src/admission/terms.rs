@@ -2,7 +2,7 @@
 //! disk's time. Whoever keeps quotas compares it with what somebody may have, so that
 //! nothing joins a schedule only to be taken away again.
 
-use crate::admission::contract::{self, window_blocks};
+use crate::admission::contract::window_blocks;
 use crate::admission::costs::ppm;
 use crate::api::*;
 use crate::node::Node;
@@ -39,7 +39,7 @@ impl Node {
         let shares = core.shares(volume);
         let (window, tasks) = match wish {
             Wish::Stream(mode, contract) => {
-                contract::check(contract).ok()?;
+                contract.check().ok()?;
                 let window = contract.block * window_blocks(contract, &shares, core.late);
                 (window, core.tasks(contract, &shares, *mode)?)
             }

@@ -138,3 +138,10 @@ pub enum Unmoved {
     /// The store's words.
     Store(StoreError),
 }
+
+impl From<playout::Invalid> for Error {
+    fn from(invalid: playout::Invalid) -> Self {
+        let playout::Invalid { what, rule } = invalid;
+        Self::Invalid { what, rule }
+    }
+}

@@ -8,7 +8,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 pub use disk::online::{Observed, Staleness, Suspect, Verdict};
-pub use queue::{Account, Traffic};
+pub use playout::Account as StreamAccount;
+pub use queue::{Account as DiskAccount, Traffic};
 use units::{Bytes, Duration, Instant, Rate};
 
 /// Everything that can be seen of a node, at one instant.
@@ -35,7 +36,7 @@ pub struct DiskStatus {
     pub slack: Duration,
     pub waiting_real_time: u64,
     pub waiting_best_effort: u64,
-    pub account: Account,
+    pub account: DiskAccount,
     /// What the disk did, held against its profile.
     pub observed: Observed,
     /// What became of the data in its suspect extents.
@@ -152,22 +153,9 @@ pub struct StreamStatus {
     pub window: Bytes,
     /// The playout point: a volume offset.
     pub position: Bytes,
-    /// Bytes moved by the program since it opened the stream.
-    pub moved: Bytes,
     /// Writers: the volume offset up to which everything is on the medium.
     pub durable: Bytes,
-    pub requests: u64,
-    /// Requests done after their deadline, and by how much at the most.
-    pub late_requests: u64,
-    pub late_max: Duration,
-    /// Times that a program within its rate found the window not ready.
-    pub underruns: u64,
-    /// Times that a program was slowed to its rate.
-    pub throttled: u64,
-    /// Bytes given up as declared gaps.
-    pub gaps: Bytes,
-    /// From release to completion of each request.
-    pub latency_max: Duration,
+    pub account: StreamAccount,
     pub open_since: Instant,
     /// What its contract has of each disk's time, in parts per million.
     pub shares: Vec<(DiskIndex, u64)>,

@@ -1,10 +1,12 @@
 //! The words that all of a node is told in: names, places, contracts.
 #![allow(missing_docs)] // a field that is named for what it holds is not explained twice
 
+/// What a program asks of a stream.
+pub use playout::Contract;
 /// Which policy a pool's disks follow.
 pub use sched::PolicyKind as Policy;
 pub use store::{Blocks, DiskIndex, Ownership, Placement, Zone};
-use units::{Bytes, Direction, Duration, Rate};
+use units::{Bytes, Direction, Duration};
 
 /// Chosen by the caller of an operation; comes back with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,18 +76,6 @@ impl Region {
             }
         }
     }
-}
-
-/// What a program asks of a stream: `rate`, moved in blocks of `block`, of
-/// which it may touch `burst` beyond its playout point at once; a block at least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Contract {
-    /// Bytes per second, sustained.
-    pub rate: Rate,
-    /// A power of two from 4 KiB to 1 MiB.
-    pub block: Bytes,
-    /// At most [`limits::BURST_MAX`](crate::limits::BURST_MAX).
-    pub burst: Bytes,
 }
 
 /// Which bytes of a volume a best-effort write is of.

@@ -2,8 +2,9 @@
 
 use crate::api::*;
 use crate::commits::state::{AHEAD, Committed};
-use crate::core::{Core, Owner};
+use crate::core::Core;
 use crate::limits;
+use crate::work::Owner;
 use alloc::vec::Vec;
 use sched::Class;
 use store::{IoError, IoId, IoKind};

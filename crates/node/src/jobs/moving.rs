@@ -1,11 +1,12 @@
 //! Extents are moved: reserved, copied, switched to (`moves.rs`).
 
 use crate::api::*;
-use crate::core::{Core, Owner};
+use crate::core::Core;
 use crate::jobs::moves::{Move, Stuck};
 use crate::limits::{MOVE_AGAIN, MOVE_PIECE, MOVE_RETRY};
 use crate::memory::arena::Use;
 use crate::node::Node;
+use crate::work::Owner;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;

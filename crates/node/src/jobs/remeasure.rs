@@ -1,11 +1,12 @@
 //! A disk is measured again while it serves (`measuring.rs`).
 
 use crate::api::*;
-use crate::core::{Core, Owner};
+use crate::core::Core;
 use crate::jobs::measuring::{Part, Running, parts, wider};
 use crate::limits::{MEASURE_AGAIN, MEASURE_READS, MEASURE_SMALL};
 use crate::memory::arena::Use;
 use crate::node::Node;
+use crate::work::Owner;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sched::Class;

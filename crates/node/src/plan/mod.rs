@@ -244,7 +244,7 @@ impl Planner {
                 )
             }
             Whose::Stream { mode, contract } => {
-                contract::check(contract)?;
+                contract.check()?;
                 let mode = mode.unwrap_or_else(|| self.dearer(contract, &shares));
                 let task = |share| seen(share).task(contract, share, mode).map(Some);
                 let blocks = contract::window_blocks(contract, &shares, self.config.host_latency);

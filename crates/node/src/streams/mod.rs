@@ -1,6 +1,5 @@
 //! Open streams: their windows, their playout points, and what they wait for.
 
-pub(crate) mod credit;
 pub(crate) mod index;
 pub(crate) mod reader;
 pub(crate) mod rounds;

@@ -1,10 +1,11 @@
 //! A reader's window: filled ahead of the playout point, emptied behind it.
 
-use crate::admission::contract::blocks_ahead;
 use crate::api::*;
-use crate::core::{Core, Owner};
+use crate::core::Core;
 use crate::limits::EARLY_REQUESTS;
-use crate::streams::stream::{Ask, Slot, Stream};
+use crate::streams::stream::{Slot, Stream};
+use crate::work::Owner;
+use playout::Ask;
 use store::EXTENT;
 use units::{Bytes, Instant};
 
@@ -24,7 +25,7 @@ impl Stream {
         if let Err(error) = self.may_ask(len_max) {
             return core.answer(ticket, Err(error));
         }
-        self.ask = Some(Ask { ticket, len_max, throttled: false, starved_since: None });
+        self.ask = Some(Ask::new(ticket, len_max));
         self.pump_reader(core, now, has_writer);
     }
 
@@ -43,8 +44,8 @@ impl Stream {
             return Err(Error::Invalid { what: "advance", rule: "at most what was read last" });
         }
         self.held = Bytes::ZERO;
-        self.credit.spend(len, now);
-        self.moved += len;
+        self.pace.spend(len, now);
+        self.account.moved += len;
         self.position += len;
         self.pump_reader(core, now, has_writer);
         Ok(())
@@ -71,8 +72,8 @@ impl Stream {
             return;
         }
         self.follow(core, now);
-        while self.base < self.block_at(self.position) && self.held.is_zero() {
-            debug_assert!(!matches!(self.slots[0], Slot::Moving(_)));
+        while self.window.first() < self.block_at(self.position) && self.held.is_zero() {
+            debug_assert!(!matches!(self.window.get(self.window.first()), Some(Slot::Moving(_))));
             self.slide(core);
         }
         self.ask_ahead(core, now, has_writer);
@@ -83,17 +84,18 @@ impl Stream {
     /// of, and a few early ones that find the disk idle. The next of a large window
     /// is asked for when one has come, which is before it can be released.
     fn ask_ahead(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
-        let needed = self.target.saturating_sub(blocks_ahead(&self.contract, core.late));
-        let moving = self.slots.iter().filter(|slot| matches!(slot, Slot::Moving(_))).count();
+        let needed = self.window.target.saturating_sub(self.contract.blocks_ahead(core.late));
+        let moving = self.window.iter().filter(|(_, slot)| matches!(slot, Slot::Moving(_)));
+        let moving = moving.count();
         let mut room = (needed + EARLY_REQUESTS).saturating_sub(moving as u64);
         let (mut behind_writer, mut asked) = (false, false);
-        for block in self.base..self.base + self.blocks() {
+        for block in self.window.first()..self.window.end() {
             // A block that a writer is still filling is asked for when it is whole.
             if !self.has_data(core, block, has_writer) {
                 behind_writer = has_writer;
                 break;
             }
-            if self.slots[(block - self.base) as usize] != Slot::Open {
+            if self.window.get(block) != Some(&Slot::Open) {
                 continue;
             }
             if room == 0 {
@@ -102,7 +104,7 @@ impl Stream {
             room -= 1;
             let (disk, action, owner) = self.reading(core, block);
             let id = core.submit(now, disk, self.class(disk), action, owner);
-            self.slots[(block - self.base) as usize] = Slot::Moving(id);
+            *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
             asked = true;
         }
         // What has just been written was not asked for ahead: nobody could promise it.
@@ -136,7 +138,7 @@ impl Stream {
         }
         let block = self.block_at(self.position);
         let block_end = self.contract.block * (block + 1);
-        match *self.slot(block).expect("the playout point is in the window") {
+        match *self.window.get_mut(block).expect("the playout point is in the window") {
             Slot::Ready => {
                 let end = block_end.min(length);
                 let len = ask.len_max.min(end - self.position);
@@ -161,7 +163,7 @@ impl Stream {
             return false;
         }
         let is_late = |slot: &Slot| matches!(*slot, Slot::Moving(id) if core.due(id) <= now);
-        self.primed = !self.slots.iter().any(is_late);
+        self.primed = !self.window.iter().any(|(_, slot)| is_late(slot));
         self.primed
     }
 
@@ -173,8 +175,8 @@ impl Stream {
             return;
         }
         self.starved(now);
-        let since = self.ask.and_then(|ask| ask.starved_since).expect("starved just now");
-        let patience = since.saturating_add(self.window_time());
+        let since = self.ask.and_then(|ask| ask.starved_since()).expect("starved just now");
+        let patience = since.saturating_add(self.window.time(&self.contract));
         if now < patience {
             self.wake_at(core, patience);
         } else if core.cancel(id) {
@@ -188,9 +190,9 @@ impl Stream {
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
         let end = (self.contract.block * (block + 1)).min(length);
         let (offset, len) = (self.position, end - self.position);
-        self.gaps += len;
+        self.account.gaps += len;
         self.position = end;
-        *self.slot(block).expect("the playout point is in the window") = Slot::Ready;
+        *self.window.get_mut(block).expect("the playout point is in the window") = Slot::Ready;
         self.reply(core, Ok(Reply::Gap { offset, len }));
         self.pump_reader(core, now, has_writer);
     }
@@ -210,7 +212,7 @@ impl Stream {
         has_writer: bool,
     ) {
         if !self.stray_ended(core, place) {
-            *self.slot(block).expect("a block of the window, or a stray") = match result {
+            *self.window.get_mut(block).expect("a block of the window, or a stray") = match result {
                 Ok(()) => Slot::Ready,
                 Err((disk, error)) => Slot::Failed(disk, error),
             };

@@ -36,13 +36,13 @@
 //! top: so it can show what is there, and no program that keeps its contract from `s` on
 //! finds its window empty for it.
 
-use crate::admission::contract::at_once;
 use crate::api::*;
 use crate::core::Core;
 use crate::streams::shared::Shared;
 use crate::streams::stream::{Slot, Stream};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use playout::Pace;
 use store::EXTENT;
 use units::{Bytes, Duration, Instant};
 
@@ -76,7 +76,7 @@ impl Stream {
         }
         self.held = Bytes::ZERO;
         if let Some(ask) = &mut self.ask {
-            (ask.throttled, ask.starved_since) = (false, None);
+            ask.begin_anew();
         }
         let waiting = self.move_window(core, self.block_at(to));
         self.position = to;
@@ -88,12 +88,12 @@ impl Stream {
             self.renew(core, now);
         }
         self.pump_reader_silently(core, now, has_writer);
-        if let Some(&Slot::Moving(id)) = self.slots.front().filter(|_| exact) {
+        if let Some(&Slot::Moving(id)) = self.window.get(self.block_at(to)).filter(|_| exact) {
             core.hurry(now, id);
         }
         self.primed = true;
         self.steady = self.steady_from(core, now, has_writer);
-        self.begin_credit(now, self.steady);
+        self.pace = Pace::begin_at(&self.contract, now, self.steady);
         let first = self.block_at(to);
         let at = self.there_by(core, now, has_writer).next().filter(|&(block, _)| block == first);
         Ok(Reply::Ready { at: at.map_or(now, |(_, at)| at), steady: self.steady })
@@ -102,13 +102,13 @@ impl Stream {
     /// Puts the window elsewhere, with what both have in common. Returns the requests that
     /// were not started; none of them has a slot any more.
     fn move_window(&mut self, core: &mut Core, base: u64) -> Vec<CommandId> {
-        let count = self.slots.len();
-        let slots = core::mem::take(&mut self.slots);
+        let (old, count) = (self.window.first(), self.window.len() as usize);
+        let slots = self.window.replace(base, VecDeque::new());
         let places = core::mem::take(&mut self.places);
         let mut new: VecDeque<(Slot, Bytes)> =
             (0..count).map(|_| (Slot::Nowhere, Bytes::ZERO)).collect();
         let (mut free, mut waiting) = (Vec::new(), Vec::new());
-        for (block, (slot, place)) in (self.base..).zip(slots.into_iter().zip(places)) {
+        for (block, (slot, place)) in (old..).zip(slots.into_iter().zip(places)) {
             let at = block.checked_sub(base).filter(|&at| at < count as u64);
             match (slot, at) {
                 (Slot::Nowhere, _) => {}
@@ -130,8 +130,9 @@ impl Stream {
             *empty = (Slot::Open, place);
         }
         debug_assert!(free.next().is_none(), "a place for which there is no block");
-        (self.slots, self.places) = new.into_iter().unzip();
-        self.base = base;
+        let (slots, places) = new.into_iter().unzip();
+        self.window.replace(base, slots);
+        self.places = places;
         waiting
     }
 
@@ -162,12 +163,11 @@ impl Stream {
         waiting.sort_unstable();
         let (mut waiting, early): (Vec<CommandId>, Vec<CommandId>) =
             waiting.into_iter().partition(|&id| core.is_released(id, now));
-        for at in 0..self.slots.len() {
-            let block = self.base + at as u64;
+        for block in self.window.first()..self.window.end() {
             if waiting.is_empty() || !self.has_data(core, block, has_writer) {
                 break;
             }
-            if self.slots[at] != Slot::Open {
+            if self.window.get(block) != Some(&Slot::Open) {
                 continue;
             }
             let (disk, action, owner) = self.reading(core, block);
@@ -177,7 +177,7 @@ impl Stream {
             let id = waiting[which];
             if core.redirect(now, id, self.class(disk), action, owner) {
                 waiting.remove(which);
-                self.slots[at] = Slot::Moving(id);
+                *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
             }
         }
         // The newest first, so that each is the last that was released.
@@ -200,9 +200,10 @@ impl Stream {
     pub(crate) fn steady_from(&self, core: &Core, now: Instant, has_writer: bool) -> Instant {
         let Contract { rate, block: len, .. } = self.contract;
         let first = self.block_at(self.position);
-        let free = self.position % len + at_once(&self.contract);
-        if self.blocks() + self.turn() > LOOK_MAX {
-            let not_asked = self.slots.iter().filter(|slot| **slot == Slot::Open).count() as u64;
+        let free = self.position % len + self.contract.at_once();
+        if self.window.len() + self.turn() > LOOK_MAX {
+            let open = self.window.iter().filter(|(_, slot)| **slot == Slot::Open);
+            let not_asked = open.count() as u64;
             let period = rate.time_for(len);
             let filled = period.saturating_mul(not_asked + 1 + self.turn());
             return core.begins(&self.tasks).max(now).saturating_add(filled);
@@ -239,10 +240,10 @@ impl Stream {
             .iter()
             .map(|joined| (joined.disk, core.next_release(joined).max(now), joined.task.period))
             .collect();
-        let end = self.base + self.blocks() + self.turn();
+        let end = self.window.end() + self.turn();
         let has_data = move |block: &u64| self.has_data(core, *block, has_writer);
         (first..end).take_while(has_data).map(move |block| {
-            let slot = block.checked_sub(self.base).and_then(|at| self.slots.get(at as usize));
+            let slot = self.window.get(block);
             let by = match slot {
                 Some(Slot::Ready | Slot::Failed(..)) => now,
                 Some(&Slot::Moving(id)) => core.due(id).max(now),

@@ -15,10 +15,10 @@ use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::core::Core;
 use crate::memory::places::Home;
-use crate::streams::credit::Credit;
 use crate::streams::shared::Shared;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use playout::{Account, Ask, Pace, Window};
 use sched::{Class, Task};
 use store::{EXTENT, VolumeId};
 use units::{Bytes, Duration, Instant};
@@ -36,16 +36,6 @@ pub(crate) enum Slot {
     Failed(DiskIndex, DeviceError),
     /// Not asked for, and without memory until a stray command has ended.
     Nowhere,
-}
-
-/// What the program waits for: the next bytes, or room for them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
-    pub ticket: Ticket,
-    pub len_max: Bytes,
-    /// Counted as throttled or as an underrun already.
-    pub throttled: bool,
-    pub starved_since: Option<Instant>,
 }
 
 /// Who waits for bytes to be on the medium: past `beyond` (exclusive).
@@ -68,7 +58,7 @@ pub(crate) struct Stream {
     /// Tasks of before a resize, left once no command up to the named one is
     /// under way.
     pub retired: Vec<(Vec<Joined>, CommandId)>,
-    pub slots: VecDeque<Slot>,
+    pub window: Window<Slot>,
     /// Where in memory each block of the window is; nothing for those nowhere.
     pub places: VecDeque<Bytes>,
     /// Places of blocks that the window left while their commands were under way.
@@ -76,20 +66,12 @@ pub(crate) struct Stream {
     pub home: Home,
     /// Of a window that is shared with the program.
     pub shared: Option<Shared>,
-    /// How many blocks the window shall have; it has more until it has slid.
-    pub target: u64,
-    /// A faster contract that is admitted: the program may make use of it from then
-    /// on, when the window can follow.
-    later: Option<(Instant, Contract)>,
-    pub base: u64,
     /// The playout point: where the program reads or writes next.
     pub position: Bytes,
-    pub credit: Credit,
-    /// The contract that `credit` goes by.
-    credit_contract: Contract,
+    pub pace: Pace,
     /// Bytes handed to the program and not yet given back.
     pub held: Bytes,
-    pub ask: Option<Ask>,
+    pub ask: Option<Ask<Ticket>>,
     pub timer: Option<Instant>,
     /// Reader: playout has begun.
     pub primed: bool,
@@ -114,14 +96,7 @@ pub(crate) struct Stream {
     pub closing: bool,
     pub close_ticket: Option<Ticket>,
     pub open_since: Instant,
-    pub moved: Bytes,
-    pub requests: u64,
-    pub late_requests: u64,
-    pub late_max: Duration,
-    pub underruns: u64,
-    pub throttled: u64,
-    pub gaps: Bytes,
-    pub latency_max: Duration,
+    pub account: Account,
 }
 
 impl Stream {
@@ -136,7 +111,7 @@ impl Stream {
         start: Bytes,
         now: Instant,
     ) -> Self {
-        let blocks = places.len() as u64;
+        let slots = places.iter().map(|_| Slot::Open);
         Self {
             id,
             volume,
@@ -144,17 +119,13 @@ impl Stream {
             contract,
             tasks,
             retired: Vec::new(),
-            slots: (0..blocks).map(|_| Slot::Open).collect(),
+            window: Window::new(start / contract.block, slots),
             places: places.into(),
             strays: Vec::new(),
             home,
             shared: shared.then(|| Shared::new(start)),
-            target: blocks,
-            later: None,
-            base: start / contract.block,
             position: start,
-            credit: Credit::new(contract.rate, contract::at_once(&contract), now),
-            credit_contract: contract,
+            pace: Pace::new(&contract, now),
             held: Bytes::ZERO,
             ask: None,
             timer: None,
@@ -171,14 +142,7 @@ impl Stream {
             closing: false,
             close_ticket: None,
             open_since: now,
-            moved: Bytes::ZERO,
-            requests: 0,
-            late_requests: 0,
-            late_max: Duration::ZERO,
-            underruns: 0,
-            throttled: 0,
-            gaps: Bytes::ZERO,
-            latency_max: Duration::ZERO,
+            account: Account::default(),
         }
     }
 
@@ -201,24 +165,15 @@ impl Stream {
         if self.counted == core.commits.begun() { self.committing } else { self.written }
     }
 
-    pub(crate) fn blocks(&self) -> u64 {
-        self.slots.len() as u64
-    }
-
     /// The block that the playout point is in.
     pub(crate) fn block_at(&self, offset: Bytes) -> u64 {
         offset / self.contract.block
     }
 
-    /// The state of a block; `None` outside the window.
-    pub(crate) fn slot(&mut self, block: u64) -> Option<&mut Slot> {
-        let at = block.checked_sub(self.base)?;
-        self.slots.get_mut(at as usize)
-    }
-
     /// Where in the arena the volume's byte `offset` lies; it must be in the window.
     pub(crate) fn place(&self, offset: Bytes) -> Bytes {
-        let at = self.block_at(offset).checked_sub(self.base).expect("it is in the window");
+        let at =
+            self.block_at(offset).checked_sub(self.window.first()).expect("it is in the window");
         self.places[at as usize] + offset % self.contract.block
     }
 
@@ -237,25 +192,15 @@ impl Stream {
         Class::RealTime(task.expect("a stream has a task on each of its disks").id)
     }
 
-    /// A block of this stream has ended.
-    pub(crate) fn account(&mut self, late_by: Duration, latency: Duration) {
-        self.requests += 1;
-        self.latency_max = self.latency_max.max(latency);
-        if !late_by.is_zero() {
-            self.late_requests += 1;
-            self.late_max = self.late_max.max(late_by);
-        }
-    }
-
     /// The first block leaves the window; the next one gets its place, unless the
     /// window shall shrink.
     pub(crate) fn slide(&mut self, core: &mut Core) {
-        let slot = self.slots.pop_front();
+        let slot = self.window.pop_front();
         let place = self.places.pop_front().expect("a window has a block");
         let nowhere = slot == Some(Slot::Nowhere);
-        self.base += 1;
-        if self.blocks() < self.target || self.ahead() < self.target {
-            self.slots.push_back(if nowhere { Slot::Nowhere } else { Slot::Open });
+        let target = self.window.target;
+        if self.window.len() < target || self.ahead() < target {
+            self.window.push_back(if nowhere { Slot::Nowhere } else { Slot::Open });
             self.places.push_back(place);
         } else if !nowhere {
             self.home.give(core, self.contract.block, place);
@@ -265,10 +210,10 @@ impl Stream {
     /// Blocks of the window that a writer can still fill; all of a reader's.
     fn ahead(&self) -> u64 {
         let first = match self.mode {
-            Mode::Read => self.base,
+            Mode::Read => self.window.first(),
             Mode::Write => self.block_at(self.position),
         };
-        (self.base + self.blocks()).saturating_sub(first)
+        self.window.end().saturating_sub(first)
     }
 
     /// Memory for what a window of so many blocks has more than this one.
@@ -277,14 +222,14 @@ impl Stream {
         core: &mut Core,
         blocks: u64,
     ) -> Result<Vec<Bytes>, Error> {
-        let more = blocks.saturating_sub(self.blocks());
+        let more = blocks.saturating_sub(self.window.len());
         self.home.take(core, self.contract.block, more)
     }
 
     /// Lets the window grow into this memory.
     pub(crate) fn grow(&mut self, more: Vec<Bytes>) {
+        more.iter().for_each(|_| self.window.push_back(Slot::Open));
         self.places.extend(more);
-        self.slots.resize(self.places.len(), Slot::Open);
     }
 
     /// Gives memory back that the window did not come to use.
@@ -297,12 +242,12 @@ impl Stream {
     /// Gives back what the window has more than it shall have, as far as it is not in
     /// use; the rest goes as the window slides.
     pub(crate) fn trim(&mut self, core: &mut Core) {
-        while self.blocks() > self.target
-            && self.ahead() > self.target
-            && self.slots.back() == Some(&Slot::Open)
-            && !self.is_told(self.base + self.blocks() - 1)
+        while self.window.len() > self.window.target
+            && self.ahead() > self.window.target
+            && self.window.get(self.window.end() - 1) == Some(&Slot::Open)
+            && !self.is_told(self.window.end() - 1)
         {
-            self.slots.pop_back();
+            self.window.pop_back();
             let place = self.places.pop_back().expect("a place for each block");
             self.home.give(core, self.contract.block, place);
         }
@@ -311,18 +256,14 @@ impl Stream {
     /// Gives all of the window's memory back.
     pub(crate) fn give_window(&mut self, core: &mut Core) {
         assert!(self.strays.is_empty(), "a command is under way");
-        let slots = self.slots.iter().zip(self.places.drain(..));
-        let places = slots.filter(|(slot, _)| **slot != Slot::Nowhere).map(|(_, place)| place);
+        let slots = self.window.iter().zip(self.places.drain(..));
+        let places = slots.filter(|((_, slot), _)| **slot != Slot::Nowhere);
+        let places = places.map(|(_, place)| place);
         self.home.leave(core, self.contract.block, places);
     }
 
     /// From now on another contract, which is admitted with these tasks; the first
     /// request under it is released at `begins` at the earliest.
-    ///
-    /// A slower one binds the program at once. A faster one it may use only when what
-    /// was asked for under the old one has come, and the window has been filled as
-    /// after an opening: begun earlier, requests that follow would have their
-    /// deadlines too late.
     pub(crate) fn change(
         &mut self,
         core: &mut Core,
@@ -332,55 +273,24 @@ impl Stream {
         tasks: Vec<Joined>,
         blocks: u64,
     ) {
-        let old = self.allowed(now);
         let released = self.tasks.iter().map(|joined| joined.task.period).max();
-        let filled = contract.rate.time_for(contract.block).saturating_mul(blocks);
-        let follows = begins.saturating_add(filled);
-        let follows = follows.max(now + released.unwrap_or_default());
+        let follows = Pace::follows(contract, blocks, begins, now, released.unwrap_or_default());
         self.contract = *contract;
         self.tasks = tasks;
-        self.target = blocks;
-        self.later = None;
+        self.window.target = blocks;
         if self.mode == Mode::Read && !self.primed {
             self.steady = self.steady.max(follows);
-            self.set_credit(now, contract);
+            self.pace.change(now, contract);
         } else {
-            let rate = contract.rate.min(old.rate);
-            let burst = contract.burst.min(old.burst);
-            let first = Contract { rate, burst, ..*contract };
-            self.set_credit(now, &first);
-            if first != *contract {
-                self.later = Some((follows, *contract));
-            }
+            self.pace.change_later(now, contract, follows);
         }
         self.trim(core);
     }
 
-    /// The burst at once, and nothing on top of it before `at`: the contract as it is, also
-    /// one that was to be made use of later.
-    pub(crate) fn begin_credit(&mut self, now: Instant, at: Instant) {
-        self.later = None;
-        self.credit_contract = self.contract;
-        let cap = contract::at_once(&self.contract);
-        self.credit = Credit::new(self.contract.rate, cap, now).begin_at(at);
-    }
-
-    /// The contract that the program may make use of.
-    fn allowed(&self, now: Instant) -> Contract {
-        match self.later {
-            Some((from, _)) if from > now => self.credit_contract,
-            _ => self.contract,
-        }
-    }
-
-    fn set_credit(&mut self, now: Instant, contract: &Contract) {
-        self.credit_contract = *contract;
-        self.credit = self.credit.changed(contract.rate, contract::at_once(contract), now);
-    }
-
     /// True while a command is waiting or under way.
     pub(crate) fn moving(&self) -> bool {
-        !self.strays.is_empty() || self.slots.iter().any(|slot| matches!(slot, Slot::Moving(_)))
+        !self.strays.is_empty()
+            || self.window.iter().any(|(_, slot)| matches!(slot, Slot::Moving(_)))
     }
 
     /// A command has ended whose block had left the window: its place is free for one
@@ -388,8 +298,11 @@ impl Stream {
     pub(crate) fn stray_ended(&mut self, core: &mut Core, place: Bytes) -> bool {
         let Some(at) = self.strays.iter().position(|&stray| stray == place) else { return false };
         self.strays.swap_remove(at);
-        match self.slots.iter().position(|slot| *slot == Slot::Nowhere) {
-            Some(at) => (self.slots[at], self.places[at]) = (Slot::Open, place),
+        let mut blocks = self.window.iter_mut().zip(&mut self.places);
+        match blocks.find(|((_, slot), _)| **slot == Slot::Nowhere) {
+            Some(((_, slot), its_place)) => {
+                (*slot, *its_place) = (Slot::Open, place);
+            }
             None => self.home.give(core, self.contract.block, place),
         }
         true
@@ -419,32 +332,16 @@ impl Stream {
         }
     }
 
-    /// A faster contract is made use of when its time has come.
-    pub(crate) fn renew_credit(&mut self, now: Instant) {
-        if let Some((_, contract)) = self.later.take_if(|(from, _)| *from <= now) {
-            self.set_credit(now, &contract);
-        }
-    }
-
-    /// When `len` more bytes may pass, as far as is known now.
-    pub(crate) fn may_pass(&self, len: Bytes) -> Instant {
-        let when = self.credit.when(len);
-        self.later.map_or(when, |(from, _)| when.min(from))
-    }
-
     /// Whether the rate allows `len` more bytes now. If not, the wait is
     /// counted once an ask, and the timer is set for when it does.
     pub(crate) fn within_rate(&mut self, core: &mut Core, now: Instant, len: Bytes) -> bool {
-        self.renew_credit(now);
-        let when = self.may_pass(len);
+        self.pace.renew(now);
+        let when = self.pace.may_pass(len);
         if when <= now {
             return true;
         }
-        if let Some(ask) = &mut self.ask
-            && !ask.throttled
-        {
-            ask.throttled = true;
-            self.throttled += 1;
+        if let Some(ask) = &mut self.ask {
+            ask.throttle(&mut self.account);
         }
         self.wake_at(core, when);
         false
@@ -452,17 +349,9 @@ impl Stream {
 
     /// A program within its rate finds the window not ready: counted once an ask.
     pub(crate) fn starved(&mut self, now: Instant) {
-        if let Some(ask) = &mut self.ask
-            && ask.starved_since.is_none()
-        {
-            ask.starved_since = Some(now);
-            self.underruns += u64::from(now >= self.steady);
+        if let Some(ask) = &mut self.ask {
+            ask.starve(now, now >= self.steady, &mut self.account);
         }
-    }
-
-    /// The time that the whole window lasts at the contract's rate.
-    pub(crate) fn window_time(&self) -> Duration {
-        self.contract.rate.time_for(self.contract.block * self.blocks())
     }
 
     /// Whether these are the tasks that the stream has.
@@ -483,7 +372,7 @@ impl Stream {
         if self.retired.is_empty() {
             return;
         }
-        let moving = self.slots.iter().filter_map(|slot| match *slot {
+        let moving = self.window.iter().filter_map(|(_, slot)| match *slot {
             Slot::Moving(id) => Some(id),
             _ => None,
         });
@@ -516,7 +405,7 @@ impl Stream {
         }
         match self.mode {
             Mode::Read => {
-                for slot in &mut self.slots {
+                for (_, slot) in self.window.iter_mut() {
                     if let Slot::Moving(id) = *slot
                         && core.cancel(id)
                     {
@@ -551,17 +440,10 @@ impl Stream {
             volume,
             mode: self.mode,
             contract: self.contract,
-            window: self.contract.block * self.blocks(),
+            window: self.window.memory(&self.contract),
             position: self.position,
-            moved: self.moved,
             durable: self.durable,
-            requests: self.requests,
-            late_requests: self.late_requests,
-            late_max: self.late_max,
-            underruns: self.underruns,
-            throttled: self.throttled,
-            gaps: self.gaps,
-            latency_max: self.latency_max,
+            account: self.account,
             open_since: self.open_since,
             shares: contract::used(&self.tasks),
         }
@@ -578,7 +460,7 @@ pub(crate) fn admit(
     asked: &Contract,
     home: &mut Home,
 ) -> Result<(Vec<Joined>, Vec<Bytes>), Error> {
-    contract::check(asked)?;
+    asked.check()?;
     let shares = core.shares(volume);
     let blocks = contract::window_blocks(asked, &shares, core.late);
     let patience = match mode {

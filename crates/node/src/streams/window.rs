@@ -19,7 +19,8 @@
 
 use crate::api::*;
 use crate::core::Core;
-use crate::streams::stream::{Ask, Slot, Stream};
+use crate::streams::stream::{Slot, Stream};
+use playout::Ask;
 use units::{Bytes, Instant};
 
 pub(crate) fn not_this_kind() -> Error {
@@ -58,7 +59,7 @@ impl Stream {
             return core.answer(ticket, Err(error));
         }
         let len_max = self.contract.block;
-        self.ask = Some(Ask { ticket, len_max, throttled: false, starved_since: None });
+        self.ask = Some(Ask::new(ticket, len_max));
         self.pump(core, now, has_writer);
     }
 
@@ -77,7 +78,7 @@ impl Stream {
             return Err(Error::Invalid { what: "move", rule: "at most what was told" });
         }
         shared.program += len;
-        self.moved += len;
+        self.account.moved += len;
         if self.mode == Mode::Write {
             self.filled_to(core, now, self.position + len);
             if let Some(error) = self.failure(core) {
@@ -93,7 +94,7 @@ impl Stream {
         self.position = position;
         for block in first..self.block_at(position) {
             // One that is being written in part follows when that has ended.
-            if matches!(self.slot(block), Some(Slot::Open)) {
+            if matches!(self.window.get_mut(block), Some(Slot::Open)) {
                 self.write_block(core, now, block, self.contract.block);
             }
         }
@@ -106,12 +107,13 @@ impl Stream {
         if shared.told > shared.program || self.has_no_more(core) {
             return Ok(Reply::Done);
         }
-        if self.follows_by(shared.program - shared.point + Bytes::new(1)) <= now {
+        if self.pace.may_pass(shared.program - shared.point + Bytes::new(1)) <= now {
             self.starved(now);
         } else if let Some(shared) = &mut self.shared
             && !shared.lags
         {
-            (shared.lags, self.throttled) = (true, self.throttled + 1);
+            shared.lags = true;
+            self.account.throttled += 1;
         }
         Ok(Reply::Done)
     }
@@ -131,13 +133,7 @@ impl Stream {
     }
 
     fn slot_at(&self, offset: Bytes) -> Option<Slot> {
-        let at = self.block_at(offset).checked_sub(self.base)?;
-        self.slots.get(at as usize).copied()
-    }
-
-    /// When `len` more bytes may have passed the playout point.
-    fn follows_by(&self, len: Bytes) -> Instant {
-        self.may_pass(len.min(self.credit.cap()))
+        self.window.get(self.block_at(offset)).copied()
     }
 
     /// The playout point follows the program, as far as the contract allows; the rest
@@ -145,9 +141,9 @@ impl Stream {
     pub(crate) fn follow(&mut self, core: &mut Core, now: Instant) {
         let Some(mut shared) = self.shared else { return };
         if shared.point < shared.program {
-            self.renew_credit(now);
-            let passes = (shared.program - shared.point).min(self.credit.available(now));
-            self.credit.spend(passes, now);
+            self.pace.renew(now);
+            let passes = (shared.program - shared.point).min(self.pace.available(now));
+            self.pace.spend(passes, now);
             shared.point += passes;
             let block_len = self.contract.block;
             let left = shared.program - shared.point;
@@ -156,9 +152,9 @@ impl Stream {
             } else {
                 // Nothing depends on the playout point but where a block ends.
                 let block_end = block_len * (self.block_at(shared.point) + 1);
-                let wake = self.follows_by(left.min(block_end - shared.point));
+                let wake = self.pace.may_pass(left.min(block_end - shared.point));
                 self.wake_by(core, wake);
-                self.throttled += u64::from(!shared.lags);
+                self.account.throttled += u64::from(!shared.lags);
                 shared.lags = true;
             }
         }
@@ -191,19 +187,19 @@ impl Stream {
                 self.tell(core, Ok(Reply::Data { span, offset }), end);
             }
             Some(Slot::Failed(..)) => {
-                self.gaps += len;
+                self.account.gaps += len;
                 self.tell(core, Ok(Reply::Gap { offset, len }), end);
             }
             // A failing disk cannot hold a program for ever: it gives this block up
             // when it has waited for as long as the whole window lasts.
-            Some(Slot::Moving(id)) if ask.starved_since.is_some() => {
-                let since = ask.starved_since.unwrap_or(now);
-                let patience = since.saturating_add(self.window_time());
+            Some(Slot::Moving(id)) if ask.starved_since().is_some() => {
+                let since = ask.starved_since().unwrap_or(now);
+                let patience = since.saturating_add(self.window.time(&self.contract));
                 if now < patience {
                     self.wake_by(core, patience);
                 } else if core.cancel(id) {
-                    *self.slot(block).expect("looked at above") = Slot::Ready;
-                    self.gaps += len;
+                    *self.window.get_mut(block).expect("looked at above") = Slot::Ready;
+                    self.account.gaps += len;
                     self.tell(core, Ok(Reply::Gap { offset, len }), end);
                 }
             }
@@ -226,8 +222,8 @@ impl Stream {
         }
         // As much ahead of the playout point as the window holds: a disk that is quicker
         // makes nobody's contract larger.
-        let is_near = block < self.block_at(shared.point) + self.target;
-        if is_near && block < self.base + self.blocks() {
+        let is_near = block < self.block_at(shared.point) + self.window.target;
+        if is_near && block < self.window.end() {
             let span = Span { offset: self.place(shared.told), len: end - shared.told };
             self.tell(core, Ok(Reply::Room { span }), end);
         }
@@ -252,9 +248,9 @@ impl Stream {
                 self.grow(more);
                 blocks
             }
-            Err(_) => self.blocks().max(self.target),
+            Err(_) => self.window.len().max(self.window.target),
         };
-        self.target = blocks;
+        self.window.target = blocks;
         self.trim(core);
     }
 }

@@ -1,10 +1,12 @@
 //! A writer's window: filled by the program, drained behind it.
 
 use crate::api::*;
-use crate::core::{Core, Owner};
+use crate::core::Core;
 use crate::limits;
-use crate::streams::stream::{Ask, DurableAsk, Slot, Stream};
+use crate::streams::stream::{DurableAsk, Slot, Stream};
 use crate::volumes::writes::{Claim, End};
+use crate::work::Owner;
+use playout::Ask;
 use units::{Bytes, Instant};
 
 impl Stream {
@@ -20,7 +22,7 @@ impl Stream {
         if self.position >= size {
             return core.answer(ticket, Err(Error::VolumeFull { size }));
         }
-        self.ask = Some(Ask { ticket, len_max, throttled: false, starved_since: None });
+        self.ask = Some(Ask::new(ticket, len_max));
         self.pump_writer(core, now);
     }
 
@@ -33,8 +35,8 @@ impl Stream {
             return Err(Error::Invalid { what: "write", rule: "at most the room given last" });
         }
         self.held = Bytes::ZERO;
-        self.credit.spend(len, now);
-        self.moved += len;
+        self.pace.spend(len, now);
+        self.account.moved += len;
         let block = self.block_at(self.position);
         self.position += len;
         if self.block_at(self.position) > block {
@@ -56,9 +58,11 @@ impl Stream {
     /// writes a partial block that somebody waits for, gives room.
     pub(crate) fn pump_writer(&mut self, core: &mut Core, now: Instant) {
         let block_len = self.contract.block;
-        while self.base < self.block_at(self.position) && self.slots[0] == Slot::Ready {
+        while self.window.first() < self.block_at(self.position)
+            && self.window.get(self.window.first()) == Some(&Slot::Ready)
+        {
             self.slide(core);
-            self.note_written_to(core, block_len * self.base);
+            self.note_written_to(core, block_len * self.window.first());
         }
         if let Some(error) = self.failure(core) {
             return self.give_up(core, &error);
@@ -74,7 +78,7 @@ impl Stream {
 
     /// What keeps this stream from ever becoming durable.
     pub(crate) fn failure(&self, core: &Core) -> Option<Error> {
-        let failed = self.slots.iter().find_map(|slot| match *slot {
+        let failed = self.window.iter().find_map(|(_, slot)| match *slot {
             Slot::Failed(disk, error) => Some(Error::Device { disk, error }),
             _ => None,
         });
@@ -108,7 +112,7 @@ impl Stream {
         if !self.within_rate(core, now, len) {
             return;
         }
-        if block >= self.base + self.blocks() {
+        if block >= self.window.end() {
             return self.starved(now);
         }
         self.ask = None;
@@ -126,7 +130,7 @@ impl Stream {
         let action = DiskAction::Write { offset, span, valid };
         let owner = Owner::Block { stream: self.id, block, place: span.offset, claim: Some(claim) };
         let id = core.submit(now, disk, self.class(disk), action, owner);
-        *self.slot(block).expect("a block of the window") = Slot::Moving(id);
+        *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
     }
 
     /// A sync, or the close, waits for bytes of a block that is not full.
@@ -161,14 +165,15 @@ impl Stream {
         match result {
             Ok(()) => {
                 let state = if partial.is_some() { Slot::Open } else { Slot::Ready };
-                *self.slot(block).expect("a block of the window") = state;
+                *self.window.get_mut(block).expect("a block of the window") = state;
                 if let Some(upto) = partial {
                     self.note_written_to(core, upto);
                     self.write_rest(core, now, block);
                 }
             }
             Err((_, error)) => {
-                *self.slot(block).expect("a block of the window") = Slot::Failed(disk, error);
+                *self.window.get_mut(block).expect("a block of the window") =
+                    Slot::Failed(disk, error);
             }
         }
         self.pump_writer(core, now);

@@ -3,8 +3,9 @@
 use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::best_effort::BestEffort;
-use crate::core::{Core, Owner};
+use crate::core::Core;
 use crate::volumes::services::{Piece, Served};
+use crate::work::Owner;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use sched::{Class, Contract as Promise, Flow};

@@ -269,14 +269,14 @@ impl Streamer {
         let stream = self.stream.expect("it is open");
         let Some(status) = context.node.stream(stream) else { return };
         let mut ledger = self.ledger.borrow_mut();
-        if status.underruns > self.underruns && !self.waited {
+        if status.account.underruns > self.underruns && !self.waited {
             ledger.underrun(context.now, stream, context.now - self.asked);
             self.waited = true;
-        } else if status.throttled > self.throttled && !self.waited {
+        } else if status.account.throttled > self.throttled && !self.waited {
             ledger.throttled(context.now, self.class);
             self.waited = true;
         }
-        (self.underruns, self.throttled) = (status.underruns, status.throttled);
+        (self.underruns, self.throttled) = (status.account.underruns, status.account.throttled);
     }
 
     /// A part has been given back.

@@ -100,7 +100,7 @@ pub(super) fn play(scene: Scene) -> Played {
     while world.now() < scene.end && !measured.iter().all(has_ended) {
         world.run_for(Duration::from_secs(1));
         let status = world.node.status(world.now());
-        let now: u64 = status.streams.iter().map(|stream| stream.underruns).sum();
+        let now: u64 = status.streams.iter().map(|stream| stream.account.underruns).sum();
         underruns = underruns.max(now);
         late = status.disks.iter().map(|disk| disk.account.late_requests).sum();
     }

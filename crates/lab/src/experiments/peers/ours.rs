@@ -141,7 +141,7 @@ impl Filled {
             seen,
             late_requests: disk.account.late_requests,
             late_max: disk.account.late_max,
-            underruns: status.streams.iter().map(|stream| stream.underruns).sum(),
+            underruns: status.streams.iter().map(|stream| stream.account.underruns).sum(),
             host_late_max,
         })))
     }

@@ -32,7 +32,7 @@ impl Credit {
     }
 
     /// Full credit now, to which nothing is added before `at`.
-    pub(crate) fn begin_at(&self, at: Instant) -> Self {
+    pub fn begin_at(&self, at: Instant) -> Self {
         Self { anchor: at, moved: Bytes::ZERO, ..*self }
     }
 
@@ -48,14 +48,14 @@ impl Credit {
     }
 
     /// How many bytes may pass now; at most the cap.
-    pub(crate) fn available(&self, now: Instant) -> Bytes {
+    pub fn available(&self, now: Instant) -> Bytes {
         let accrued = self.rate.bytes_in(now.saturating_since(self.anchor));
         let all = self.cap.get().saturating_add(accrued.get());
         Bytes::new(all.saturating_sub(self.moved.get())).min(self.cap)
     }
 
     /// The most that may pass at once.
-    pub(crate) fn cap(&self) -> Bytes {
+    pub fn cap(&self) -> Bytes {
         self.cap
     }
 
