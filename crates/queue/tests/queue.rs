@@ -1,0 +1,305 @@
+//! A queue on its own: what it starts, what it says of the end, what it counts and learns.
+
+use disk::Profile;
+use queue::{Device, Ended, Handle, Next, Queue, Shared, Use};
+use sched::{Class, Flow, Options, PolicyKind, Request, Schedule, Task, TaskId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
+
+const LATENCY: Duration = Duration::from_millis(1);
+const ADVANCE: Duration = Duration::from_millis(5);
+
+/// Reads of 64 KiB take 11 ms, a flush 7 ms, and the pipeline takes a millisecond.
+const PROFILE: &str = r#"
+    kind = "linear"
+    source = "made up for a test"
+    confidence = "none"
+    capacity = "1GiB"
+    flush = "7ms"
+    [linear]
+    depth = 1
+    latency = "1ms"
+    read = { fixed = "10ms", rate = "65536kB/s" }
+    write = { fixed = "20ms", rate = "65536kB/s" }
+"#;
+
+fn at(ms: u64) -> Instant {
+    Instant::EPOCH + ms_(ms)
+}
+
+fn ms_(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn read(mib: u64) -> Command {
+    let (lba, len) = (Lba::containing(Bytes::mib(mib)), Bytes::kib(64));
+    Command::Transfer(Access { lba, len, direction: Direction::Read })
+}
+
+const BEST: Class = Class::BestEffort { synchronous: false, flow: Flow(1), ordered: false };
+
+fn best(command: Command) -> Request {
+    Request { class: BEST, command }
+}
+
+fn device(usage: Use) -> Device {
+    let profile = Profile::parse(PROFILE).unwrap();
+    assert_eq!(profile.latency(), LATENCY);
+    Device { capacity: profile.capacity(), profile, advance: ADVANCE, patience: ms_(60), usage }
+}
+
+fn queue(usage: Use) -> Queue<&'static str> {
+    let schedule = Schedule::new(PolicyKind::Slack, Options::default());
+    Queue::new(device(usage), schedule, [])
+}
+
+/// With a contract: a read every second.
+fn with_task() -> (Queue<&'static str>, TaskId) {
+    let mut queue = queue(Use::Alone);
+    let cost = ms_(12);
+    let task = queue.join(at(0), Task::new(ms_(1_000), ms_(900), cost)).unwrap();
+    (queue, task)
+}
+
+fn start(queue: &mut Queue<&'static str>, ms: u64) -> Option<(u64, Duration, &'static str)> {
+    match queue.next(at(ms)) {
+        Next::Start { key, predicted, work } => Some((key, predicted, work)),
+        Next::Wait { .. } => None,
+    }
+}
+
+#[test]
+fn what_needs_no_device_goes_first_and_counts_for_nothing() {
+    let mut queue = queue(Use::Alone);
+    queue.submit(at(0), 1, best(read(5)), "a read");
+    queue.submit_instant(2, BEST, "nothing");
+    assert!(queue.waits(1) && queue.waits(2));
+    assert_eq!(start(&mut queue, 0), Some((2, Duration::ZERO, "nothing")));
+    let ended = queue.ended(2, at(0), at(0), true);
+    assert_eq!((ended.work, ended.took, ended.latency), ("nothing", None, Duration::ZERO));
+    assert_eq!(queue.account(), &queue::Account::default());
+    assert_eq!(start(&mut queue, 0).map(|(key, ..)| key), Some(1));
+    assert!(!queue.waits(1));
+    assert_eq!(start(&mut queue, 0), None, "one command at a time");
+}
+
+#[test]
+fn the_end_of_a_command_is_counted_by_its_kind() {
+    let (mut queue, task) = with_task();
+    let under = Request { class: Class::RealTime(task), command: read(5) };
+    queue.submit(at(0), 1, under, "promised");
+    let (key, predicted, _) = start(&mut queue, 0).unwrap();
+    assert_eq!((key, predicted), (1, ms_(11)));
+    // Its bound is with the pipeline: 12 ms. It takes 15, and is late beyond 905.
+    let ended = queue.ended(1, at(0), at(15), true);
+    assert_eq!((ended.late_by, ended.latency, ended.promised), (Duration::ZERO, ms_(15), true));
+    assert_eq!(ended.took, Some((ms_(15), ms_(12))));
+    queue.submit(at(1_000), 2, under, "promised");
+    start(&mut queue, 1_000).unwrap();
+    let ended = queue.ended(2, at(1_000), at(1_906), true);
+    assert_eq!(ended.late_by, ms_(1), "the deadline is advanced by what the host may take");
+    queue.submit(at(2_000), 3, best(read(9)), "best effort");
+    start(&mut queue, 2_000).unwrap();
+    let ended = queue.ended(3, at(2_000), at(2_010), false);
+    assert_eq!((ended.promised, ended.took), (false, None), "a command that failed tells no time");
+    let account = queue.account();
+    assert_eq!((account.real_time.requests, account.real_time.bytes), (2, Bytes::kib(128)));
+    assert_eq!((account.best_effort.requests, account.best_effort.bytes), (1, Bytes::kib(64)));
+    assert_eq!((account.overruns, account.overrun_max), (2, ms_(894)));
+    assert_eq!((account.late_requests, account.late_max), (1, ms_(1)));
+    assert_eq!((account.errors, account.predicted_total), (1, ms_(33)));
+    assert_eq!(account.actual_total, ms_(15 + 906 + 10));
+}
+
+#[test]
+fn a_command_that_was_not_started_can_be_taken_back_or_do_something_else() {
+    let (mut queue, task) = with_task();
+    let under = |mib| Request { class: Class::RealTime(task), command: read(mib) };
+    queue.submit(at(0), 1, under(5), "first");
+    queue.submit(at(0), 2, under(6), "second");
+    assert!(queue.is_released(1, at(0)) && !queue.is_released(2, at(999)));
+    assert_eq!(queue.due(2), Some(at(1_905)), "a period later");
+    let other = Request { class: BEST, command: read(8) };
+    assert!(!queue.redirect(at(0), 2, other, || "changed"), "of another class");
+    assert!(queue.redirect(at(0), 2, under(7), || "changed"));
+    assert_eq!(queue.work(2), Some(&"changed"));
+    start(&mut queue, 0).unwrap();
+    assert!(!queue.cancel(1), "with the device");
+    assert!(!queue.redirect(at(0), 1, under(7), || "no"));
+    assert!(queue.take_back(2) && !queue.waits(2));
+    queue.submit(at(1), 3, under(8), "in its place");
+    assert_eq!(queue.due(3), Some(at(1_905)), "what was taken back is the contract's again");
+    queue.ended(1, at(0), at(10), true);
+    assert_eq!(queue.leave(task), ["in its place"]);
+    assert_eq!(queue.commands().count(), 0);
+}
+
+#[test]
+fn a_class_that_changes_is_the_one_that_counts() {
+    let (mut queue, task) = with_task();
+    queue.submit(at(0), 1, best(read(5)), "best effort at first");
+    assert!(queue.upgrade(at(0), 1, Class::RealTime(task)));
+    assert_eq!(queue.class_of(1), Some(Class::RealTime(task)));
+    start(&mut queue, 0).unwrap();
+    assert!(queue.ended(1, at(0), at(10), true).promised);
+    assert_eq!(queue.account().real_time.requests, 1);
+}
+
+/// The longest flush is remembered, for when the disk is measured again.
+#[test]
+fn flushes_are_known_by_the_longest() {
+    let mut queue = queue(Use::Alone);
+    for (key, took, good) in [(1, 8, true), (2, 30, true), (3, 90, false), (4, 9, true)] {
+        let begin = 1_000 * key;
+        queue.submit(at(begin), key, best(Command::Flush), "flush");
+        assert_eq!(start(&mut queue, begin).unwrap().1, ms_(7));
+        queue.ended(key, at(begin), at(begin + took), good);
+    }
+    assert_eq!(queue.flush_longest(), ms_(30));
+}
+
+/// A read that fails again and again makes its extent suspect, which is said once, and
+/// which another profile does not make forgotten.
+#[test]
+fn an_extent_that_fails_is_suspect() {
+    let mut queue = queue(Use::Alone);
+    let mut said = 0;
+    for key in 0..8 {
+        queue.submit(at(key * 100), key, best(read(5)), "read");
+        start(&mut queue, key * 100).unwrap();
+        let Ended { suspects_changed, .. } =
+            queue.ended(key, at(key * 100), at(key * 100 + 10), false);
+        said += u64::from(suspects_changed);
+    }
+    assert!(said > 0);
+    assert_eq!(queue.seen().suspects().map(|it| it.extent).collect::<Vec<_>>(), [5]);
+    queue.use_profile(device(Use::Alone).profile, ADVANCE * 2, ms_(60));
+    assert_eq!(queue.seen().suspects().count(), 1);
+    assert_eq!(queue.advance(), ADVANCE * 2);
+}
+
+/// A read where reads were slow again and again is expected to be: it goes only where the
+/// slack covers that, or where nobody but the queue's owner has a contract.
+#[test]
+fn a_slow_extent_waits_for_slack() {
+    let mut schedule = Schedule::new(PolicyKind::Slack, Options::default());
+    let tight = Task::new(ms_(1_000), ms_(200), ms_(12));
+    schedule.join(at(0), tight).unwrap();
+    let mut queue = Queue::new(device(Use::Alone), schedule, []);
+    for key in 0..48 {
+        let (begin, is_slow) = (key * 1_000, key % 6 == 5);
+        queue.submit(at(begin), key, best(read(if is_slow { 5 } else { 6 + key })), "read");
+        start(&mut queue, begin).unwrap();
+        queue.ended(key, at(begin), at(begin + if is_slow { 300 } else { 10 }), true);
+    }
+    assert_eq!(queue.seen().suspects().map(|it| it.extent).collect::<Vec<_>>(), [5]);
+    let task = queue.join(at(50_000), tight).unwrap();
+    queue.submit(at(60_000), 120, best(read(5)), "slow");
+    assert_eq!(start(&mut queue, 60_000), None);
+    queue.submit(at(60_000), 121, best(read(7)), "as good as any");
+    assert!(queue.cancel(120));
+    let (key, predicted, _) = start(&mut queue, 60_000).unwrap();
+    assert_eq!((key, predicted), (121, ms_(11)));
+    queue.ended(121, at(60_000), at(60_011), true);
+    queue.submit(at(61_000), 122, best(read(5)), "slow");
+    assert_eq!(start(&mut queue, 61_000), None);
+    queue.leave(task);
+    let (key, predicted, _) = start(&mut queue, 61_000).unwrap();
+    assert_eq!((key, predicted), (122, ms_(11)), "held against what a good place takes");
+}
+
+/// On a device of others nobody knows where the heads are, and what others may take is no
+/// overrun.
+#[test]
+fn what_others_may_take_of_a_shared_device_is_no_overrun() {
+    let others = ms_(40);
+    for (usage, overruns) in [(Use::Alone, 1), (Use::Shared { others }, 0)] {
+        let mut queue = queue(usage);
+        queue.submit(at(0), 1, best(read(5)), "read");
+        start(&mut queue, 0).unwrap();
+        queue.ended(1, at(0), at(11 + 1 + 40), true);
+        assert_eq!(queue.account().overruns, overruns, "{usage:?}");
+        queue.submit(at(100), 2, best(read(5)), "read");
+        start(&mut queue, 100).unwrap();
+        queue.ended(2, at(100), at(100 + 11 + 1 + 41), true);
+        assert_eq!(queue.account().overruns, overruns + 1, "{usage:?}");
+    }
+}
+
+/// A command in several places costs what all of them do, for as long as it is known, and
+/// another that begins there as much at the most.
+#[test]
+fn scattered_commands_cost_all_their_places() {
+    let mut queue = queue(Use::Shared { others: Duration::ZERO });
+    queue.submit_scattered(at(0), 1, best(read(5)), ms_(30), "long");
+    queue.submit_scattered(at(0), 2, best(read(5)), ms_(20), "less long");
+    queue.submit(at(0), 3, best(read(9)), "one place");
+    let mut told = Vec::new();
+    for n in 0..3 {
+        let (key, predicted, _) = start(&mut queue, n * 100).unwrap();
+        told.push((key, predicted));
+        queue.ended(key, at(n * 100), at(n * 100 + 10), true);
+    }
+    told.sort();
+    assert_eq!(told, [(1, ms_(41)), (2, ms_(31)), (3, ms_(11))]);
+}
+
+/// Whoever shares the queue may come with an earlier time: it does not go back.
+#[test]
+fn time_does_not_go_back() {
+    let (mut queue, task) = with_task();
+    assert_eq!(start(&mut queue, 500), None);
+    queue.submit(at(100), 1, Request { class: Class::RealTime(task), command: read(5) }, "late");
+    assert_eq!(queue.due(1), Some(at(500 + 900 + 5)));
+}
+
+/// A queue behind a lock: locked at the first look, until it is released.
+#[derive(Debug)]
+struct Elsewhere {
+    queue: Queue<&'static str>,
+    is_locked: Arc<AtomicBool>,
+    locks: Arc<AtomicU32>,
+}
+
+impl Shared<&'static str> for Elsewhere {
+    fn get(&self) -> &Queue<&'static str> {
+        if !self.is_locked.swap(true, Relaxed) {
+            self.locks.fetch_add(1, Relaxed);
+        }
+        &self.queue
+    }
+    fn get_mut(&mut self) -> &mut Queue<&'static str> {
+        self.get();
+        &mut self.queue
+    }
+    fn release(&mut self) {
+        self.is_locked.store(false, Relaxed);
+    }
+}
+
+#[test]
+fn a_shared_queue_is_locked_only_where_it_is_looked_at() {
+    let (is_locked, locks) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let own = Handle::new(queue(Use::Alone));
+    let mut handle = own.clone().share(|queue| {
+        Box::new(Elsewhere { queue, is_locked: is_locked.clone(), locks: locks.clone() })
+    });
+    assert!(!handle.take_news(), "nothing has come");
+    handle.release();
+    assert_eq!(locks.load(Relaxed), 1, "once, as it was new");
+    assert!(!handle.take_news());
+    assert!(!is_locked.load(Relaxed) && locks.load(Relaxed) == 1, "untouched: not looked at");
+    handle.submit(at(0), 1, best(read(5)), "read");
+    assert!(is_locked.load(Relaxed) && handle.waits(1));
+    assert!(handle.take_news());
+    assert!(!handle.take_news(), "said once");
+    handle.release();
+    assert!(!is_locked.load(Relaxed));
+    // A copy is a queue of its own.
+    let mut copy = handle.clone();
+    assert!(copy.cancel(1) && handle.waits(1));
+    handle.set_to(copy);
+    assert!(!handle.waits(1), "as the copy was");
+    assert!(is_locked.load(Relaxed), "and still where it was");
+}
