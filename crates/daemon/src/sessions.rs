@@ -68,6 +68,8 @@ pub enum AttachError {
 pub struct Sessions {
     ask: Ask,
     open: Mutex<HashMap<StreamId, Session>>,
+    /// Owners of streams that the pool has not closed yet.
+    closing: Mutex<HashMap<StreamId, Peer>>,
     /// Tells connections without a session to end.
     stop: watch::Sender<Stop>,
 }
@@ -105,11 +107,23 @@ impl Drop for Attached {
     }
 }
 
+/// A stream that the pool is asked to close, while anybody waits for that.
+struct Closing<'a> {
+    sessions: &'a Sessions,
+    stream: StreamId,
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.sessions.closing.lock().remove(&self.stream);
+    }
+}
+
 impl Sessions {
     /// None yet.
     pub fn new(ask: Ask) -> Arc<Self> {
         let (stop, _) = watch::channel(Stop::No);
-        Arc::new(Self { ask, open: Mutex::default(), stop })
+        Arc::new(Self { ask, open: Mutex::default(), closing: Mutex::default(), stop })
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<StreamId, Session>> {
@@ -134,9 +148,12 @@ impl Sessions {
         });
     }
 
-    /// Whose stream it is; none where it was not opened here, or is closed.
+    /// Whose stream it is, until the pool has closed it: so long it has what it was promised.
+    /// None where it was not opened here, or is closed.
     pub fn owner(&self, stream: StreamId) -> Option<Peer> {
-        self.open().get(&stream).map(|session| session.opened.owner.clone())
+        let open = self.open();
+        let owner = open.get(&stream).map(|session| session.opened.owner.clone());
+        owner.or_else(|| self.closing.lock().get(&stream).cloned())
     }
 
     /// Ties a connection to a stream.
@@ -198,8 +215,14 @@ impl Sessions {
     }
 
     async fn finish(&self, stream: StreamId) -> Closed {
-        let session = self.open().remove(&stream);
-        let session = session.ok_or(Error::NoSuchStream { stream })?;
+        let session = {
+            let mut open = self.open();
+            let session = open.remove(&stream).ok_or(Error::NoSuchStream { stream })?;
+            // Under the lock of `open`: at no instant it is nobody's.
+            self.closing.lock().insert(stream, session.opened.owner.clone());
+            session
+        };
+        let _closing = Closing { sessions: self, stream };
         let op = Op::StreamClose { stream };
         let result = match session.opened.mode {
             Mode::Write => self.ask.durable(op).await.map(Some),

@@ -113,6 +113,21 @@ fn windows_and_streams_are_counted_and_those_of_a_group_together() {
     assert!(error.to_string().contains("32 KiB of memory for windows"), "{error}");
 }
 
+/// A stream has what it was promised until the pool has closed it.
+#[test]
+fn a_stream_that_is_being_closed_still_counts() {
+    let daemon = daemon("[default]\nstreams = 1");
+    let first = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
+    daemon.pool.state().hold_closes = true;
+    drop(first);
+    drop(daemon.pool.wait(|state| !state.held.is_empty()));
+    let error = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota));
+    daemon.pool.release();
+    drop(daemon.pool.wait(|state| state.streams.is_empty()));
+    daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
+}
+
 fn own_gid() -> u32 {
     std::os::unix::fs::MetadataExt::gid(&std::fs::metadata("/proc/self").unwrap())
 }

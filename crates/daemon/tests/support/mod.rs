@@ -45,6 +45,8 @@ pub struct State {
     pub gap: Option<(u64, u64)>,
     /// Commits go nowhere while set; those who wait for durability wait on.
     pub hold_commits: bool,
+    /// Streams are not closed while set: as if their last commit took long.
+    pub hold_closes: bool,
     /// The pool is told to end and does not.
     pub hold_shutdown: bool,
     pub shut_down: bool,
@@ -115,6 +117,7 @@ impl Fake {
         let held = {
             let mut state = self.state();
             (state.hold_best_effort, state.hold_commits) = (false, false);
+            state.hold_closes = false;
             std::mem::take(&mut state.held)
         };
         for (op, callback) in held {
@@ -387,6 +390,10 @@ impl Pool for Fake {
                 state = self.state();
                 let found = state.stream(stream, Mode::Write);
                 found.map(|found| Answer::Durable { upto: Bytes::new(found.position) })
+            }
+            Op::StreamClose { .. } if state.hold_closes => {
+                state.held.push((op, callback));
+                return self.news.notify_all();
             }
             Op::StreamClose { stream } => state.close(stream).map(|(answer, waiting)| {
                 ended = waiting.into_iter().map(|waiting| (waiting, stream)).collect();
