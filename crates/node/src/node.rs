@@ -90,6 +90,7 @@ impl Node {
         let ended = self.core.command_ended(ended);
         self.ended(now, ended);
         self.measure_if_stale(now, disk);
+        self.widen_flush(now, disk);
         self.look_for_moves(now);
         self.run_commits(now);
     }

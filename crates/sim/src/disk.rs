@@ -61,6 +61,11 @@ pub enum Fault {
         /// More than 100.
         percent: u64,
     },
+    /// Flushes take so much longer.
+    SlowFlush {
+        /// By this.
+        by: Duration,
+    },
     /// Flushes succeed and do nothing: the disk lies.
     LyingFlush,
     /// The disk stands still: what would be under way then ends so much later.
@@ -344,6 +349,7 @@ impl<K: Keeps> SimDisk<K> {
             {
                 time * *percent / 100
             }
+            (Fault::SlowFlush { by }, None) => time + *by,
             (Fault::Stall { from, to }, _) if start < *to && start + time > *from => {
                 time + (*to - start.max(*from))
             }

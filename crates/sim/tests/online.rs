@@ -6,7 +6,7 @@ mod common;
 use common::{config, contract, create, drive, fill, model, start, world};
 use disk::Profile;
 use node::{Config, DiskIndex, Error, Mode, Observed, Op, Outcome, Policy, Reply, Verdict};
-use sim::{Fault, Player, Random, SimDisk, Timing, World, pattern_matches};
+use sim::{Fault, Greedy, Player, Random, Recorder, SimDisk, Timing, World, pattern_matches};
 use std::collections::BTreeSet;
 use units::{Bytes, Duration};
 
@@ -218,4 +218,49 @@ fn bad_and_slow_extents_are_learned_and_new_volumes_get_others_while_there_are_a
         access: node::Access::default(),
     };
     assert!(matches!(world.call(more), Err(Error::PoolFull { .. } | Error::Store(_))));
+}
+
+/// Flushes that take 100 ms longer than foretold make requests late until two of them have
+/// shown it; then their bound is wider, what is open is admitted with it, and the log
+/// waits for its slack.
+#[test]
+fn flushes_that_take_longer_than_foretold_are_counted_with_what_they_take() {
+    for remeasure in [true, false] {
+        let config = Config { remeasure, ..config(Policy::Slack) };
+        let mut world = world(config, 1, Bytes::GIB, |_, profile, _| {
+            Timing::Percent(Box::new(profile.clone()), 100)
+        });
+        create(&mut world, "v", SIZE);
+        fill(&mut world, "v", 1, SIZE);
+        create(&mut world, "w", SIZE);
+        world.add(Recorder::new(
+            "w",
+            2,
+            contract(50_000, Bytes::kib(64), Bytes::ZERO),
+            Bytes::kib(64),
+            SIZE,
+        ));
+        let contract = contract(60_000, Bytes::kib(64), Bytes::ZERO);
+        for _ in 0..12 {
+            world.add(Player::new("v", 1, contract, Bytes::kib(64), SIZE));
+        }
+        for number in 0..4 {
+            world.add(Greedy::new("v", SIZE, Bytes::kib(64), 4, number));
+        }
+        world.run_for(Duration::from_secs(10));
+        assert_eq!(common::late(&world), 0);
+        world.disks[0].faults.push(Fault::SlowFlush { by: Duration::from_millis(100) });
+        world.run_for(Duration::from_secs(10));
+        let at_first = common::late(&world);
+        world.run_for(Duration::from_secs(200));
+        let late = common::late(&world);
+        println!("remeasured: {remeasure}, late {at_first}, then {late}");
+        let status = world.node.status(world.now()).disks[0].clone();
+        if remeasure {
+            assert_eq!(late, at_first, "once it is known, nobody is late");
+            assert_eq!(status.measured.map(|measured| measured.outcome), Some(Outcome::Used));
+        } else {
+            assert!(late > 20 * at_first.max(1), "the test shows nothing: {late}");
+        }
+    }
 }

@@ -112,12 +112,16 @@ pub(crate) fn parts(profile: &Profile, capacity: Bytes, large: Bytes) -> Vec<Par
     parts
 }
 
+/// A quarter on top of what was seen.
+pub(crate) fn with_margin(seen: Duration) -> Duration {
+    seen + seen / 4
+}
+
 /// The profile with bounds that hold what was measured, and a quarter of the excess on
 /// top. What a small read took too long is in what every command costs; what a large one
 /// took beyond that, in the rate of its part. Writes were not measured: they are given
 /// the same, as far as they share it.
 pub(crate) fn wider(profile: &Profile, parts: &[Part], len: Bytes) -> Profile {
-    let with_margin = |excess: Duration| excess + excess / 4;
     let small = parts.iter().map(|part| part.small.excess).max().unwrap_or_default();
     let fixed = with_margin(small);
     let slower = |rate: Rate, excess: Duration| {

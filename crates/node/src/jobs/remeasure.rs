@@ -2,7 +2,7 @@
 
 use crate::api::*;
 use crate::core::Core;
-use crate::jobs::measuring::{Part, Running, parts, wider};
+use crate::jobs::measuring::{Part, Running, parts, wider, with_margin};
 use crate::limits::{MEASURE_AGAIN, MEASURE_READS, MEASURE_SMALL};
 use crate::memory::arena::Use;
 use crate::node::Node;
@@ -139,11 +139,30 @@ impl Node {
             // Commits flush the disk all the time: nothing has to be measured for it.
             let longest = state.queue.flush_longest();
             if longest > wider.flush {
-                wider.flush = longest + longest / 4;
+                wider.flush = with_margin(longest);
             }
             self.core.measuring.waiting.insert(disk, wider);
             self.try_wider(now, disk);
         }
+    }
+
+    /// Flushes took longer than their bound: it is widened at once, since each commit has
+    /// some.
+    pub(crate) fn widen_flush(&mut self, now: Instant, disk: DiskIndex) {
+        let queue = &self.core.disks[disk.as_usize()].queue;
+        let (longest, profile) = (queue.flush_longest(), queue.profile());
+        let holds = longest <= profile.flush() + profile.latency();
+        if holds || !self.core.config.remeasure || self.is_ending() {
+            return;
+        }
+        let waiting = self.core.measuring.waiting.get(&disk);
+        let mut wider = waiting.unwrap_or(profile).clone();
+        if waiting.is_some() && longest <= wider.flush {
+            return; // it is tried again when a stream has closed
+        }
+        wider.flush = with_margin(longest);
+        self.core.measuring.waiting.insert(disk, wider);
+        self.try_wider(now, disk);
     }
 
     /// A stream has closed: perhaps wider profiles fit now.
