@@ -11,6 +11,9 @@ pub const USAGE: u8 = 2;
 /// The exit code of what admission or a quota refused.
 pub const REFUSED: u8 = 3;
 
+/// The exit code of a recording whose source had more than its contract let pass.
+pub const SLOWED: u8 = 4;
+
 /// A failed command.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {

@@ -25,6 +25,7 @@ mod record;
 mod rwrt;
 mod serve;
 mod simulate;
+mod source;
 mod stream;
 mod summary;
 mod volume;

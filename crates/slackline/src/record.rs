@@ -7,17 +7,18 @@ use crate::contract::ContractArgs;
 use crate::failure::Failure;
 use crate::output::json;
 use crate::progress::Progress;
+use crate::source::{Input, Source};
 use crate::summary::Summary;
 use crate::{Common, output};
 use client::control::{Mode, VolumeCreate};
 use client::{Client, Code, Durability, Writer};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use units::Bytes;
@@ -27,6 +28,8 @@ use units::Bytes;
 /// Reads standard input, or FILE, to its end. A volume that has data already is
 /// left alone unless --append or --overwrite says what to do with it. An
 /// interrupt ends the recording in order: what was read is written and synced.
+/// Where a program behind a pipe makes more than the contract lets pass, that is told at
+/// the end, and the exit code is 4.
 #[derive(clap::Args)]
 pub struct Args {
     /// The volume
@@ -52,8 +55,6 @@ pub struct Args {
     json_progress: bool,
 }
 
-/// Longest piece that is read at once: what one frame carries.
-const PIECE: usize = wire::frame::BODY_MAX;
 /// How often to look for an interrupt while the input is silent.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
@@ -65,7 +66,10 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let acknowledging = acknowledge(args, writer.durability(), start)?;
     let (began, progress) = (Instant::now(), Progress::new(total));
     let interrupted = interruption();
-    let copied = copy(input, &mut writer, start, &progress, &interrupted);
+    // From here on: what the source waits for before is not the contract's doing.
+    let source = Source::begin(input);
+    let copied = copy(&source, &mut writer, start, &progress, &interrupted);
+    let slowed = copied.clone().map(|sent| source.slowed(sent));
     let summary = finish(&client, writer, start, began);
     progress.finish();
     if let Some(thread) = acknowledging {
@@ -75,7 +79,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let summary = summary.map_err(|error| copied.as_ref().err().cloned().unwrap_or(error))?;
     let text = if common.json { json(&summary) } else { summary.line() };
     output::print(text.as_bytes())?;
-    copied
+    slowed?.map_or(Ok(()), |slowed| slowed.tell())
 }
 
 /// A writer that stands at the offset where the recording starts.
@@ -99,11 +103,11 @@ fn open_at(args: &Args, client: &Client, start: Bytes) -> Result<Writer, Failure
     Ok(writer)
 }
 
-fn open_input(args: &Args) -> Result<(Box<dyn Read + Send>, Option<Bytes>), Failure> {
-    let Some(path) = &args.file else { return Ok((Box::new(io::stdin()), None)) };
+fn open_input(args: &Args) -> Result<(Input, Option<Bytes>), Failure> {
+    let Some(path) = &args.file else { return Ok((Input::standard(), None)) };
     let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
     let size = file.metadata().map_err(|error| Failure::file(path, &error))?.len();
-    Ok((Box::new(file), (size > 0).then(|| Bytes::new(size))))
+    Ok((Input::file(file), (size > 0).then(|| Bytes::new(size))))
 }
 
 /// Makes the volume where that was asked for, and finds where to start on it;
@@ -163,42 +167,16 @@ fn interruption() -> Arc<AtomicBool> {
     flag
 }
 
-/// Reads on a thread of its own, one piece ahead: an interrupt must end the
-/// recording even while the input has nothing to say.
-fn pieces(mut input: Box<dyn Read + Send>) -> Receiver<io::Result<Vec<u8>>> {
-    let (sender, pieces) = mpsc::sync_channel(1);
-    std::thread::spawn(move || {
-        loop {
-            let mut piece = vec![0; PIECE];
-            let read = match input.read(&mut piece) {
-                Ok(0) => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Ok(len) => {
-                    piece.truncate(len);
-                    Ok(piece)
-                }
-                Err(error) => Err(error),
-            };
-            let failed = read.is_err();
-            if sender.send(read).is_err() || failed {
-                return;
-            }
-        }
-    });
-    pieces
-}
-
 fn copy(
-    input: Box<dyn Read + Send>,
+    source: &Source,
     writer: &mut Writer,
     start: Bytes,
     progress: &Progress,
     interrupted: &AtomicBool,
-) -> Result<(), Failure> {
-    let pieces = pieces(input);
+) -> Result<Bytes, Failure> {
     let mut sent = Bytes::ZERO;
     loop {
-        let piece = match pieces.recv_timeout(LOOK_UP) {
+        let piece = match source.pieces.recv_timeout(LOOK_UP) {
             Ok(piece) => piece.map_err(unreadable)?,
             Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => break,
             Err(RecvTimeoutError::Timeout) => continue,
@@ -213,7 +191,7 @@ fn copy(
         }
     }
     writer.flush().map_err(client::Error::from)?;
-    Ok(())
+    Ok(sent)
 }
 
 fn unreadable(error: io::Error) -> Failure {

@@ -1,0 +1,190 @@
+//! What reads the input of a recording, and whether the contract slowed it.
+//!
+//! A camera that makes more than its contract allows cannot go on while nobody takes its
+//! bytes: it loses frames somewhere, and nobody else will say so.
+
+use crate::failure::{Failure, SLOWED};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, TrySendError};
+use std::time::Instant;
+use units::{Bytes, Duration, Rate};
+
+/// Longest piece that is read at once: what one frame carries.
+const PIECE: usize = wire::frame::BODY_MAX;
+/// A source that was slowed for less than this is not worth a word.
+const WORTH_TELLING: Duration = Duration::from_millis(100);
+
+/// An input that is read on a thread of its own, one piece ahead: an interrupt must end the
+/// recording even while the input has nothing to say.
+pub struct Source {
+    /// What it brings.
+    pub pieces: Receiver<io::Result<Vec<u8>>>,
+    /// Nanoseconds that it had a piece and nobody took it.
+    held_up: Arc<AtomicU64>,
+    /// Where there is a program behind it that makes the bytes now.
+    is_live: bool,
+    began: Instant,
+}
+
+/// What is to be recorded.
+pub struct Input {
+    from: Box<dyn Read + Send>,
+    is_live: bool,
+}
+
+impl Input {
+    /// A file: it waits for whoever reads it, and loses nothing.
+    pub fn file(file: impl Read + Send + 'static) -> Self {
+        Self { from: Box::new(file), is_live: false }
+    }
+
+    /// Standard input: live where it is no file.
+    pub fn standard() -> Self {
+        let input = io::stdin();
+        let of = input.as_fd().try_clone_to_owned().and_then(|own| File::from(own).metadata());
+        let is_file = of.is_ok_and(|metadata| metadata.is_file());
+        Self { from: Box::new(input), is_live: !is_file }
+    }
+}
+
+impl Source {
+    /// Begins to read.
+    pub fn begin(Input { from: mut input, is_live }: Input) -> Self {
+        let (sender, pieces) = mpsc::sync_channel(1);
+        let held_up = Arc::new(AtomicU64::new(0));
+        let noted = Arc::clone(&held_up);
+        std::thread::spawn(move || {
+            loop {
+                let mut piece = vec![0; PIECE];
+                let read = match input.read(&mut piece) {
+                    Ok(0) => return,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Ok(len) => {
+                        piece.truncate(len);
+                        Ok(piece)
+                    }
+                    Err(error) => Err(error),
+                };
+                let failed = read.is_err();
+                let gone = match sender.try_send(read) {
+                    Ok(()) => false,
+                    Err(TrySendError::Disconnected(_)) => true,
+                    Err(TrySendError::Full(read)) => {
+                        let since = Instant::now();
+                        let sent = sender.send(read);
+                        let held = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                        noted.fetch_add(held, Ordering::Relaxed);
+                        sent.is_err()
+                    }
+                };
+                if gone || failed {
+                    return;
+                }
+            }
+        });
+        Self { pieces, held_up, is_live, began: Instant::now() }
+    }
+
+    /// Whether the source was slowed while it gave `bytes`, if that harms a source like it.
+    pub fn slowed(&self, bytes: Bytes) -> Option<Slowed> {
+        let elapsed = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let for_so_long = Duration::from_nanos(self.held_up.load(Ordering::Relaxed));
+        let of = Duration::from_nanos(elapsed);
+        self.is_live.then(|| Slowed::by(bytes, for_so_long, of)).flatten()
+    }
+}
+
+/// A source that had more than the contract let pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slowed {
+    for_so_long: Duration,
+    /// The rate that it had while it was not held up.
+    own: Rate,
+    /// It had more than twice what passed, all the time: it waits for whoever takes its
+    /// bytes, as `cat` does, and loses nothing.
+    is_copy: bool,
+}
+
+impl Slowed {
+    /// `bytes` came in the time `of`, of which nobody took what was there for so long.
+    fn by(bytes: Bytes, for_so_long: Duration, of: Duration) -> Option<Self> {
+        if for_so_long < WORTH_TELLING {
+            return None;
+        }
+        let free = of.saturating_sub(for_so_long);
+        let is_copy = for_so_long > free;
+        let own = Rate::of(bytes, free.max(Duration::from_millis(1)));
+        Some(Self { for_so_long, own: rounded_up(own), is_copy })
+    }
+
+    /// Tells the person; a failure where the source is one that may have lost something.
+    ///
+    /// # Errors
+    /// [`SLOWED`]: what came is recorded, and the source may have lost something.
+    pub fn tell(&self) -> Result<(), Failure> {
+        let what = format!("the source was slowed for {}", self.for_so_long);
+        if self.is_copy {
+            eprintln!("slackline: note: {what}: it is quicker than the contract");
+            return Ok(());
+        }
+        let rate = self.own.to_string().replace(' ', "");
+        let next_step = format!("what it gave is recorded; use --rate {rate}, or a larger --burst");
+        Err(Failure { exit_code: SLOWED, ..Failure::new(what, next_step) })
+    }
+}
+
+/// At least as much, in two figures.
+fn rounded_up(rate: Rate) -> Rate {
+    let mut unit = 1;
+    while rate.get() / unit >= 100 {
+        unit *= 10;
+    }
+    Rate::per_second(rate.get().div_ceil(unit).saturating_mul(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_camera_above_its_contract_is_told_its_rate_and_a_copy_is_not() {
+        let by = |mb: u64, held: u64, of: u64| {
+            let (held, of) = (Duration::from_millis(held), Duration::from_millis(of));
+            Slowed::by(Bytes::new(mb * 1_000_000), held, of)
+        };
+        assert_eq!(by(120, 99, 60_000), None, "hardly worth a word");
+        // Two minutes at 2 MB/s, of which the camera stood for 8.7 s: it makes 2.16.
+        let camera = by(240, 8_700, 120_000).unwrap();
+        assert_eq!(camera.own, Rate::per_second(2_200_000));
+        let failure = camera.tell().unwrap_err();
+        assert_eq!(failure.exit_code, SLOWED);
+        assert!(failure.what.contains("8.70 s"), "{}", failure.what);
+        assert!(failure.next_step.contains("--rate 2.20MB/s,"), "{}", failure.next_step);
+        let copy = by(240, 119_000, 120_000).unwrap();
+        assert!(copy.is_copy && copy.tell().is_ok());
+    }
+
+    #[test]
+    fn rates_are_told_in_two_figures_that_suffice() {
+        for (rate, told) in [(7, 7), (99, 99), (101, 110), (2_100_000, 2_100_000), (995, 1_000)] {
+            assert_eq!(rounded_up(Rate::per_second(rate)), Rate::per_second(told));
+        }
+        assert!(rounded_up(Rate::per_second(u64::MAX)).get() > u64::MAX / 2);
+    }
+
+    /// A reader that nobody empties is held up, and its bytes come all the same.
+    #[test]
+    fn every_piece_comes_however_late() {
+        let bytes: Vec<u8> = (0..PIECE * 3 + 5).map(|at| at as u8).collect();
+        let source = Source::begin(Input::file(io::Cursor::new(bytes.clone())));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let came: Vec<u8> = source.pieces.iter().flat_map(Result::unwrap).collect();
+        assert!(came == bytes);
+        assert!(source.held_up.load(Ordering::Relaxed) > 0);
+        assert_eq!(source.slowed(Bytes::new(1)), None, "a file loses nothing");
+    }
+}
