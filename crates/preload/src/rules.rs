@@ -1,8 +1,9 @@
 //! Which paths are volumes, and what is asked for them: from the environment, once.
 
 use client::units::{Bytes, Rate};
-use client::{Contract, Error, File, OpenOptions};
+use client::{Code, Contract, Error, File, OpenOptions, Problem};
 use libc::c_int;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -16,6 +17,9 @@ pub struct Rules {
     socket: Option<PathBuf>,
     contract: Option<Contract>,
     create: Option<Bytes>,
+    /// Why nothing can be opened: what somebody wanted cannot be read, and something else
+    /// would be best effort where a contract was meant.
+    wrong: Option<Box<Problem>>,
 }
 
 /// The rules of this process.
@@ -27,22 +31,11 @@ pub fn rules() -> &'static Rules {
 impl Rules {
     fn read() -> Self {
         let prefix = std::env::var(PREFIX).unwrap_or_else(|_| PREFIX_DEFAULT.into());
-        let contract = quantity("SLACKLINE_RATE").map(|rate: Rate| {
-            let mut contract = Contract::at(rate);
-            if let Some(block) = quantity("SLACKLINE_BLOCK") {
-                contract = contract.block(block);
-            }
-            if let Some(burst) = quantity("SLACKLINE_BURST") {
-                contract = contract.burst(burst);
-            }
-            contract
-        });
-        Self {
-            prefix: prefix.trim_end_matches('/').into(),
-            socket: std::env::var_os("SLACKLINE_SOCKET").map(PathBuf::from),
-            contract,
-            create: quantity("SLACKLINE_CREATE"),
-        }
+        let socket = std::env::var_os("SLACKLINE_SOCKET").map(PathBuf::from);
+        let asked = Asked::read();
+        let (asked, wrong) = asked.map_or_else(|it| (Asked::default(), Some(it)), |it| (it, None));
+        let Asked { contract, create } = asked;
+        Self { prefix: prefix.trim_end_matches('/').into(), socket, contract, create, wrong }
     }
 
     /// The volume that a path names, if it is one.
@@ -60,7 +53,10 @@ impl Rules {
     /// Opens a volume with the flags of `open(2)`; says what is wrong where a person
     /// can see it, because `errno` cannot.
     pub fn open(&self, name: &str, flags: c_int) -> Result<File, Error> {
-        let opened = self.options(flags).open(&format!("slackline:{name}"));
+        let opened = match &self.wrong {
+            Some(wrong) => Err(Error::Problem(wrong.clone())),
+            None => self.options(flags).open(&format!("slackline:{name}")),
+        };
         if let Err(error) = &opened {
             let making = flags & libc::O_CREAT != 0;
             match error.errno() {
@@ -98,14 +94,47 @@ impl Rules {
     }
 }
 
-/// A quantity of the environment. One that cannot be read is told and not used.
-fn quantity<T: FromStr<Err: std::fmt::Display>>(name: &str) -> Option<T> {
-    let text = std::env::var(name).ok()?;
-    match text.parse() {
-        Ok(quantity) => Some(quantity),
-        Err(error) => {
-            eprintln!("slackline: {name}={text}: {error}");
-            None
-        }
+/// What is asked for each volume.
+#[derive(Default)]
+struct Asked {
+    contract: Option<Contract>,
+    create: Option<Bytes>,
+}
+
+impl Asked {
+    /// As the environment says.
+    fn read() -> Result<Self, Box<Problem>> {
+        let rate: Option<Rate> = quantity("SLACKLINE_RATE")?;
+        let block = quantity("SLACKLINE_BLOCK")?;
+        let burst = quantity("SLACKLINE_BURST")?;
+        let create = quantity("SLACKLINE_CREATE")?;
+        let Some(rate) = rate else {
+            let without = [("SLACKLINE_BLOCK", block), ("SLACKLINE_BURST", burst)];
+            return match without.into_iter().find(|(_, given)| given.is_some()) {
+                Some((name, _)) => Err(wrong(
+                    format!("{name} is set, and SLACKLINE_RATE is not"),
+                    "set SLACKLINE_RATE as well, or neither",
+                )),
+                None => Ok(Self { contract: None, create }),
+            };
+        };
+        let contract = Contract::at(rate);
+        let contract = block.map_or(contract, |block| contract.block(block));
+        let contract = burst.map_or(contract, |burst| contract.burst(burst));
+        Ok(Self { contract: Some(contract), create })
     }
+}
+
+fn wrong(what: String, next_step: &str) -> Box<Problem> {
+    Box::new(Problem::new(Code::Invalid, what, next_step))
+}
+
+/// A quantity of the environment.
+fn quantity<T: FromStr<Err: Display>>(name: &str) -> Result<Option<T>, Box<Problem>> {
+    let Some(text) = std::env::var_os(name) else { return Ok(None) };
+    let text = text.to_string_lossy();
+    let parsed = text.parse().map(Some);
+    parsed.map_err(|error| {
+        wrong(format!("{name}={text}: {error}"), "correct the variable, or unset it")
+    })
 }

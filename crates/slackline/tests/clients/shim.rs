@@ -55,6 +55,31 @@ fn programs_of_the_core_utilities_read_and_write_volumes() {
     assert!(good(&format!("cat {file}")) == bytes, "other files are left alone");
 }
 
+/// What cannot be read is an error, and never best effort where a contract was meant.
+#[test]
+fn a_variable_that_cannot_be_read_fails_every_open() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    dir.run_with(&["record", "v", "--create", "1MiB", "--rate", "1MB/s"], b"bytes").succeeded();
+    let cat = |rate: &str, more: &[(&str, &str)], without: &str| {
+        let mut cat = shimmed(&dir, "cat", rate);
+        let output = output(cat.envs(more.iter().copied()).env_remove(without).arg("/slackline/v"));
+        (output.stdout, String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(cat("1MB/s", &[("SLACKLINE_BLOCK", "64KiB")], "").0, b"bytes");
+    for (rate, more, without, says) in [
+        ("2 fast", &[][..], "", "SLACKLINE_RATE=2 fast"),
+        ("", &[], "", "SLACKLINE_RATE="),
+        ("1MB/s", &[("SLACKLINE_BLOCK", "x")], "", "SLACKLINE_BLOCK=x"),
+        ("1MB/s", &[("SLACKLINE_CREATE", "-1")], "", "SLACKLINE_CREATE=-1"),
+        ("", &[("SLACKLINE_BURST", "1MiB")], "SLACKLINE_RATE", "SLACKLINE_RATE is not"),
+    ] {
+        let (out, said) = cat(rate, more, without);
+        assert_eq!(out, b"", "{said}");
+        assert!(said.contains(says) && said.contains("Invalid argument"), "{said}");
+    }
+}
+
 const FFMPEG: [&str; 4] = ["-v", "error", "-nostdin", "-y"];
 
 /// Hashes of all decoded frames, picture and sound.
