@@ -108,6 +108,16 @@ impl View<'_> {
     pub fn predicted(&self, request: &Waiting) -> Duration {
         self.predict.bound(self.core.head, &request.command)
     }
+    /// True where a request under contract would take longer than the contract covers: to
+    /// start it at its turn would make others late for it. Never where nothing is promised.
+    pub fn is_over_cost(&self, request: &Waiting) -> bool {
+        self.predicted(request) > request.cost && !self.is_overcommitted()
+    }
+    /// A released request under contract waits among best effort from here on. It keeps its
+    /// deadline, but nothing is kept for it: whoever starts it asks the slack for all of it.
+    pub fn set_over_cost(&mut self, key: u64) {
+        self.core.set_over_cost(key);
+    }
     /// The device time that a command is likely to need, started at `at` with the
     /// head at `from`.
     pub fn expected(&self, at: Instant, from: Lba, command: &Command) -> Duration {

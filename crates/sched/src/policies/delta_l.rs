@@ -14,6 +14,7 @@
 //! Source: Clockwise thesis, sections 6.2 and 6.3.2, mended.
 
 use super::elevator::Elevator;
+use super::over_cost::{self, Turn};
 use super::slack::is_near;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
@@ -30,7 +31,11 @@ pub(super) struct DeltaL {
 
 impl Policy for DeltaL {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        let ready = view.queues().ready_first().copied();
+        let ready = match over_cost::turn(view, |_, cost| self.pay(cost)) {
+            Turn::OverCost(key) => return Choice::Start(key),
+            Turn::Due(ready) => Some(ready),
+            Turn::None => None,
+        };
         if ready.is_none() {
             let spent = view.in_flight().map(|(_, bound)| bound).sum();
             self.budget = view.tasks().slack().saturating_sub(spent);
@@ -82,8 +87,12 @@ impl Policy for DeltaL {
 
 impl DeltaL {
     fn spend(&mut self, view: &View<'_>, request: &Waiting) -> bool {
-        let Some(left) = self.budget.checked_sub(view.predicted(request)) else { return false };
-        self.budget = left;
-        true
+        self.pay(view.predicted(request))
+    }
+
+    fn pay(&mut self, cost: Duration) -> bool {
+        let left = self.budget.checked_sub(cost);
+        self.budget = left.unwrap_or(self.budget);
+        left.is_some()
     }
 }

@@ -15,6 +15,7 @@
 //! slack's computation, O(n log n) in requests and tasks per deadline visited.
 //! Source: Clockwise thesis, section 6.1.3 (Chetto and Chetto 1989).
 
+use super::over_cost::{self, Turn};
 use super::slack::start_ready;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
@@ -25,7 +26,11 @@ pub(super) struct Edl;
 
 impl Policy for Edl {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        let ready = view.queues().ready_first().copied();
+        let ready = match over_cost::turn(view, |view, cost| view.slack_covers(cost)) {
+            Turn::OverCost(key) => return Choice::Start(key),
+            Turn::Due(ready) => Some(ready),
+            Turn::None => None,
+        };
         let early = view.queues().early_first().copied();
         let background = view.queues().background_first().copied();
         let idle = |request: &Waiting| ready.is_none() || !request.is_real_time();

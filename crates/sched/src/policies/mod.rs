@@ -27,6 +27,7 @@ mod gss;
 mod look;
 mod lst;
 mod noop;
+mod over_cost;
 mod places;
 mod ranked;
 mod rate_monotonic;

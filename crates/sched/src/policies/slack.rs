@@ -11,7 +11,8 @@
 //! late; requests under contract that came early, up to one period ahead; best effort;
 //! those further ahead; background.
 //!
-//! Promises: no request of an admitted task is late while costs stay within bounds;
+//! Promises: no request of an admitted task is late while costs stay within bounds, also
+//! beside requests that cost more than their contracts cover, which wait for slack;
 //! everyone is served whose request the reserve covers. Does not: background is
 //! served only by an idle disk. Cost: O(log n) per decision where what is known of the
 //! slack suffices, else the slack's computation, O(n log n) in requests and tasks per
@@ -23,6 +24,7 @@
 //! never interrupted.
 
 use super::elevator::Elevator;
+use super::over_cost::{self, Turn};
 use crate::limits::{NEAR_MAX, NEAR_TASKS_MAX};
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
@@ -40,9 +42,10 @@ pub(super) struct Slack {
 
 impl Policy for Slack {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        match view.queues().ready_first().copied() {
-            Some(ready) => self.busy(view, ready),
-            None => self.idle(view),
+        match over_cost::turn(view, |view, cost| view.slack_covers(cost)) {
+            Turn::OverCost(key) => Choice::Start(key),
+            Turn::Due(ready) => self.busy(view, ready),
+            Turn::None => self.idle(view),
         }
     }
 
@@ -118,7 +121,8 @@ fn near_ready(view: &mut View<'_>, first: Waiting) -> Waiting {
     let all = view.queues().ready().take(NEAR_MAX);
     let Some(&near) = all.min_by_key(time) else { return first };
     let cost = view.predicted(&near);
-    if near.key == first.key || !view.slack_covers_before(cost, near.times.deadline) {
+    let keeps_turn = near.key == first.key || view.is_over_cost(&near);
+    if keeps_turn || !view.slack_covers_before(cost, near.times.deadline) {
         return first;
     }
     near

@@ -49,6 +49,9 @@ impl Schedule {
         if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
             return None;
         }
+        if old.over_cost {
+            return Some(old.promised);
+        }
         let free_at = now.max(self.core.busy_until);
         for attempt in 0..HURRIES_MAX {
             let by = free_at.saturating_add(Duration::from_nanos(old.cost.as_nanos() << attempt));

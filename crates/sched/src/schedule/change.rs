@@ -81,6 +81,10 @@ impl Core {
         let of_task = |waiting: &&Waiting| waiting.class.task() == Some(id);
         let moves: Vec<Waiting> = self.queues.early().filter(of_task).copied().collect();
         let released = self.queues.ready().filter(of_task).map(|waiting| waiting.key);
+        let released: Vec<u64> = released.collect();
+        if let Contract::Stream(_) = contract {
+            self.charge(&released, contract.task().cost);
+        }
         self.foreign.extend(released);
         for waiting in &moves {
             self.queues.take(waiting.key);
@@ -107,6 +111,18 @@ impl Core {
         moves
     }
 
+    /// Requests of a stream that wait cost as much as its new contract says, where that is
+    /// more: the disk may be slower than was thought. Those to a server say themselves what
+    /// they cost.
+    fn charge(&mut self, keys: &[u64], cost: Duration) {
+        for &key in keys {
+            let waiting = *self.queues.get(key).expect("it waits");
+            if matches!(waiting.class, Class::RealTime(_)) && waiting.cost < cost {
+                self.queues.charge(key, cost);
+            }
+        }
+    }
+
     /// Finds the first release of a task that joins or changes. The requests that had to
     /// move for it are added to `moves` as they were. False where it can have none.
     pub(super) fn begin(&mut self, now: Instant, id: TaskId, moves: &mut Vec<Waiting>) -> bool {
@@ -131,9 +147,10 @@ impl Core {
             } else {
                 (old.class, self.regulate(now, id, &task))
             };
+            let cost = if is_server { old.cost } else { old.cost.max(task.cost) };
             let (period, promised) = (task.period, times.deadline);
             let synchronous = class.is_synchronous();
-            let waiting = Waiting { class, times, period, promised, synchronous, ..*old };
+            let waiting = Waiting { class, times, cost, period, promised, synchronous, ..*old };
             self.queues.insert(waiting, now);
             self.push(old.key);
         }

@@ -267,6 +267,7 @@ impl Core {
             period,
             synchronous,
             promised,
+            over_cost: false,
         };
         self.queues.insert(waiting, now);
         if is_server && self.queues.may_run(key) {
@@ -304,6 +305,22 @@ impl Core {
             self.line_up(next);
         }
         Some(waiting)
+    }
+
+    /// A released request under contract costs more than its contract covers. From here on
+    /// it is served in slack, and nothing is kept for it.
+    pub(crate) fn set_over_cost(&mut self, key: u64) {
+        let waiting = *self.queues.get(key).expect("it waits");
+        self.meter.served(waiting.times.deadline.as_nanos(), waiting.cost.as_nanos());
+        self.foreign.retain(|&other| other != key);
+        self.queues.set_over_cost(key);
+    }
+
+    /// Nothing is set aside any more: another policy may know nothing of that.
+    pub(super) fn bring_back(&mut self) {
+        if self.queues.bring_back(self.latest) {
+            self.meter = Meter::unknown();
+        }
     }
 
     /// A request does not wait for its server any more, if it has one.
@@ -407,8 +424,10 @@ impl Core {
         let request = self.queues.take(key).expect("a request that may run waits");
         self.foreign.retain(|&other| other != key);
         let predicted = predict.bound(self.head, &request.command);
-        if request.is_real_time() {
+        if request.is_covered() {
             self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
+        }
+        if request.is_real_time() {
             self.counts.over_cost += u64::from(predicted > request.cost);
         } else {
             self.counts.in_slack += u64::from(in_slack);

@@ -254,6 +254,7 @@ impl Schedule {
     /// Goes on under any other policy, with the same contracts and requests.
     pub fn follow(&mut self, policy: Box<dyn Policy>) {
         self.policy = policy;
+        self.core.bring_back();
         for waiting in self.core.queues.by_arrival() {
             self.policy.submitted(waiting);
         }
@@ -314,8 +315,14 @@ impl Schedule {
             state.extend([u64::from(id.index), waiting.cost.as_nanos()]);
             state.extend(times.map(|time| time.as_nanos().wrapping_sub(now.as_nanos())));
         }
-        let others = core.queues.by_arrival().into_iter().filter(|waiting| !waiting.is_real_time());
-        state.extend(others.map(|waiting| waiting.key));
+        let others = core.queues.by_arrival().into_iter().filter(|waiting| !waiting.is_covered());
+        for waiting in others {
+            state.push(waiting.key);
+            if waiting.over_cost {
+                let deadline = waiting.times.deadline.as_nanos();
+                state.push(deadline.wrapping_sub(now.as_nanos()));
+            }
+        }
         for flight in &core.in_flight {
             let task = flight.request.contract().map(|id| u64::from(id.index));
             state.push(task.unwrap_or(u64::MAX));
