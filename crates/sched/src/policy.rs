@@ -118,6 +118,30 @@ impl View<'_> {
     pub fn set_over_cost(&mut self, key: u64) {
         self.core.set_over_cost(key);
     }
+    /// True where best effort may wait for ever: the slack does not always come to its bound,
+    /// however the contracts are used. Never where nothing is promised, nor for a request
+    /// that a server has the budget for.
+    pub fn is_long(&self, request: &Waiting) -> bool {
+        let is_more = self.predicted(request) > self.core.slack_always();
+        is_more && !self.core.has_budget(request) && !self.is_overcommitted()
+    }
+    /// Other best effort passes this request from here on, until [`View::call_long`] or until
+    /// it is started ([`Queues::long_from`]).
+    pub fn set_long(&mut self, key: u64) {
+        self.core.queues.set_long(key);
+    }
+    /// No best effort is passed by others any more.
+    pub fn call_long(&mut self) {
+        self.core.queues.call_long();
+    }
+    /// True where the slack cannot come to cover `cost`, as long as the contracts stay and
+    /// no stream runs further ahead of its own.
+    pub fn never_covers(&mut self, cost: Duration) -> bool {
+        let mut visits = 0;
+        let never = self.core.never_covers(self.now, cost.as_nanos(), &mut visits);
+        self.core.pay(self.now, visits);
+        never
+    }
     /// The device time that a command is likely to need, started at `at` with the
     /// head at `from`.
     pub fn expected(&self, at: Instant, from: Lba, command: &Command) -> Duration {

@@ -5,7 +5,9 @@
 //! ordered request of its flow (which may also be in flight). But a request to a server
 //! that has entered a container is in `ready` and in `sweeps`: it has a deadline, and
 //! may go before it as best effort. A request under contract that was found to cost more
-//! than the contract covers ([`Waiting::over_cost`]) is in `sweeps` in place of `ready`.
+//! than the contract covers ([`Waiting::over_cost`]) is in `sweeps` in place of `ready`. And
+//! best effort that was found to need more than the static slack ([`Waiting::long`]) is in
+//! `long` in place of `sweeps`.
 
 use crate::request::{Class, Flow, Times};
 use crate::slack::Due;
@@ -41,6 +43,8 @@ pub struct Waiting {
     /// It costs more than its contract covers: it keeps its deadline, but waits among best
     /// effort, for slack.
     pub(crate) over_cost: bool,
+    /// It needs more time than there always is some day: other best effort passes it.
+    pub(crate) long: bool,
 }
 
 impl Waiting {
@@ -98,6 +102,8 @@ pub struct Queues {
     /// Asynchronous and synchronous best effort.
     sweeps: [Sweep; 2],
     background: BTreeMap<u64, u32>,
+    /// Best effort that was set aside, by arrival.
+    long: BTreeMap<u64, u32>,
     /// How many requests under contract are over its cost.
     over_cost: usize,
     /// Ordered requests of each flow, waiting or in flight; the first may run.
@@ -188,6 +194,13 @@ impl Queues {
         self.background.values().map(|&slot| self.at(slot))
     }
 
+    /// Of the best effort that was set aside because it needs more than the static slack, the
+    /// first that arrived at `from` or later; else the first.
+    pub fn long_from(&self, from: u64) -> Option<&Waiting> {
+        let next = self.long.range(from..).next().or(self.long.first_key_value());
+        next.map(|(_, &slot)| self.at(slot))
+    }
+
     /// True where the request may run now: it waits, and not behind another of
     /// its flow.
     pub fn may_run(&self, key: u64) -> bool {
@@ -269,7 +282,26 @@ impl Queues {
         self.enqueue(slot, submitted);
     }
 
-    /// What was set aside waits as if it had just come. False where nothing was.
+    /// A best-effort request that may run is set aside: others pass it.
+    pub(crate) fn set_long(&mut self, key: u64) {
+        let slot = self.by_key[&key];
+        self.mark_long(slot, true);
+    }
+
+    /// None is set aside for being long any more.
+    pub(crate) fn call_long(&mut self) {
+        let slots: Vec<u32> = self.long.values().copied().collect();
+        slots.into_iter().for_each(|slot| self.mark_long(slot, false));
+    }
+
+    fn mark_long(&mut self, slot: u32, long: bool) {
+        self.dequeue(slot);
+        self.slots[slot as usize].long = long;
+        self.enqueue(slot, self.at(slot).submitted);
+    }
+
+    /// What costs more than its contract covers waits as if it had just come. False where
+    /// nothing does.
     pub(crate) fn bring_back(&mut self, now: Instant) -> bool {
         let aside = self.by_key.values().copied();
         let aside = aside.filter(|&slot| self.slots[slot as usize].over_cost);
@@ -398,9 +430,13 @@ impl Queues {
                 }
             }
             Class::RealTime(_) | Class::Server { .. } | Class::BestEffort { .. } => {
-                let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
-                sweep.by_place.insert((waiting.place(), arrival), slot);
-                sweep.by_arrival.insert(arrival, slot);
+                if waiting.long {
+                    self.long.insert(arrival, slot);
+                } else {
+                    let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
+                    sweep.by_place.insert((waiting.place(), arrival), slot);
+                    sweep.by_arrival.insert(arrival, slot);
+                }
                 if waiting.is_covered() {
                     let Times { deadline, .. } = waiting.times;
                     let brief = Brief { slot, deadline, cost: waiting.cost };
@@ -423,9 +459,13 @@ impl Queues {
                 }
             }
             Class::RealTime(_) | Class::Server { .. } | Class::BestEffort { .. } => {
-                let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
-                sweep.by_place.remove(&(waiting.place(), arrival));
-                sweep.by_arrival.remove(&arrival);
+                if waiting.long {
+                    self.long.remove(&arrival);
+                } else {
+                    let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
+                    sweep.by_place.remove(&(waiting.place(), arrival));
+                    sweep.by_arrival.remove(&arrival);
+                }
                 if waiting.is_covered() {
                     self.ready.remove(&(waiting.times.deadline, arrival));
                 }

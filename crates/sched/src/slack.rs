@@ -73,6 +73,12 @@ impl Live {
         (self.cost, self.share) = (cost, share as u64);
     }
 
+    /// The same task, but as if a request of it had been released at `now`.
+    pub(crate) fn just_served(&self, now: u64) -> Self {
+        let release_next = self.release_next.max(now + self.period.get());
+        Self { release_next, ..*self }
+    }
+
     /// Its share of the disk in units of 2^-30.
     pub(crate) fn share_30(&self) -> u64 {
         self.share >> 33

@@ -218,6 +218,7 @@ fn who_asks_for_more_than_his_contract_covers_is_late_alone() {
                 let counts = world.schedule.counts();
                 over_cost += counts.over_cost;
                 assert!(greedy_sectors > 2 || counts.over_cost > 5, "{name}: {counts:?}");
+                assert!(offers == 0 || world.best_effort > 10, "{name}: {counts:?}");
             }
         }
     }
@@ -261,7 +262,7 @@ fn another_policy_serves_what_waited_for_slack() {
     }
 }
 
-/// Small admitted sets in whole ticks, of which the first task's requests cost up to 12 each,
+/// Small admitted sets in whole ticks, of which the first task's requests cost up to 6 each,
 /// at random: it alone is late, whatever best effort comes.
 #[test]
 fn in_small_worlds_only_who_is_over_his_cost_is_late() {
@@ -297,7 +298,7 @@ fn in_small_worlds_only_who_is_over_his_cost_is_late() {
                     if waits < 2 && random.one_in(2) {
                         keys += 1;
                         let own = id == ids[0];
-                        let cost = if own { random.within(1, 12) } else { ticks.cost };
+                        let cost = if own { random.within(1, 6) } else { ticks.cost };
                         let command = read(keys, cost);
                         schedule.submit(now, keys, Request { class: Class::RealTime(id), command });
                     }
@@ -317,7 +318,7 @@ fn in_small_worlds_only_who_is_over_his_cost_is_late() {
         }
     }
     println!("{over_cost} requests over their cost, {late} of them or their likes late");
-    assert!(over_cost > 10_000 && late > 5_000);
+    assert!(over_cost > 10_000 && late > 2_000);
 }
 
 /// A tick a sector.

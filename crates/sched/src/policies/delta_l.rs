@@ -9,15 +9,18 @@
 //! `delta-l-1999`.
 //!
 //! Promises: no request of an admitted task is late while costs stay within bounds;
-//! everyone is served whose request the reserve covers. Does not: it finds only the
+//! everyone is served whose request the static slack covers. Does not: what needs more is
+//! passed by others and never served while the contracts stay; it finds only the
 //! slack that is there at all times. Cost: O(log n) per decision.
 //! Source: Clockwise thesis, sections 6.2 and 6.3.2, mended.
 
 use super::elevator::Elevator;
+use super::long;
 use super::over_cost::{self, Turn};
 use super::slack::is_near;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
+use crate::task::TaskId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use units::{Duration, Instant};
@@ -27,6 +30,8 @@ pub(super) struct DeltaL {
     elevator: Elevator,
     /// What may still be given away before the next refill.
     budget: Duration,
+    /// The static slack is another one: what was too long for it may fit.
+    recall: bool,
 }
 
 impl Policy for DeltaL {
@@ -36,11 +41,18 @@ impl Policy for DeltaL {
             Turn::Due(ready) => Some(ready),
             Turn::None => None,
         };
+        let slack = view.tasks().slack();
         if ready.is_none() {
             let spent = view.in_flight().map(|(_, bound)| bound).sum();
-            self.budget = view.tasks().slack().saturating_sub(spent);
+            self.budget = slack.saturating_sub(spent);
         }
-        let pick = self.elevator.pick(view);
+        if core::mem::take(&mut self.recall) {
+            view.call_long();
+        }
+        // What is not covered by all of the static slack never will be.
+        let elevator = self.elevator;
+        let next = |view: &View<'_>| elevator.pick(view);
+        let pick = long::first_of(view, next, |pick| pick.request, |_, _| false);
         if let Some(ready) = ready {
             if let Some(pick) = pick
                 && self.spend(view, &pick.request)
@@ -73,11 +85,17 @@ impl Policy for DeltaL {
     fn joined(&mut self) {
         // What was given away before counted on the slack of the smaller set.
         self.budget = Duration::ZERO;
+        self.recall = true;
+    }
+
+    fn left(&mut self, _task: TaskId) {
+        self.recall = true;
     }
 
     fn remember(&self, _now: Instant, state: &mut Vec<u64>) {
         self.elevator.remember(state);
         state.push(self.budget.as_nanos());
+        state.extend(self.recall.then_some(1));
     }
 
     fn clone_box(&self) -> Box<dyn Policy> {

@@ -6,7 +6,7 @@ use crate::limits::{DELAYS_MAX, SLACK_BURSTS, SLACK_CREDIT, SLACK_FREE_TASKS, SL
 use crate::queues::{Queues, Waiting};
 use crate::request::{Class, Contract, Counts, Options, Outcome, Predict, Request, Times, Totals};
 use crate::slack::{Answer, Critical, Due, Exact, Live, Meter, Scratch};
-use crate::task::{Task, TaskId};
+use crate::task::{Task, TaskId, WHOLE};
 use alloc::vec::Vec;
 use units::{Duration, Instant, Lba};
 
@@ -151,7 +151,7 @@ impl Core {
     }
 
     /// A computation has looked at so much.
-    fn pay(&mut self, now: Instant, visits: u64) {
+    pub(crate) fn pay(&mut self, now: Instant, visits: u64) {
         if self.live.len() > SLACK_FREE_TASKS {
             let since = now.as_nanos().saturating_sub(SLACK_CREDIT.as_nanos());
             self.paid = self.paid.max(since) + visits * SLACK_VISIT.as_nanos();
@@ -231,6 +231,49 @@ impl Core {
         self.exact(now).slack(enough, None, &mut scratch)
     }
 
+    /// What the slack is at least whenever nothing under contract waits.
+    pub(crate) fn slack_always(&self) -> Duration {
+        let Options { admission, reserve, .. } = self.options;
+        let reserve = if admission { reserve } else { Duration::ZERO };
+        reserve.max(self.tasks.slack_least())
+    }
+
+    /// It waits for a server that serves it, sooner or later, out of its budget.
+    pub(crate) fn has_budget(&self, waiting: &Waiting) -> bool {
+        let Class::Server { task, cost, .. } = waiting.class else { return false };
+        waiting.is_covered() || self.servers.serves(task.index, cost)
+    }
+
+    /// True where the slack cannot come to cover `cost` from now on, however little waits
+    /// and however soon it is served: were every contract served a moment ago, and nothing
+    /// else there, it would be less. (Only streams that are served further ahead of their
+    /// contracts than they are now could make it more.) False where that is not known in
+    /// bounded work, and where slack is not asked for. Says in `visits` what it looked at.
+    pub(crate) fn never_covers(&self, now: Instant, cost: u64, visits: &mut u64) -> bool {
+        if !self.options.admission && self.tasks.cannot_be_kept() {
+            return false;
+        }
+        let just_served = |live: &Live| live.just_served(now.as_nanos());
+        let live: Vec<Live> = self.live.iter().map(just_served).collect();
+        let pieces: Vec<Live> = self.servers.pieces().iter().map(just_served).collect();
+        let share = self.tasks.utilisation().0;
+        if share >= WHOLE {
+            return true;
+        }
+        let now = now.as_nanos();
+        let exact = Exact { live: [&live, &pieces], share, now, free_at: now };
+        let mut below = |needed: u64| {
+            let mut scratch = Scratch::default();
+            let needed = needed.min(i64::MAX as u64 / 4) as i64;
+            let most = exact.slack(needed, None, &mut scratch);
+            *visits += scratch.visits;
+            most.is_some_and(|most| most < needed)
+        };
+        // Where it is too little, that most often shows among the first deadlines.
+        let longest = live.iter().chain(&pieces).map(|live| live.period.get()).max();
+        below(cost.min(longest.unwrap_or(0) * 4)) || below(cost)
+    }
+
     /// Puts a request where it waits.
     pub(super) fn accept(&mut self, now: Instant, key: u64, request: Request) -> Waiting {
         let Request { class, command } = request;
@@ -268,6 +311,7 @@ impl Core {
             synchronous,
             promised,
             over_cost: false,
+            long: false,
         };
         self.queues.insert(waiting, now);
         if is_server && self.queues.may_run(key) {
@@ -318,6 +362,7 @@ impl Core {
 
     /// Nothing is set aside any more: another policy may know nothing of that.
     pub(super) fn bring_back(&mut self) {
+        self.queues.call_long();
         if self.queues.bring_back(self.latest) {
             self.meter = Meter::unknown();
         }

@@ -300,6 +300,20 @@ impl Schedule {
         Some(Duration::from_nanos(slack.max(0) as u64))
     }
 
+    /// True where a request that waits for slack will not be served as long as the contracts
+    /// stay: its bound is more than the slack can come to, even with every contract just
+    /// served and nothing else there. (Where streams run further ahead of their contracts
+    /// than they are now, it may be served all the same.) False for requests under contract,
+    /// for what does not wait, and where it is not known in bounded work. Computed in full:
+    /// for reports, and for answers to whoever waits.
+    pub fn never_fits(&self, now: Instant, key: u64, predict: &dyn Predict) -> bool {
+        let waiting = self.core.queues.get(key).filter(|waiting| !waiting.is_covered());
+        waiting.is_some_and(|waiting| {
+            let cost = predict.bound(self.core.head, &waiting.command);
+            self.core.never_covers(now, cost.as_nanos(), &mut 0)
+        })
+    }
+
     /// Appends everything that later answers depend on, times relative to `now`:
     /// what a search of all behaviours needs to tell two states apart. Left out
     /// are the place of the head, what the disk was given (but for the task), and
@@ -322,6 +336,7 @@ impl Schedule {
                 let deadline = waiting.times.deadline.as_nanos();
                 state.push(deadline.wrapping_sub(now.as_nanos()));
             }
+            state.extend(waiting.long.then_some(u64::MAX));
         }
         for flight in &core.in_flight {
             let task = flight.request.contract().map(|id| u64::from(id.index));
