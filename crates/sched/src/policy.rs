@@ -111,7 +111,7 @@ impl View<'_> {
     /// True where a request under contract would take longer than the contract covers: to
     /// start it at its turn would make others late for it. Never where nothing is promised.
     pub fn is_over_cost(&self, request: &Waiting) -> bool {
-        self.predicted(request) > request.cost && !self.is_overcommitted()
+        self.core.with_gap(self.predicted(request)) > request.cost && !self.is_overcommitted()
     }
     /// A released request under contract waits among best effort from here on. It keeps its
     /// deadline, but nothing is kept for it: whoever starts it asks the slack for all of it.
@@ -122,7 +122,7 @@ impl View<'_> {
     /// however the contracts are used. Never where nothing is promised, nor for a request
     /// that a server has the budget for.
     pub fn is_long(&self, request: &Waiting) -> bool {
-        let is_more = self.predicted(request) > self.core.slack_always();
+        let is_more = self.core.with_gap(self.predicted(request)) > self.core.slack_always();
         is_more && !self.core.has_budget(request) && !self.is_overcommitted()
     }
     /// Other best effort passes this request from here on, until [`View::call_long`] or until
@@ -138,7 +138,8 @@ impl View<'_> {
     /// no stream runs further ahead of its own.
     pub fn never_covers(&mut self, cost: Duration) -> bool {
         let mut visits = 0;
-        let never = self.core.never_covers(self.now, cost.as_nanos(), &mut visits);
+        let cost = self.core.with_gap(cost).as_nanos();
+        let never = self.core.never_covers(self.now, cost, &mut visits);
         self.core.pay(self.now, visits);
         never
     }
@@ -150,7 +151,7 @@ impl View<'_> {
     /// True where a command of `cost`, started now, cannot make any request under
     /// contract late.
     pub fn slack_covers(&mut self, cost: Duration) -> bool {
-        self.core.slack_covers(self.now, cost.as_nanos())
+        self.core.slack_covers(self.now, self.core.with_gap(cost).as_nanos())
     }
     /// True where contracts were taken that cannot all be kept, which only happens
     /// without admission: nothing is promised, and best effort that waited for slack
@@ -167,6 +168,7 @@ impl View<'_> {
     /// True where a request under contract of `cost` and `deadline` may be given
     /// to a disk that still works on others.
     pub fn slack_covers_before(&mut self, cost: Duration, deadline: Instant) -> bool {
-        self.core.slack_covers_before(self.now, cost.as_nanos(), deadline)
+        let cost = self.core.with_gap(cost).as_nanos();
+        self.core.slack_covers_before(self.now, cost, deadline)
     }
 }

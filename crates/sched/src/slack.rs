@@ -17,6 +17,9 @@
 //! So admission keeps the slack of an admitted set from ever being negative,
 //! and each command in slack keeps it so. The small-world search confirms it.
 //!
+//! **Gaps.** Each cost above has in it what the host takes after the command, which is
+//! then part of the time that the disk is not free.
+//!
 //! **Commands in flight** are time that is spoken for: `t` is then the instant
 //! by which they are all done, at their bounds.
 //!

@@ -21,7 +21,6 @@ pub(super) struct Row {
 
 impl Row {
     pub fn of(task: &Task) -> Self {
-        assert!(task.is_valid(), "not a task: {task:?}");
         Self {
             deadline: task.deadline.as_nanos(),
             period: Divisor::new(task.period.as_nanos()),

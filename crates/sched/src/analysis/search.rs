@@ -56,7 +56,8 @@ struct Ledge {
 
 impl<'a> Search<'a> {
     pub(super) fn with(set: &'a TaskSet, task: Option<&Task>) -> Self {
-        let candidate = task.map(Row::of);
+        let task = task.map(|task| set.charged(task));
+        let candidate = task.as_ref().map(Row::of);
         let sums = candidate.map_or(set.sums, |row| set.sums.plus(Sums::of(&row)));
         let command = task.map_or(0, |task| task.command.as_nanos());
         let (rows, stair) = (set.rows.list(), set.stair.steps());

@@ -36,14 +36,14 @@ pub(super) struct DeltaL {
 
 impl Policy for DeltaL {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        let ready = match over_cost::turn(view, |_, cost| self.pay(cost)) {
+        let (slack, gap) = (view.tasks().slack(), view.options().gap);
+        let ready = match over_cost::turn(view, |_, cost| self.pay(cost.saturating_add(gap))) {
             Turn::OverCost(key) => return Choice::Start(key),
             Turn::Due(ready) => Some(ready),
             Turn::None => None,
         };
-        let slack = view.tasks().slack();
         if ready.is_none() {
-            let spent = view.in_flight().map(|(_, bound)| bound).sum();
+            let spent = view.in_flight().map(|(_, bound)| bound + gap).sum();
             self.budget = slack.saturating_sub(spent);
         }
         if core::mem::take(&mut self.recall) {
@@ -105,7 +105,7 @@ impl Policy for DeltaL {
 
 impl DeltaL {
     fn spend(&mut self, view: &View<'_>, request: &Waiting) -> bool {
-        self.pay(view.predicted(request))
+        self.pay(view.predicted(request).saturating_add(view.options().gap))
     }
 
     fn pay(&mut self, cost: Duration) -> bool {

@@ -7,6 +7,7 @@
 mod again;
 mod change;
 pub(crate) mod core;
+mod gap;
 
 use self::core::Core;
 use crate::analysis::TaskSet;
@@ -310,7 +311,7 @@ impl Schedule {
         let waiting = self.core.queues.get(key).filter(|waiting| !waiting.is_covered());
         waiting.is_some_and(|waiting| {
             let cost = predict.bound(self.core.head, &waiting.command);
-            self.core.never_covers(now, cost.as_nanos(), &mut 0)
+            self.core.never_covers(now, self.core.with_gap(cost).as_nanos(), &mut 0)
         })
     }
 
