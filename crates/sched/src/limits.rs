@@ -10,6 +10,10 @@ pub const PERIOD_MAX: Duration = Duration::from_nanos(1 << 50);
 /// reached when the utilisation is within about 10^-9 of the whole disk.
 pub const HORIZON_MAX: Duration = Duration::from_nanos(1 << 56);
 
+/// Bounds of commands count as this where they are longer: more than any slack, and short
+/// enough that a disk full of such commands is free within 64 bits.
+pub const BOUND_MAX: Duration = Duration::from_nanos(1 << 57);
+
 /// The most classes (distinct pairs of period and deadline) that one analysis
 /// visits before it gives up and the task is refused. About 30 ms of work.
 pub const ANALYSIS_VISITS_MAX: u64 = 1 << 24;
@@ -117,3 +121,5 @@ pub const SLACK_RETRY: Duration = Duration::from_millis(1);
 
 // A task's first deadline, and the sum of all costs, lie inside the horizon.
 const _: () = assert!(PERIOD_MAX.as_nanos() < HORIZON_MAX.as_nanos());
+// No slack is known that covers a command of this bound.
+const _: () = assert!(HORIZON_MAX.as_nanos() < BOUND_MAX.as_nanos());

@@ -122,8 +122,9 @@ impl View<'_> {
     /// however the contracts are used. Never where nothing is promised, nor for a request
     /// that a server has the budget for.
     pub fn is_long(&self, request: &Waiting) -> bool {
-        let is_more = self.core.with_gap(self.predicted(request)) > self.core.slack_always();
-        is_more && !self.core.has_budget(request) && !self.is_overcommitted()
+        let bound = self.core.with_gap(self.predicted(request));
+        let has_budget = self.core.has_budget(request, bound);
+        bound > self.core.slack_always() && !has_budget && !self.is_overcommitted()
     }
     /// Other best effort passes this request from here on, until [`View::call_long`] or until
     /// it is started ([`Queues::long_from`]).

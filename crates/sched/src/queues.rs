@@ -269,14 +269,24 @@ impl Queues {
         }
     }
 
-    /// A released request under contract costs more than that covers: it waits among best
-    /// effort from here on.
+    /// A request to a server leaves the container that it has entered; what it was promised
+    /// is still what it is judged by.
+    pub(crate) fn leave(&mut self, key: u64) {
+        let slot = self.by_key[&key];
+        let waiting = &mut self.slots[slot as usize];
+        let deadline = core::mem::replace(&mut waiting.times.deadline, Instant::MAX);
+        let arrival = waiting.arrival;
+        self.ready.remove(&(deadline, arrival));
+    }
+
+    /// A released request of a stream costs more than its contract covers: it waits among
+    /// best effort from here on.
     pub(crate) fn set_over_cost(&mut self, key: u64) {
         let slot = self.by_key[&key];
         self.dequeue(slot);
         let waiting = &mut self.slots[slot as usize];
         waiting.over_cost = true;
-        waiting.synchronous |= matches!(waiting.class, Class::RealTime(_));
+        waiting.synchronous = true;
         let submitted = waiting.submitted;
         self.over_cost += 1;
         self.enqueue(slot, submitted);
@@ -310,7 +320,7 @@ impl Queues {
             self.dequeue(slot);
             let waiting = &mut self.slots[slot as usize];
             waiting.over_cost = false;
-            waiting.synchronous &= !matches!(waiting.class, Class::RealTime(_));
+            waiting.synchronous = false;
             self.over_cost -= 1;
             self.enqueue(slot, now);
         }

@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Random, brute, random_set};
-use sched::{Class, Next, Options, PolicyKind, Predict, Request, Schedule, Task, TaskId};
+use sched::{Class, Contract, Next, Options, PolicyKind, Predict, Request, Schedule, Task, TaskId};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
 const fn ms(ms: u64) -> Duration {
@@ -100,10 +100,17 @@ impl World {
             self.best_effort += 1;
             return;
         };
-        let which = self.streams.iter().position(|stream| stream.id == id).expect("it is there");
+        let Some(which) = self.streams.iter().position(|stream| stream.id == id) else { return };
         let late = &mut self.late[which];
         late.0 += u64::from(!outcome.late_by.is_zero());
         late.1 = late.1.max(outcome.late_by);
+    }
+
+    fn run_without_streams(&mut self, until: Instant) {
+        for stream in &mut self.streams {
+            stream.asks = Instant::MAX;
+        }
+        self.run(until);
     }
 
     fn run(&mut self, until: Instant) {
@@ -259,6 +266,37 @@ fn another_policy_serves_what_waited_for_slack() {
         world.run(at(1_200));
         let waits = world.schedule.queues().get(key).is_some();
         assert_eq!(waits, kind.promise().contracts, "{kind}");
+    }
+}
+
+/// A request to a server that takes longer than it says leaves its container: others have
+/// the budget, nothing is kept for it, and it is served in slack.
+#[test]
+fn a_request_to_a_server_that_says_too_little_leaves_the_budget_to_others() {
+    for policy in promising() {
+        let mut world = World::new(policy, Disk { ms_per_sector: 10 }, 0);
+        world.join(Task::new(ms(200), ms(180), ms(10)), 1);
+        let server = Contract::Server(Task::new(ms(400), ms(400), ms(30)));
+        let id = world.schedule.join(at(0), server).expect("it fits");
+        let slack = world.schedule.slack_now(at(0), ms(1_000));
+        let ask = |world: &mut World, sectors, says| {
+            world.submit(Class::server(id, ms(says)), sectors);
+            world.keys
+        };
+        let [long, longer] = [12, 90].map(|sectors| ask(&mut world, sectors, 15));
+        world.run_without_streams(at(1));
+        let right = ask(&mut world, 1, 10);
+        let deadline = world.schedule.times(right).expect("it waits").deadline;
+        assert!(deadline < Instant::MAX, "{policy}: the budget is for it now");
+        world.run_without_streams(at(200));
+        let waits = |world: &World, key| world.schedule.queues().get(key).is_some();
+        assert_eq!([right, longer].map(|key| waits(&world, key)), [false, true], "{policy}");
+        world.run_without_streams(at(800));
+        assert!(!waits(&world, long) || policy == PolicyKind::DeltaL, "{policy}");
+        assert_eq!(world.schedule.slack_now(at(800), ms(1_000)), slack, "nothing is kept");
+        let again = ask(&mut world, 3, 30);
+        assert_eq!(world.schedule.times(again).expect("it waits").deadline, at(1_200));
+        assert_eq!(world.all_late(), (0, Duration::ZERO));
     }
 }
 

@@ -234,6 +234,13 @@ impl TaskSet {
         if self.len() + tasks.len() > TASKS_MAX {
             return Err(self.too_many());
         }
+        let shares = tasks.iter().map(|task| Sums::of(&Row::of(&self.charged(task))));
+        let sums = shares.fold(self.sums, Sums::plus);
+        if sums.share_floor > WHOLE {
+            // They could not be added up, if there are enough of them.
+            let utilisation_ppm = Utilisation(sums.share).ppm();
+            return Err(Refusal { utilisation_ppm, deadline: None, undecided: false });
+        }
         let before = self.clone();
         tasks.iter().for_each(|task| self.insert(task));
         let decided = self.decide(&Search::with(self, None));
@@ -441,9 +448,14 @@ impl TaskSet {
             Some(cells) if below_whole => self.decide_by(cells, search),
             _ => self.decide_alone(search),
         };
+        let whole = || self.leaves() == 0 && search.is_whole_at_rates();
         match decided {
             Err(Refusal { undecided: true, .. }) if below_whole => match &self.cells {
                 Some(_) => self.decide_alone(search),
+                None => self.decide_by(&Cells::of(self.rows.list()), search),
+            },
+            Err(Refusal { undecided: true, .. }) if whole() => match &self.cells {
+                Some(cells) => self.decide_by(cells, search),
                 None => self.decide_by(&Cells::of(self.rows.list()), search),
             },
             decided => decided,

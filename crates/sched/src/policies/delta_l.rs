@@ -43,7 +43,8 @@ impl Policy for DeltaL {
             Turn::None => None,
         };
         if ready.is_none() {
-            let spent = view.in_flight().map(|(_, bound)| bound + gap).sum();
+            let spent = view.in_flight().map(|(_, bound)| bound.saturating_add(gap));
+            let spent = spent.fold(Duration::ZERO, Duration::saturating_add);
             self.budget = slack.saturating_sub(spent);
         }
         if core::mem::take(&mut self.recall) {

@@ -2,7 +2,9 @@
 
 use crate::analysis::TaskSet;
 use crate::containers::Servers;
-use crate::limits::{DELAYS_MAX, SLACK_BURSTS, SLACK_CREDIT, SLACK_FREE_TASKS, SLACK_VISIT};
+use crate::limits::{
+    BOUND_MAX, DELAYS_MAX, SLACK_BURSTS, SLACK_CREDIT, SLACK_FREE_TASKS, SLACK_VISIT,
+};
 use crate::queues::{Queues, Waiting};
 use crate::request::{Class, Contract, Counts, Options, Outcome, Predict, Request, Times, Totals};
 use crate::slack::{Answer, Critical, Due, Exact, Live, Meter, Scratch};
@@ -48,6 +50,11 @@ pub(crate) struct Flight {
     pub predicted: Duration,
 }
 
+/// A time that slack is held against: as good as never, where it is more than that.
+fn bounded(time: u64) -> i64 {
+    time.min(1 << 60) as i64
+}
+
 impl Core {
     pub(super) fn new(options: Options) -> Self {
         Self {
@@ -74,7 +81,7 @@ impl Core {
 
     /// True where `cost` may be spent now.
     pub(crate) fn slack_covers(&mut self, now: Instant, cost: u64) -> bool {
-        let cost = cost as i64;
+        let cost = bounded(cost);
         let free_at = self.free_at(now).as_nanos();
         if self.slack_least(free_at) >= cost {
             return true;
@@ -101,7 +108,8 @@ impl Core {
     pub(crate) fn burst(&self) -> Duration {
         let Options { burst, burst_requests, .. } = self.options;
         let longest = self.tasks.blocking(Duration::ZERO);
-        if burst.is_zero() { burst } else { burst.max(longest * burst_requests) }
+        let requests = longest.as_nanos().saturating_mul(burst_requests);
+        if burst.is_zero() { burst } else { burst.max(Duration::from_nanos(requests)) }
     }
 
     /// True where the slack has grown to about `threshold`: to three quarters of it
@@ -114,13 +122,13 @@ impl Core {
         let fresh = self.meter.critical.filter(|it| {
             it.deadline > free_at && now.as_nanos() < it.now.saturating_add(threshold)
         });
-        let is_low = fresh.is_some_and(|it| it.difference_at(free_at) < threshold as i64);
+        let is_low = fresh.is_some_and(|it| it.difference_at(free_at) < bounded(threshold));
         !is_low && self.slack_covers(now, threshold - threshold / 4)
     }
 
     /// True where `cost` may be spent as far as deadlines before `by` go.
     pub(crate) fn slack_covers_before(&mut self, now: Instant, cost: u64, by: Instant) -> bool {
-        let cost = cost as i64;
+        let cost = bounded(cost);
         if self.meter.least(self.free_at(now).as_nanos()) >= cost {
             return true;
         }
@@ -141,7 +149,10 @@ impl Core {
     fn nothing_is_due_before(&self, now: Instant, by: Instant) -> bool {
         self.servers.pieces().is_empty()
             && self.queues.ready_first().is_none_or(|first| first.times.deadline >= by)
-            && self.tasks.shortest_deadline().is_none_or(|shortest| now + shortest >= by)
+            && self
+                .tasks
+                .shortest_deadline()
+                .is_none_or(|shortest| now.saturating_add(shortest) >= by)
     }
 
     /// The slack was looked for so often of late, among so many tasks, that it is not
@@ -176,7 +187,7 @@ impl Core {
     fn compute(&mut self, now: Instant, cost: i64) -> bool {
         self.counts.slack_computed += 1;
         let free_at = self.free_at(now).as_nanos();
-        let burst = self.options.burst.max(self.options.reserve).as_nanos() as i64;
+        let burst = bounded(self.options.burst.max(self.options.reserve).as_nanos());
         let enough = cost.max(burst).saturating_mul(SLACK_BURSTS);
         let mut scratch = ::core::mem::take(&mut self.scratch);
         self.collect_due(&mut scratch.due);
@@ -216,7 +227,7 @@ impl Core {
 
     /// How long a command of this bound keeps others from beginning.
     pub(crate) fn with_gap(&self, bound: Duration) -> Duration {
-        bound.saturating_add(self.options.gap)
+        bound.saturating_add(self.options.gap).min(BOUND_MAX)
     }
 
     pub(super) fn exact(&self, now: Instant) -> Exact<'_> {
@@ -262,10 +273,11 @@ impl Core {
         reserve.max(self.tasks.slack_least())
     }
 
-    /// It waits for a server that serves it, sooner or later, out of its budget.
-    pub(crate) fn has_budget(&self, waiting: &Waiting) -> bool {
+    /// It waits for a server that serves it, sooner or later, out of its budget, as long as
+    /// it takes no longer than it says.
+    pub(crate) fn has_budget(&self, waiting: &Waiting, bound: Duration) -> bool {
         let Class::Server { task, .. } = waiting.class else { return false };
-        waiting.is_covered() || self.servers.serves(task.index, waiting.cost)
+        bound <= waiting.cost && self.servers.serves(task.index, waiting.cost)
     }
 
     /// True where the slack cannot come to cover `cost` from now on, however little waits
@@ -288,7 +300,7 @@ impl Core {
         let exact = Exact { live: [&live, &pieces], share, now, free_at: now };
         let mut below = |needed: u64| {
             let mut scratch = Scratch::default();
-            let needed = needed.min(i64::MAX as u64 / 4) as i64;
+            let needed = bounded(needed);
             let most = exact.slack(needed, None, &mut scratch);
             *visits += scratch.visits;
             most.is_some_and(|most| most < needed)
@@ -379,9 +391,17 @@ impl Core {
     /// it is served in slack, and nothing is kept for it.
     pub(crate) fn set_over_cost(&mut self, key: u64) {
         let waiting = *self.queues.get(key).expect("it waits");
-        self.meter.served(waiting.times.deadline.as_nanos(), waiting.cost.as_nanos());
         self.foreign.retain(|&other| other != key);
-        self.queues.set_over_cost(key);
+        if let Class::Server { task, .. } = waiting.class {
+            // It leaves its container, and the budget to others.
+            self.servers.refund(task.index, waiting.times, waiting.cost);
+            self.queues.leave(key);
+            self.took(&waiting);
+            self.meter = Meter::unknown();
+        } else {
+            self.meter.served(waiting.times.deadline.as_nanos(), waiting.cost.as_nanos());
+            self.queues.set_over_cost(key);
+        }
     }
 
     /// Nothing is set aside any more: another policy may know nothing of that.
@@ -404,8 +424,8 @@ impl Core {
     pub(super) fn regulate(&mut self, now: Instant, id: TaskId, task: &Task) -> Times {
         let live = &mut self.live[self.places[id.index as usize] as usize];
         let release = now.max(Instant::from_nanos(live.release_next));
-        live.release_next = (release + task.period).as_nanos();
-        Times { release, deadline: release + task.deadline }
+        live.release_next = release.saturating_add(task.period).as_nanos();
+        Times { release, deadline: release.saturating_add(task.deadline) }
     }
 
     /// The last request that was let through was not made: it was to be released then.
@@ -542,8 +562,8 @@ impl Core {
         let totals = if real_time { &mut counts.real_time } else { &mut counts.best_effort };
         *totals = Totals {
             requests: totals.requests + 1,
-            actual: totals.actual + outcome.actual,
-            predicted: totals.predicted + outcome.predicted,
+            actual: totals.actual.saturating_add(outcome.actual),
+            predicted: totals.predicted.saturating_add(outcome.predicted),
         };
         counts.late += u64::from(!outcome.late_by.is_zero());
         counts.late_max = counts.late_max.max(outcome.late_by);

@@ -296,7 +296,7 @@ impl Schedule {
     /// is done with what it has; zero where it is negative, None where it is not
     /// known in bounded work. Computed in full: for reports.
     pub fn slack_now(&self, now: Instant, enough: Duration) -> Option<Duration> {
-        let enough = enough.as_nanos() as i64;
+        let enough = enough.as_nanos().min(1 << 60) as i64;
         let slack = self.core.slack(now, enough)?;
         Some(Duration::from_nanos(slack.max(0) as u64))
     }
