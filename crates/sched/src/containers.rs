@@ -132,6 +132,12 @@ impl Servers {
         self.agenda.first().map(|&(at, _)| Instant::from_nanos(at))
     }
 
+    /// True where requests of `cost` enter containers of this server, if it is one still.
+    pub(crate) fn serves(&self, index: u32, cost: Duration) -> bool {
+        let task = self.servers.get(&index).map(|server| server.task);
+        task.is_some_and(|task| cost <= task.cost && cost <= task.command)
+    }
+
     /// A request waits for budget. None enters before [`Servers::fill`].
     pub(crate) fn push(
         &mut self,
@@ -141,10 +147,10 @@ impl Servers {
         key: u64,
         cost: Duration,
     ) {
-        let Some(server) = self.servers.get_mut(&index) else { return }; // No server any more.
-        if cost > server.task.cost || cost > server.task.command {
+        if !self.serves(index, cost) {
             return; // In slack only.
         }
+        let Some(server) = self.servers.get_mut(&index) else { return };
         server.line.insert(arrival, Request { key, cost: cost.as_nanos() });
         if server.first().is_some_and(|(first, _)| first == arrival) {
             server.since = now;

@@ -8,7 +8,8 @@
 //! no I/O, no thread and no randomness.
 //!
 //! A disk serves one command at a time, never interrupts one, and needs at most
-//! the task's `cost` for each. Under the policies [`PolicyKind::Slack`] and
+//! the task's `cost` for each; the host takes at most [`Options::gap`] from its end to the
+//! next. Under the policies [`PolicyKind::Slack`] and
 //! [`PolicyKind::DeltaL`] no request of an admitted task is late while that holds.
 #![no_std]
 

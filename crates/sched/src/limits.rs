@@ -10,6 +10,10 @@ pub const PERIOD_MAX: Duration = Duration::from_nanos(1 << 50);
 /// reached when the utilisation is within about 10^-9 of the whole disk.
 pub const HORIZON_MAX: Duration = Duration::from_nanos(1 << 56);
 
+/// Bounds of commands count as this where they are longer: more than any slack, and short
+/// enough that a disk full of such commands is free within 64 bits.
+pub const BOUND_MAX: Duration = Duration::from_nanos(1 << 57);
+
 /// The most classes (distinct pairs of period and deadline) that one analysis
 /// visits before it gives up and the task is refused. About 30 ms of work.
 pub const ANALYSIS_VISITS_MAX: u64 = 1 << 24;
@@ -40,6 +44,25 @@ pub const AGED_EVERY: u32 = 16;
 /// While nobody has waited longer, the nearest best effort goes first, whenever it came:
 /// that is the least wait on average, and a wait of this length is nobody's long one.
 pub const TURN_OPEN: Duration = Duration::from_millis(250);
+
+/// How many best-effort requests one decision sets aside because the static slack does not
+/// cover them: for each the slack may be looked for. Who is set aside is passed from then on,
+/// so that any number of them is passed in time.
+pub const LONG_TRIES: usize = 8;
+
+/// How long others wait at first for the slack to grow for a request that was set aside: the
+/// longest wait that is nobody's long one. Twice as long each time that it does not suffice.
+pub const LONG_HOLD: Duration = TURN_OPEN;
+
+/// They never wait longer than this at once, and then not for [`LONG_PAUSES`] times as long.
+pub const LONG_HOLD_MAX: Duration = Duration::from_secs(4);
+
+/// So many times as long as others were held back they go on before it happens again.
+pub const LONG_PAUSES: u64 = 4;
+
+/// Between two looks at whether there is slack for one that was set aside: the slack is
+/// looked for in full each time.
+pub const LONG_PAUSE_MIN: Duration = Duration::from_millis(50);
 
 /// How many waiting requests a policy looks at, in each direction, for one near the
 /// heads: among more, one that may go is most often found sooner, and if not, the
@@ -98,3 +121,5 @@ pub const SLACK_RETRY: Duration = Duration::from_millis(1);
 
 // A task's first deadline, and the sum of all costs, lie inside the horizon.
 const _: () = assert!(PERIOD_MAX.as_nanos() < HORIZON_MAX.as_nanos());
+// No slack is known that covers a command of this bound.
+const _: () = assert!(HORIZON_MAX.as_nanos() < BOUND_MAX.as_nanos());

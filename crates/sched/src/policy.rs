@@ -108,6 +108,42 @@ impl View<'_> {
     pub fn predicted(&self, request: &Waiting) -> Duration {
         self.predict.bound(self.core.head, &request.command)
     }
+    /// True where a request under contract would take longer than the contract covers: to
+    /// start it at its turn would make others late for it. Never where nothing is promised.
+    pub fn is_over_cost(&self, request: &Waiting) -> bool {
+        self.core.with_gap(self.predicted(request)) > request.cost && !self.is_overcommitted()
+    }
+    /// A released request under contract waits among best effort from here on. It keeps its
+    /// deadline, but nothing is kept for it: whoever starts it asks the slack for all of it.
+    pub fn set_over_cost(&mut self, key: u64) {
+        self.core.set_over_cost(key);
+    }
+    /// True where best effort may wait for ever: the slack does not always come to its bound,
+    /// however the contracts are used. Never where nothing is promised, nor for a request
+    /// that a server has the budget for.
+    pub fn is_long(&self, request: &Waiting) -> bool {
+        let bound = self.core.with_gap(self.predicted(request));
+        let has_budget = self.core.has_budget(request, bound);
+        bound > self.core.slack_always() && !has_budget && !self.is_overcommitted()
+    }
+    /// Other best effort passes this request from here on, until [`View::call_long`] or until
+    /// it is started ([`Queues::long_from`]).
+    pub fn set_long(&mut self, key: u64) {
+        self.core.queues.set_long(key);
+    }
+    /// No best effort is passed by others any more.
+    pub fn call_long(&mut self) {
+        self.core.queues.call_long();
+    }
+    /// True where the slack cannot come to cover `cost`, as long as the contracts stay and
+    /// no stream runs further ahead of its own.
+    pub fn never_covers(&mut self, cost: Duration) -> bool {
+        let mut visits = 0;
+        let cost = self.core.with_gap(cost).as_nanos();
+        let never = self.core.never_covers(self.now, cost, &mut visits);
+        self.core.pay(self.now, visits);
+        never
+    }
     /// The device time that a command is likely to need, started at `at` with the
     /// head at `from`.
     pub fn expected(&self, at: Instant, from: Lba, command: &Command) -> Duration {
@@ -116,7 +152,7 @@ impl View<'_> {
     /// True where a command of `cost`, started now, cannot make any request under
     /// contract late.
     pub fn slack_covers(&mut self, cost: Duration) -> bool {
-        self.core.slack_covers(self.now, cost.as_nanos())
+        self.core.slack_covers(self.now, self.core.with_gap(cost).as_nanos())
     }
     /// True where contracts were taken that cannot all be kept, which only happens
     /// without admission: nothing is promised, and best effort that waited for slack
@@ -133,6 +169,7 @@ impl View<'_> {
     /// True where a request under contract of `cost` and `deadline` may be given
     /// to a disk that still works on others.
     pub fn slack_covers_before(&mut self, cost: Duration, deadline: Instant) -> bool {
-        self.core.slack_covers_before(self.now, cost.as_nanos(), deadline)
+        let cost = self.core.with_gap(cost).as_nanos();
+        self.core.slack_covers_before(self.now, cost, deadline)
     }
 }

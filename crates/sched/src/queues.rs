@@ -4,7 +4,10 @@
 //! one of `ready`, `early`, `sweeps`, `background`, or held back behind an earlier
 //! ordered request of its flow (which may also be in flight). But a request to a server
 //! that has entered a container is in `ready` and in `sweeps`: it has a deadline, and
-//! may go before it as best effort.
+//! may go before it as best effort. A request under contract that was found to cost more
+//! than the contract covers ([`Waiting::over_cost`]) is in `sweeps` in place of `ready`. And
+//! best effort that was found to need more than the static slack ([`Waiting::long`]) is in
+//! `long` in place of `sweeps`.
 
 use crate::request::{Class, Flow, Times};
 use crate::slack::Due;
@@ -37,6 +40,11 @@ pub struct Waiting {
     /// The deadline that it was given; that of its times may be earlier, where its
     /// contract has changed since.
     pub(crate) promised: Instant,
+    /// It costs more than its contract covers: it keeps its deadline, but waits among best
+    /// effort, for slack.
+    pub(crate) over_cost: bool,
+    /// It needs more time than there always is some day: other best effort passes it.
+    pub(crate) long: bool,
 }
 
 impl Waiting {
@@ -54,6 +62,11 @@ impl Waiting {
 
     pub(crate) fn is_real_time(&self) -> bool {
         self.contract().is_some()
+    }
+
+    /// It is served at the expense of its contract.
+    pub(crate) fn is_covered(&self) -> bool {
+        self.is_real_time() && !self.over_cost
     }
 }
 
@@ -89,6 +102,10 @@ pub struct Queues {
     /// Asynchronous and synchronous best effort.
     sweeps: [Sweep; 2],
     background: BTreeMap<u64, u32>,
+    /// Best effort that was set aside, by arrival.
+    long: BTreeMap<u64, u32>,
+    /// How many requests under contract are over its cost.
+    over_cost: usize,
     /// Ordered requests of each flow, waiting or in flight; the first may run.
     ordered: BTreeMap<Flow, VecDeque<u64>>,
 }
@@ -177,6 +194,13 @@ impl Queues {
         self.background.values().map(|&slot| self.at(slot))
     }
 
+    /// Of the best effort that was set aside because it needs more than the static slack, the
+    /// first that arrived at `from` or later; else the first.
+    pub fn long_from(&self, from: u64) -> Option<&Waiting> {
+        let next = self.long.range(from..).next().or(self.long.first_key_value());
+        next.map(|(_, &slot)| self.at(slot))
+    }
+
     /// True where the request may run now: it waits, and not behind another of
     /// its flow.
     pub fn may_run(&self, key: u64) -> bool {
@@ -232,6 +256,77 @@ impl Queues {
         self.slots[slot as usize].promised = by;
     }
 
+    /// A request under contract that waits costs up to `cost` from here on.
+    pub(crate) fn charge(&mut self, key: u64, cost: Duration) {
+        let slot = self.by_key[&key];
+        let waiting = &mut self.slots[slot as usize];
+        waiting.cost = cost;
+        let Waiting { times, arrival, .. } = *waiting;
+        let ready = self.ready.get_mut(&(times.deadline, arrival));
+        let brief = ready.or_else(|| self.early.get_mut(&(times.release, arrival)));
+        if let Some(brief) = brief {
+            brief.cost = cost;
+        }
+    }
+
+    /// A request to a server leaves the container that it has entered; what it was promised
+    /// is still what it is judged by.
+    pub(crate) fn leave(&mut self, key: u64) {
+        let slot = self.by_key[&key];
+        let waiting = &mut self.slots[slot as usize];
+        let deadline = core::mem::replace(&mut waiting.times.deadline, Instant::MAX);
+        let arrival = waiting.arrival;
+        self.ready.remove(&(deadline, arrival));
+    }
+
+    /// A released request of a stream costs more than its contract covers: it waits among
+    /// best effort from here on.
+    pub(crate) fn set_over_cost(&mut self, key: u64) {
+        let slot = self.by_key[&key];
+        self.dequeue(slot);
+        let waiting = &mut self.slots[slot as usize];
+        waiting.over_cost = true;
+        waiting.synchronous = true;
+        let submitted = waiting.submitted;
+        self.over_cost += 1;
+        self.enqueue(slot, submitted);
+    }
+
+    /// A best-effort request that may run is set aside: others pass it.
+    pub(crate) fn set_long(&mut self, key: u64) {
+        let slot = self.by_key[&key];
+        self.mark_long(slot, true);
+    }
+
+    /// None is set aside for being long any more.
+    pub(crate) fn call_long(&mut self) {
+        let slots: Vec<u32> = self.long.values().copied().collect();
+        slots.into_iter().for_each(|slot| self.mark_long(slot, false));
+    }
+
+    fn mark_long(&mut self, slot: u32, long: bool) {
+        self.dequeue(slot);
+        self.slots[slot as usize].long = long;
+        self.enqueue(slot, self.at(slot).submitted);
+    }
+
+    /// What costs more than its contract covers waits as if it had just come. False where
+    /// nothing does.
+    pub(crate) fn bring_back(&mut self, now: Instant) -> bool {
+        let aside = self.by_key.values().copied();
+        let aside = aside.filter(|&slot| self.slots[slot as usize].over_cost);
+        let aside: Vec<u32> = aside.collect();
+        for &slot in &aside {
+            self.dequeue(slot);
+            let waiting = &mut self.slots[slot as usize];
+            waiting.over_cost = false;
+            waiting.synchronous = false;
+            self.over_cost -= 1;
+            self.enqueue(slot, now);
+        }
+        !aside.is_empty()
+    }
+
     /// A released request under contract is due at `deadline` from here on.
     pub(crate) fn hurry_to(&mut self, key: u64, deadline: Instant) {
         let slot = self.by_key[&key];
@@ -255,6 +350,7 @@ impl Queues {
     pub(crate) fn take(&mut self, key: u64) -> Option<Waiting> {
         let slot = self.by_key.remove(&key)?;
         self.dequeue(slot);
+        self.over_cost -= usize::from(self.at(slot).over_cost);
         self.vacant.push(slot);
         Some(*self.at(slot))
     }
@@ -316,7 +412,7 @@ impl Queues {
     }
 
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let real_time = self.ready.len() + self.early.len();
+        let real_time = self.ready.len() + self.early.len() + self.over_cost;
         (real_time, self.by_key.len() - real_time)
     }
 
@@ -334,7 +430,7 @@ impl Queues {
         let waiting = &self.slots[slot as usize];
         let arrival = waiting.arrival;
         match waiting.class {
-            Class::RealTime(_) => {
+            Class::RealTime(_) if !waiting.over_cost => {
                 let Times { release, deadline } = waiting.times;
                 let brief = Brief { slot, deadline, cost: waiting.cost };
                 if release <= now {
@@ -343,11 +439,15 @@ impl Queues {
                     self.early.insert((release, arrival), brief);
                 }
             }
-            Class::Server { .. } | Class::BestEffort { .. } => {
-                let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
-                sweep.by_place.insert((waiting.place(), arrival), slot);
-                sweep.by_arrival.insert(arrival, slot);
-                if waiting.is_real_time() {
+            Class::RealTime(_) | Class::Server { .. } | Class::BestEffort { .. } => {
+                if waiting.long {
+                    self.long.insert(arrival, slot);
+                } else {
+                    let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
+                    sweep.by_place.insert((waiting.place(), arrival), slot);
+                    sweep.by_arrival.insert(arrival, slot);
+                }
+                if waiting.is_covered() {
                     let Times { deadline, .. } = waiting.times;
                     let brief = Brief { slot, deadline, cost: waiting.cost };
                     self.ready.insert((deadline, arrival), brief);
@@ -363,16 +463,20 @@ impl Queues {
         let waiting = &self.slots[slot as usize];
         let arrival = waiting.arrival;
         match waiting.class {
-            Class::RealTime(_) => {
+            Class::RealTime(_) if !waiting.over_cost => {
                 if self.ready.remove(&(waiting.times.deadline, arrival)).is_none() {
                     self.early.remove(&(waiting.times.release, arrival));
                 }
             }
-            Class::Server { .. } | Class::BestEffort { .. } => {
-                let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
-                sweep.by_place.remove(&(waiting.place(), arrival));
-                sweep.by_arrival.remove(&arrival);
-                if waiting.is_real_time() {
+            Class::RealTime(_) | Class::Server { .. } | Class::BestEffort { .. } => {
+                if waiting.long {
+                    self.long.remove(&arrival);
+                } else {
+                    let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
+                    sweep.by_place.remove(&(waiting.place(), arrival));
+                    sweep.by_arrival.remove(&arrival);
+                }
+                if waiting.is_covered() {
                     self.ready.remove(&(waiting.times.deadline, arrival));
                 }
             }

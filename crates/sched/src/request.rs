@@ -160,6 +160,13 @@ pub struct Options {
     pub burst_requests: u64,
     /// Commands that the disk may hold at once, at least 1.
     pub depth: u32,
+    /// The most that goes by from when the disk is done with a command, as
+    /// [`finished`](crate::Schedule::finished) is told, until the next one is asked for
+    /// ([`next`](crate::Schedule::next)) while there is one: the host's. Each command is
+    /// charged for one, by admission (also that of the reserve, where there is one) and by
+    /// the slack. Bounds and times of commands are told without it. Changed by
+    /// [`set_gap`](crate::Schedule::set_gap).
+    pub gap: Duration,
 }
 
 impl Default for Options {
@@ -173,6 +180,7 @@ impl Default for Options {
             burst: Duration::from_millis(200),
             burst_requests: 1,
             depth: 1,
+            gap: Duration::ZERO,
         }
     }
 }

@@ -17,6 +17,9 @@
 //! So admission keeps the slack of an admitted set from ever being negative,
 //! and each command in slack keeps it so. The small-world search confirms it.
 //!
+//! **Gaps.** Each cost above has in it what the host takes after the command, which is
+//! then part of the time that the disk is not free.
+//!
 //! **Commands in flight** are time that is spoken for: `t` is then the instant
 //! by which they are all done, at their bounds.
 //!
@@ -70,7 +73,13 @@ impl Live {
 
     pub(crate) fn set_cost(&mut self, cost: u64) {
         let share = (u128::from(cost) << 63).div_ceil(u128::from(self.period.get()));
-        (self.cost, self.share) = (cost, share as u64);
+        (self.cost, self.share) = (cost, u64::try_from(share).unwrap_or(u64::MAX));
+    }
+
+    /// The same task, but as if a request of it had been released at `now`.
+    pub(crate) fn just_served(&self, now: u64) -> Self {
+        let release_next = self.release_next.max(now + self.period.get());
+        Self { release_next, ..*self }
     }
 
     /// Its share of the disk in units of 2^-30.
@@ -127,11 +136,21 @@ pub(crate) struct Exact<'a> {
     pub free_at: u64,
 }
 
+/// Work as a number that can be subtracted: more than there is time for, where it is more.
+fn signed(work: u64) -> i64 {
+    work.min(1 << 61) as i64
+}
+
+/// What one job more than `jobs` cost.
+fn jobs_cost(jobs: u64, cost: u64) -> u64 {
+    (jobs + 1).saturating_mul(cost)
+}
+
 /// Turns costs into sums of costs.
 fn accumulate(due: &mut [Due]) -> u64 {
     let mut sum = 0;
     for due in due {
-        sum += due.cost;
+        sum = due.cost.saturating_add(sum);
         due.cost = sum;
     }
     sum
@@ -230,14 +249,14 @@ impl Exact<'_> {
     /// can be due by then, so that it bounds nothing (requests that did not come
     /// have moved their deadlines past it).
     pub(crate) fn difference(&self, at: u64, due: impl Iterator<Item = Due>) -> Option<i64> {
-        let waiting: u64 = due.filter(|due| due.deadline <= at).map(|due| due.cost).sum();
-        let mut demand = waiting;
+        let waiting = due.filter(|due| due.deadline <= at).map(|due| due.cost);
+        let mut demand = waiting.fold(0, u64::saturating_add);
         self.tasks().for_each(|task| {
             if let Some(span) = at.checked_sub(self.first(task)) {
-                demand += (task.period.divide(span).0 + 1) * task.cost;
+                demand = demand.saturating_add(jobs_cost(task.period.divide(span).0, task.cost));
             }
         });
-        (demand > 0).then(|| at as i64 - self.free_at as i64 - demand as i64)
+        (demand > 0).then(|| at as i64 - self.free_at as i64 - signed(demand))
     }
 
     /// Both slices one after the other; `for_each` makes two plain loops of it.
@@ -247,7 +266,7 @@ impl Exact<'_> {
 
     /// The first deadline of what the task may still release.
     fn first(&self, task: &Live) -> u64 {
-        task.release_next.max(self.now) + task.deadline
+        task.release_next.max(self.now).saturating_add(task.deadline)
     }
 
     /// Sums up all work due before `horizon`: afterwards `slots[i]` is the work due
@@ -292,7 +311,7 @@ impl Exact<'_> {
         } else {
             self.now + ((slot as u64) << shift)
         };
-        start as i64 - self.free_at as i64 - work as i64
+        start as i64 - self.free_at as i64 - signed(work)
     }
 
     /// Looks at the deadlines in a slot one by one, for a difference below `least`.
@@ -329,12 +348,12 @@ impl Exact<'_> {
     ) {
         while let Some((at, demand)) = self.ledge_below(limit, due) {
             *ledges += 1;
-            let difference = at as i64 - self.free_at as i64 - demand as i64;
+            let difference = at as i64 - self.free_at as i64 - signed(demand);
             let Some(best) = visit(at, difference).filter(|_| *ledges <= SLACK_LEDGES_MAX) else {
                 return;
             };
             // Where `D - free_at - demand >= best`, nothing smaller is found.
-            let harmless = (self.free_at + demand).saturating_add_signed(best);
+            let harmless = self.free_at.saturating_add(demand).saturating_add_signed(best);
             limit = at.min(harmless);
         }
     }
@@ -346,9 +365,9 @@ impl Exact<'_> {
         let (mut at, mut demand) = last.map_or((None, 0), |due| (Some(due.deadline), due.cost));
         let mut back = u64::MAX;
         self.tasks().for_each(|task| {
-            if let Some(span) = limit.checked_sub(self.first(task) + 1) {
+            if let Some(span) = limit.checked_sub(self.first(task).saturating_add(1)) {
                 let (jobs, rest) = task.period.divide(span);
-                demand += (jobs + 1) * task.cost;
+                demand = demand.saturating_add(jobs_cost(jobs, task.cost));
                 back = back.min(rest);
             }
         });
@@ -369,7 +388,7 @@ impl Exact<'_> {
         let (mut positive, mut longest, mut frequency) = (0, 0, 0u128);
         for task in self.tasks() {
             let first = self.first(task) - self.now;
-            let lead = task.period.get() as i64 - first as i64;
+            let lead = task.period.get() as i64 - signed(first);
             // Where it counts in our favour the share is rounded down.
             let share = if lead < 0 { task.share - 1 } else { task.share };
             ahead += i128::from(lead) * i128::from(share);
@@ -377,7 +396,8 @@ impl Exact<'_> {
             longest = longest.max(task.period.get());
             frequency += u128::from(task.period.reciprocal());
         }
-        let spoken_for = i128::from(self.free_at - self.now + waiting) + (ahead >> 63) + 1;
+        let spoken_for =
+            i128::from(self.free_at - self.now) + i128::from(waiting) + (ahead >> 63) + 1;
         let near = i128::from(longest) * SLACK_PERIODS;
         let within = ((near * left) >> 64) - spoken_for;
         let target = within.clamp(i128::from(needed), i128::from(enough)) as i64;

@@ -21,9 +21,9 @@
 //! Invariants: `sums` are those of the tasks with their deadline in the cell; `tracks`
 //! is sorted by cell; a track holds from its `from` to the end of its cell.
 
-use super::TaskSet;
 use super::rows::{Row, Stair, Sums};
 use super::search::{Range, Search};
+use super::{TaskSet, WHOLE};
 use crate::limits::HORIZON_MAX;
 use alloc::vec::Vec;
 
@@ -166,13 +166,18 @@ impl Cells {
     }
 
     /// Whether every difference is at least `reserve`. The utilisation, with the
-    /// candidate, is below 1.
+    /// candidate, is below 1; or the search is for no reserve, and
+    /// [`Search::is_whole_at_rates`].
     pub fn decide(&self, set: &TaskSet, search: &Search<'_>, reserve: u64) -> Answer {
         let mut weakest = Weakest { least: i64::MAX, at: 0 };
         let (mut learned, mut visits) = (Vec::new(), 0);
         let mut stroll = Stroll::new(self, set, search);
         loop {
             let mut view = stroll.next();
+            if search.sums.share >= WHOLE && stroll.is_last(&view) {
+                let weakest = Weakest { least: weakest.least.min(0), ..weakest };
+                return Answer::Fits { weakest, learned };
+            }
             if view.from > HORIZON_MAX.as_nanos() {
                 return Answer::Undecided;
             }

@@ -39,6 +39,8 @@ use units::Duration;
 #[derive(Clone, Debug)]
 pub struct TaskSet {
     reserve: u64,
+    /// What the host takes after each command.
+    gap: u64,
     slots: Vec<Slot>,
     vacant: Vec<u32>,
     /// Shared between copies until one of them changes: searches copy schedules often.
@@ -86,6 +88,7 @@ impl TaskSet {
         assert!(reserve <= PERIOD_MAX, "a reserve longer than any period admits nothing");
         Self {
             reserve: reserve.as_nanos(),
+            gap: 0,
             slots: Vec::new(),
             vacant: Vec::new(),
             rows: Arc::default(),
@@ -97,6 +100,42 @@ impl TaskSet {
             found: Cell::new(Some(Verdict::Empty)),
             hint: Cell::new(None),
         }
+    }
+
+    /// An empty set of tasks after each of whose commands up to `gap` goes by until the next
+    /// one begins. Every command is charged for that, the reserve's one included (where there
+    /// is a reserve); tasks are stated without it.
+    ///
+    /// # Panics
+    /// Where `gap` is above [`PERIOD_MAX`], or the set is not empty.
+    #[must_use]
+    pub fn with_gap(mut self, gap: Duration) -> Self {
+        assert!(gap <= PERIOD_MAX, "a gap longer than any period admits nothing");
+        assert!(self.is_empty(), "only an empty set can be told");
+        self.gap = gap.as_nanos();
+        self
+    }
+
+    /// The same tasks, by the same names, with another gap. Where `admits`, only if they can
+    /// be kept.
+    ///
+    /// # Errors
+    /// As [`TaskSet::add_all`].
+    ///
+    /// # Panics
+    /// As [`TaskSet::with_gap`].
+    pub(crate) fn in_gap(&self, gap: Duration, admits: bool) -> Result<Self, Refusal> {
+        let mut set = Self::new(self.reserve()).with_gap(gap);
+        set.cells_from = self.cells_from;
+        self.iter().for_each(|(_, task)| set.insert(&task));
+        if admits && !self.is_empty() {
+            let proof = set.decide(&Search::with(&set, None))?;
+            set.settle(proof);
+        } else {
+            set.look();
+        }
+        (set.slots, set.vacant) = (self.slots.clone(), self.vacant.clone());
+        Ok(set)
     }
 
     /// The same set with a summary from so many classes on, for the tests: in a world
@@ -136,7 +175,7 @@ impl TaskSet {
         let search = Search::with(self, Some(task));
         let proof = self.decide(&search)?;
         let hint = proof.at.or(self.hint.get());
-        let verdict = proof.found.unwrap_or_else(|| search.run(hint, self.reserve));
+        let verdict = proof.found.unwrap_or_else(|| search.run(hint, self.leaves()));
         Ok(analysis(&search, verdict, proof.least))
     }
 
@@ -194,6 +233,13 @@ impl TaskSet {
         }
         if self.len() + tasks.len() > TASKS_MAX {
             return Err(self.too_many());
+        }
+        let shares = tasks.iter().map(|task| Sums::of(&Row::of(&self.charged(task))));
+        let sums = shares.fold(self.sums, Sums::plus);
+        if sums.share_floor > WHOLE {
+            // They could not be added up, if there are enough of them.
+            let utilisation_ppm = Utilisation(sums.share).ppm();
+            return Err(Refusal { utilisation_ppm, deadline: None, undecided: false });
         }
         let before = self.clone();
         tasks.iter().for_each(|task| self.insert(task));
@@ -288,9 +334,38 @@ impl TaskSet {
         self.len() == 0
     }
 
-    /// The slack that admission leaves.
+    /// The longest best-effort command that admission leaves time for.
     pub fn reserve(&self) -> Duration {
         Duration::from_nanos(self.reserve)
+    }
+
+    /// The slack that admission leaves: the reserve, and what the host takes after it.
+    pub(crate) fn left(&self) -> Duration {
+        Duration::from_nanos(self.leaves())
+    }
+
+    fn leaves(&self) -> u64 {
+        if self.reserve == 0 { 0 } else { self.reserve + self.gap }
+    }
+
+    /// What goes by after each command.
+    pub fn gap(&self) -> Duration {
+        Duration::from_nanos(self.gap)
+    }
+
+    /// The task with what the host takes after each of its commands. A request of `cost` in
+    /// commands of up to `command` has at least as many as these fit into it.
+    ///
+    /// # Panics
+    /// Where the task is not valid ([`Task::is_valid`]).
+    pub(crate) fn charged(&self, task: &Task) -> Task {
+        assert!(task.is_valid(), "not a task: {task:?}");
+        let [cost, command] = [task.cost, task.command].map(Duration::as_nanos);
+        let gaps = self.gap.saturating_mul(cost.div_ceil(command));
+        // More than any deadline, and small enough to be added up.
+        let most = 2 * PERIOD_MAX.as_nanos();
+        let charged = |time: u64, gaps| Duration::from_nanos(time.saturating_add(gaps).min(most));
+        Task { cost: charged(cost, gaps), command: charged(command, self.gap), ..*task }
     }
 
     /// The static slack, exactly; [`Duration::MAX`] for no tasks. Zero for a set that
@@ -373,9 +448,14 @@ impl TaskSet {
             Some(cells) if below_whole => self.decide_by(cells, search),
             _ => self.decide_alone(search),
         };
+        let whole = || self.leaves() == 0 && search.is_whole_at_rates();
         match decided {
             Err(Refusal { undecided: true, .. }) if below_whole => match &self.cells {
                 Some(_) => self.decide_alone(search),
+                None => self.decide_by(&Cells::of(self.rows.list()), search),
+            },
+            Err(Refusal { undecided: true, .. }) if whole() => match &self.cells {
+                Some(cells) => self.decide_by(cells, search),
                 None => self.decide_by(&Cells::of(self.rows.list()), search),
             },
             decided => decided,
@@ -383,11 +463,11 @@ impl TaskSet {
     }
 
     fn decide_alone(&self, search: &Search<'_>) -> Result<Proof, Refusal> {
-        self.judge(search, search.run(self.hint.get(), self.reserve))
+        self.judge(search, search.run(self.hint.get(), self.leaves()))
     }
 
     fn decide_by(&self, cells: &Cells, search: &Search<'_>) -> Result<Proof, Refusal> {
-        match cells.decide(self, search, self.reserve) {
+        match cells.decide(self, search, self.leaves()) {
             Answer::Fits { weakest, learned } => {
                 let Weakest { least, at } = weakest;
                 Ok(Proof { least, at: Some(at), found: None, learned })
@@ -402,7 +482,7 @@ impl TaskSet {
             Verdict::Empty => unreachable!("a set with a candidate is not empty"),
             Verdict::Overloaded => Err(self.refusal(search, None, false)),
             Verdict::Undecided => Err(self.refusal(search, None, true)),
-            Verdict::Least { difference, at, .. } if difference < self.reserve as i64 => {
+            Verdict::Least { difference, at, .. } if difference < self.leaves() as i64 => {
                 Err(self.refusal(search, Some(at), false))
             }
             Verdict::Least { difference, .. } => {
@@ -414,7 +494,7 @@ impl TaskSet {
 
     /// `below` is a deadline by which too much is asked for.
     fn refusal(&self, search: &Search<'_>, below: Option<u64>, undecided: bool) -> Refusal {
-        let found = below.and_then(|at| search.earliest_below(self.reserve, at));
+        let found = below.and_then(|at| search.earliest_below(self.leaves(), at));
         let deadline = found.map(|(interval, excess)| {
             (Duration::from_nanos(interval), Duration::from_nanos(excess))
         });
@@ -489,7 +569,8 @@ impl TaskSet {
     }
 
     fn insert(&mut self, task: &Task) {
-        let (one, command) = (Row::of(task), task.command.as_nanos());
+        let task = self.charged(task);
+        let (one, command) = (Row::of(&task), task.command.as_nanos());
         let (before, after) = Arc::make_mut(&mut self.rows).insert(one);
         self.sums = self.sums.plus(Sums::of(&after));
         self.sums = before.map_or(self.sums, |before| self.sums.minus(Sums::of(&before)));
@@ -503,7 +584,8 @@ impl TaskSet {
     }
 
     fn withdraw(&mut self, task: &Task) {
-        let one = Row::of(task);
+        let task = self.charged(task);
+        let one = Row::of(&task);
         let (before, after) = Arc::make_mut(&mut self.rows).withdraw(one);
         self.sums = self.sums.minus(Sums::of(&before));
         self.sums = after.map_or(self.sums, |after| self.sums.plus(Sums::of(&after)));

@@ -21,7 +21,6 @@ pub(super) struct Row {
 
 impl Row {
     pub fn of(task: &Task) -> Self {
-        assert!(task.is_valid(), "not a task: {task:?}");
         Self {
             deadline: task.deadline.as_nanos(),
             period: Divisor::new(task.period.as_nanos()),
@@ -77,7 +76,8 @@ impl Sums {
     }
     /// `demand(interval)` of what was summed up is at most this.
     pub fn demand_most(&self, interval: u64) -> i64 {
-        debug_assert!(self.share <= WHOLE, "more than the disk");
+        // Each share was rounded up.
+        debug_assert!(self.share <= WHOLE + (1 << 32), "more than the disk");
         let work = (self.share * u128::from(interval)).div_ceil(WHOLE) + self.ahead;
         i64::try_from(work).unwrap_or(i64::MAX)
     }

@@ -56,7 +56,8 @@ struct Ledge {
 
 impl<'a> Search<'a> {
     pub(super) fn with(set: &'a TaskSet, task: Option<&Task>) -> Self {
-        let candidate = task.map(Row::of);
+        let task = task.map(|task| set.charged(task));
+        let candidate = task.as_ref().map(Row::of);
         let sums = candidate.map_or(set.sums, |row| set.sums.plus(Sums::of(&row)));
         let command = task.map_or(0, |task| task.command.as_nanos());
         let (rows, stair) = (set.rows.list(), set.stair.steps());
@@ -88,11 +89,14 @@ impl<'a> Search<'a> {
             }
         }
         let horizon = if whole {
-            let Some(end) = self.busy_period(&mut visits) else { return Verdict::Undecided };
+            let (end, first) = (self.hyperperiod(), self.deadline_max() + 1);
+            let Some(end) = end.or((self.sums.ahead == 0).then_some(first)) else {
+                return Verdict::Undecided;
+            };
             // With the whole disk promised nothing is left when all periods end
-            // together; whether less than nothing is left shows until `end`.
+            // together; whether less than nothing is left shows until then.
             best.improve(0, end);
-            Some(end.max(self.deadline_max() + 1))
+            Some(if self.sums.ahead == 0 { first } else { end.max(first) })
         } else {
             self.horizon(best.difference)
         };
@@ -230,23 +234,26 @@ impl<'a> Search<'a> {
         (horizon <= HORIZON_MAX.as_nanos()).then_some(horizon)
     }
 
-    /// The end of the busy period from a common start. Only called with
-    /// utilisation 1, where a first violation lies within it or within the
-    /// longest deadline. None where a bound is reached first.
-    fn busy_period(&self, visits: &mut u64) -> Option<u64> {
-        let mut end: u64 = self.each().map(|row| row.cost).sum();
-        loop {
-            *visits += self.visits_per_ledge();
-            let ceil = |row: &Row| (row.period.divide(end - 1).0 + 1) * row.cost;
-            let next: u64 = self.each().map(ceil).sum();
-            if next == end {
-                return Some(end);
-            }
-            if next > HORIZON_MAX.as_nanos() || *visits > ANALYSIS_VISITS_MAX {
+    /// When all periods end together for the first time after a common start; None where that
+    /// is beyond [`HORIZON_MAX`]. With utilisation 1 everything repeats from there on, and
+    /// nothing is left.
+    fn hyperperiod(&self) -> Option<u64> {
+        let mut common = 1u128;
+        for row in self.each() {
+            let period = u128::from(row.period.get());
+            common *= period / greatest_common_divisor(common, period);
+            if common > u128::from(HORIZON_MAX.as_nanos()) {
                 return None;
             }
-            end = next;
         }
+        u64::try_from(common).ok()
+    }
+
+    /// The whole disk is promised, exactly, and every deadline is the end of its period: no
+    /// difference from the longest deadline on is negative, for demand is at most the
+    /// utilisation there.
+    pub(super) fn is_whole_at_rates(&self) -> bool {
+        self.sums.ahead == 0 && matches!(self.fullness(), Fullness::Whole)
     }
 
     /// Compares the utilisation with the whole disk, exactly.
@@ -261,16 +268,19 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Shares in their lowest terms, summed up over a common denominator.
     fn fraction(&self) -> Option<Fullness> {
-        let mut common = 1u128;
+        let (mut work, mut common) = (0u128, 1u128);
         for row in self.each() {
-            let period = u128::from(row.period.get());
-            common = common.checked_mul(period / greatest_common_divisor(common, period))?;
-        }
-        let mut work = 0u128;
-        for row in self.each() {
-            let times = common / u128::from(row.period.get());
-            work = work.checked_add(times.checked_mul(u128::from(row.cost))?)?;
+            let (cost, period) = (u128::from(row.cost), u128::from(row.period.get()));
+            let shared = greatest_common_divisor(cost, period);
+            let (cost, period) = (cost / shared, period / shared);
+            let times = period / greatest_common_divisor(common, period);
+            work = work.checked_mul(times)?;
+            common = common.checked_mul(times)?;
+            work = work.checked_add((common / period).checked_mul(cost)?)?;
+            let shared = greatest_common_divisor(work, common);
+            (work, common) = (work / shared, common / shared);
         }
         Some(match work.cmp(&common) {
             core::cmp::Ordering::Equal => Fullness::Whole,

@@ -9,14 +9,18 @@
 //! `delta-l-1999`.
 //!
 //! Promises: no request of an admitted task is late while costs stay within bounds;
-//! everyone is served whose request the reserve covers. Does not: it finds only the
+//! everyone is served whose request the static slack covers. Does not: what needs more is
+//! passed by others and never served while the contracts stay; it finds only the
 //! slack that is there at all times. Cost: O(log n) per decision.
 //! Source: Clockwise thesis, sections 6.2 and 6.3.2, mended.
 
 use super::elevator::Elevator;
+use super::long;
+use super::over_cost::{self, Turn};
 use super::slack::is_near;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
+use crate::task::TaskId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use units::{Duration, Instant};
@@ -26,16 +30,30 @@ pub(super) struct DeltaL {
     elevator: Elevator,
     /// What may still be given away before the next refill.
     budget: Duration,
+    /// The static slack is another one: what was too long for it may fit.
+    recall: bool,
 }
 
 impl Policy for DeltaL {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        let ready = view.queues().ready_first().copied();
+        let (slack, gap) = (view.tasks().slack(), view.options().gap);
+        let ready = match over_cost::turn(view, |_, cost| self.pay(cost.saturating_add(gap))) {
+            Turn::OverCost(key) => return Choice::Start(key),
+            Turn::Due(ready) => Some(ready),
+            Turn::None => None,
+        };
         if ready.is_none() {
-            let spent = view.in_flight().map(|(_, bound)| bound).sum();
-            self.budget = view.tasks().slack().saturating_sub(spent);
+            let spent = view.in_flight().map(|(_, bound)| bound.saturating_add(gap));
+            let spent = spent.fold(Duration::ZERO, Duration::saturating_add);
+            self.budget = slack.saturating_sub(spent);
         }
-        let pick = self.elevator.pick(view);
+        if core::mem::take(&mut self.recall) {
+            view.call_long();
+        }
+        // What is not covered by all of the static slack never will be.
+        let elevator = self.elevator;
+        let next = |view: &View<'_>| elevator.pick(view);
+        let pick = long::first_of(view, next, |pick| pick.request, |_, _| false);
         if let Some(ready) = ready {
             if let Some(pick) = pick
                 && self.spend(view, &pick.request)
@@ -68,11 +86,17 @@ impl Policy for DeltaL {
     fn joined(&mut self) {
         // What was given away before counted on the slack of the smaller set.
         self.budget = Duration::ZERO;
+        self.recall = true;
+    }
+
+    fn left(&mut self, _task: TaskId) {
+        self.recall = true;
     }
 
     fn remember(&self, _now: Instant, state: &mut Vec<u64>) {
         self.elevator.remember(state);
         state.push(self.budget.as_nanos());
+        state.extend(self.recall.then_some(1));
     }
 
     fn clone_box(&self) -> Box<dyn Policy> {
@@ -82,8 +106,12 @@ impl Policy for DeltaL {
 
 impl DeltaL {
     fn spend(&mut self, view: &View<'_>, request: &Waiting) -> bool {
-        let Some(left) = self.budget.checked_sub(view.predicted(request)) else { return false };
-        self.budget = left;
-        true
+        self.pay(view.predicted(request).saturating_add(view.options().gap))
+    }
+
+    fn pay(&mut self, cost: Duration) -> bool {
+        let left = self.budget.checked_sub(cost);
+        self.budget = left.unwrap_or(self.budget);
+        left.is_some()
     }
 }

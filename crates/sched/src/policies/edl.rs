@@ -9,28 +9,48 @@
 //! requests that are never interrupted. Best effort goes in order of arrival.
 //!
 //! Promises: no request of an admitted task is late while costs stay within bounds;
-//! everyone is served. Does not: each change between best effort and contracts
+//! everyone is served whose request the static slack covers. Does not: what needs more is
+//! passed by others and has its trials, as under `slack`; each change between best effort and contracts
 //! costs two seeks, and it changes as often as it can; `slack` does better.
 //! Cost: O(log n) per decision where what is known of the slack suffices, else the
 //! slack's computation, O(n log n) in requests and tasks per deadline visited.
 //! Source: Clockwise thesis, section 6.1.3 (Chetto and Chetto 1989).
 
+use super::long::{self, Trial, Trials};
+use super::over_cost::{self, Turn};
 use super::slack::start_ready;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
+use units::Instant;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Edl;
+pub(super) struct Edl {
+    trials: Trials,
+}
 
 impl Policy for Edl {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        let ready = view.queues().ready_first().copied();
+        let ready = match over_cost::turn(view, |view, cost| view.slack_covers(cost)) {
+            Turn::OverCost(key) => return Choice::Start(key),
+            Turn::Due(ready) => Some(ready),
+            Turn::None => None,
+        };
+        let served = ready.is_none() && view.in_flight().len() == 0;
+        let held = match self.trials.ask(view, served) {
+            Trial::Start(key) => return Choice::Start(key),
+            Trial::Hold => true,
+            Trial::None => false,
+        };
+        let covers = |view: &mut View<'_>, cost| view.slack_covers(cost);
+        let first = |view: &mut View<'_>| long::first_of(view, oldest, |one| *one, covers);
+        let best_effort = if held { None } else { first(view) };
         let early = view.queues().early_first().copied();
         let background = view.queues().background_first().copied();
         let idle = |request: &Waiting| ready.is_none() || !request.is_real_time();
-        let background = background.filter(|_| ready.is_none());
-        let order = [oldest(view), early.filter(idle), background];
+        let background = background.filter(|_| ready.is_none() && !held);
+        let order = [best_effort, early.filter(idle), background];
         for request in order.into_iter().flatten() {
             let cost = view.predicted(&request);
             if view.slack_covers(cost) {
@@ -40,10 +60,16 @@ impl Policy for Edl {
         match ready {
             Some(ready) => start_ready(view, &ready),
             None => {
-                let waits = order.iter().flatten().next();
-                Choice::Wait { until: waits.and_then(|_| view.slack_may_grow()) }
+                let waits = order.iter().flatten().next().is_some();
+                let waits = waits || view.queues().has_best_effort();
+                let grows = if waits { view.slack_may_grow() } else { None };
+                Choice::Wait { until: grows.or(self.trials.next(view)).filter(|_| !held) }
             }
         }
+    }
+
+    fn remember(&self, now: Instant, state: &mut Vec<u64>) {
+        self.trials.remember(now, state);
     }
 
     fn clone_box(&self) -> Box<dyn Policy> {

@@ -24,9 +24,11 @@ mod elevator;
 mod fcfs;
 mod freeblock;
 mod gss;
+mod long;
 mod look;
 mod lst;
 mod noop;
+mod over_cost;
 mod places;
 mod ranked;
 mod rate_monotonic;
@@ -139,7 +141,7 @@ policies! {
     ScanEdf, "scan-edf", EVERYONE, scan_edf::ScanEdf::default();
     /// Earliest deadline late: best effort in order of arrival whenever the exact
     /// slack covers it. Keeps every contract.
-    Edl, "edl", BOTH, edl::Edl;
+    Edl, "edl", BOTH, edl::Edl::default();
     /// One request of each stream in turn.
     RoundRobin, "round-robin", EVERYONE, round_robin::RoundRobin::default();
     /// A cycle of slots, the free ones kept next for synchronous best effort.

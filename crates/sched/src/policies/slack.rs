@@ -3,7 +3,8 @@
 //! A command that is not urgent runs whenever the slack covers its bound. Once
 //! best effort is refused, released requests under contract are drained until
 //! the slack exceeds the burst threshold or none is left, because every change
-//! between the two kinds costs long seeks. Where contracts were taken without admission
+//! between the two kinds costs long seeks. Best effort that needs more than the static slack
+//! is passed by others, and has trials of its own. Where contracts were taken without admission
 //! that cannot all be kept, best effort also goes whenever none of them waits.
 //!
 //! Order: best effort while requests under contract wait (if the slack covers
@@ -11,9 +12,12 @@
 //! late; requests under contract that came early, up to one period ahead; best effort;
 //! those further ahead; background.
 //!
-//! Promises: no request of an admitted task is late while costs stay within bounds;
-//! everyone is served whose request the reserve covers. Does not: background is
-//! served only by an idle disk. Cost: O(log n) per decision where what is known of the
+//! Promises: no request of an admitted task is late while costs stay within bounds, also
+//! beside requests that cost more than their contracts cover, which wait for slack;
+//! everyone is served whose request the static slack covers, once it is its turn and
+//! nothing under contract waits at the latest. Does not: what needs more than the static
+//! slack waits until there is so much, perhaps for ever, and holds others up for a fifth of
+//! the time at the most; background is served only by an idle disk. Cost: O(log n) per decision where what is known of the
 //! slack suffices, else the slack's computation, O(n log n) in requests and tasks per
 //! deadline visited. Beside more than 64 streams computations are paid for: one that looks
 //! at k tasks, requests and slots is followed by none for 100 ns times k (2 ms may be
@@ -23,6 +27,8 @@
 //! never interrupted.
 
 use super::elevator::Elevator;
+use super::long::{self, Trial, Trials};
+use super::over_cost::{self, Turn};
 use crate::limits::{NEAR_MAX, NEAR_TASKS_MAX};
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
@@ -34,20 +40,34 @@ use units::Instant;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slack {
     elevator: Elevator,
+    trials: Trials,
     /// Best effort was refused; released requests go first for now.
     draining: bool,
 }
 
 impl Policy for Slack {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        match view.queues().ready_first().copied() {
-            Some(ready) => self.busy(view, ready),
-            None => self.idle(view),
+        match over_cost::turn(view, |view, cost| view.slack_covers(cost)) {
+            Turn::OverCost(key) => Choice::Start(key),
+            Turn::Due(ready) => match self.trials.ask(view, false) {
+                Trial::Start(key) => Choice::Start(key),
+                Trial::Hold => start_next(view, ready),
+                Trial::None => self.busy(view, ready),
+            },
+            Turn::None => {
+                let served = view.in_flight().len() == 0;
+                match self.trials.ask(view, served) {
+                    Trial::Start(key) => Choice::Start(key),
+                    Trial::Hold => self.idle(view, true),
+                    Trial::None => self.idle(view, false),
+                }
+            }
         }
     }
 
-    fn remember(&self, _now: Instant, state: &mut Vec<u64>) {
+    fn remember(&self, now: Instant, state: &mut Vec<u64>) {
         self.elevator.remember(state);
+        self.trials.remember(now, state);
         state.push(u64::from(self.draining));
     }
 
@@ -62,7 +82,7 @@ impl Slack {
         if view.queues().has_best_effort() {
             let burst = view.burst();
             if (!self.draining || view.slack_recovered(burst))
-                && let Some(pick) = self.elevator.pick(view)
+                && let Some(pick) = long::pick(&self.elevator, view)
                 && view.slack_covers(view.predicted(&pick.request))
             {
                 self.draining = false;
@@ -71,14 +91,13 @@ impl Slack {
             }
             self.draining = !burst.is_zero();
         }
-        let next = near_ready(view, ready);
-        start_ready(view, &next)
+        start_next(view, ready)
     }
 
-    /// No released request under contract waits.
-    fn idle(&mut self, view: &mut View<'_>) -> Choice {
+    /// No released request under contract waits. Best effort may be held back.
+    fn idle(&mut self, view: &mut View<'_>, held: bool) -> Choice {
         self.draining = false;
-        let pick = self.elevator.pick(view);
+        let pick = if held { None } else { long::pick(&self.elevator, view) };
         let early = view.queues().early_first().copied();
         let near = early.filter(|early| is_near(view, early));
         let aged = pick.filter(|pick| pick.aged);
@@ -89,7 +108,7 @@ impl Slack {
             near,
             pick.map(|pick| pick.request),
             far,
-            background.filter(|_| pick.is_none() && early.is_none()),
+            background.filter(|_| !held && pick.is_none() && early.is_none()),
         ];
         for request in order.into_iter().flatten() {
             let cost = view.predicted(&request);
@@ -100,8 +119,15 @@ impl Slack {
                 return Choice::Start(request.key);
             }
         }
-        Choice::Wait { until: order.iter().flatten().next().and_then(|_| view.slack_may_grow()) }
+        let waits = order.iter().flatten().next().is_some() || view.queues().has_best_effort();
+        let grows = if waits { view.slack_may_grow() } else { None };
+        Choice::Wait { until: grows.or(self.trials.next(view)).filter(|_| !held) }
     }
+}
+
+fn start_next(view: &mut View<'_>, ready: Waiting) -> Choice {
+    let next = near_ready(view, ready);
+    start_ready(view, &next)
 }
 
 /// The released request under contract that the disk reaches soonest, where to take it
@@ -118,7 +144,8 @@ fn near_ready(view: &mut View<'_>, first: Waiting) -> Waiting {
     let all = view.queues().ready().take(NEAR_MAX);
     let Some(&near) = all.min_by_key(time) else { return first };
     let cost = view.predicted(&near);
-    if near.key == first.key || !view.slack_covers_before(cost, near.times.deadline) {
+    let keeps_turn = near.key == first.key || view.is_over_cost(&near);
+    if keeps_turn || !view.slack_covers_before(cost, near.times.deadline) {
         return first;
     }
     near

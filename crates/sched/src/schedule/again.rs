@@ -49,6 +49,9 @@ impl Schedule {
         if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
             return None;
         }
+        if old.over_cost {
+            return Some(old.promised);
+        }
         let free_at = now.max(self.core.busy_until);
         for attempt in 0..HURRIES_MAX {
             let by = free_at.saturating_add(Duration::from_nanos(old.cost.as_nanos() << attempt));
@@ -70,10 +73,10 @@ impl Schedule {
 
 impl Core {
     /// The exact slack is not negative.
-    fn nobody_is_late(&mut self, now: Instant) -> bool {
+    pub(super) fn nobody_is_late(&mut self, now: Instant) -> bool {
         let mut scratch = ::core::mem::take(&mut self.scratch);
         self.collect_due(&mut scratch.due);
-        let answer = self.exact(now).covers(0, 0, &mut scratch);
+        let answer = self.exact_any_time(now).covers(0, 0, &mut scratch);
         self.scratch = scratch;
         matches!(answer, Answer::AtLeast(_) | Answer::Exactly { .. })
     }

@@ -81,6 +81,11 @@ impl Core {
         let of_task = |waiting: &&Waiting| waiting.class.task() == Some(id);
         let moves: Vec<Waiting> = self.queues.early().filter(of_task).copied().collect();
         let released = self.queues.ready().filter(of_task).map(|waiting| waiting.key);
+        let released: Vec<u64> = released.collect();
+        let charged = self.tasks.charged(&contract.task());
+        if let Contract::Stream(_) = contract {
+            self.charge(&released, charged.cost);
+        }
         self.foreign.extend(released);
         for waiting in &moves {
             self.queues.take(waiting.key);
@@ -98,13 +103,25 @@ impl Core {
         self.exit(id);
         match contract {
             Contract::Stream(_) => self.enter(id, contract, renewal.last()),
-            Contract::Server(task) => {
-                self.servers.renew(id.index, &task, renewal);
+            Contract::Server(_) => {
+                self.servers.renew(id.index, &charged, renewal);
                 let waits: Vec<u64> = self.queues.unentered(id).map(|one| one.key).collect();
                 waits.into_iter().for_each(|key| self.push(key));
             }
         }
         moves
+    }
+
+    /// Requests of a stream that wait cost as much as its new contract says, where that is
+    /// more: the disk may be slower than was thought. Those to a server say themselves what
+    /// they cost.
+    fn charge(&mut self, keys: &[u64], cost: Duration) {
+        for &key in keys {
+            let waiting = *self.queues.get(key).expect("it waits");
+            if matches!(waiting.class, Class::RealTime(_)) && waiting.cost < cost {
+                self.queues.charge(key, cost);
+            }
+        }
     }
 
     /// Finds the first release of a task that joins or changes. The requests that had to
@@ -118,22 +135,23 @@ impl Core {
     /// What came early comes under the new contract.
     fn release_again(&mut self, now: Instant, id: TaskId, moves: &mut [Waiting]) {
         let task = self.tasks.get(id).expect("it has been changed");
-        let is_server = self.servers.knows(id.index);
+        let (is_server, charged) = (self.servers.knows(id.index), self.tasks.charged(&task));
         for old in moves.iter().filter(|old| old.class == Class::RealTime(id)) {
             if self.queues.get(old.key).is_some() {
                 continue; // It was released, and only hurried.
             }
             let without = Times { release: now, deadline: Instant::MAX };
             let (class, times) = if is_server {
-                (Class::server(id, old.cost), without)
-            } else if old.cost > task.cost {
+                (Class::server(id, old.cost.saturating_sub(self.options.gap)), without)
+            } else if old.cost > charged.cost {
                 (Class::best_effort(true), without)
             } else {
                 (old.class, self.regulate(now, id, &task))
             };
+            let cost = if is_server { old.cost } else { old.cost.max(charged.cost) };
             let (period, promised) = (task.period, times.deadline);
             let synchronous = class.is_synchronous();
-            let waiting = Waiting { class, times, period, promised, synchronous, ..*old };
+            let waiting = Waiting { class, times, cost, period, promised, synchronous, ..*old };
             self.queues.insert(waiting, now);
             self.push(old.key);
         }
@@ -147,7 +165,7 @@ impl Core {
     /// shorter than `L`. In these the set bears it if it leaves as much slack in all
     /// intervals, or if a task of the set is as long and due as late; and in intervals
     /// shorter than the shortest deadline nothing is due.
-    fn hurry_foreign(&mut self, now: Instant, moves: &mut Vec<Waiting>) {
+    pub(super) fn hurry_foreign(&mut self, now: Instant, moves: &mut Vec<Waiting>) {
         for key in self.foreign.clone() {
             let waiting = *self.queues.get(key).expect("it is still there");
             let by = now.saturating_add(self.bears(waiting.cost));
@@ -164,7 +182,8 @@ impl Core {
             return Duration::MAX;
         }
         let shortest = self.tasks.iter().map(|(_, task)| task.deadline).min();
-        let as_long = self.tasks.iter().filter(|(_, task)| task.command >= cost);
+        let as_long =
+            self.tasks.iter().filter(|(_, task)| self.tasks.charged(task).command >= cost);
         let latest = as_long.map(|(_, task)| task.deadline).max();
         latest.max(shortest).unwrap_or(Duration::MAX)
     }

@@ -2,11 +2,13 @@
 
 use crate::analysis::TaskSet;
 use crate::containers::Servers;
-use crate::limits::{DELAYS_MAX, SLACK_BURSTS, SLACK_CREDIT, SLACK_FREE_TASKS, SLACK_VISIT};
+use crate::limits::{
+    BOUND_MAX, DELAYS_MAX, SLACK_BURSTS, SLACK_CREDIT, SLACK_FREE_TASKS, SLACK_VISIT,
+};
 use crate::queues::{Queues, Waiting};
 use crate::request::{Class, Contract, Counts, Options, Outcome, Predict, Request, Times, Totals};
 use crate::slack::{Answer, Critical, Due, Exact, Live, Meter, Scratch};
-use crate::task::{Task, TaskId};
+use crate::task::{Task, TaskId, WHOLE};
 use alloc::vec::Vec;
 use units::{Duration, Instant, Lba};
 
@@ -48,11 +50,16 @@ pub(crate) struct Flight {
     pub predicted: Duration,
 }
 
+/// A time that slack is held against: as good as never, where it is more than that.
+fn bounded(time: u64) -> i64 {
+    time.min(1 << 60) as i64
+}
+
 impl Core {
     pub(super) fn new(options: Options) -> Self {
         Self {
             options,
-            tasks: TaskSet::new(options.reserve),
+            tasks: TaskSet::new(options.reserve).with_gap(options.gap),
             queues: Queues::default(),
             in_flight: Vec::new(),
             head: Lba::default(),
@@ -74,7 +81,7 @@ impl Core {
 
     /// True where `cost` may be spent now.
     pub(crate) fn slack_covers(&mut self, now: Instant, cost: u64) -> bool {
-        let cost = cost as i64;
+        let cost = bounded(cost);
         let free_at = self.free_at(now).as_nanos();
         if self.slack_least(free_at) >= cost {
             return true;
@@ -101,7 +108,8 @@ impl Core {
     pub(crate) fn burst(&self) -> Duration {
         let Options { burst, burst_requests, .. } = self.options;
         let longest = self.tasks.blocking(Duration::ZERO);
-        if burst.is_zero() { burst } else { burst.max(longest * burst_requests) }
+        let requests = longest.as_nanos().saturating_mul(burst_requests);
+        if burst.is_zero() { burst } else { burst.max(Duration::from_nanos(requests)) }
     }
 
     /// True where the slack has grown to about `threshold`: to three quarters of it
@@ -114,13 +122,13 @@ impl Core {
         let fresh = self.meter.critical.filter(|it| {
             it.deadline > free_at && now.as_nanos() < it.now.saturating_add(threshold)
         });
-        let is_low = fresh.is_some_and(|it| it.difference_at(free_at) < threshold as i64);
+        let is_low = fresh.is_some_and(|it| it.difference_at(free_at) < bounded(threshold));
         !is_low && self.slack_covers(now, threshold - threshold / 4)
     }
 
     /// True where `cost` may be spent as far as deadlines before `by` go.
     pub(crate) fn slack_covers_before(&mut self, now: Instant, cost: u64, by: Instant) -> bool {
-        let cost = cost as i64;
+        let cost = bounded(cost);
         if self.meter.least(self.free_at(now).as_nanos()) >= cost {
             return true;
         }
@@ -141,7 +149,10 @@ impl Core {
     fn nothing_is_due_before(&self, now: Instant, by: Instant) -> bool {
         self.servers.pieces().is_empty()
             && self.queues.ready_first().is_none_or(|first| first.times.deadline >= by)
-            && self.tasks.shortest_deadline().is_none_or(|shortest| now + shortest >= by)
+            && self
+                .tasks
+                .shortest_deadline()
+                .is_none_or(|shortest| now.saturating_add(shortest) >= by)
     }
 
     /// The slack was looked for so often of late, among so many tasks, that it is not
@@ -151,7 +162,7 @@ impl Core {
     }
 
     /// A computation has looked at so much.
-    fn pay(&mut self, now: Instant, visits: u64) {
+    pub(crate) fn pay(&mut self, now: Instant, visits: u64) {
         if self.live.len() > SLACK_FREE_TASKS {
             let since = now.as_nanos().saturating_sub(SLACK_CREDIT.as_nanos());
             self.paid = self.paid.max(since) + visits * SLACK_VISIT.as_nanos();
@@ -176,7 +187,7 @@ impl Core {
     fn compute(&mut self, now: Instant, cost: i64) -> bool {
         self.counts.slack_computed += 1;
         let free_at = self.free_at(now).as_nanos();
-        let burst = self.options.burst.max(self.options.reserve).as_nanos() as i64;
+        let burst = bounded(self.options.burst.max(self.options.reserve).as_nanos());
         let enough = cost.max(burst).saturating_mul(SLACK_BURSTS);
         let mut scratch = ::core::mem::take(&mut self.scratch);
         self.collect_due(&mut scratch.due);
@@ -207,6 +218,18 @@ impl Core {
         now.max(self.busy_until)
     }
 
+    /// The same where the host may still be about the last command.
+    fn free_after_gap(&self, now: Instant) -> Instant {
+        let is_new = self.finished == Instant::EPOCH;
+        let host = if is_new { now } else { self.finished.saturating_add(self.options.gap) };
+        self.free_at(now).max(host)
+    }
+
+    /// How long a command of this bound keeps others from beginning.
+    pub(crate) fn with_gap(&self, bound: Duration) -> Duration {
+        bound.saturating_add(self.options.gap).min(BOUND_MAX)
+    }
+
     pub(super) fn exact(&self, now: Instant) -> Exact<'_> {
         Exact {
             live: [&self.live, self.servers.pieces()],
@@ -214,6 +237,18 @@ impl Core {
             now: now.as_nanos(),
             free_at: self.free_at(now).as_nanos(),
         }
+    }
+
+    /// The same at any instant, not only where the disk may be given a command.
+    pub(super) fn exact_any_time(&self, now: Instant) -> Exact<'_> {
+        Exact { free_at: self.free_after_gap(now).as_nanos(), ..self.exact(now) }
+    }
+
+    /// Nothing that was released waits, and disk and host are done: what the offline test
+    /// assumes.
+    pub(super) fn is_at_rest(&self, now: Instant) -> bool {
+        let is_idle = self.in_flight.is_empty() && self.queues.ready_first().is_none();
+        is_idle && self.free_after_gap(now) <= now
     }
 
     pub(super) fn collect_due(&self, due: &mut Vec<Due>) {
@@ -228,7 +263,51 @@ impl Core {
     pub(super) fn slack(&self, now: Instant, enough: i64) -> Option<i64> {
         let mut scratch = Scratch::default();
         self.collect_due(&mut scratch.due);
-        self.exact(now).slack(enough, None, &mut scratch)
+        self.exact_any_time(now).slack(enough, None, &mut scratch)
+    }
+
+    /// What the slack is at least whenever nothing under contract waits.
+    pub(crate) fn slack_always(&self) -> Duration {
+        let admission = self.options.admission;
+        let reserve = if admission { self.tasks.left() } else { Duration::ZERO };
+        reserve.max(self.tasks.slack_least())
+    }
+
+    /// It waits for a server that serves it, sooner or later, out of its budget, as long as
+    /// it takes no longer than it says.
+    pub(crate) fn has_budget(&self, waiting: &Waiting, bound: Duration) -> bool {
+        let Class::Server { task, .. } = waiting.class else { return false };
+        bound <= waiting.cost && self.servers.serves(task.index, waiting.cost)
+    }
+
+    /// True where the slack cannot come to cover `cost` from now on, however little waits
+    /// and however soon it is served: were every contract served a moment ago, and nothing
+    /// else there, it would be less. (Only streams that are served further ahead of their
+    /// contracts than they are now could make it more.) False where that is not known in
+    /// bounded work, and where slack is not asked for. Says in `visits` what it looked at.
+    pub(crate) fn never_covers(&self, now: Instant, cost: u64, visits: &mut u64) -> bool {
+        if !self.options.admission && self.tasks.cannot_be_kept() {
+            return false;
+        }
+        let just_served = |live: &Live| live.just_served(now.as_nanos());
+        let live: Vec<Live> = self.live.iter().map(just_served).collect();
+        let pieces: Vec<Live> = self.servers.pieces().iter().map(just_served).collect();
+        let share = self.tasks.utilisation().0;
+        if share >= WHOLE {
+            return true;
+        }
+        let now = now.as_nanos();
+        let exact = Exact { live: [&live, &pieces], share, now, free_at: now };
+        let mut below = |needed: u64| {
+            let mut scratch = Scratch::default();
+            let needed = bounded(needed);
+            let most = exact.slack(needed, None, &mut scratch);
+            *visits += scratch.visits;
+            most.is_some_and(|most| most < needed)
+        };
+        // Where it is too little, that most often shows among the first deadlines.
+        let longest = live.iter().chain(&pieces).map(|live| live.period.get()).max();
+        below(cost.min(longest.unwrap_or(0) * 4)) || below(cost)
     }
 
     /// Puts a request where it waits.
@@ -242,12 +321,12 @@ impl Core {
             Class::RealTime(id) => {
                 assert!(!is_server, "a request of a stream to a server");
                 times = self.regulate(now, id, &task.expect("it has one"));
-                task.map_or(Duration::ZERO, |task| task.cost)
+                task.map_or(Duration::ZERO, |task| self.tasks.charged(&task).cost)
             }
             Class::Server { cost, .. } => {
                 assert!(is_server, "a request of a server to a stream");
                 assert!(!cost.is_zero(), "a request that costs nothing");
-                cost
+                self.with_gap(cost)
             }
             Class::BestEffort { .. } | Class::Background => Duration::ZERO,
         };
@@ -267,6 +346,8 @@ impl Core {
             period,
             synchronous,
             promised,
+            over_cost: false,
+            long: false,
         };
         self.queues.insert(waiting, now);
         if is_server && self.queues.may_run(key) {
@@ -286,17 +367,17 @@ impl Core {
 
     pub(super) fn push(&mut self, key: u64) {
         let waiting = self.queues.get(key).expect("it waits");
-        let Class::Server { task, cost, .. } = waiting.class else { return };
-        self.servers.push(task.index, self.latest, waiting.arrival, key, cost);
+        let Class::Server { task, .. } = waiting.class else { return };
+        self.servers.push(task.index, self.latest, waiting.arrival, key, waiting.cost);
     }
 
     /// Takes a request out that waits. None where it does not.
     pub(super) fn drop(&mut self, key: u64) -> Option<Waiting> {
         let waiting = self.queues.take(key)?;
         self.foreign.retain(|&other| other != key);
-        if let Class::Server { task, cost, .. } = waiting.class {
+        if let Class::Server { task, .. } = waiting.class {
             if waiting.is_real_time() {
-                self.servers.refund(task.index, waiting.times, cost);
+                self.servers.refund(task.index, waiting.times, waiting.cost);
             }
             self.took(&waiting);
         }
@@ -304,6 +385,31 @@ impl Core {
             self.line_up(next);
         }
         Some(waiting)
+    }
+
+    /// A released request under contract costs more than its contract covers. From here on
+    /// it is served in slack, and nothing is kept for it.
+    pub(crate) fn set_over_cost(&mut self, key: u64) {
+        let waiting = *self.queues.get(key).expect("it waits");
+        self.foreign.retain(|&other| other != key);
+        if let Class::Server { task, .. } = waiting.class {
+            // It leaves its container, and the budget to others.
+            self.servers.refund(task.index, waiting.times, waiting.cost);
+            self.queues.leave(key);
+            self.took(&waiting);
+            self.meter = Meter::unknown();
+        } else {
+            self.meter.served(waiting.times.deadline.as_nanos(), waiting.cost.as_nanos());
+            self.queues.set_over_cost(key);
+        }
+    }
+
+    /// Nothing is set aside any more: another policy may know nothing of that.
+    pub(super) fn bring_back(&mut self) {
+        self.queues.call_long();
+        if self.queues.bring_back(self.latest) {
+            self.meter = Meter::unknown();
+        }
     }
 
     /// A request does not wait for its server any more, if it has one.
@@ -318,8 +424,8 @@ impl Core {
     pub(super) fn regulate(&mut self, now: Instant, id: TaskId, task: &Task) -> Times {
         let live = &mut self.live[self.places[id.index as usize] as usize];
         let release = now.max(Instant::from_nanos(live.release_next));
-        live.release_next = (release + task.period).as_nanos();
-        Times { release, deadline: release + task.deadline }
+        live.release_next = release.saturating_add(task.period).as_nanos();
+        Times { release, deadline: release.saturating_add(task.deadline) }
     }
 
     /// The last request that was let through was not made: it was to be released then.
@@ -335,15 +441,15 @@ impl Core {
     /// other set. False where no such time is found in bounded work, or where
     /// others are late already.
     pub(super) fn delay_first(&mut self, now: Instant, id: TaskId) -> bool {
-        if self.in_flight.is_empty() && self.queues.ready_first().is_none() {
-            return true; // What the offline test assumes.
+        if self.is_at_rest(now) {
+            return true;
         }
         let deadline = self.tasks.get(id).expect("it has joined").deadline.as_nanos();
         let first = self.next_release(id).max(now);
         for attempt in 0..DELAYS_MAX {
             let mut scratch = ::core::mem::take(&mut self.scratch);
             self.collect_due(&mut scratch.due);
-            let answer = self.exact(now).covers(0, 0, &mut scratch);
+            let answer = self.exact_any_time(now).covers(0, 0, &mut scratch);
             self.scratch = scratch;
             match answer {
                 Answer::AtLeast(_) | Answer::Exactly { .. } => return true,
@@ -376,16 +482,16 @@ impl Core {
     }
 
     pub(super) fn enter(&mut self, id: TaskId, contract: Contract, first: Instant) {
-        let index = id.index as usize;
+        let (index, charged) = (id.index as usize, self.tasks.charged(&contract.task()));
         if self.places.len() <= index {
             self.places.resize(index + 1, u32::MAX);
         }
         match contract {
-            Contract::Stream(task) => {
+            Contract::Stream(_) => {
                 self.places[index] = self.live.len() as u32;
-                self.live.push(Live::new(&task, id.index, first));
+                self.live.push(Live::new(&charged, id.index, first));
             }
-            Contract::Server(task) => self.servers.join(id.index, &task, first),
+            Contract::Server(_) => self.servers.join(id.index, &charged, first),
         }
     }
 
@@ -407,9 +513,11 @@ impl Core {
         let request = self.queues.take(key).expect("a request that may run waits");
         self.foreign.retain(|&other| other != key);
         let predicted = predict.bound(self.head, &request.command);
-        if request.is_real_time() {
+        if request.is_covered() {
             self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
-            self.counts.over_cost += u64::from(predicted > request.cost);
+        }
+        if request.is_real_time() {
+            self.counts.over_cost += u64::from(self.with_gap(predicted) > request.cost);
         } else {
             self.counts.in_slack += u64::from(in_slack);
         }
@@ -417,7 +525,7 @@ impl Core {
             self.head = end;
         }
         self.took(&request);
-        self.busy_until = self.free_at(now).saturating_add(predicted);
+        self.busy_until = self.free_at(now).saturating_add(self.with_gap(predicted));
         self.in_flight.push(Flight { request, started: now, predicted });
         predicted
     }
@@ -432,8 +540,8 @@ impl Core {
         let actual = now.saturating_since(started.max(self.finished));
         self.finished = self.finished.max(now);
         let overrun = actual.saturating_sub(predicted);
-        let left: Duration = self.in_flight.iter().map(|flight| flight.predicted).sum();
-        let done_by = now.saturating_add(left);
+        let left = self.in_flight.iter().map(|flight| self.with_gap(flight.predicted));
+        let done_by = left.fold(now, Instant::saturating_add);
         // After an overrun the others may need all of their bounds still.
         self.busy_until = if overrun.is_zero() { self.busy_until.min(done_by) } else { done_by };
         let outcome = Outcome {
@@ -454,8 +562,8 @@ impl Core {
         let totals = if real_time { &mut counts.real_time } else { &mut counts.best_effort };
         *totals = Totals {
             requests: totals.requests + 1,
-            actual: totals.actual + outcome.actual,
-            predicted: totals.predicted + outcome.predicted,
+            actual: totals.actual.saturating_add(outcome.actual),
+            predicted: totals.predicted.saturating_add(outcome.predicted),
         };
         counts.late += u64::from(!outcome.late_by.is_zero());
         counts.late_max = counts.late_max.max(outcome.late_by);

@@ -7,6 +7,7 @@
 mod again;
 mod change;
 pub(crate) mod core;
+mod gap;
 
 use self::core::Core;
 use crate::analysis::TaskSet;
@@ -254,6 +255,7 @@ impl Schedule {
     /// Goes on under any other policy, with the same contracts and requests.
     pub fn follow(&mut self, policy: Box<dyn Policy>) {
         self.policy = policy;
+        self.core.bring_back();
         for waiting in self.core.queues.by_arrival() {
             self.policy.submitted(waiting);
         }
@@ -294,9 +296,23 @@ impl Schedule {
     /// is done with what it has; zero where it is negative, None where it is not
     /// known in bounded work. Computed in full: for reports.
     pub fn slack_now(&self, now: Instant, enough: Duration) -> Option<Duration> {
-        let enough = enough.as_nanos() as i64;
+        let enough = enough.as_nanos().min(1 << 60) as i64;
         let slack = self.core.slack(now, enough)?;
         Some(Duration::from_nanos(slack.max(0) as u64))
+    }
+
+    /// True where a request that waits for slack will not be served as long as the contracts
+    /// stay: its bound is more than the slack can come to, even with every contract just
+    /// served and nothing else there. (Where streams run further ahead of their contracts
+    /// than they are now, it may be served all the same.) False for requests under contract,
+    /// for what does not wait, and where it is not known in bounded work. Computed in full:
+    /// for reports, and for answers to whoever waits.
+    pub fn never_fits(&self, now: Instant, key: u64, predict: &dyn Predict) -> bool {
+        let waiting = self.core.queues.get(key).filter(|waiting| !waiting.is_covered());
+        waiting.is_some_and(|waiting| {
+            let cost = predict.bound(self.core.head, &waiting.command);
+            self.core.never_covers(now, self.core.with_gap(cost).as_nanos(), &mut 0)
+        })
     }
 
     /// Appends everything that later answers depend on, times relative to `now`:
@@ -314,8 +330,15 @@ impl Schedule {
             state.extend([u64::from(id.index), waiting.cost.as_nanos()]);
             state.extend(times.map(|time| time.as_nanos().wrapping_sub(now.as_nanos())));
         }
-        let others = core.queues.by_arrival().into_iter().filter(|waiting| !waiting.is_real_time());
-        state.extend(others.map(|waiting| waiting.key));
+        let others = core.queues.by_arrival().into_iter().filter(|waiting| !waiting.is_covered());
+        for waiting in others {
+            state.push(waiting.key);
+            if waiting.over_cost {
+                let deadline = waiting.times.deadline.as_nanos();
+                state.push(deadline.wrapping_sub(now.as_nanos()));
+            }
+            state.extend(waiting.long.then_some(u64::MAX));
+        }
         for flight in &core.in_flight {
             let task = flight.request.contract().map(|id| u64::from(id.index));
             state.push(task.unwrap_or(u64::MAX));
