@@ -19,6 +19,7 @@ extern crate alloc;
 
 mod api;
 mod blocks;
+mod building;
 mod change;
 mod checking;
 mod error;
