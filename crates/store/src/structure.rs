@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_checksum_of_two_parts_is_that_of_the_whole() {
-        let bytes: Vec<u8> = (0..20_000_u32).map(|i| (i * i >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..20_000_u32).map(|i| ((i * i) >> 3) as u8).collect();
         for cut in [0, 1, 2, 95, 4000, 4096, 12_288, 19_999, 20_000] {
             let (first, second) = bytes.split_at(cut);
             let len = Bytes::new(second.len() as u64);
