@@ -10,6 +10,7 @@ use crate::admission::costs::Costs;
 use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::commits::state::Commits;
+use crate::commits::tasks::LogTasks;
 use crate::copy_on_write::CopyOnWrite;
 use crate::jobs::measuring::Measuring;
 use crate::jobs::moves::Moves;
@@ -22,7 +23,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Observed, Suspect};
 use disk::{Head, Profile};
-use sched::{Class, Next, Request, Schedule, Task, TaskId};
+use sched::{Class, Next, Request, Schedule, Task};
 use store::{IoId, Store};
 use units::{Access, Bytes, Command, Duration, Instant, Lba};
 
@@ -91,8 +92,8 @@ pub(crate) struct Disk {
     pub schedule: Schedule,
     /// Commands that need no device.
     instant: VecDeque<CommandId>,
-    /// Contracts of the metadata log: flush, write.
-    pub metadata: [TaskId; 2],
+    /// Contracts of the metadata log.
+    pub log: LogTasks,
     pub status: DiskStatus,
     wake: bool,
     /// Deadlines are advanced by this: host and device latency.
@@ -436,7 +437,7 @@ impl Core {
         let at = state.schedule.head();
         // Where there are no contracts but the log's, nobody is harmed by waiting for a
         // bad extent, and no slack would ever cover what a disk may try for so long.
-        let alone = state.schedule.tasks().len() <= state.metadata.len();
+        let alone = state.schedule.tasks().len() <= state.log.len();
         let patience = if alone { state.reserve } else { Duration::MAX };
         let (profile, head, seen) = (&state.profile, &state.head, &state.seen);
         let predictions = Predictions { profile, head, at, seen, patience };
@@ -550,22 +551,6 @@ impl Core {
         self.disks[0].wake = true;
     }
 
-    /// Lets the log's contracts begin anew, as if nothing had been committed
-    /// lately; only while there is no stream whom that could harm.
-    pub(crate) fn renew_metadata(&mut self, now: Instant) {
-        for disk in &mut self.disks {
-            for id in &mut disk.metadata {
-                let task = disk.schedule.tasks().get(*id).expect("the log's tasks stay");
-                // A disk in trouble may not take it now: the old one stays.
-                if let Ok(renewed) = disk.schedule.join(now, task) {
-                    let left = disk.schedule.leave(*id);
-                    assert!(left.is_empty(), "no commit is running");
-                    *id = renewed;
-                }
-            }
-        }
-    }
-
     /// Why nothing can be written any more, if so.
     pub(crate) fn read_only(&self) -> Option<Error> {
         self.store
@@ -601,7 +586,7 @@ impl Disk {
             joined.map_err(|refusal| Error::Refused(refused(index, &refusal)))
         };
         let [flush, write] = costs.metadata(config);
-        let metadata = [join(flush)?, join(write)?];
+        let log = LogTasks::new(join(flush)?, join(write)?);
         let status = DiskStatus {
             disk: index,
             capacity,
@@ -633,7 +618,7 @@ impl Disk {
             seen,
             schedule,
             instant,
-            metadata,
+            log,
             status,
             wake: false,
             advance,

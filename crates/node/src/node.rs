@@ -400,7 +400,14 @@ impl Node {
         // would take.
         let could_be = core.tasks(contract, &shares, stream.mode).is_some();
         let more = if could_be { stream.more_memory(core, blocks)? } else { Vec::new() };
-        match core.change(now, contract, &shares, stream.mode, &stream.tasks) {
+        let (mode, volume) = (stream.mode, stream.volume);
+        let log = |core: &mut Core, contract: &Contract| match mode {
+            Mode::Read => Ok(()),
+            Mode::Write => core.log_takes(now, volume, contract),
+        };
+        let changed = log(core, contract)
+            .and_then(|()| core.change(now, contract, &shares, mode, &stream.tasks));
+        match changed {
             Ok(tasks) => {
                 stream.grow(more);
                 let begins = core.begins(&tasks).max(now);
@@ -409,6 +416,8 @@ impl Node {
                 Ok(Reply::Stream { stream: id, window })
             }
             Err(error) => {
+                log(core, &stream.contract).expect("it had as much");
+                core.fit_log(now);
                 stream.give(core, more);
                 Err(error)
             }
@@ -650,6 +659,7 @@ impl Node {
         }
         self.try_wider_profiles(now);
         if stream.mode == Mode::Write {
+            self.core.log_leaves(now, stream.volume);
             self.pump_readers(now, stream.volume);
         }
     }

@@ -59,6 +59,7 @@ pub struct Store {
     building: Option<Building>,
     /// See [`Store::set_increment`].
     increment: Bytes,
+    record_longest: Bytes,
     /// Nothing was committed since the last empty record, or since the pool was opened.
     closed: bool,
     steps: Steps,
@@ -125,6 +126,7 @@ impl Store {
             scattered: Scattered::default(),
             building: None,
             increment: INCREMENT,
+            record_longest: Bytes::ZERO,
             closed: true,
             steps: Steps::default(),
             committed: CommitId::NONE,
@@ -331,6 +333,11 @@ impl Store {
         self.increment = increment;
     }
 
+    /// The longest record since the pool was opened: bytes on each disk, both copies.
+    pub fn record_longest(&self) -> Bytes {
+        self.record_longest
+    }
+
     /// True when there is something to commit.
     pub fn dirty(&self) -> bool {
         self.staged.has_news() || self.staged.closing
@@ -343,9 +350,8 @@ impl Store {
         if self.dirty() || self.running.is_some() {
             return false;
         }
-        // What is being built lies where the twin was: it is made whole.
-        let done = self.closed && self.building.is_none();
-        self.staged.closing = !done && self.failed().is_none();
+        // With the empty record a checkpoint that is being built comes to be whole.
+        self.staged.closing = !self.closed && self.failed().is_none();
         !self.staged.closing
     }
     /// Begins to make durable all that is staged, with a record on every disk; its I/O comes
@@ -364,26 +370,26 @@ impl Store {
         }
         self.write_profiles(&staged.profiles);
         let record = Payload::new(self.record(&staged));
-        let goes_over = self.write_log(&staged, &record);
-        self.closed = closed && !goes_over;
+        self.record_longest = self.record_longest.max(Bytes::new(record.size() as u64) * 2);
+        self.write_log(&staged, &record);
+        self.closed = closed;
         let id = self.next;
         self.next = CommitId(id.0 + 1);
         self.running = Some(Running { id, freed: staged.freed });
         Some(id)
     }
     /// Writes the record, and a part of the next checkpoint beside it; or a checkpoint at
-    /// once, where there is no room for the record. True where the log goes on elsewhere.
-    fn write_log(&mut self, staged: &Staged, record: &Payload) -> bool {
+    /// once, where there is no room for the record.
+    fn write_log(&mut self, staged: &Staged, record: &Payload) {
         if !self.log.fits(record.size()) {
             self.building = None;
             let checkpoint = Payload::new(self.state.checkpoint());
             assert!(checkpoint.size() <= self.log.checkpoint_size().as_usize());
             self.log.checkpoint(&checkpoint, &mut self.steps);
-            return false;
+            return;
         }
         let part = self.next_part(staged, record.size());
         self.log.append(record, part.as_ref(), &mut self.steps);
-        part.is_some_and(|part| part.end.is_some())
     }
     /// What of the next checkpoint goes with this commit, where one is being built or begun.
     /// It is begun while there is room for enough records to come, and every commit writes so

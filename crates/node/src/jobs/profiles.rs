@@ -135,15 +135,12 @@ impl Node {
     }
 
     fn log_changes(&self, disk: DiskIndex) -> Vec<Change> {
-        let core = &self.core;
-        let state = &core.disks[disk.as_usize()];
-        let costs = Costs::new(&core.config, &state.profile, state.status.capacity);
-        let wanted = costs.metadata(&core.config);
+        let state = &self.core.disks[disk.as_usize()];
         let change = |(id, new): (TaskId, Task)| {
             let old = state.schedule.tasks().get(id).expect("the log's tasks stay");
             (id, old, new, None)
         };
-        state.metadata.into_iter().zip(wanted).map(change).collect()
+        self.core.log_wanted(disk).into_iter().map(change).collect()
     }
 
     fn note_task(&mut self, disk: DiskIndex, stream: Option<StreamId>, task: Task) {

@@ -586,10 +586,17 @@ pub(crate) fn admit(
         Mode::Write => Duration::ZERO,
     };
     let tasks = core.join(now, asked, &shares, mode, patience)?;
-    match home.take(core, asked.block, blocks) {
+    let taken = match mode {
+        Mode::Read => Ok(()),
+        Mode::Write => core.log_takes(now, volume, asked),
+    };
+    match taken.and_then(|()| home.take(core, asked.block, blocks)) {
         Ok(places) => Ok((tasks, places)),
         Err(error) => {
             core.leave(&tasks);
+            if mode == Mode::Write {
+                core.log_leaves(now, volume);
+            }
             Err(error)
         }
     }

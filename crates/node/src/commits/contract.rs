@@ -1,0 +1,146 @@
+//! The contracts of the metadata log, sized by what it has to write.
+//!
+//! Each disk has a contract for flushes and one or more for writes. In a commit interval the
+//! writes hold the longest record that there can be: of every writer that is open, of some
+//! best effort and of some changes ([`Log::record`](super::tasks::Log::record)). They grow
+//! when a writer is admitted, on
+//! all disks or on none, and shrink when writers have gone and no commit runs.
+
+use crate::admission::contract;
+use crate::admission::costs::{Costs, log_write};
+use crate::api::*;
+use crate::commits::tasks::{Log, LogTasks, LogWrite, extents_of, undecided};
+use crate::core::Core;
+use crate::limits;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use sched::{Task, TaskId};
+use store::VolumeId;
+use units::{Bytes, Instant};
+
+impl Core {
+    /// Takes what a writer of a volume adds to records into the log's contracts, on all disks
+    /// or on none and says why.
+    pub(crate) fn log_takes(
+        &mut self,
+        now: Instant,
+        volume: VolumeId,
+        contract: &Contract,
+    ) -> Result<(), Error> {
+        let disks = self.store.volume(volume).map_or(1, |volume| volume.placement().disks.len());
+        let extents = extents_of(contract, disks, self.config.commit_interval);
+        let before = self.commits.log.note(volume, Some(extents));
+        let wanted = self.commits.log.wanted();
+        if wanted <= self.commits.log.size {
+            return Ok(());
+        }
+        let record = self.commits.log.record();
+        self.set_log(now, wanted).map_err(|refusal| {
+            self.commits.log.note(volume, before);
+            Error::LogRefused { record, refusal: Box::new(refusal) }
+        })
+    }
+
+    /// The writer of a volume has gone.
+    pub(crate) fn log_leaves(&mut self, now: Instant, volume: VolumeId) {
+        self.commits.log.note(volume, None);
+        self.fit_log(now);
+    }
+
+    /// Lets the log's contracts shrink to what they have to hold, unless a commit runs.
+    pub(crate) fn fit_log(&mut self, now: Instant) {
+        let wanted = self.commits.log.wanted();
+        if self.commits.running.is_none() && wanted < self.commits.log.size {
+            // A disk that is far behind may not do it now; it is tried again.
+            let _ = self.set_log(now, wanted);
+        }
+    }
+
+    /// Lets the log's contracts hold so many bytes, on all disks or on none.
+    fn set_log(&mut self, now: Instant, size: Bytes) -> Result<(), Refusal> {
+        let before: Vec<LogTasks> = self.disks.iter().map(|disk| disk.log.clone()).collect();
+        let all = (0..self.disks.len() as u16).map(DiskIndex);
+        let set = self.attempt(all.clone(), |core| {
+            all.into_iter().try_for_each(|disk| core.set_log_on(now, disk, size))
+        });
+        match set {
+            Ok(()) => {
+                self.commits.log.size = size;
+                self.store.set_increment(size);
+                Ok(())
+            }
+            Err(refusal) => {
+                for (disk, log) in self.disks.iter_mut().zip(before) {
+                    disk.log = log;
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    fn set_log_on(&mut self, now: Instant, disk: DiskIndex, size: Bytes) -> Result<(), Refusal> {
+        let (admission, interval) = (self.config.admission, self.config.commit_interval);
+        let wanted = self.log_tasks(disk, size)?;
+        let state = self.disk(disk);
+        let at_most = interval / limits::LOG_PUT_OFF;
+        let refused = |refusal: sched::Refusal| contract::refused(disk, &refusal);
+        for write in state.log.writes.drain(wanted.1.min(state.log.writes.len())..) {
+            let left = state.schedule.leave(write.id);
+            assert!(left.is_empty(), "no commit is running");
+        }
+        for write in &mut state.log.writes {
+            match write.change(&mut state.schedule, now, wanted.0, at_most) {
+                Err(refusal) if admission => return Err(refused(refusal)),
+                _ => {}
+            }
+        }
+        while state.log.writes.len() < wanted.1 {
+            let id = state.schedule.join(now, wanted.0).map_err(refused)?;
+            let next = state.schedule.next_release(id);
+            if admission && next > now + at_most {
+                return Err(refused(undecided(&state.schedule)));
+            }
+            state.log.writes.push(LogWrite { id, put_off: Some((next, now)) });
+        }
+        Ok(())
+    }
+
+    /// The contract of each write on a disk, and how many of them hold so many bytes.
+    fn log_tasks(&self, disk: DiskIndex, size: Bytes) -> Result<(Task, usize), Refusal> {
+        let state = &self.disks[disk.as_usize()];
+        let capacity = state.status.capacity;
+        let (count, piece) = Log::pieces_of(size);
+        let cost = log_write(&state.profile, capacity, piece);
+        let interval = self.config.commit_interval;
+        self.seen(disk).possible(disk, cost, interval / 3, interval)?;
+        let costs = Costs::new(&self.config, &state.profile, capacity);
+        Ok((costs.log(&self.config, cost)[1], count))
+    }
+
+    /// The contracts of the log on a disk, as they should be by the costs of now.
+    pub(crate) fn log_wanted(&self, disk: DiskIndex) -> Vec<(TaskId, Task)> {
+        let state = &self.disks[disk.as_usize()];
+        let capacity = state.status.capacity;
+        let costs = Costs::new(&self.config, &state.profile, capacity);
+        let cost = log_write(&state.profile, capacity, self.commits.log.piece());
+        let [flush, write] = costs.log(&self.config, cost);
+        let writes = state.log.writes.iter().map(|own| (own.id, write));
+        core::iter::once((state.log.flush, flush)).chain(writes).collect()
+    }
+
+    /// Lets the log's contracts begin anew, as if nothing had been committed
+    /// lately; only while there is no stream whom that could harm.
+    pub(crate) fn renew_metadata(&mut self, now: Instant) {
+        for disk in &mut self.disks {
+            for id in disk.log.ids_mut() {
+                let task = disk.schedule.tasks().get(*id).expect("the log's tasks stay");
+                // A disk in trouble may not take it now: the old one stays.
+                if let Ok(renewed) = disk.schedule.join(now, task) {
+                    let left = disk.schedule.leave(*id);
+                    assert!(left.is_empty(), "no commit is running");
+                    *id = renewed;
+                }
+            }
+        }
+    }
+}
