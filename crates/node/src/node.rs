@@ -401,12 +401,17 @@ impl Node {
         let could_be = core.tasks(contract, &shares, stream.mode).is_some();
         let more = if could_be { stream.more_memory(core, blocks)? } else { Vec::new() };
         let (mode, volume) = (stream.mode, stream.volume);
-        let log = |core: &mut Core, contract: &Contract| match mode {
-            Mode::Read => Ok(()),
-            Mode::Write => core.log_takes(now, volume, contract),
-        };
-        let changed = log(core, contract)
-            .and_then(|()| core.change(now, contract, &shares, mode, &stream.tasks));
+        // Where the log's contracts would grow, it is both or neither.
+        let writes = mode == Mode::Write;
+        let grows = writes && core.log_grows(volume, contract);
+        let disks = (0..core.disks.len() as u16).map(DiskIndex).filter(|_| grows);
+        let changed = core.attempt(disks, |core| {
+            let tasks = core.change(now, contract, &shares, mode, &stream.tasks)?;
+            if writes {
+                core.log_takes(now, volume, contract)?;
+            }
+            Ok(tasks)
+        });
         match changed {
             Ok(tasks) => {
                 stream.grow(more);
@@ -416,8 +421,6 @@ impl Node {
                 Ok(Reply::Stream { stream: id, window })
             }
             Err(error) => {
-                log(core, &stream.contract).expect("it had as much");
-                core.fit_log(now);
                 stream.give(core, more);
                 Err(error)
             }

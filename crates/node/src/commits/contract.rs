@@ -27,8 +27,7 @@ impl Core {
         volume: VolumeId,
         contract: &Contract,
     ) -> Result<(), Error> {
-        let disks = self.store.volume(volume).map_or(1, |volume| volume.placement().disks.len());
-        let extents = extents_of(contract, disks, self.config.commit_interval);
+        let extents = self.record_extents(volume, contract);
         let before = self.commits.log.note(volume, Some(extents));
         let wanted = self.commits.log.wanted();
         if wanted <= self.commits.log.size {
@@ -39,6 +38,22 @@ impl Core {
             self.commits.log.note(volume, before);
             Error::LogRefused { record, refusal: Box::new(refusal) }
         })
+    }
+
+    /// Whether the log's contracts would have to grow for what a writer of a volume adds.
+    pub(crate) fn log_grows(&mut self, volume: VolumeId, contract: &Contract) -> bool {
+        let extents = self.record_extents(volume, contract);
+        let log = &mut self.commits.log;
+        let before = log.note(volume, Some(extents));
+        let grows = log.wanted() > log.size;
+        log.note(volume, before);
+        grows
+    }
+
+    /// Extents that a writer of a volume may come to between two commits.
+    fn record_extents(&self, volume: VolumeId, contract: &Contract) -> u64 {
+        let disks = self.store.volume(volume).map_or(1, |volume| volume.placement().disks.len());
+        extents_of(contract, disks, self.config.commit_interval)
     }
 
     /// The writer of a volume has gone.

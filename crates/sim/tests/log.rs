@@ -1,0 +1,311 @@
+//! The metadata log beside streams and greedy programs: its contract holds what it has to
+//! write, and each sync is answered within the time that is stated.
+
+mod common;
+
+use common::*;
+use disk::{Model, Profile};
+use node::{Contract, Error, Mode, Op, Policy, Reply, Span, StreamId, WriteRange};
+use sim::{Context, Greedy, Program, Random, SimDisk, Timing, World};
+use std::cell::RefCell;
+use std::rc::Rc;
+use units::{Bytes, Duration, Instant};
+
+/// What a program saw of its syncs.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    stream: Option<StreamId>,
+    syncs: u64,
+    wait_max: Duration,
+    /// Syncs that took longer than was stated, and the first of them.
+    over: u64,
+    first_over: Option<(Instant, Duration, Duration)>,
+    error: Option<Error>,
+}
+
+impl Seen {
+    fn answered(&mut self, now: Instant, asked: Instant, stated: Option<Duration>) {
+        let wait = now - asked;
+        self.syncs += 1;
+        self.wait_max = self.wait_max.max(wait);
+        let stated = stated.expect("a time is stated");
+        if wait > stated {
+            self.over += 1;
+            self.first_over.get_or_insert((now, wait, stated));
+        }
+    }
+}
+
+type Shared = Rc<RefCell<Seen>>;
+
+const OPEN: u64 = 0;
+const ROOM: u64 = 1;
+const GIVE: u64 = 2;
+const SYNC: u64 = 3;
+
+/// Records at its rate, a piece at a time, and syncs after every so many pieces, one sync at a
+/// time.
+struct Writer {
+    volume: String,
+    contract: Contract,
+    piece: Bytes,
+    sync_every: u64,
+    pieces: u64,
+    began: Instant,
+    room: Option<Span>,
+    asked: Option<Instant>,
+    seen: Shared,
+}
+
+impl Writer {
+    fn new(volume: String, contract: Contract, piece: Bytes, sync_every: u64) -> Self {
+        let (began, seen) = (Instant::EPOCH, Shared::default());
+        let (pieces, room, asked) = (0, None, None);
+        Self { volume, contract, piece, sync_every, pieces, began, room, asked, seen }
+    }
+    fn stream(&self) -> StreamId {
+        self.seen.borrow().stream.expect("open")
+    }
+}
+
+impl Program for Writer {
+    fn start(&mut self, context: &mut Context<'_>) {
+        let (volume, contract) = (self.volume.clone(), self.contract);
+        let op = Op::StreamOpen { volume, mode: Mode::Write, contract, start: Bytes::ZERO };
+        context.ask(OPEN, op);
+    }
+    fn alarm(&mut self, context: &mut Context<'_>) {
+        context.ask(ROOM, Op::StreamRoom { stream: self.stream(), len_max: self.piece });
+    }
+    fn answer(&mut self, context: &mut Context<'_>, tag: u64, result: Result<Reply, Error>) {
+        match (tag, result) {
+            (OPEN, Ok(Reply::Stream { stream, .. })) => {
+                self.seen.borrow_mut().stream = Some(stream);
+                self.began = context.now;
+                context.alarm_at(context.now);
+            }
+            (ROOM, Ok(Reply::Room { span })) => {
+                self.room = Some(span);
+                context.ask(GIVE, Op::StreamWrite { stream: self.stream(), len: span.len });
+            }
+            (GIVE, Ok(_)) => {
+                self.room = None;
+                self.pieces += 1;
+                if self.pieces.is_multiple_of(self.sync_every) && self.asked.is_none() {
+                    self.asked = Some(context.now);
+                    context.ask(SYNC, Op::StreamSync { stream: self.stream() });
+                }
+                let written = self.piece * self.pieces;
+                context.alarm_at(self.began + self.contract.rate.time_for(written));
+            }
+            (SYNC, Ok(Reply::Durable { .. })) => {
+                let asked = self.asked.take().expect("it was asked for");
+                let stated = context.node.sync_time_max(Some(self.stream()));
+                self.seen.borrow_mut().answered(context.now, asked, stated);
+            }
+            (_, Err(error)) => self.seen.borrow_mut().error = Some(error),
+            (tag, Ok(other)) => unreachable!("{tag} was answered with {other:?}"),
+        }
+    }
+}
+
+/// Writes as best effort, if it shall, and syncs, again and again.
+struct Syncer {
+    volume: Option<(String, Bytes)>,
+    /// So many writes before each sync.
+    writes: u64,
+    written: u64,
+    random: Random,
+    asked: Instant,
+    seen: Shared,
+}
+
+impl Syncer {
+    fn new(volume: Option<(&str, Bytes)>, writes: u64, seed: u64) -> Self {
+        let volume = volume.map(|(name, size)| (name.into(), size));
+        let (random, asked, seen) = (Random::new(seed), Instant::EPOCH, Shared::default());
+        Self { volume, writes, written: 0, random, asked, seen }
+    }
+    fn sync(&mut self, context: &mut Context<'_>) {
+        self.asked = context.now;
+        context.ask(SYNC, Op::Sync);
+    }
+}
+
+impl Program for Syncer {
+    fn start(&mut self, context: &mut Context<'_>) {
+        self.alarm(context);
+    }
+    fn alarm(&mut self, context: &mut Context<'_>) {
+        match self.volume {
+            Some(_) => context.ask(ROOM, Op::Room { len: Bytes::kib(4) }),
+            None => self.sync(context),
+        }
+    }
+    fn answer(&mut self, context: &mut Context<'_>, tag: u64, result: Result<Reply, Error>) {
+        match (tag, result) {
+            (ROOM, Ok(Reply::Room { span })) => {
+                let (volume, size) = self.volume.clone().expect("it writes");
+                let at = Bytes::kib(4) * self.random.below(size / Bytes::kib(4));
+                let range = WriteRange::new(at, span.len);
+                context.ask(GIVE, Op::Write { volume, range, span, priority: None });
+            }
+            (GIVE, Ok(_)) => {
+                self.written += 1;
+                match self.written.is_multiple_of(self.writes) {
+                    true => self.sync(context),
+                    false => self.alarm(context),
+                }
+            }
+            (SYNC, Ok(_)) => {
+                let stated = context.node.sync_time_max(None);
+                self.seen.borrow_mut().answered(context.now, self.asked, stated);
+                let pause = self.random.span(Duration::from_millis(700));
+                context.alarm_at(context.now + pause);
+            }
+            (_, Err(error)) => self.seen.borrow_mut().error = Some(error),
+            (tag, Ok(other)) => unreachable!("{tag} was answered with {other:?}"),
+        }
+    }
+}
+
+/// One disk as this model, as slow as its profile allows, holding an empty pool.
+fn one_disk(model: &Model, interval: Duration, seed: u64) -> World {
+    let profile = Profile::of(model);
+    let timing = Timing::WithinBound(Box::new(profile.clone()), Random::new(seed));
+    let mut disks = vec![SimDisk::new(profile.capacity(), timing)];
+    sim::format(&mut disks, "test", &profile, 1).unwrap();
+    let mut config = config(Policy::Slack);
+    config.commit_interval = interval;
+    start(config, disks, &profile)
+}
+
+/// What all of them saw: how many syncs, and the longest. None took longer than was stated.
+fn judged(what: &str, all: &[Shared]) -> (u64, Duration) {
+    for seen in all {
+        let seen = seen.borrow();
+        assert_eq!(seen.error, None, "{what}");
+        assert_eq!(seen.over, 0, "{what}: {:?}", seen.first_over);
+    }
+    let syncs = all.iter().map(|seen| seen.borrow().syncs).sum();
+    let longest = all.iter().map(|seen| seen.borrow().wait_max).max();
+    (syncs, longest.expect("somebody syncs"))
+}
+
+/// 900 writers that sync, beside programs that read all the time and one that syncs all the
+/// time: records are longer than the least that the log has a contract for, and fit.
+#[test]
+fn the_syncs_of_900_writers_beside_greedy_programs_are_answered_in_time() {
+    let model = Model::named("ssd-sata").unwrap().scaled(Bytes::GIB * 8).unwrap();
+    let mut world = one_disk(&model, Duration::from_secs(1), 3);
+    for number in 0..900 {
+        create(&mut world, &format!("v{number}"), Bytes::mib(2));
+    }
+    create(&mut world, "g", Bytes::mib(64));
+    fill(&mut world, "g", 9, Bytes::mib(64));
+    let least = world.node.log().contract;
+    let mut writers = Vec::new();
+    for number in 0..900 {
+        let contract = contract(6_000 + number, Bytes::kib(4), Bytes::ZERO);
+        let writer = Writer::new(format!("v{number}"), contract, Bytes::kib(2), 3 + number % 5);
+        writers.push(writer.seen.clone());
+        world.add(writer);
+    }
+    for number in 0..3 {
+        world.add(Greedy::new("g", Bytes::mib(64), Bytes::kib(64), 4, number));
+    }
+    // As many extents as best effort may write to for the first time between two commits.
+    let size = Bytes::mib(node::limits::RECORD_EXTENTS);
+    create(&mut world, "b", size);
+    let mut syncers = Vec::new();
+    for (volume, writes, seed) in
+        [(None, 1, 5), (Some(("b", size)), 100, 6), (Some(("b", size)), 300, 7)]
+    {
+        let syncer = Syncer::new(volume, writes, seed);
+        syncers.push(syncer.seen.clone());
+        world.add(syncer);
+    }
+    world.run_for(Duration::from_secs(20));
+    let log = world.node.log();
+    let (syncs, longest) = judged("writers", &writers);
+    let (more, longest_alone) = judged("syncs alone", &syncers);
+    println!("{syncs} syncs, longest {longest}; {more} alone, longest {longest_alone}; {log:?}");
+    assert!(syncs > 900 * 4 && more > 5, "{syncs} {more}");
+    assert_eq!(late(&world), 0);
+    assert!(least < log.record_longest, "no record was long: {log:?}");
+    assert!(log.record_longest <= log.record_max && log.record_max <= log.contract, "{log:?}");
+}
+
+/// A log that is full again and again, of a pool with so many volumes that its checkpoint is
+/// many times what the log may write in a commit.
+#[test]
+fn syncs_are_answered_in_time_while_checkpoints_are_written() {
+    let mut world = one_disk(&model(Bytes::GIB * 64), Duration::from_millis(500), 4);
+    for number in 0..5_000 {
+        create(&mut world, &format!("{number:060}"), Bytes::ZERO);
+    }
+    create(&mut world, "g", Bytes::mib(64));
+    fill(&mut world, "g", 9, Bytes::mib(64));
+    create(&mut world, "b", Bytes::mib(64));
+    let (mut writers, mut all) = (Vec::new(), Vec::new());
+    for number in 0..4 {
+        create(&mut world, &format!("v{number}"), Bytes::mib(64));
+        let contract = contract(12_000, Bytes::kib(4), Bytes::ZERO);
+        let writer = Writer::new(format!("v{number}"), contract, Bytes::kib(6), 1);
+        writers.push(writer.seen.clone());
+        world.add(writer);
+    }
+    for number in 0..3 {
+        world.add(Greedy::new("g", Bytes::mib(64), Bytes::kib(64), 4, number));
+    }
+    for (volume, seed) in [(None, 6), (Some(("b", Bytes::mib(64))), 7)] {
+        let syncer = Syncer::new(volume, 1, seed);
+        all.push(syncer.seen.clone());
+        world.add(syncer);
+    }
+    let checkpoints = Rc::new(RefCell::new((0, 0)));
+    let found = checkpoints.clone();
+    world.watch = Some(Box::new(move |disks| {
+        // The generation of the newest checkpoint, of which none is lost.
+        let mut found = found.borrow_mut();
+        let generation = newest_generation(&disks[0]);
+        if generation > found.1 {
+            *found = (found.0 + 1, generation);
+        }
+    }));
+    world.run_for(Duration::from_secs(1_200));
+    let (syncs, longest) = judged("writers", &writers);
+    let (more, longest_alone) = judged("syncs alone", &all);
+    let (checkpoints, _) = *checkpoints.borrow();
+    let log = world.node.log();
+    println!(
+        "{syncs} syncs of writers, longest {longest}; {more} alone, longest {longest_alone}; \
+         {checkpoints} checkpoints; {log:?}"
+    );
+    let syncs = syncs.min(more);
+    assert!(syncs > 1_000 && checkpoints > 3, "{syncs} syncs, {checkpoints} checkpoints");
+    assert_eq!(late(&world), 0);
+}
+
+/// The highest generation in the header of a checkpoint, by the two places where one lies.
+fn newest_generation(disk: &SimDisk) -> u64 {
+    let mut block = [0; 4096];
+    let mut newest = 0;
+    for at in [Bytes::kib(64), area_b(disk)] {
+        disk.read(at, &mut block);
+        if block.starts_with(b"SLKCHECK") {
+            newest = newest.max(u64::from_le_bytes(block[48..56].try_into().unwrap()));
+        }
+    }
+    newest
+}
+
+/// Where the second area begins: docs/on-disk-format.md.
+fn area_b(disk: &SimDisk) -> Bytes {
+    let mut label = [0; 4096];
+    disk.read(Bytes::ZERO, &mut label);
+    let number = |at: usize| Bytes::new(u64::from_le_bytes(label[at..at + 8].try_into().unwrap()));
+    let (checkpoint, log) = (number(96 + 70), number(96 + 78));
+    let end = number(96 + 86 + 16).round_down(Bytes::MIB);
+    end - Bytes::kib(64) - checkpoint - log
+}
