@@ -53,7 +53,8 @@ struct Writer {
     pieces: u64,
     began: Instant,
     room: Option<Span>,
-    asked: Option<Instant>,
+    /// When a sync was asked for, and how long it may take.
+    asked: Option<(Instant, Option<Duration>)>,
     seen: Shared,
 }
 
@@ -92,15 +93,15 @@ impl Program for Writer {
                 self.room = None;
                 self.pieces += 1;
                 if self.pieces.is_multiple_of(self.sync_every) && self.asked.is_none() {
-                    self.asked = Some(context.now);
+                    let stated = context.node.sync_time_max(Some(self.stream()));
+                    self.asked = Some((context.now, stated));
                     context.ask(SYNC, Op::StreamSync { stream: self.stream() });
                 }
                 let written = self.piece * self.pieces;
                 context.alarm_at(self.began + self.contract.rate.time_for(written));
             }
             (SYNC, Ok(Reply::Durable { .. })) => {
-                let asked = self.asked.take().expect("it was asked for");
-                let stated = context.node.sync_time_max(Some(self.stream()));
+                let (asked, stated) = self.asked.take().expect("it was asked for");
                 self.seen.borrow_mut().answered(context.now, asked, stated);
             }
             (_, Err(error)) => self.seen.borrow_mut().error = Some(error),
@@ -308,4 +309,176 @@ fn area_b(disk: &SimDisk) -> Bytes {
     let (checkpoint, log) = (number(96 + 70), number(96 + 78));
     let end = number(96 + 86 + 16).round_down(Bytes::MIB);
     end - Bytes::kib(64) - checkpoint - log
+}
+
+fn open(
+    world: &mut World,
+    volume: &str,
+    mode: Mode,
+    contract: Contract,
+) -> Result<StreamId, Error> {
+    let op = Op::StreamOpen { volume: volume.into(), mode, contract, start: Bytes::ZERO };
+    world.call(op).map(|reply| match reply {
+        Reply::Stream { stream, .. } => stream,
+        other => unreachable!("opening was answered with {other:?}"),
+    })
+}
+
+/// Where a disk has no time for longer records, a writer is refused, hears that it is for the
+/// log, and nothing has changed; when there is time it is taken, and the contracts of the log
+/// grow with it, on every disk. When writers have gone they shrink again.
+#[test]
+fn a_writer_whose_records_do_not_fit_the_log_is_refused() {
+    let mut world = world(config(Policy::Slack), 2, Bytes::GIB, drive);
+    let few = Bytes::kib(4);
+    let slow = contract(7, few, Bytes::ZERO);
+    for number in 0..40 {
+        create(&mut world, &format!("v{number}"), Bytes::MIB);
+    }
+    create(&mut world, "s", Bytes::mib(64));
+    fill(&mut world, "s", 1, Bytes::mib(64));
+    let least = world.node.log();
+    let mut writers = Vec::new();
+    // Beside best effort and changes there is room for 13 writers of four extents each.
+    for number in 0..13 {
+        let name = format!("v{number}");
+        writers.push(open(&mut world, &name, Mode::Write, slow).unwrap());
+    }
+    assert_eq!(world.node.log().contract, least.contract);
+    // Readers take what time there is.
+    let mut readers = Vec::new();
+    let mut rate = 8_000_000;
+    while rate > 20_000 {
+        let wish = contract(rate, Bytes::kib(256), Bytes::ZERO);
+        match open(&mut world, "s", Mode::Read, wish) {
+            Ok(reader) => readers.push(reader),
+            Err(Error::Refused(_) | Error::NoMemory { .. }) => rate = rate * 199 / 200,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let used = |world: &World| {
+        let disks = world.node.status(world.now()).disks;
+        disks.iter().map(|disk| (disk.utilisation_ppm, disk.slack)).collect::<Vec<_>>()
+    };
+    let mut refused = None;
+    while refused.is_none() && writers.len() < 40 {
+        let (before, log) = (used(&world), world.node.log());
+        let name = format!("v{}", writers.len());
+        match open(&mut world, &name, Mode::Write, slow) {
+            Ok(writer) => writers.push(writer),
+            Err(error) => {
+                assert_eq!((used(&world), world.node.log()), (before, log), "nothing changed");
+                refused = Some(error);
+            }
+        }
+    }
+    let error = refused.expect("the log's contract cannot grow");
+    let Error::LogRefused { record, .. } = &error else { panic!("{error}") };
+    assert!(*record > least.contract && error.to_string().contains("log"), "{error}");
+    for reader in readers.drain(..) {
+        world.call(Op::StreamClose { stream: reader }).unwrap();
+    }
+    let before = used(&world);
+    let name = format!("v{}", writers.len());
+    writers.push(open(&mut world, &name, Mode::Write, slow).expect("there is time now"));
+    assert!(world.node.log().contract > least.contract);
+    for (after, before) in used(&world).iter().zip(&before) {
+        assert!(after.0 > before.0, "the log grows on every disk");
+    }
+    let most = world.node.log().contract;
+    for writer in writers {
+        let changed = world.call(Op::StreamClose { stream: writer });
+        assert!(changed.is_ok(), "{changed:?}");
+    }
+    assert!(most > world.node.log().contract);
+    assert_eq!(world.node.log().contract, least.contract, "no writer is open");
+    assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
+}
+
+/// Writers of many kinds come, change and go; programs write as best effort, and make and
+/// remove volumes. No record is longer than it may be, and none longer than the log's contract.
+#[test]
+fn no_record_is_longer_than_what_the_contracts_of_the_log_hold() {
+    let (mut long, mut grown, mut shrunk) = (0, 0, 0);
+    for seed in 0..6 {
+        let mut random = Random::new(seed);
+        let disks = 1 + random.below(3) as usize;
+        let mut world = world(config(Policy::Slack), disks, Bytes::GIB * 2, drive);
+        for number in 0..120 {
+            create(&mut world, &format!("v{number}"), Bytes::mib(6));
+        }
+        create(&mut world, "b", Bytes::mib(200));
+        for seed in 0..3 {
+            world.add(Syncer::new(Some(("b", Bytes::mib(200))), 10, seed));
+        }
+        let mut all: Vec<Shared> = Vec::new();
+        let mut longest = Bytes::ZERO;
+        for step in 0..120 {
+            let before = world.node.log();
+            let streams = world.node.status(world.now()).streams;
+            match random.below(6) {
+                0..=3 => {
+                    let name = format!("v{}", random.below(120));
+                    let block = Bytes::kib(4) * (1 << random.below(3));
+                    let rate = random.between(500, 6_000);
+                    let burst = block * random.below(3);
+                    let writer = Writer::new(name, contract(rate, block, burst), Bytes::kib(2), 2);
+                    all.push(writer.seen.clone());
+                    world.add(writer);
+                }
+                4 if !streams.is_empty() => {
+                    let stream = random.pick(&streams).stream;
+                    let _ = world.call(Op::StreamClose { stream });
+                }
+                _ => {
+                    let name = format!("x{step}");
+                    create(&mut world, &name, Bytes::MIB);
+                    assert_eq!(world.call(Op::VolumeDelete { name }), Ok(Reply::Done));
+                }
+            }
+            world.run_for(random.span(Duration::from_secs(2)));
+            let now = world.node.log();
+            grown += u64::from(now.contract > before.contract);
+            shrunk += u64::from(now.contract < before.contract);
+            if now.record_longest > longest {
+                longest = now.record_longest;
+                let most = before.record_max.max(now.record_max);
+                assert!(longest <= most, "seed {seed}, step {step}: {longest} of {most}");
+                long += 1;
+            }
+            assert!(now.record_max <= now.contract, "{now:?}");
+        }
+        assert_eq!(late(&world), 0);
+    }
+    println!("{long} records were the longest yet; {grown} times grown, {shrunk} shrunk");
+    assert!(long >= 6 && grown > 3 && shrunk > 0, "{long} {grown} {shrunk}");
+}
+
+/// Records of writers alone are no longer than what is counted for these writers.
+#[test]
+fn the_records_of_many_writers_are_counted() {
+    for seed in 0..3 {
+        let mut random = Random::new(seed);
+        let model = Model::named("ssd-sata").unwrap().scaled(Bytes::GIB * 8).unwrap();
+        let mut world = one_disk(&model, Duration::from_millis(random.between(300, 1_500)), seed);
+        let writers = random.between(300, 700);
+        for number in 0..writers {
+            create(&mut world, &format!("v{number}"), Bytes::mib(8));
+        }
+        for number in 0..writers {
+            let block = Bytes::kib(4) * (1 << random.below(3));
+            let rate = random.between(5_000, 30_000);
+            let contract = contract(rate, block, block * random.below(3));
+            world.add(Writer::new(format!("v{number}"), contract, Bytes::kib(2), 3));
+        }
+        assert_eq!(world.node.status(world.now()).streams.len() as u64, writers);
+        world.run_for(Duration::from_secs(6));
+        let log = world.node.log();
+        let (changes, extents) = (Bytes::ZERO, log.extents);
+        let most = store::RecordContent { changes, extents, lengths: writers }.size_max();
+        println!("{writers} writers: {} of {most}", log.record_longest);
+        assert!(log.record_longest <= most, "{writers} writers: {log:?}, counted {most}");
+        assert!(log.record_longest * 10 > most, "{writers} writers: {log:?}, counted {most}");
+        assert_eq!(late(&world), 0);
+    }
 }

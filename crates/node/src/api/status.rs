@@ -61,6 +61,8 @@ pub struct DiskStatus {
 pub struct LogStatus {
     /// What the log's contracts for writes hold.
     pub contract: Bytes,
+    /// Extents that the writers that are open may come to between two commits.
+    pub extents: u64,
     /// The longest record that there can be: of the writers that are open, of best effort that
     /// writes to up to [`RECORD_EXTENTS`](crate::limits::RECORD_EXTENTS) extents for the first
     /// time, and of [`RECORD_CHANGES`](crate::limits::RECORD_CHANGES) bytes of other changes.

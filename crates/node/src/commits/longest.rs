@@ -29,6 +29,7 @@ impl Node {
         let log = &self.core.commits.log;
         LogStatus {
             contract: log.size,
+            extents: log.extents,
             record_max: log.record(),
             record_longest: self.core.store.record_longest(),
         }

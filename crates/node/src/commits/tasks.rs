@@ -52,7 +52,7 @@ impl LogTasks {
 pub(crate) struct Log {
     /// The extents that the writer of a volume may come to between two commits.
     writers: BTreeMap<VolumeId, u64>,
-    extents: u64,
+    pub extents: u64,
     /// What the contracts hold.
     pub size: Bytes,
 }
