@@ -100,6 +100,7 @@ const _: () = {
     assert!(store::EXTENT.get().is_multiple_of(MOVE_PIECE.get()));
     assert!(METADATA_PIECE.get() >= BLOCK_MIN.get());
     assert!(METADATA_COMMAND_MAX.get().is_multiple_of(METADATA_PIECE.get()));
+    // What the store hands out at once is whole pieces of the log's.
     assert!(store::IO_MAX.get().is_multiple_of(METADATA_COMMAND_MAX.get()));
     assert!(BEST_EFFORT_MEMORY_MIN.get() + ZEROS.get() < MEMORY_MIN.get());
     // Beside what is for windows alone there is room for every operation, one at a time.

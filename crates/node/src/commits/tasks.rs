@@ -84,14 +84,17 @@ impl Log {
         };
         content.size_max()
     }
-    /// What the contracts should hold.
+    /// What the contracts should hold: one write of some pieces, or several of the longest,
+    /// as the store hands a long record out.
     pub(crate) fn wanted(&self) -> Bytes {
-        self.record().round_up(limits::METADATA_PIECE)
+        let (piece, most) = (limits::METADATA_PIECE, limits::METADATA_COMMAND_MAX);
+        let record = self.record();
+        record.round_up(if record > most { most } else { piece })
     }
     /// How many writes of which length hold `size` bytes.
     pub(crate) fn pieces_of(size: Bytes) -> (usize, Bytes) {
-        let count = size.div_ceil(limits::METADATA_COMMAND_MAX);
-        (count as usize, (size / count).round_up(limits::METADATA_PIECE))
+        let most = limits::METADATA_COMMAND_MAX;
+        (size.div_ceil(most) as usize, size.min(most))
     }
     /// The longest single write.
     pub(crate) fn piece(&self) -> Bytes {
