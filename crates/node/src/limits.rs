@@ -43,7 +43,7 @@ pub const SYNC_INTERVALS: u64 = 7;
 /// The contract of the log may put the next write of the log off by this part of a commit
 /// interval when it grows.
 pub const LOG_PUT_OFF: u64 = 12;
-/// The lateness of the host that records of writers are counted for.
+/// The lateness of the host that records of writers are counted for, at least.
 pub const RECORD_LATE: Duration = Duration::from_secs(1);
 /// Memory that stays for best effort however many windows are open.
 pub const BEST_EFFORT_MEMORY_MIN: Bytes = Bytes::mib(4);

@@ -1,5 +1,6 @@
 //! The metadata log beside streams and greedy programs: its contract holds what it has to
 //! write, and each sync is answered within the time that is stated.
+#![allow(clippy::print_stdout)] // the figures, for whoever runs it with --nocapture
 
 mod common;
 

@@ -55,6 +55,8 @@ pub struct Store {
     pub(crate) staged: Staged,
     running: Option<Running>,
     scattered: Scattered,
+    /// What a checkpoint takes at the most, but for extents with holes.
+    described: u64,
     /// The next checkpoint, where it is being built.
     building: Option<Building>,
     /// See [`Store::set_increment`].
@@ -124,6 +126,7 @@ impl Store {
             staged: Staged::default(),
             running: None,
             scattered: Scattered::default(),
+            described: 0,
             building: None,
             increment: INCREMENT,
             record_longest: Bytes::ZERO,
@@ -308,7 +311,8 @@ impl Store {
     /// so that scattered writes alone cannot keep volumes from being made.
     pub(crate) fn count_scattered(&mut self) {
         let all = self.log.checkpoint_size().get();
-        let free = all.saturating_sub(BLOCK.get() + self.state.checkpoint_size_max());
+        self.described = self.state.checkpoint_size_max();
+        let free = all.saturating_sub(BLOCK.get() + self.described);
         self.scattered.room = free.min(all / 2) / SCATTERED_SIZE;
         self.scattered.there = self.state.scattered_size() / SCATTERED_SIZE;
     }
@@ -425,7 +429,7 @@ impl Store {
         if free > records * 3 / 4 {
             return None;
         }
-        let size = self.state.checkpoint_size_max() + self.state.scattered_size();
+        let size = self.described + self.scattered.there * SCATTERED_SIZE;
         let in_time = Bytes::new(size) * 2 + self.increment * 3;
         (size > self.increment.get() && free <= in_time).then(|| Building::new(size))
     }

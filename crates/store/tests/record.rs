@@ -1,4 +1,5 @@
 //! How long a record can be, by a formula, held against records that are really made.
+#![allow(clippy::print_stdout)] // the figures, for whoever runs it with --nocapture
 
 mod common;
 

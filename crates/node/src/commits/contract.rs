@@ -20,7 +20,7 @@ use units::{Bytes, Instant};
 
 impl Core {
     /// Takes what a writer of a volume adds to records into the log's contracts, on all disks
-    /// or on none and says why.
+    /// or on none and says why. Without admission they stay as they are.
     pub(crate) fn log_takes(
         &mut self,
         now: Instant,
@@ -30,7 +30,7 @@ impl Core {
         let extents = self.record_extents(volume, contract);
         let before = self.commits.log.note(volume, Some(extents));
         let wanted = self.commits.log.wanted();
-        if wanted <= self.commits.log.size {
+        if wanted <= self.commits.log.size || !self.config.admission {
             return Ok(());
         }
         let record = self.commits.log.record();
@@ -53,7 +53,8 @@ impl Core {
     /// Extents that a writer of a volume may come to between two commits.
     fn record_extents(&self, volume: VolumeId, contract: &Contract) -> u64 {
         let disks = self.store.volume(volume).map_or(1, |volume| volume.placement().disks.len());
-        extents_of(contract, disks, self.config.commit_interval)
+        let late = self.config.host_latency.max(limits::RECORD_LATE);
+        extents_of(contract, disks, self.config.commit_interval, late)
     }
 
     /// The writer of a volume has gone.
@@ -94,25 +95,21 @@ impl Core {
     }
 
     fn set_log_on(&mut self, now: Instant, disk: DiskIndex, size: Bytes) -> Result<(), Refusal> {
-        let (admission, interval) = (self.config.admission, self.config.commit_interval);
-        let wanted = self.log_tasks(disk, size)?;
+        let at_most = self.config.commit_interval / limits::LOG_PUT_OFF;
+        let (task, count) = self.log_tasks(disk, size)?;
         let state = self.disk(disk);
-        let at_most = interval / limits::LOG_PUT_OFF;
         let refused = |refusal: sched::Refusal| contract::refused(disk, &refusal);
-        for write in state.log.writes.drain(wanted.1.min(state.log.writes.len())..) {
+        for write in state.log.writes.drain(count.min(state.log.writes.len())..) {
             let left = state.schedule.leave(write.id);
             assert!(left.is_empty(), "no commit is running");
         }
         for write in &mut state.log.writes {
-            match write.change(&mut state.schedule, now, wanted.0, at_most) {
-                Err(refusal) if admission => return Err(refused(refusal)),
-                _ => {}
-            }
+            write.change(&mut state.schedule, now, task, at_most).map_err(refused)?;
         }
-        while state.log.writes.len() < wanted.1 {
-            let id = state.schedule.join(now, wanted.0).map_err(refused)?;
+        while state.log.writes.len() < count {
+            let id = state.schedule.join(now, task).map_err(refused)?;
             let next = state.schedule.next_release(id);
-            if admission && next > now + at_most {
+            if next > now + at_most {
                 return Err(refused(undecided(&state.schedule)));
             }
             state.log.writes.push(LogWrite { id, put_off: Some((next, now)) });
@@ -132,15 +129,15 @@ impl Core {
         Ok((costs.log(&self.config, cost)[1], count))
     }
 
-    /// The contracts of the log on a disk, as they should be by the costs of now.
-    pub(crate) fn log_wanted(&self, disk: DiskIndex) -> Vec<(TaskId, Task)> {
+    /// The contracts of the log on a disk, as they should be by the costs of now; `Err` where
+    /// even an idle disk could not keep them.
+    pub(crate) fn log_wanted(&self, disk: DiskIndex) -> Result<Vec<(TaskId, Task)>, Refusal> {
         let state = &self.disks[disk.as_usize()];
-        let capacity = state.status.capacity;
-        let costs = Costs::new(&self.config, &state.profile, capacity);
-        let cost = log_write(&state.profile, capacity, self.commits.log.piece());
-        let [flush, write] = costs.log(&self.config, cost);
+        let costs = Costs::new(&self.config, &state.profile, state.status.capacity);
+        let [flush, _] = costs.metadata(&self.config);
+        let (write, _) = self.log_tasks(disk, self.commits.log.size)?;
         let writes = state.log.writes.iter().map(|own| (own.id, write));
-        core::iter::once((state.log.flush, flush)).chain(writes).collect()
+        Ok(core::iter::once((state.log.flush, flush)).chain(writes).collect())
     }
 
     /// Lets the log's contracts begin anew, as if nothing had been committed

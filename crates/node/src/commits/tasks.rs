@@ -64,11 +64,17 @@ impl Default for Log {
 }
 
 /// Extents that a writer on so many disks may come to between two commits: in all of the
-/// window and what passes at its rate, from the middle of an extent on.
-pub(crate) fn extents_of(contract: &Contract, disks: usize, interval: Duration) -> u64 {
+/// window, for a host that is so `late`, and what passes at its rate, from the middle of an
+/// extent on.
+pub(crate) fn extents_of(
+    contract: &Contract,
+    disks: usize,
+    interval: Duration,
+    late: Duration,
+) -> u64 {
     // At the worst an extent that is alone on its disk, of a volume of nearly two rounds.
     let gap = disks as u64 * 2 - 1;
-    let window = contract.block * contract::blocks_of(contract, gap, limits::RECORD_LATE);
+    let window = contract.block * contract::blocks_of(contract, gap, late);
     let passes = contract.rate.bytes_in(interval.saturating_mul(limits::COMMITS_APART));
     window.checked_add(passes).unwrap_or(Bytes::MAX).div_ceil(EXTENT) + 1
 }
