@@ -401,7 +401,7 @@ fn a_writer_whose_records_do_not_fit_the_log_is_refused() {
 #[test]
 fn no_record_is_longer_than_what_the_contracts_of_the_log_hold() {
     let (mut long, mut grown, mut shrunk) = (0, 0, 0);
-    for seed in 0..6 {
+    for seed in 0..4 {
         let mut random = Random::new(seed);
         let disks = 1 + random.below(3) as usize;
         let mut world = world(config(Policy::Slack), disks, Bytes::GIB * 2, drive);
@@ -409,12 +409,16 @@ fn no_record_is_longer_than_what_the_contracts_of_the_log_hold() {
             create(&mut world, &format!("v{number}"), Bytes::mib(6));
         }
         create(&mut world, "b", Bytes::mib(200));
+        create(&mut world, "g", Bytes::mib(64));
+        fill(&mut world, "g", 9, Bytes::mib(64));
+        // Best effort uses what slack there is: contracts have to grow all the same.
+        world.add(Greedy::new("g", Bytes::mib(64), Bytes::kib(64), 2, seed));
         for seed in 0..3 {
             world.add(Syncer::new(Some(("b", Bytes::mib(200))), 10, seed));
         }
         let mut all: Vec<Shared> = Vec::new();
         let mut longest = Bytes::ZERO;
-        for step in 0..120 {
+        for step in 0..60 {
             let before = world.node.log();
             let streams = world.node.status(world.now()).streams;
             match random.below(6) {
@@ -450,9 +454,13 @@ fn no_record_is_longer_than_what_the_contracts_of_the_log_hold() {
             assert!(now.record_max <= now.contract, "{now:?}");
         }
         assert_eq!(late(&world), 0);
+        for seen in &all {
+            let error = seen.borrow().error.clone();
+            assert!(!matches!(error, Some(Error::LogRefused { .. })), "there is time: {error:?}");
+        }
     }
     println!("{long} records were the longest yet; {grown} times grown, {shrunk} shrunk");
-    assert!(long >= 6 && grown > 3 && shrunk > 0, "{long} {grown} {shrunk}");
+    assert!(long >= 4 && grown >= 4 && shrunk > 0, "{long} {grown} {shrunk}");
 }
 
 /// Records of writers alone are no longer than what is counted for these writers.
