@@ -10,6 +10,15 @@ use wire::{Code, Problem};
 pub fn of(error: &Error) -> Problem {
     match error {
         Error::Refused(refusal) => refused(refusal),
+        Error::LogRefused { record, refusal } => Problem::new(
+            Code::Refused,
+            format!(
+                "with this writer the metadata log may have to write {record} on each disk in a \
+                 commit, and its own contract does not fit so long: {}",
+                refused(refusal).detail
+            ),
+            "close a stream, or let the daemon commit less often (`--commit-interval`)",
+        ),
         Error::ProfileRefused { .. } => {
             let text = error.to_string();
             let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));
@@ -276,6 +285,15 @@ mod tests {
         let (asked, free, size) = (Bytes::GIB, Bytes::MIB, Bytes::GIB);
         let name = || String::from("v");
         let errors = [
+            Error::LogRefused {
+                record: size,
+                refusal: Box::new(Refusal {
+                    disk,
+                    utilisation_ppm: 990_000,
+                    deadline: None,
+                    rate_max: Rate::ZERO,
+                }),
+            },
             Error::NoSuchVolume { name: name() },
             Error::NotPermitted { name: name(), act: node::Act::Write },
             Error::OnlyRoot { what: "it" },
@@ -305,6 +323,6 @@ mod tests {
                 assert!(!line.is_empty() && !line.contains('\n'), "{error:?}: {line}");
             }
         }
-        assert!(of(&errors[15]).detail.contains("Input/output error"), "the errno in words");
+        assert!(of(&errors[16]).detail.contains("Input/output error"), "the errno in words");
     }
 }

@@ -9,6 +9,7 @@ use crate::admission::costs::Costs;
 use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::commits::state::Commits;
+use crate::commits::tasks::LogTasks;
 use crate::copy_on_write::CopyOnWrite;
 use crate::jobs::measuring::Measuring;
 use crate::jobs::moves::Moves;
@@ -23,7 +24,7 @@ use alloc::vec::Vec;
 use disk::Profile;
 use disk::online::Suspect;
 use queue::{Device, Handle, Queue};
-use sched::{Class, Request, Schedule, Task, TaskId};
+use sched::{Class, Request, Schedule, Task};
 use store::Store;
 use units::{Access, Bytes, Command, Duration, Instant, Lba};
 
@@ -47,8 +48,8 @@ pub(crate) struct Ended {
 pub(crate) struct Disk {
     pub index: DiskIndex,
     pub queue: Handle<Work>,
-    /// Contracts of the metadata log: flush, write.
-    pub metadata: [TaskId; 2],
+    /// Contracts of the metadata log.
+    pub log: LogTasks,
     /// Best-effort transfers are cut to this.
     pub piece: Bytes,
     /// Another profile is stored, which is used when the pool is opened again.
@@ -361,22 +362,6 @@ impl Core {
         self.timers_changed = true;
     }
 
-    /// Lets the log's contracts begin anew, as if nothing had been committed
-    /// lately; only while there is no stream whom that could harm.
-    pub(crate) fn renew_metadata(&mut self, now: Instant) {
-        for disk in &mut self.disks {
-            for id in &mut disk.metadata {
-                let task = disk.queue.tasks().get(*id).expect("the log's tasks stay");
-                // A disk in trouble may not take it now: the old one stays.
-                if let Ok(renewed) = disk.queue.join(now, task) {
-                    let left = disk.queue.leave(*id);
-                    assert!(left.is_empty(), "no commit is running");
-                    *id = renewed;
-                }
-            }
-        }
-    }
-
     /// Why nothing can be written any more, if so.
     pub(crate) fn read_only(&self) -> Option<Error> {
         self.store
@@ -412,12 +397,12 @@ impl Disk {
             joined.map_err(|refusal| Error::Refused(refused(index, &refusal)))
         };
         let [flush, write] = costs.metadata(config);
-        let metadata = [join(flush)?, join(write)?];
+        let log = LogTasks::new(join(flush)?, join(write)?);
         let patience = reserve;
         let device = Device { profile, capacity, advance, patience, usage: queue::Use::Alone };
         let queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
         let queue = Handle::new(queue);
-        Ok(Self { index, queue, metadata, piece, profile_for_next_start: false })
+        Ok(Self { index, queue, log, piece, profile_for_next_start: false })
     }
 
     /// It has work that it may not know of.

@@ -23,8 +23,26 @@ pub const WAITERS_MAX: usize = 16_384;
 pub const BEST_EFFORT_COST: Duration = Duration::from_millis(60);
 /// Smallest piece that a best-effort transfer is cut to.
 pub const BEST_EFFORT_PIECE_MIN: Bytes = Bytes::kib(64);
-/// Metadata is written in pieces of at most this size, one a commit as a rule.
+/// The log's contract for writes is at least this for each commit, and grows by as much.
 pub const METADATA_PIECE: Bytes = Bytes::kib(64);
+/// Longest single write of the log: no longer than many a stream's block, so that what others
+/// wait for does not grow with it.
+pub const METADATA_COMMAND_MAX: Bytes = Bytes::kib(256);
+/// Changes of volumes, of extents that move and of suspect extents for which a record has room
+/// beside writers: some hundred volumes of 20 runs between two commits. More take longer.
+pub const RECORD_CHANGES: Bytes = Bytes::kib(8);
+/// Extents that best effort may write to for the first time between two commits, and volumes
+/// whose lengths it may raise; on a hard disk so many take a second and more. More take longer.
+pub const RECORD_EXTENTS: u64 = 256;
+/// So many commit intervals may lie between the beginnings of two commits at the most.
+pub const COMMITS_APART: u64 = 4;
+/// A sync is answered after so many commit intervals at the most (docs/crash-safety.md).
+pub const SYNC_INTERVALS: u64 = 7;
+/// The contract of the log may put the next write of the log off by this part of a commit
+/// interval when it grows.
+pub const LOG_PUT_OFF: u64 = 12;
+/// The lateness of the host that records of writers are counted for, at least.
+pub const RECORD_LATE: Duration = Duration::from_secs(1);
 /// Memory that stays for best effort however many windows are open.
 pub const BEST_EFFORT_MEMORY_MIN: Bytes = Bytes::mib(4);
 /// Zeros are written in pieces of at most this size.
@@ -79,6 +97,9 @@ const _: () = {
     assert!(MOVE_PIECE.get() <= BEST_EFFORT_PIECE_MIN.get());
     assert!(store::EXTENT.get().is_multiple_of(MOVE_PIECE.get()));
     assert!(METADATA_PIECE.get() >= BLOCK_MIN.get());
+    assert!(METADATA_COMMAND_MAX.get().is_multiple_of(METADATA_PIECE.get()));
+    // What the store hands out at once is whole pieces of the log's.
+    assert!(store::IO_MAX.get().is_multiple_of(METADATA_COMMAND_MAX.get()));
     assert!(BEST_EFFORT_MEMORY_MIN.get() + ZEROS.get() < MEMORY_MIN.get());
     // Beside what is for windows alone there is room for every operation, one at a time.
     assert!(BEST_EFFORT_MAX.get() + ZEROS.get() <= MEMORY_MIN.get() / 4 * 3);

@@ -400,7 +400,19 @@ impl Node {
         // would take.
         let could_be = core.tasks(contract, &shares, stream.mode).is_some();
         let more = if could_be { stream.more_memory(core, blocks)? } else { Vec::new() };
-        match core.change(now, contract, &shares, stream.mode, &stream.tasks) {
+        let (mode, volume) = (stream.mode, stream.volume);
+        // Where the log's contracts would grow, it is both or neither.
+        let writes = mode == Mode::Write;
+        let grows = writes && core.log_grows(volume, contract);
+        let disks = (0..core.disks.len() as u16).map(DiskIndex).filter(|_| grows);
+        let changed = core.attempt(disks, |core| {
+            let tasks = core.change(now, contract, &shares, mode, &stream.tasks)?;
+            if writes {
+                core.log_takes(now, volume, contract)?;
+            }
+            Ok(tasks)
+        });
+        match changed {
             Ok(tasks) => {
                 stream.grow(more);
                 let begins = core.begins(&tasks).max(now);
@@ -650,6 +662,7 @@ impl Node {
         }
         self.try_wider_profiles(now);
         if stream.mode == Mode::Write {
+            self.core.log_leaves(now, stream.volume);
             self.pump_readers(now, stream.volume);
         }
     }

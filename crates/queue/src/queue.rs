@@ -36,7 +36,7 @@ pub struct Device {
     /// Deadlines in the schedule are advanced by this: what the host and the device's
     /// pipeline may take beside the command.
     pub advance: Duration,
-    /// Where nothing but the first contracts is promised ([`Queue::own`]), a command on a
+    /// Where nothing but the owner's own contracts is promised ([`Queue::set_own`]), a command on a
     /// suspect extent waits for slack of at most this.
     pub patience: Duration,
     /// Who else uses it.
@@ -97,7 +97,7 @@ pub struct Queue<W> {
     head: Head,
     seen: Observations,
     schedule: Schedule,
-    /// Contracts of its owner's own, made first; they never leave.
+    /// Contracts of its owner's own.
     own: usize,
     commands: BTreeMap<u64, Entry<W>>,
     /// Commands that need no device.
@@ -235,6 +235,12 @@ impl<W> Queue<W> {
         self.seen = Observations::new(&profile, self.device.capacity);
         self.seen.remember(suspects);
         self.device = Device { profile, advance, patience, ..self.device };
+    }
+
+    /// So many contracts are the owner's own: where there are no others, nobody is harmed by
+    /// waiting for a bad extent.
+    pub fn set_own(&mut self, own: usize) {
+        self.own = own;
     }
 
     /// Whether something has come since the last [`Queue::next`] that may be started; said
@@ -396,8 +402,7 @@ impl<W> Queue<W> {
             return Next::Start { key, predicted: Duration::ZERO, work: &mut entry.work };
         }
         let at = self.schedule.head();
-        // Where there are no contracts but the owner's own, nobody is harmed by waiting for
-        // a bad extent, and no slack would ever cover what a disk may try for so long.
+        // No slack would ever cover what a disk may try for so long on a bad extent.
         let is_idle = self.schedule.tasks().len() <= self.own;
         let predictions = Predictions {
             profile: &self.device.profile,

@@ -32,6 +32,25 @@ pub(crate) enum Change {
     Owner { volume: VolumeId, ownership: Ownership },
 }
 
+impl Change {
+    /// Whose change it is; none of suspect extents.
+    pub(crate) fn volume(&self) -> Option<VolumeId> {
+        match self {
+            Self::Create { volume, .. }
+            | Self::Grow { volume, .. }
+            | Self::Cut { volume, .. }
+            | Self::Delete { volume }
+            | Self::Length { volume, .. }
+            | Self::Written { volume, .. }
+            | Self::WrittenEach { volume, .. }
+            | Self::Scattered { volume, .. }
+            | Self::Move { volume, .. }
+            | Self::Owner { volume, .. } => Some(*volume),
+            Self::Suspects { .. } => None,
+        }
+    }
+}
+
 /// Bytes that a list of so many suspects takes; one that is empty is not written.
 pub(crate) fn suspects_size(count: usize) -> u64 {
     let fixed = if count == 0 { 0 } else { format::suspects::LEN };
@@ -204,6 +223,11 @@ impl Encoder {
         } else {
             self.change(&Change::WrittenEach { volume, first, blocks: blocks.into() });
         }
+    }
+    /// The changes without what stands before them in a payload, and how many.
+    pub(crate) fn into_changes(mut self) -> (Vec<u8>, u32) {
+        self.bytes.drain(..format::changes::LEN);
+        (self.bytes, self.count)
     }
     /// The payload.
     pub(crate) fn finish(mut self) -> Vec<u8> {

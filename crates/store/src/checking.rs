@@ -215,7 +215,8 @@ impl Findings {
                 let found = facts.area(device, area);
                 let should = match area == current {
                     true => verdict.stamp.generation,
-                    false => verdict.stamp.parent,
+                    // The twin, or the area that was left for the current one.
+                    false => verdict.stamp.generation - 1,
                 };
                 let problem = match found.checkpoint {
                     Err(problem) => Some(problem),
@@ -225,8 +226,12 @@ impl Findings {
                 if let Some(problem) = problem {
                     self.area(device, &geometry, area, "checkpoint", problem);
                 }
+                // Where the other area was left, the seal comes with the first record.
+                let stamp = &verdict.stamp;
+                let sealed = !stamp.is_twin()
+                    || facts.records.keys().any(|(generation, _)| *generation == stamp.generation);
                 let problem = match found.seal {
-                    _ if area == current => None,
+                    _ if area == current || !sealed => None,
                     Ok(successor) if successor == verdict.stamp.generation => None,
                     Ok(_) => Some(Problem::Contradiction("it is of another generation")),
                     Err(problem) => Some(problem),

@@ -56,7 +56,9 @@ impl Formatting {
             area: Area::A,
         });
         let empty = Payload::new(State::new(&geometry).checkpoint());
-        Log::new(log_disks.collect(), 0, 0, 0).checkpoint(&empty, &mut steps);
+        let mut log = Log::new(log_disks.collect(), 0, 0, 0);
+        log.checkpoint(&empty, &mut steps);
+        log.write_seal(&mut steps);
         steps.push_flush(indexes());
         for copy in [0, 1] {
             steps.push(disks().zip(&profiles).flat_map(|(disk, profile)| {

@@ -152,6 +152,7 @@ fn recover(facts: &Facts, mut steps: Steps) -> Result<Writing, OpenError> {
     let held = members(facts).map(held).min().expect("a pool has disks"); // behind the flush above
     let mut log = Log::new(disks.collect(), generation, sequence, held);
     log.checkpoint(&Payload::new(verdict.state.checkpoint()), &mut steps);
+    log.write_seal(&mut steps);
     let devices: Vec<_> = members(facts).map(|(_, device, _)| device).collect();
     let mut order: Vec<_> = all().collect();
     order.sort_by_key(|disk| devices[disk.as_usize()]);
@@ -186,11 +187,10 @@ fn label_repairs(facts: &Facts, device: DiskIndex, profile: &StoredProfile) -> V
     copies.filter_map(|(task, damaged)| damaged.then_some(task)).collect()
 }
 
-/// What writes the current checkpoint anew from its twin, in its place, wherever
+/// What writes the current checkpoint anew from what its twin makes, in its place, wherever
 /// records of its generation lie. They and the twin are then no longer both needed.
 fn checkpoint_repairs(facts: &Facts, verdict: &Verdict) -> Vec<(DiskIndex, Task)> {
-    let (_, twin) = facts.newest.as_ref().expect("the twin was found");
-    let payload = Payload::new(twin.clone());
+    let payload = Payload::new(verdict.checkpoint.clone());
     let stamp: Stamp = verdict.stamp;
     let of = facts.records.range((stamp.generation, 0)..=(stamp.generation, u64::MAX));
     let copies = || of.clone().flat_map(|(_, record)| &record.copies);

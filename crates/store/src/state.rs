@@ -242,37 +242,52 @@ impl State {
     pub(crate) fn checkpoint(&self) -> Vec<u8> {
         let mut encoder = Encoder::new(self.next_volume);
         for volume in self.volumes.values() {
-            let Volume { id, name, placement, slots, written, scattered, length, ownership } =
-                volume;
-            encoder.change(&Change::Create {
-                volume: *id,
-                name: name.clone(),
-                zone: placement.zone,
-                disks: placement.disks.clone(),
-            });
-            if *ownership != Ownership::ROOT {
-                encoder.change(&Change::Owner { volume: *id, ownership: *ownership });
-            }
-            if !written.is_empty() {
-                encoder.change(&Change::Grow {
-                    volume: *id,
-                    extents: written.len() as u32,
-                    runs: slots.iter().map(|slot| slot.iter().collect()).collect(),
-                });
-                encoder.change(&Change::Length { volume: *id, length: *length });
-                encoder.watermarks(*id, 0, written);
-                for (&index, &blocks) in scattered {
-                    encoder.change(&Change::Scattered { volume: *id, index, blocks });
-                }
-            }
+            Self::describe(volume, &mut encoder);
+            Self::describe_extents(volume, 0..volume.written.len() as u32, &mut encoder);
         }
+        self.describe_suspects(&mut encoder);
+        encoder.finish()
+    }
+    /// The changes that make a volume, but for what of it was written.
+    pub(crate) fn describe(volume: &Volume, encoder: &mut Encoder) {
+        let Volume { id, name, placement, slots, written, length, ownership, .. } = volume;
+        encoder.change(&Change::Create {
+            volume: *id,
+            name: name.clone(),
+            zone: placement.zone,
+            disks: placement.disks.clone(),
+        });
+        if *ownership != Ownership::ROOT {
+            encoder.change(&Change::Owner { volume: *id, ownership: *ownership });
+        }
+        if !written.is_empty() {
+            encoder.change(&Change::Grow {
+                volume: *id,
+                extents: written.len() as u32,
+                runs: slots.iter().map(|slot| slot.iter().collect()).collect(),
+            });
+            encoder.change(&Change::Length { volume: *id, length: *length });
+        }
+    }
+    /// What was written of these extents of a volume.
+    pub(crate) fn describe_extents(volume: &Volume, extents: Range<u32>, encoder: &mut Encoder) {
+        if extents.is_empty() {
+            return;
+        }
+        let written = &volume.written[extents.start as usize..extents.end as usize];
+        encoder.watermarks(volume.id, extents.start, written);
+        for (&index, &blocks) in volume.scattered.range(extents) {
+            encoder.change(&Change::Scattered { volume: volume.id, index, blocks });
+        }
+    }
+    /// The suspect extents of all disks.
+    pub(crate) fn describe_suspects(&self, encoder: &mut Encoder) {
         for (disk, suspects) in
             self.suspects.iter().enumerate().filter(|(_, list)| !list.is_empty())
         {
             let (disk, suspects) = (DiskIndex::new(disk), suspects.clone());
             encoder.change(&Change::Suspects { disk, suspects });
         }
-        encoder.finish()
     }
     /// Applies a payload: a checkpoint to an empty state, or the next record.
     pub(crate) fn replay(&mut self, payload: &[u8]) -> Result<(), &'static str> {

@@ -19,6 +19,7 @@ use crate::api::{
     Suspect, VolumeId,
 };
 use crate::blocks::Blocks;
+use crate::building::{self, Building, Part, Reused};
 use crate::change::{Change, Encoder, SCATTERED_SIZE, ownership_size, volume_size_max};
 use crate::error::StoreError;
 use crate::format;
@@ -54,6 +55,13 @@ pub struct Store {
     pub(crate) staged: Staged,
     running: Option<Running>,
     scattered: Scattered,
+    /// What a checkpoint takes at the most, but for extents with holes.
+    described: u64,
+    /// The next checkpoint, where it is being built.
+    building: Option<Building>,
+    /// See [`Store::set_increment`].
+    increment: Bytes,
+    record_longest: Bytes,
     /// Nothing was committed since the last empty record, or since the pool was opened.
     closed: bool,
     steps: Steps,
@@ -118,6 +126,10 @@ impl Store {
             staged: Staged::default(),
             running: None,
             scattered: Scattered::default(),
+            described: 0,
+            building: None,
+            increment: INCREMENT,
+            record_longest: Bytes::ZERO,
             closed: true,
             steps: Steps::default(),
             committed: CommitId::NONE,
@@ -299,7 +311,8 @@ impl Store {
     /// so that scattered writes alone cannot keep volumes from being made.
     pub(crate) fn count_scattered(&mut self) {
         let all = self.log.checkpoint_size().get();
-        let free = all.saturating_sub(BLOCK.get() + self.state.checkpoint_size_max());
+        self.described = self.state.checkpoint_size_max();
+        let free = all.saturating_sub(BLOCK.get() + self.described);
         self.scattered.room = free.min(all / 2) / SCATTERED_SIZE;
         self.scattered.there = self.state.scattered_size() / SCATTERED_SIZE;
     }
@@ -314,6 +327,21 @@ impl Store {
         }
     }
 
+    /// A checkpoint that may be longer than this is written in parts, one with each commit:
+    /// of so many bytes on each disk, or of more where the log would be full before.
+    ///
+    /// # Panics
+    /// Where it is not whole blocks, or none.
+    pub fn set_increment(&mut self, increment: Bytes) {
+        assert!(increment >= BLOCK && increment.is_multiple_of(BLOCK), "whole blocks");
+        self.increment = increment;
+    }
+
+    /// The longest record since the pool was opened: bytes on each disk, both copies.
+    pub fn record_longest(&self) -> Bytes {
+        self.record_longest
+    }
+
     /// True when there is something to commit.
     pub fn dirty(&self) -> bool {
         self.staged.has_news() || self.staged.closing
@@ -326,6 +354,7 @@ impl Store {
         if self.dirty() || self.running.is_some() {
             return false;
         }
+        // With the empty record a checkpoint that is being built comes to be whole.
         self.staged.closing = !self.closed && self.failed().is_none();
         !self.staged.closing
     }
@@ -345,16 +374,78 @@ impl Store {
         }
         self.write_profiles(&staged.profiles);
         let record = Payload::new(self.record(&staged));
-        if !self.log.append(&record, &mut self.steps) {
-            let checkpoint = Payload::new(self.state.checkpoint());
-            assert!(checkpoint.size() <= self.log.checkpoint_size().as_usize());
-            self.log.checkpoint(&checkpoint, &mut self.steps);
-        }
+        self.record_longest = self.record_longest.max(Bytes::new(record.size() as u64) * 2);
+        self.write_log(&staged, &record);
         self.closed = closed;
         let id = self.next;
         self.next = CommitId(id.0 + 1);
         self.running = Some(Running { id, freed: staged.freed });
         Some(id)
+    }
+    /// Writes the record, and a part of the next checkpoint beside it; or a checkpoint at
+    /// once, where there is no room for the record.
+    fn write_log(&mut self, staged: &Staged, record: &Payload) {
+        if !self.log.fits(record.size()) {
+            self.building = None;
+            let checkpoint = Payload::new(self.state.checkpoint());
+            assert!(checkpoint.size() <= self.log.checkpoint_size().as_usize());
+            self.log.checkpoint(&checkpoint, &mut self.steps);
+            return;
+        }
+        let part = self.next_part(staged, record.size());
+        self.log.append(record, part.as_ref(), &mut self.steps);
+    }
+    /// What of the next checkpoint goes with this commit, where one is being built or begun.
+    /// It is begun while there is room for enough records to come, and every commit writes so
+    /// much of it that it is whole before the log is full.
+    fn next_part(&mut self, staged: &Staged, record: usize) -> Option<Part> {
+        let record = Bytes::new(record as u64) * 2;
+        let free = self.log.free() - record;
+        let mut building = match self.building.take() {
+            Some(mut building) => {
+                self.add_to(&mut building, staged).ok()?;
+                building
+            }
+            None if staged.closing => return None,
+            None => self.begin_building(free)?,
+        };
+        let commits = (free / record).saturating_sub(1);
+        let budget = match building.to_write().checked_div(commits) {
+            Some(share) if !staged.closing => self.increment.get().max(share + 1),
+            _ => u64::MAX,
+        };
+        building.make(&self.state, budget).ok()?;
+        if building.size() > self.log.checkpoint_size() {
+            return None;
+        }
+        let part = building.part(self.state.next_volume, budget);
+        self.building = part.end.is_none().then_some(building);
+        Some(part)
+    }
+    /// A checkpoint of some length is begun when so much of the log is left that, were all
+    /// records as long as may be, it would be whole in time.
+    fn begin_building(&self, free: Bytes) -> Option<Building> {
+        let records = self.log.records_size();
+        if free > records * 3 / 4 {
+            return None;
+        }
+        let size = self.described + self.scattered.there * SCATTERED_SIZE;
+        let in_time = Bytes::new(size) * 2 + self.increment * 3;
+        (size > self.increment.get() && free <= in_time).then(|| Building::new(size))
+    }
+    /// What a commit changes of the volumes that are in the list comes behind it.
+    fn add_to(&self, building: &mut Building, staged: &Staged) -> Result<(), Reused> {
+        let volume = |id| self.state.volumes.get(&id);
+        for change in &staged.changes {
+            let mut taken = building::taken(change, volume).into_iter();
+            taken.try_for_each(|(disk, run)| building.note_taken(disk, run))?;
+        }
+        let has_suspects = building.has_suspects();
+        let of_it = |volume: Option<VolumeId>| volume.map_or(has_suspects, |id| building.has(id));
+        let encoder = self.encode(staged, of_it);
+        building.append(encoder);
+        building.note_freed(&staged.freed);
+        Ok(())
     }
     /// One copy after the other, so that one is whole at every moment.
     fn write_profiles(&mut self, disks: &BTreeSet<DiskIndex>) {
@@ -446,12 +537,17 @@ impl Store {
         self.staged.changes.push(change);
         self.count_scattered();
     }
-    /// The payload of a record: the changes in their order, then where the
-    /// watermarks and lengths that rose have got to.
+    /// The payload of a record.
     fn record(&self, staged: &Staged) -> Vec<u8> {
+        self.encode(staged, |_| true).finish()
+    }
+    /// The changes in their order, then where the watermarks and lengths that rose have got
+    /// to: of the volumes that are wanted, and of none in particular where that is.
+    fn encode(&self, staged: &Staged, wanted: impl Fn(Option<VolumeId>) -> bool) -> Encoder {
         let mut encoder = Encoder::new(self.state.next_volume);
-        staged.changes.iter().for_each(|change| encoder.change(change));
-        for (&id, extents) in &staged.written {
+        let changes = staged.changes.iter().filter(|change| wanted(change.volume()));
+        changes.for_each(|change| encoder.change(change));
+        for (&id, extents) in staged.written.iter().filter(|(id, _)| wanted(Some(**id))) {
             let Volume { written, scattered, .. } = &self.state.volumes[&id];
             let marks: Vec<(u32, u16)> =
                 extents.iter().filter_map(|&i| Some((i, *written.get(i as usize)?))).collect();
@@ -465,11 +561,11 @@ impl Store {
                 encoder.watermarks(id, run[0].0, &blocks);
             }
         }
-        for &volume in &staged.lengths {
+        for &volume in staged.lengths.iter().filter(|id| wanted(Some(**id))) {
             let length = self.state.volumes[&volume].length;
             encoder.change(&Change::Length { volume, length });
         }
-        encoder.finish()
+        encoder
     }
 }
 
@@ -483,6 +579,9 @@ impl Staged {
         self.changed() || !self.unflushed.is_empty() || !self.profiles.is_empty()
     }
 }
+
+/// What a checkpoint is written in, where nobody says otherwise.
+const INCREMENT: Bytes = Bytes::kib(64);
 
 /// Whole extents for `size`.
 fn extents_for(size: Bytes) -> Result<u32, StoreError> {

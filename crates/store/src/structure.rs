@@ -102,6 +102,43 @@ pub(crate) struct Owner {
     pub(crate) disk: Id,
 }
 
+/// Bytes of a payload that lie in the first block of a structure.
+pub(crate) const FIRST_PAYLOAD: usize = BLOCK.get() as usize - header::LEN;
+
+/// The checksum of bytes.
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
+    CRC32C.checksum(bytes)
+}
+
+/// The checksum of two stretches of bytes, one behind the other, from those of both and the
+/// length of the second: the first is moved on by so many bytes, which multiplies it by
+/// x to the power of eight times as many, modulo the polynomial; the second is added.
+pub(crate) fn checksum_joined(first: u32, second: u32, len: Bytes) -> u32 {
+    const ONE: u32 = 1 << 31; // bits are reflected: the highest is x to the power of 0
+    let (mut power, mut square, mut left) = (ONE, ONE >> 8, len.get());
+    while left > 0 {
+        if left % 2 == 1 {
+            power = product(power, square);
+        }
+        square = product(square, square);
+        left /= 2;
+    }
+    product(power, first) ^ second
+}
+
+/// The product of two polynomials, modulo that of CRC-32C, in reflected bits.
+fn product(a: u32, b: u32) -> u32 {
+    const POLYNOMIAL: u32 = 0x1edc_6f41_u32.reverse_bits();
+    let (mut sum, mut shifted) = (0, b);
+    for bit in (0..u32::BITS).rev() {
+        if a >> bit & 1 == 1 {
+            sum ^= shifted;
+        }
+        shifted = shifted >> 1 ^ if shifted & 1 == 1 { POLYNOMIAL } else { 0 };
+    }
+    sum
+}
+
 /// A payload with its checksum, shared by the disks that it is written to.
 #[derive(Clone, Debug)]
 pub(crate) struct Payload {
@@ -138,6 +175,17 @@ pub(crate) struct Structure {
 
 impl Structure {
     pub(crate) fn new(kind: Kind, owner: Owner, stamp: Stamp, at: Bytes, payload: Payload) -> Self {
+        let of = (payload.bytes.len(), payload.checksum);
+        Self { header: Self::header(kind, owner, stamp, at, of), payload }
+    }
+    /// A header for a payload of this length and checksum.
+    pub(crate) fn header(
+        kind: Kind,
+        owner: Owner,
+        stamp: Stamp,
+        at: Bytes,
+        (length, checksum): (usize, u32),
+    ) -> [u8; header::LEN] {
         let mut head = [0; header::LEN];
         header::MAGIC.put_bytes(&mut head, kind.magic());
         header::VERSION.put(&mut head, VERSION.into());
@@ -148,11 +196,11 @@ impl Structure {
         header::SEQUENCE.put(&mut head, stamp.sequence);
         header::BASE.put(&mut head, stamp.base);
         header::PLACE.put(&mut head, at.get());
-        header::PAYLOAD_LENGTH.put(&mut head, payload.bytes.len() as u64);
-        header::PAYLOAD_CHECKSUM.put(&mut head, payload.checksum.into());
+        header::PAYLOAD_LENGTH.put(&mut head, length as u64);
+        header::PAYLOAD_CHECKSUM.put(&mut head, checksum.into());
         let checksum = CRC32C.checksum(&head);
         header::CHECKSUM.put(&mut head, checksum.into());
-        Self { header: head, payload }
+        head
     }
     pub(crate) fn size(&self) -> usize {
         self.payload.size()
@@ -244,5 +292,21 @@ impl Header {
             return Err(Problem::Checksum);
         }
         Ok(&behind[..self.payload_length])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_of_two_parts_is_that_of_the_whole() {
+        let bytes: Vec<u8> = (0..20_000_u32).map(|i| ((i * i) >> 3) as u8).collect();
+        for cut in [0, 1, 2, 95, 4000, 4096, 12_288, 19_999, 20_000] {
+            let (first, second) = bytes.split_at(cut);
+            let len = Bytes::new(second.len() as u64);
+            let joined = checksum_joined(checksum(first), checksum(second), len);
+            assert_eq!(joined, checksum(&bytes), "cut at {cut}");
+        }
     }
 }

@@ -22,8 +22,10 @@ pub(crate) struct Verdict {
     pub(crate) state: State,
     /// Of the current checkpoint.
     pub(crate) stamp: Stamp,
-    /// The current checkpoint is whole on some disk; if not, its twin is.
+    /// The current checkpoint is whole on some disk; if not, what makes its content is.
     pub(crate) whole: bool,
+    /// The payload of the current checkpoint, as far as it is known from elsewhere.
+    pub(crate) checkpoint: Vec<u8>,
     /// The current area of each disk.
     pub(crate) current: Vec<Area>,
 }
@@ -32,9 +34,9 @@ pub(crate) struct Verdict {
 pub(crate) fn judge(facts: &Facts) -> Result<Verdict, Damage> {
     let stamp = current(facts)?;
     let whole = facts.newest.as_ref().is_some_and(|(newest, _)| *newest == stamp);
-    let state = replay(facts, stamp)?;
+    let (state, checkpoint) = replay(facts, stamp)?;
     let current = (0..facts.members.len()).map(|disk| current_area(facts, disk, stamp));
-    Ok(Verdict { state, stamp, whole, current: current.collect() })
+    Ok(Verdict { state, stamp, whole, checkpoint, current: current.collect() })
 }
 
 /// The disks of the pool that are there, with their devices and places.
@@ -76,6 +78,10 @@ fn current(facts: &Facts) -> Result<Stamp, Damage> {
     };
     // Records of a checkpoint that is nowhere whole; its twin serves as well.
     let Stamp { generation, parent, base, .. } = record.stamp;
+    if parent == generation && newest.generation + 1 == generation {
+        // The area that was left when it was written makes the same, with its records.
+        return Ok(Stamp { generation, parent, sequence: base + 1, base });
+    }
     if (newest.generation, newest.sequence) != (parent, base) {
         let place = record.copies[0];
         let how = "it is older than the records behind it";
@@ -109,14 +115,15 @@ fn check_seals(facts: &Facts, newest: Stamp) -> Result<(), Damage> {
     Ok(())
 }
 
-/// The state that the current checkpoint and its records make.
-fn replay(facts: &Facts, stamp: Stamp) -> Result<State, Damage> {
+/// The state that the current checkpoint and its records make, and the payload of the
+/// checkpoint.
+fn replay(facts: &Facts, stamp: Stamp) -> Result<(State, Vec<u8>), Damage> {
     let label = facts.label.as_ref().expect("a pool has a label");
     let geometry = label.pool.disks.iter().map(|disk| {
         Geometry::new(disk.capacity, label.area).expect("a label's sizes were checked")
     });
     let mut state = State::new(&geometry.collect::<Vec<_>>());
-    let (_, checkpoint) = facts.newest.as_ref().expect("a checkpoint was found");
+    let (newest, checkpoint) = facts.newest.as_ref().expect("a checkpoint was found");
     state.replay(checkpoint).map_err(|how| {
         let of_it = |&(_, device, _): &(usize, DiskIndex, Geometry)| {
             Area::BOTH.iter().any(|area| facts.area(device, *area).checkpoint.is_ok())
@@ -125,6 +132,23 @@ fn replay(facts: &Facts, stamp: Stamp) -> Result<State, Damage> {
         let area = Area::BOTH.into_iter().find(|a| facts.area(device, *a).checkpoint.is_ok());
         bad_checkpoint(facts, device, area.unwrap_or(Area::A), how)
     })?;
+    let mut checkpoint = checkpoint.clone();
+    if newest.sequence < stamp.sequence {
+        let last = replay_records(facts, *newest, &mut state)?;
+        if last != stamp.sequence {
+            let record = facts.records.range((stamp.generation, 0)..).next();
+            let place = record.expect("it was judged by one").1.copies[0];
+            let how = "it is older than the records behind it";
+            return Err(bad_checkpoint(facts, place.device, place.area, how));
+        }
+        checkpoint = state.checkpoint();
+    }
+    replay_records(facts, stamp, &mut state)?;
+    Ok((state, checkpoint))
+}
+
+/// Applies the records of a checkpoint. Gives the number that was reached.
+fn replay_records(facts: &Facts, stamp: Stamp, state: &mut State) -> Result<u64, Damage> {
     let generation = stamp.generation;
     let mut last = stamp.sequence;
     let mut used = Bytes::ZERO; // of the log, by the records so far
@@ -149,7 +173,7 @@ fn replay(facts: &Facts, stamp: Stamp) -> Result<State, Damage> {
         last = *sequence;
         used += place.size * 2;
     }
-    Ok(state)
+    Ok(last)
 }
 
 /// The area of a disk that holds the current generation. Where none does, because another

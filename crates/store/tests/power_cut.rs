@@ -41,6 +41,32 @@ fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
     assert!(counts.moved >= histories, "{counts:?}");
 }
 
+/// Checkpoints are written in parts, a part with each commit, and the power is cut at each of
+/// them: the log goes over to a checkpoint when all of it is on the medium, and not before.
+#[test]
+fn nothing_is_lost_wherever_the_power_is_cut_while_a_checkpoint_is_written_in_parts() {
+    let histories = histories(220) / 5;
+    let mut counts = Counts::default();
+    for seed in 0..histories {
+        let mut world = World::in_parts(seed, Fault::None);
+        world.live(STEPS * 2).unwrap_or_else(|what| panic!("history {seed}: {what}"));
+        counts += world.counts;
+    }
+    println!("{histories} histories: {counts:?}");
+    assert!(counts.parts >= 5 * histories && counts.built >= histories, "{counts:?}");
+}
+
+#[test]
+fn a_checkpoint_that_the_log_goes_over_to_before_it_is_written_is_caught() {
+    let caught = |seed| {
+        let mut world = World::in_parts(seed, Fault::LatePart);
+        world.live(STEPS).err()
+    };
+    let what = (0..50).find_map(caught).expect("a checkpoint that is not whole is current");
+    let shows = ["checkpoint in area", "never promised", "check after recovery", "log record"];
+    assert!(shows.iter().any(|text| what.contains(text)), "{what}");
+}
+
 /// The profile of a disk is replaced, and the power fails at each write and flush of
 /// that, and again while the pool is opened: the pool has the old one or the new one,
 /// keeps it, and the new one from when that was acknowledged on.

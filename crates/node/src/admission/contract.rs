@@ -183,6 +183,11 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
 /// Blocks of the window, where the host may be `late` by so much.
 pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], late: Duration) -> u64 {
     let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
+    blocks_of(contract, gap, late)
+}
+
+/// The same where every `gap`th extent comes to a disk.
+pub(crate) fn blocks_of(contract: &Contract, gap: u64, late: Duration) -> u64 {
     let per_extent = EXTENT / contract.block;
     gap + 1 + (per_extent - 1) * (gap - 1) + contract.blocks_ahead(late)
 }

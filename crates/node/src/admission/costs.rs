@@ -31,7 +31,7 @@ impl Costs {
             advance: config.host_latency + profile.latency(),
             piece,
             best_effort: cost(piece),
-            write: worst(limits::METADATA_PIECE, Direction::Write).max(Duration::from_nanos(1)),
+            write: log_write(profile, capacity, limits::METADATA_PIECE),
             flush: profile.flush().max(Duration::from_nanos(1)),
         }
     }
@@ -44,14 +44,23 @@ impl Costs {
 
     /// The contracts of the metadata log: flush, write. A commit is a flush, a
     /// write and a flush, one after the other, within one interval; each step gets
-    /// a third of it.
-    pub(crate) fn metadata(&self, config: &Config) -> [Task; 2] {
-        let deadline = (config.commit_interval / 3).saturating_sub(self.advance);
-        [
-            Task::new(config.commit_interval / 2, deadline, self.flush),
-            Task::new(config.commit_interval, deadline, self.write),
-        ]
+    /// a third of it. Where `cost` is that of one of several writes, each has such a contract.
+    pub(crate) fn log(&self, config: &Config, cost: Duration) -> [Task; 2] {
+        let interval = config.commit_interval;
+        let deadline = (interval / 3).saturating_sub(self.advance);
+        [Task::new(interval / 2, deadline, self.flush), Task::new(interval, deadline, cost)]
     }
+
+    /// The same for the least that the log has.
+    pub(crate) fn metadata(&self, config: &Config) -> [Task; 2] {
+        self.log(config, self.write)
+    }
+}
+
+/// What one write of the log costs a disk at the most.
+pub(crate) fn log_write(profile: &Profile, capacity: Bytes, piece: Bytes) -> Duration {
+    let whole = Lba::new(0)..Lba::containing(capacity);
+    profile.worst(whole, piece, Direction::Write).max(Duration::from_nanos(1))
 }
 
 /// `part` of `whole` in parts per million, rounded up.

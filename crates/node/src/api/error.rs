@@ -14,6 +14,12 @@ use units::{Bytes, Duration, Rate};
 pub enum Error {
     /// Admission refused the contract.
     Refused(Refusal),
+    /// With this writer the log would have to write up to `record` bytes on each disk in a
+    /// commit, and its contract does not fit so long.
+    LogRefused {
+        record: Bytes,
+        refusal: Box<Refusal>,
+    },
     /// With that profile these streams, and the services of these volumes, would not fit;
     /// where both are empty, the metadata log.
     ProfileRefused {

@@ -47,6 +47,21 @@ pub struct DiskStatus {
     pub profile_for_next_start: bool,
 }
 
+/// What the metadata log has to write on each disk with a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogStatus {
+    /// What the log's contracts for writes hold.
+    pub contract: Bytes,
+    /// Extents that the writers that are open may come to between two commits.
+    pub extents: u64,
+    /// The longest record that there can be: of the writers that are open, of best effort that
+    /// writes to up to [`RECORD_EXTENTS`](crate::limits::RECORD_EXTENTS) extents for the first
+    /// time, and of [`RECORD_CHANGES`](crate::limits::RECORD_CHANGES) bytes of other changes.
+    pub record_max: Bytes,
+    /// The longest that was made since the pool was opened.
+    pub record_longest: Bytes,
+}
+
 /// A disk measured again while it was in use.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Measured {

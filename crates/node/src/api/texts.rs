@@ -64,6 +64,14 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Refused(refusal) => write!(f, "contract refused: {refusal}"),
+            Error::LogRefused { record, refusal } => write!(
+                f,
+                "contract refused: with this writer a record of the metadata log may have {} on \
+                 each disk, and the log's own contract does not fit so long: {}; close a stream, \
+                 or commit less often",
+                disk::exact_size(*record),
+                Shortage(refusal)
+            ),
             Error::ProfileRefused { streams, volumes, refusal } => write!(
                 f,
                 "with that profile {} would not fit any more: {}; nothing was changed: {}, and \

@@ -76,6 +76,7 @@ impl Core {
             Some(Some(running)) if self.store.committed() < running => return None,
             Some(_) => self.commits.running = None,
         }
+        self.fit_log(now);
         for ticket in core::mem::take(&mut self.commits.served) {
             self.answer(ticket, Ok(Reply::Done));
         }
@@ -103,7 +104,8 @@ impl Core {
     /// Schedules what the store wants done, under the log's own contracts.
     pub(crate) fn pump_store(&mut self, now: Instant) {
         while let Some(io) = self.store.poll() {
-            let [flush, write] = self.disk(io.disk).metadata;
+            let piece = self.commits.log.piece();
+            let flush = self.disk(io.disk).log.flush;
             match io.kind {
                 IoKind::Flush => {
                     self.commits.pieces.insert(io.id, (1, None));
@@ -111,7 +113,6 @@ impl Core {
                     self.submit(now, io.disk, Class::RealTime(flush), DiskAction::Flush, owner);
                 }
                 IoKind::Write { offset, bytes } => {
-                    let piece = limits::METADATA_PIECE;
                     let pieces = Bytes::new(bytes.len() as u64).div_ceil(piece);
                     self.commits.pieces.insert(io.id, (pieces, None));
                     for (index, part) in (0u64..).zip(bytes.chunks(piece.as_usize())) {
@@ -120,7 +121,9 @@ impl Core {
                             bytes: part.to_vec(),
                         };
                         let owner = Owner::Store { io: io.id };
-                        self.submit(now, io.disk, Class::RealTime(write), action, owner);
+                        let state = self.disk(io.disk);
+                        let write = Class::RealTime(state.log.next_write(state.queue.schedule()));
+                        self.submit(now, io.disk, write, action, owner);
                     }
                 }
                 IoKind::Read { .. } => unreachable!("a running store only writes"),

@@ -11,6 +11,7 @@
 //! every commit begins at once.
 
 use crate::api::*;
+use crate::commits::tasks::Log;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use store::{CommitId, IoId};
@@ -41,6 +42,8 @@ pub(crate) struct Commits {
     pub urgent: bool,
     /// When the next commit would begin if all kept the interval.
     pub regular: Instant,
+    /// What the log has to write.
+    pub log: Log,
     pub waiting: Vec<Ticket>,
     pub served: Vec<Ticket>,
     /// Pieces that the store's writes and flushes still consist of, and the

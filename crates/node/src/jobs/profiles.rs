@@ -84,8 +84,11 @@ impl Node {
 
     /// Puts every contract on the disk in the place of itself at the costs of now.
     fn admit_all(&mut self, now: Instant, disk: DiskIndex) -> Result<(), Error> {
-        let mut changes = self.log_changes(disk);
         let (mut first, mut streams, mut volumes) = (None, Vec::new(), Vec::new());
+        let mut changes = self.log_changes(disk).unwrap_or_else(|refusal| {
+            first = Some(refusal);
+            Vec::new()
+        });
         for stream in self.streams.iter() {
             for (at, joined) in stream.tasks.iter().enumerate().filter(|(_, own)| own.disk == disk)
             {
@@ -137,16 +140,13 @@ impl Node {
         }
     }
 
-    fn log_changes(&self, disk: DiskIndex) -> Vec<Change> {
-        let core = &self.core;
-        let state = &core.disks[disk.as_usize()];
-        let costs = Costs::new(&core.config, state.queue.profile(), state.queue.capacity());
-        let wanted = costs.metadata(&core.config);
+    fn log_changes(&self, disk: DiskIndex) -> Result<Vec<Change>, Refusal> {
+        let state = &self.core.disks[disk.as_usize()];
         let change = |(id, new): (TaskId, Task)| {
             let old = state.queue.tasks().get(id).expect("the log's tasks stay");
             (id, old, new, None)
         };
-        state.metadata.into_iter().zip(wanted).map(change).collect()
+        Ok(self.core.log_wanted(disk)?.into_iter().map(change).collect())
     }
 
     fn note_task(&mut self, disk: DiskIndex, stream: Option<StreamId>, task: Task) {

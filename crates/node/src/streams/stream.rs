@@ -468,11 +468,19 @@ pub(crate) fn admit(
         Mode::Write => Duration::ZERO,
     };
     let tasks = core.join(now, asked, &shares, mode, patience)?;
-    match home.take(core, asked.block, blocks) {
-        Ok(places) => Ok((tasks, places)),
+    let places = match home.take(core, asked.block, blocks) {
+        Ok(places) => places,
         Err(error) => {
             core.leave(&tasks);
-            Err(error)
+            return Err(error);
         }
+    };
+    if mode == Mode::Write
+        && let Err(error) = core.log_takes(now, volume, asked)
+    {
+        core.leave(&tasks);
+        home.leave(core, asked.block, places.into_iter());
+        return Err(error);
     }
+    Ok((tasks, places))
 }

@@ -147,9 +147,12 @@ impl Streamer {
                 drop(ledger);
                 self.come_back(context, pause);
             }
-            Err(error @ (Error::Refused(_) | Error::NoMemory { .. } | Error::Invalid { .. }))
-                if !self.was_admitted =>
-            {
+            Err(
+                error @ (Error::Refused(_)
+                | Error::LogRefused { .. }
+                | Error::NoMemory { .. }
+                | Error::Invalid { .. }),
+            ) if !self.was_admitted => {
                 class.refusal.get_or_insert(error);
                 self.state = State::Gone;
             }

@@ -34,6 +34,9 @@ pub enum Fault {
     NoRecoveryFlush,
     /// An extent is relocated before its bytes are copied.
     EarlyMove,
+    /// The parts of a checkpoint reach the disk with the next commit only: also the last one,
+    /// after the log has gone over to that checkpoint.
+    LatePart,
 }
 
 /// What a volume is called, and whose it is.
@@ -100,6 +103,10 @@ pub struct World {
     in_flight: Vec<Started>,
     /// I/O that the store was told has ended ([`Fault::EarlyReuse`]).
     late: Vec<Started>,
+    /// Parts of a checkpoint that were not written ([`Fault::LatePart`]): disk, offset, bytes.
+    held_back: Vec<(usize, u64, Vec<u8>)>,
+    /// What checkpoints are written in.
+    increment: Bytes,
     acknowledged: Promise,
     running: Option<(CommitId, Promise)>,
     /// Every version of every block, in order.
@@ -125,6 +132,10 @@ pub struct Counts {
     pub reused: u64,
     /// Extents that were moved.
     pub moved: u64,
+    /// Parts of checkpoints that were written, first blocks apart, and first blocks that made
+    /// one whole; counted per disk.
+    pub parts: u64,
+    pub built: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -134,6 +145,8 @@ impl std::ops::AddAssign for Counts {
         self.checkpoints += other.checkpoints;
         self.reused += other.reused;
         self.moved += other.moved;
+        self.parts += other.parts;
+        self.built += other.built;
     }
 }
 
@@ -165,6 +178,8 @@ impl World {
             store,
             in_flight: Vec::new(),
             late: Vec::new(),
+            held_back: Vec::new(),
+            increment: Bytes::kib(64),
             acknowledged,
             running: None,
             history: BTreeMap::new(),
@@ -174,6 +189,25 @@ impl World {
             owners: BTreeMap::new(),
             counts: Counts::default(),
         }
+    }
+
+    /// A pool with so many volumes that its checkpoints are longer than the parts that they
+    /// are written in.
+    pub fn in_parts(seed: u64, fault: Fault) -> Self {
+        let mut world = Self::new(seed, fault);
+        world.increment = Bytes::kib(4 + 4 * (seed % 3));
+        world.store.set_increment(world.increment);
+        let volumes = 100 + world.random.below(200);
+        for number in 0..volumes {
+            let name = format!("{number:060}");
+            world.store.create(&name, Bytes::ZERO, &Placement::default()).expect("there is room");
+        }
+        super::commit(&mut world.store, &mut world.disks);
+        // Opened again, so that the log is empty and all is on the medium.
+        world.store = super::open(&mut world.disks).expect("it opens").store;
+        world.store.set_increment(world.increment);
+        world.acknowledged = Promise { state: Description::of(&world.store), version: 0 };
+        world
     }
 
     /// Lives for `steps` steps.
@@ -227,7 +261,10 @@ impl World {
         }
     }
     fn any_volume(&mut self) -> Option<VolumeId> {
-        let ids: Vec<VolumeId> = self.store.volumes().map(|volume| volume.id()).collect();
+        let mut ids: Vec<VolumeId> = self.store.volumes().map(|volume| volume.id()).collect();
+        if ids.len() > 50 && !self.random.once_in(8) {
+            ids.drain(..ids.len() - 8); // of very many, most often one of a few
+        }
         (!ids.is_empty()).then(|| ids[self.random.index(ids.len())])
     }
     fn delete(&mut self) {
@@ -335,6 +372,9 @@ impl World {
             return; // the lie is about one commit at a time
         }
         if let Some(id) = self.store.commit() {
+            for (disk, offset, bytes) in std::mem::take(&mut self.held_back) {
+                self.disks[disk].write(offset, bytes);
+            }
             let promise = Promise { state: Description::of(&self.store), version: self.version };
             self.running = Some((id, promise));
             self.log_written = false;
@@ -375,7 +415,17 @@ impl World {
             IoKind::Read { .. } => panic!("an open pool reads no metadata"),
             IoKind::Write { offset, bytes } => {
                 self.log_written = true;
-                self.counts.checkpoints += u64::from(bytes.starts_with(b"SLKCHECK"));
+                let is_part = !bytes.starts_with(b"SLK");
+                let is_checkpoint = bytes.starts_with(b"SLKCHECK");
+                self.counts.checkpoints += u64::from(is_checkpoint);
+                self.counts.parts += u64::from(is_part);
+                let length = u32::from_le_bytes(bytes[88..92].try_into().unwrap());
+                let is_first = is_checkpoint && length as usize > bytes.len();
+                self.counts.built += u64::from(is_first);
+                if is_part && self.fault == Fault::LatePart {
+                    self.held_back.push((started.disk, offset.get(), bytes.clone()));
+                    return Ok(());
+                }
                 self.disks[started.disk].write(offset.get(), bytes.clone());
                 self.cut()
             }
@@ -445,7 +495,8 @@ impl World {
         if self.fault == Fault::NoMirroring {
             *disks.last_mut().expect("a pool has disks") = spared.expect("a pool has disks");
         }
-        let opened = opening.finish().map_err(|error| error.to_string())?;
+        let mut opened = opening.finish().map_err(|error| error.to_string())?;
+        opened.store.set_increment(self.increment);
         Ok(opened.store)
     }
     /// The promise that `state` keeps.
@@ -509,6 +560,7 @@ impl World {
         self.running = None;
         self.in_flight.clear();
         self.late.clear();
+        self.held_back.clear();
         Ok(())
     }
 }

@@ -1,0 +1,160 @@
+//! The contracts of the metadata log, sized by what it has to write.
+//!
+//! Each disk has a contract for flushes and one or more for writes. In a commit interval the
+//! writes hold the longest record that there can be: of every writer that is open, of some
+//! best effort and of some changes ([`Log::record`](super::tasks::Log::record)). They grow
+//! when a writer is admitted, on
+//! all disks or on none, and shrink when writers have gone and no commit runs.
+
+use crate::admission::contract;
+use crate::admission::costs::{Costs, log_write};
+use crate::api::*;
+use crate::commits::tasks::{Log, LogTasks, LogWrite, extents_of, undecided};
+use crate::core::Core;
+use crate::limits;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use sched::{Task, TaskId};
+use store::VolumeId;
+use units::{Bytes, Instant};
+
+impl Core {
+    /// Takes what a writer of a volume adds to records into the log's contracts, on all disks
+    /// or on none and says why. Without admission they stay as they are.
+    pub(crate) fn log_takes(
+        &mut self,
+        now: Instant,
+        volume: VolumeId,
+        contract: &Contract,
+    ) -> Result<(), Error> {
+        let extents = self.record_extents(volume, contract);
+        let before = self.commits.log.note(volume, Some(extents));
+        let wanted = self.commits.log.wanted();
+        if wanted <= self.commits.log.size || !self.config.admission {
+            return Ok(());
+        }
+        let record = self.commits.log.record();
+        self.set_log(now, wanted).map_err(|refusal| {
+            self.commits.log.note(volume, before);
+            Error::LogRefused { record, refusal: Box::new(refusal) }
+        })
+    }
+
+    /// Whether the log's contracts would have to grow for what a writer of a volume adds.
+    pub(crate) fn log_grows(&mut self, volume: VolumeId, contract: &Contract) -> bool {
+        let extents = self.record_extents(volume, contract);
+        let log = &mut self.commits.log;
+        let before = log.note(volume, Some(extents));
+        let grows = log.wanted() > log.size;
+        log.note(volume, before);
+        grows
+    }
+
+    /// Extents that a writer of a volume may come to between two commits.
+    fn record_extents(&self, volume: VolumeId, contract: &Contract) -> u64 {
+        let disks = self.store.volume(volume).map_or(1, |volume| volume.placement().disks.len());
+        let late = self.config.host_latency.max(limits::RECORD_LATE);
+        extents_of(contract, disks, self.config.commit_interval, late)
+    }
+
+    /// The writer of a volume has gone.
+    pub(crate) fn log_leaves(&mut self, now: Instant, volume: VolumeId) {
+        self.commits.log.note(volume, None);
+        self.fit_log(now);
+    }
+
+    /// Lets the log's contracts shrink to what they have to hold, unless a commit runs.
+    pub(crate) fn fit_log(&mut self, now: Instant) {
+        let wanted = self.commits.log.wanted();
+        if self.commits.running.is_none() && wanted < self.commits.log.size {
+            // A disk that is far behind may not do it now; it is tried again.
+            let _ = self.set_log(now, wanted);
+        }
+    }
+
+    /// Lets the log's contracts hold so many bytes, on all disks or on none.
+    fn set_log(&mut self, now: Instant, size: Bytes) -> Result<(), Refusal> {
+        let before: Vec<LogTasks> = self.disks.iter().map(|disk| disk.log.clone()).collect();
+        let all = (0..self.disks.len() as u16).map(DiskIndex);
+        let set = self.attempt(all.clone(), |core| {
+            all.into_iter().try_for_each(|disk| core.set_log_on(now, disk, size))
+        });
+        match set {
+            Ok(()) => {
+                self.commits.log.size = size;
+                self.store.set_increment(size);
+            }
+            Err(_) => {
+                for (disk, log) in self.disks.iter_mut().zip(before) {
+                    disk.log = log;
+                }
+            }
+        }
+        for disk in &mut self.disks {
+            disk.queue.set_own(disk.log.len());
+        }
+        set
+    }
+
+    fn set_log_on(&mut self, now: Instant, disk: DiskIndex, size: Bytes) -> Result<(), Refusal> {
+        let at_most = self.config.commit_interval / limits::LOG_PUT_OFF;
+        let (task, count) = self.log_tasks(disk, size)?;
+        let state = self.disk(disk);
+        let refused = |refusal: sched::Refusal| contract::refused(disk, &refusal);
+        for write in state.log.writes.drain(count.min(state.log.writes.len())..) {
+            let left = state.queue.leave(write.id);
+            assert!(left.is_empty(), "no commit is running");
+        }
+        for write in &mut state.log.writes {
+            write.change(&mut state.queue, now, task, at_most).map_err(refused)?;
+        }
+        while state.log.writes.len() < count {
+            let id = state.queue.join(now, task).map_err(refused)?;
+            let next = state.queue.schedule().next_release(id);
+            if next > now + at_most {
+                return Err(refused(undecided(state.queue.tasks())));
+            }
+            state.log.writes.push(LogWrite { id, put_off: Some((next, now)) });
+        }
+        Ok(())
+    }
+
+    /// The contract of each write on a disk, and how many of them hold so many bytes.
+    fn log_tasks(&self, disk: DiskIndex, size: Bytes) -> Result<(Task, usize), Refusal> {
+        let state = &self.disks[disk.as_usize()];
+        let capacity = state.queue.capacity();
+        let (count, piece) = Log::pieces_of(size);
+        let cost = log_write(state.queue.profile(), capacity, piece);
+        let interval = self.config.commit_interval;
+        self.seen(disk).possible(disk, cost, interval / 3, interval)?;
+        let costs = Costs::new(&self.config, state.queue.profile(), capacity);
+        Ok((costs.log(&self.config, cost)[1], count))
+    }
+
+    /// The contracts of the log on a disk, as they should be by the costs of now; `Err` where
+    /// even an idle disk could not keep them.
+    pub(crate) fn log_wanted(&self, disk: DiskIndex) -> Result<Vec<(TaskId, Task)>, Refusal> {
+        let state = &self.disks[disk.as_usize()];
+        let costs = Costs::new(&self.config, state.queue.profile(), state.queue.capacity());
+        let [flush, _] = costs.metadata(&self.config);
+        let (write, _) = self.log_tasks(disk, self.commits.log.size)?;
+        let writes = state.log.writes.iter().map(|own| (own.id, write));
+        Ok(core::iter::once((state.log.flush, flush)).chain(writes).collect())
+    }
+
+    /// Lets the log's contracts begin anew, as if nothing had been committed
+    /// lately; only while there is no stream whom that could harm.
+    pub(crate) fn renew_metadata(&mut self, now: Instant) {
+        for disk in &mut self.disks {
+            for id in disk.log.ids_mut() {
+                let task = disk.queue.tasks().get(*id).expect("the log's tasks stay");
+                // A disk in trouble may not take it now: the old one stays.
+                if let Ok(renewed) = disk.queue.join(now, task) {
+                    let left = disk.queue.leave(*id);
+                    assert!(left.is_empty(), "no commit is running");
+                    *id = renewed;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! How long a sync may take, and what the log has to write: told to whoever asks.
+
+use crate::api::*;
+use crate::limits;
+use crate::node::Node;
+use units::Duration;
+
+impl Node {
+    /// The longest time from a call of [`Op::Sync`], or of a change of a volume, to its
+    /// answer; with a stream, of [`Op::StreamSync`] and [`Op::StreamClose`] on it. `None` where
+    /// no such stream is open for writing.
+    ///
+    /// It holds while the disks keep to their profiles and admission is on, and while between
+    /// two commits no more happens than a record has room for ([`LogStatus::record_max`]);
+    /// docs/crash-safety.md has the formula. While no stream is open commits begin at once,
+    /// and it takes less.
+    pub fn sync_time_max(&self, stream: Option<StreamId>) -> Option<Duration> {
+        let commits = self.core.config.commit_interval.saturating_mul(limits::SYNC_INTERVALS);
+        let Some(id) = stream else { return Some(commits) };
+        let stream = self.streams.get(id).filter(|stream| stream.mode == Mode::Write)?;
+        // All blocks of the window may have to be written first, a period apart, at the worst
+        // on one disk; then the one that is filled in part; each is there a period later.
+        let period = stream.tasks.iter().map(|joined| joined.task.period).max()?;
+        Some(commits.saturating_add(period.saturating_mul(stream.window.len() + 3)))
+    }
+
+    /// What the metadata log has to write.
+    pub fn log(&self) -> LogStatus {
+        let log = &self.core.commits.log;
+        LogStatus {
+            contract: log.size,
+            extents: log.extents,
+            record_max: log.record(),
+            record_longest: self.core.store.record_longest(),
+        }
+    }
+}

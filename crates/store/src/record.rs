@@ -1,0 +1,30 @@
+//! How long a record can be.
+
+use crate::change::SCATTERED_SIZE;
+use crate::format;
+use crate::sizes::BLOCK;
+use units::Bytes;
+
+/// What a commit has to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RecordContent {
+    /// Bytes of changes other than of watermarks and lengths: volumes made, resized, given
+    /// away and removed, extents moved, suspect extents.
+    pub changes: Bytes,
+    /// Extents of which blocks were written for the first time.
+    pub extents: u64,
+    /// Volumes whose length rose.
+    pub lengths: u64,
+}
+
+impl RecordContent {
+    /// Bytes that are written on each disk at the most: a header, what stands
+    /// before changes, the changes; for each extent a watermark as a change of its own, and a list of blocks as if
+    /// it had holes; for each volume a length; in whole blocks, and twice.
+    pub fn size_max(&self) -> Bytes {
+        let fixed = Bytes::new((format::header::LEN + format::changes::LEN) as u64);
+        let extents = Bytes::new(format::written::LEN as u64 + SCATTERED_SIZE) * self.extents;
+        let lengths = Bytes::new(format::length::LEN as u64) * self.lengths;
+        (fixed + self.changes + extents + lengths).round_up(BLOCK) * 2
+    }
+}

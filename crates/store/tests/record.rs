@@ -1,0 +1,132 @@
+//! How long a record can be, by a formula, held against records that are really made.
+#![allow(clippy::print_stdout)] // the figures, for whoever runs it with --nocapture
+
+mod common;
+
+use common::{Disk, Random, new_pool, open};
+use std::collections::BTreeSet;
+use store::{Blocks, DiskIndex, IoKind, Ownership, Placement, RecordContent, Store, VolumeId};
+use units::Bytes;
+
+/// Commits, and gives the bytes that were written to the log of the first disk.
+fn commit(store: &mut Store, disks: &mut [Disk]) -> Option<Bytes> {
+    let mut record = Bytes::ZERO;
+    store.commit()?;
+    while let Some(io) = store.poll() {
+        if let (IoKind::Write { bytes, .. }, DiskIndex(0)) = (&io.kind, io.disk)
+            && bytes.starts_with(b"SLKRECOR")
+        {
+            record = Bytes::new(bytes.len() as u64);
+        }
+        store.done(io.id, disks[io.disk.as_usize()].do_io(&io.kind));
+    }
+    Some(record)
+}
+
+/// What is staged, counted beside the store.
+#[derive(Default)]
+struct Staged {
+    changes: u64,
+    extents: BTreeSet<(VolumeId, u64)>,
+    lengths: BTreeSet<VolumeId>,
+}
+
+fn write(random: &mut Random, store: &mut Store, staged: &mut Staged, id: VolumeId) {
+    let extents = store.volume(id).unwrap().extents();
+    let first = random.below(extents);
+    for index in first..extents.min(first + 1 + random.below(3)) {
+        let holes = store.reserve_scattered();
+        let from = if holes { random.below(256) } else { 0 };
+        let range = Bytes::kib(4 * from)..Bytes::kib(4 * (from + 1 + random.below(20)));
+        store.note_written(id, index, &Blocks::of(&range));
+        if holes {
+            store.release_scattered();
+        }
+        staged.extents.insert((id, index));
+    }
+    let length = Bytes::mib(first) + Bytes::new(random.below(1 << 20));
+    store.note_length(id, length);
+    staged.lengths.insert(id);
+}
+
+fn lengthen(random: &mut Random, store: &mut Store, staged: &mut Staged, id: VolumeId) {
+    let length = store.volume(id).unwrap().length() + Bytes::new(1 + random.below(10));
+    store.note_length(id, length);
+    staged.lengths.insert(id);
+}
+
+/// Changes whose lengths in bytes are in the tables of docs/on-disk-format.md.
+fn change(random: &mut Random, store: &mut Store, staged: &mut Staged, made: &mut u64) {
+    let root = Ownership::ROOT;
+    match random.below(3) {
+        0 => {
+            *made += 1;
+            let name = format!("{made:0width$}", width = 8 + random.index(50));
+            store.create(&name, Bytes::ZERO, &Placement::default()).unwrap();
+            staged.changes += 13 + name.len() as u64 + 2 * store.disks().len() as u64;
+        }
+        1 => {
+            let id = store.volumes().next().unwrap().id();
+            let gid = random.below(9) as u32 + 1;
+            let other = Ownership { gid, ..root };
+            if store.volume(id).unwrap().ownership() != other {
+                store.set_ownership(id, other).unwrap();
+                staged.changes += 19;
+            }
+        }
+        _ => {
+            let last = store.volumes().last().unwrap();
+            if last.extents() == 0 {
+                let id = last.id();
+                store.delete(id).unwrap();
+                staged.changes += 9;
+            }
+        }
+    }
+}
+
+#[test]
+fn no_record_is_longer_than_the_formula_says() {
+    let (mut records, mut close) = (0, 0);
+    for seed in 0..30 {
+        let mut random = Random::new(seed);
+        let sizes = vec![Bytes::GIB; 1 + random.index(2)];
+        let mut disks = new_pool(1, &sizes);
+        let mut store = open(&mut disks).unwrap().store;
+        let volumes = 1 + random.below(300);
+        for number in 0..volumes {
+            store.create(&format!("v{number}"), Bytes::mib(3), &Placement::default()).unwrap();
+        }
+        commit(&mut store, &mut disks);
+        let ids: Vec<VolumeId> = store.volumes().map(|volume| volume.id()).collect();
+        let mut made = 0;
+        for _ in 0..60 {
+            let mut staged = Staged::default();
+            // Of all kinds, or of one: then nothing else makes up for it.
+            let kind = random.below(4);
+            for _ in 0..random.below(2 * volumes) {
+                let id = ids[random.index(ids.len())];
+                match kind {
+                    0 | 1 => write(&mut random, &mut store, &mut staged, id),
+                    2 => lengthen(&mut random, &mut store, &mut staged, id),
+                    _ => {}
+                }
+            }
+            for _ in 0..[20, 0, 0, 400][kind as usize] {
+                change(&mut random, &mut store, &mut staged, &mut made);
+            }
+            let content = RecordContent {
+                changes: Bytes::new(staged.changes),
+                extents: staged.extents.len() as u64,
+                lengths: staged.lengths.len() as u64,
+            };
+            let most = content.size_max();
+            let Some(record) = commit(&mut store, &mut disks) else { continue };
+            assert!(record <= most, "{record} in a record, {most} by the formula: {content:?}");
+            records += u64::from(!record.is_zero());
+            close += u64::from(record * 10 >= most * 9 && record > Bytes::kib(16));
+        }
+    }
+    println!("{records} records, {close} of them nearly as long as they may be");
+    assert!(records > 1_000 && close > 20, "{records} {close}");
+}
