@@ -15,7 +15,8 @@ use crate::jobs::measuring::Measuring;
 use crate::jobs::moves::Moves;
 use crate::limits;
 use crate::memory::arena::Arena;
-use crate::volumes::services::{Piece, Services};
+use crate::memory::reserve::Reserves;
+use crate::volumes::services::{Piece, Services, Turn};
 use crate::volumes::writes::{Claim, Writes};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -114,6 +115,7 @@ pub(crate) struct Core {
     pub writes: Writes,
     pub commits: Commits,
     pub services: Services,
+    pub reserves: Reserves,
     pub moves: Moves,
     pub measuring: Measuring,
     pub outputs: VecDeque<Output>,
@@ -183,6 +185,7 @@ impl Core {
             writes: Writes::default(),
             commits: Commits::default(),
             services: Services::default(),
+            reserves: Reserves::default(),
             moves: Moves::default(),
             measuring: Measuring::default(),
             outputs: VecDeque::new(),
@@ -268,6 +271,33 @@ impl Core {
         let predicted = Duration::ZERO;
         let pending = Pending { disk, owner, action, predicted, command, class, len };
         self.commands.insert(id, pending);
+        id
+    }
+
+    /// As [`Core::submit`], of a request under contract that has waited for something: where
+    /// its deadline would be later than is promised from its turn on, it is brought forward
+    /// as far as nobody else is late for it.
+    pub(crate) fn submit_in_turn(
+        &mut self,
+        now: Instant,
+        disk: DiskIndex,
+        (task, turn): (TaskId, Turn),
+        action: DiskAction,
+        owner: Owner,
+    ) -> CommandId {
+        // Other policies do not look at the exact slack before they let others go first.
+        let exact = self.config.policy == Policy::Slack && !action.needs_no_disk();
+        let Disk { schedule, advance, .. } = self.disk(disk);
+        let (advance, comes) = (*advance, schedule.next_release(task).max(now));
+        let is_behind = exact && comes > turn.from.saturating_add(advance);
+        if is_behind && !schedule.has_early(task) {
+            schedule.renew(now, task, turn.from);
+        }
+        let id = self.submit(now, disk, Class::RealTime(task), action, owner);
+        if is_behind {
+            let by = turn.due.saturating_sub(advance);
+            self.disk(disk).schedule.hurry_by(now, id.0, by);
+        }
         id
     }
 
