@@ -272,7 +272,7 @@ pub fn status(
         streams: streams(status.streams, status.now, sessions, quotas),
         memory: api::Memory {
             total_bytes: status.memory.total,
-            window_bytes: status.memory.windows,
+            window_bytes: status.memory.windows + status.memory.services,
             best_effort_bytes: status.memory.best_effort,
             free_bytes: status.memory.free,
         },

@@ -47,9 +47,15 @@ impl Pool for engine::Pool {
         self.submit_as(who, op, move |result: Result<Reply, Error>| callback(result.map(answer)));
     }
 
+    fn submit_since(&self, who: Who, arrived: Instant, op: Op, callback: Callback) {
+        let done = move |result: Result<Reply, Error>| callback(result.map(answer));
+        self.submit_since(who, arrived, op, done);
+    }
+
     fn write(
         &self,
         who: Who,
+        arrived: Instant,
         volume: String,
         priority: Option<Priority>,
         range: WriteRange,
@@ -58,7 +64,7 @@ impl Pool for engine::Pool {
     ) {
         let room = room.into_any().downcast::<ChunkMut>().expect("the room came from this pool");
         let done = move |result: Result<Reply, Error>| callback(result.map(answer));
-        self.write_as(who, priority, &volume, range, *room, done);
+        self.write_as(who, arrived, priority, &volume, range, *room, done);
     }
 
     fn open_window(

@@ -90,6 +90,9 @@ pub trait Pool: Send + Sync + 'static {
     /// [`Pool::status`] when this returns, though it may not be durable. [`Op::Write`] and
     /// [`Op::Release`] are not for here: see [`Pool::write`] and the drop of the handles.
     fn submit(&self, who: Who, op: Op, callback: Callback);
+    /// The same of an operation without a stream, where the daemon had read the program's
+    /// request at `arrived`, by [`Pool::now`]: what is promised of an answer counts from then.
+    fn submit_since(&self, who: Who, arrived: Instant, op: Op, callback: Callback);
     /// Begins to open a stream whose program can map its window; false where this pool or
     /// the system has no such memory, and then nothing was begun.
     fn open_window(
@@ -107,11 +110,13 @@ pub trait Pool: Send + Sync + 'static {
     fn now(&self) -> Instant {
         self.status().now
     }
-    /// Begins a best-effort write to a volume; the bytes lie in `room` from
-    /// [`WriteRange::skip`] on.
+    /// Begins a best-effort write to a volume, asked for at `arrived`; the bytes lie in `room`
+    /// from [`WriteRange::skip`] on.
+    #[allow(clippy::too_many_arguments)] // the operation's own
     fn write(
         &self,
         who: Who,
+        arrived: Instant,
         volume: String,
         priority: Option<Priority>,
         range: WriteRange,
@@ -175,6 +180,14 @@ impl Ask {
         self.begin(op).await.unwrap_or(Err(Error::ShuttingDown))
     }
 
+    /// The end of `op`, which its program asked for at `arrived`.
+    pub async fn op_since(&self, arrived: Instant, op: Op) -> Result<Answer, Error> {
+        let (answer, coming) = oneshot::channel();
+        let callback = Box::new(move |result| drop(answer.send(result)));
+        self.0.submit_since(self.1.clone(), arrived, op, callback);
+        coming.await.unwrap_or(Err(Error::ShuttingDown))
+    }
+
     /// Begins `op`, for whoever wants to wait for other things as well.
     pub fn begin(&self, op: Op) -> oneshot::Receiver<Result<Answer, Error>> {
         let (answer, coming) = oneshot::channel();
@@ -209,6 +222,7 @@ impl Ask {
     /// The end of a best-effort write.
     pub async fn write(
         &self,
+        arrived: Instant,
         volume: String,
         priority: Option<Priority>,
         range: WriteRange,
@@ -216,7 +230,7 @@ impl Ask {
     ) -> Result<(), Error> {
         let (answer, coming) = oneshot::channel();
         let callback = Box::new(move |result| drop(answer.send(result)));
-        self.0.write(self.1.clone(), volume, priority, range, room, callback);
+        self.0.write(self.1.clone(), arrived, volume, priority, range, room, callback);
         coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
     }
 

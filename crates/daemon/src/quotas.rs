@@ -11,6 +11,7 @@
 //! that two programs cannot share the last of a quota; what a holder has is never kept
 //! here but asked of the pool and the sessions, so that nothing can be forgotten.
 
+mod guaranteed;
 mod rules;
 mod space;
 
@@ -22,6 +23,7 @@ use crate::lock::{AsyncGuard, AsyncMutex, Mutex, MutexGuard};
 use crate::pool::Pool;
 use crate::problem::percent;
 use crate::sessions::Sessions;
+use guaranteed::Guaranteed;
 use node::{DiskIndex, Priority, Status, StreamId, Terms, Who};
 use space::Held;
 use std::collections::{BTreeMap, HashMap};
@@ -56,6 +58,7 @@ pub struct Quotas {
     /// Held while what is asked for is counted and begun.
     growing: Mutex<()>,
     state: Mutex<State>,
+    guaranteed: Arc<Guaranteed>,
 }
 
 #[derive(Default)]
@@ -104,6 +107,7 @@ impl Asked {
                 let mut volumes = status.volumes.iter_mut();
                 if let Some(volume) = volumes.find(|volume| volume.name == *name) {
                     volume.shares.clear();
+                    volume.memory = Bytes::ZERO;
                 }
             }
         }
@@ -121,6 +125,13 @@ impl Asked {
     }
 }
 
+/// What one request has of quotas, given back when dropped.
+#[derive(Default)]
+pub struct Part {
+    _permits: Vec<OwnedSemaphorePermit>,
+    _guaranteed: Option<guaranteed::Operation>,
+}
+
 /// The place of a best-effort connection, given back when dropped.
 pub struct Place {
     quotas: Arc<Quotas>,
@@ -131,11 +142,37 @@ pub struct Place {
 }
 
 impl Place {
-    /// Waits until the user and the groups may have one more request under way, of so many
-    /// bytes.
-    pub async fn request(&self, len: Bytes) -> Vec<OwnedSemaphorePermit> {
-        let mut permits = Vec::with_capacity(1 + self.requests.len());
+    /// Waits until the user and the groups may have one more request under way on a volume,
+    /// of so many bytes; not where the volume's contract has memory for it. `operations` says
+    /// for how many it has, and is asked only where it matters.
+    pub async fn request(
+        &self,
+        volume: &str,
+        len: Bytes,
+        operations: impl FnOnce() -> u64,
+    ) -> Part {
         let units = len.div_ceil(BEST_EFFORT_UNIT) as u32; // of at most a transfer
+        if let Some(permits) = self.at_once(units) {
+            return Part { _permits: permits, _guaranteed: None };
+        }
+        if let Some(one) = self.quotas.guaranteed.begin(volume, operations()) {
+            return Part { _permits: Vec::new(), _guaranteed: Some(one) };
+        }
+        Part { _permits: self.in_turn(units).await, _guaranteed: None }
+    }
+
+    /// The permits for a request, where nobody has to wait for them.
+    fn at_once(&self, units: u32) -> Option<Vec<OwnedSemaphorePermit>> {
+        let memory = Arc::clone(&self.memory).try_acquire_many_owned(units).ok()?;
+        let requests = self.requests.iter().map(|requests| {
+            let permit = Arc::clone(requests).try_acquire_owned();
+            permit.ok()
+        });
+        std::iter::once(Some(memory)).chain(requests).collect()
+    }
+
+    async fn in_turn(&self, units: u32) -> Vec<OwnedSemaphorePermit> {
+        let mut permits = Vec::with_capacity(1 + self.requests.len());
         let memory = Arc::clone(&self.memory).acquire_many_owned(units).await;
         permits.push(memory.expect("never closed"));
         // Everybody in the order of the holders: none waits for another in a circle.
@@ -196,6 +233,7 @@ impl Quotas {
             turn: AsyncMutex::default(),
             growing: Mutex::default(),
             state: Mutex::default(),
+            guaranteed: Arc::default(),
         })
     }
 
@@ -359,6 +397,7 @@ impl Quotas {
         for volume in &status.volumes {
             if is_theirs(services.get(&volume.name).cloned()) {
                 used.add(&volume.shares);
+                used.memory += volume.memory;
             }
         }
         used
@@ -396,7 +435,13 @@ impl Quotas {
         } else if let Some(most) = limits.memory_bytes
             && used.memory > most
         {
-            (format!("have {} of memory for windows, and may have {most}", used.memory), "memory")
+            (
+                format!(
+                    "have {} of memory for windows and services, and may have {most}",
+                    used.memory
+                ),
+                "memory",
+            )
         } else if let Some(most) = limits.streams
             && used.streams > most
         {

@@ -11,6 +11,7 @@ use client::{Client, Code};
 use daemon::config::SocketMode;
 use daemon::quotas::{Quotas, Rules, Whole, own_uid};
 use daemon::serve::Manners;
+use node::Op;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use support::{Running, contract};
@@ -163,6 +164,43 @@ fn best_effort_of_one_user_is_held_over_all_connections() {
     let stated = daemon.pool.state().stated.clone();
     assert!(!stated.contains(&Some(node::Priority::Interactive)), "{stated:?}");
     assert!(stated.contains(&Some(node::Priority::Normal)), "{stated:?}");
+}
+
+/// Operations for which a volume's contract has memory set aside do not wait behind the best
+/// effort of their own user; those beyond them do, and those that leave the contract.
+#[test]
+fn a_contract_does_not_wait_for_its_users_part() {
+    let daemon = daemon("[default]\nbest_effort_connections = 9\nbest_effort_requests = 3");
+    let under_contract = support::Volume { size: 64 << 10, operations: 2, ..Default::default() };
+    daemon.pool.state().volumes.insert("p".into(), under_contract);
+    daemon.pool.state().hold_best_effort = true;
+    let mut greedy = daemon.client.best_effort("v").unwrap();
+    for _ in 0..3 {
+        greedy.begin_read(Bytes::ZERO, Bytes::kib(4)).unwrap();
+    }
+    drop(daemon.pool.wait(|state| state.held.len() == 3));
+    let mut background = daemon.client.best_effort_as("p", Priority::Background).unwrap();
+    background.begin_read(Bytes::ZERO, Bytes::kib(4)).unwrap();
+    let mut kept = daemon.client.best_effort("p").unwrap();
+    for _ in 0..3 {
+        kept.begin_read(Bytes::ZERO, Bytes::kib(4)).unwrap();
+    }
+    drop(daemon.pool.wait(|state| state.held.len() >= 5));
+    // What more the daemon would take it would have by the time of some answers.
+    for _ in 0..20 {
+        daemon.client.status().unwrap();
+    }
+    let state = daemon.pool.state();
+    let leaves = Some(node::Priority::Background);
+    let left = |op: &Op| matches!(op, Op::Read { priority, .. } if *priority == leaves);
+    assert!(state.held.len() == 5 && !state.held.iter().any(|(op, _)| left(op)));
+    drop(state);
+    daemon.pool.release();
+    for handle in [&mut greedy, &mut background, &mut kept] {
+        while handle.outstanding() > 0 {
+            handle.take().unwrap().result.unwrap();
+        }
+    }
 }
 
 /// Not a test by itself: what another user tries, in a process of its own.

@@ -141,7 +141,7 @@ impl Loop {
         let this = Arc::clone(self);
         let len = self.job.block;
         if self.job.write {
-            self.pool.submit(Op::Room { len }, move |room| {
+            self.pool.submit(Op::Room { len, target: None }, move |room| {
                 let Ok(Reply::Room { room }) = room else { panic!("no memory") };
                 let next = Arc::clone(&this);
                 this.pool.write("area", this.offset(), room, move |done| next.done(done));
@@ -197,7 +197,8 @@ fn fill(pool: &Pool) {
     let mut held = Vec::new();
     // A quarter is for windows alone, and the zeros that the pool writes have their place.
     for _ in 1..MEMORY / 4 * 3 / Bytes::MIB {
-        let room = pool.call(Op::Room { len: Bytes::MIB }).expect("memory for best effort");
+        let room =
+            pool.call(Op::Room { len: Bytes::MIB, target: None }).expect("memory for best effort");
         let Reply::Room { mut room } = room else { panic!("{room:?} for a room") };
         for bytes in room.chunks_exact_mut(8) {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -314,7 +315,8 @@ fn prepare(disks: &[DeviceSpec]) {
     };
     pool.call(create).expect("a volume is made");
     for block in 0..volume() / Bytes::MIB {
-        let Ok(Reply::Room { mut room }) = pool.call(Op::Room { len: Bytes::MIB }) else {
+        let Ok(Reply::Room { mut room }) = pool.call(Op::Room { len: Bytes::MIB, target: None })
+        else {
             panic!("no memory")
         };
         room.chunks_exact_mut(8).zip(block << 20..).for_each(|(bytes, n)| {

@@ -155,12 +155,17 @@ impl Core {
     }
 
     /// Begins an operation on behalf of a program.
-    pub(crate) fn submit(self: &Arc<Self>, who: Who, op: Op, callback: Callback) {
+    pub(crate) fn submit(
+        self: &Arc<Self>,
+        (who, arrived): (Who, Option<Instant>),
+        op: Op,
+        callback: Callback,
+    ) {
         assert!(
             !matches!(op, Op::Write { .. } | Op::Release { .. } | Op::WindowOpen { .. }),
             "memory goes back through its handle (Pool::write, or drop it); Pool::open_window opens windows"
         );
-        self.section(|inner, news| inner.begin(who, op, callback, news));
+        self.section(|inner, news| inner.begin((who, arrived), op, callback, news));
     }
 
     /// Begins to open a stream whose window is shared memory.
@@ -178,7 +183,7 @@ impl Core {
             true => news.calls.push((callback, Err(Error::ShuttingDown))),
             false => {
                 let ticket = inner.callers.insert(Caller { callback, stream: None, about });
-                inner.tell(ticket, who, op);
+                inner.tell(ticket, (who, None), op);
             }
         });
         Ok(())
@@ -188,7 +193,7 @@ impl Core {
     #[allow(clippy::too_many_arguments)] // the operation's own
     pub(crate) fn write(
         self: &Arc<Self>,
-        who: Who,
+        asker: (Who, Option<Instant>),
         volume: String,
         range: node::WriteRange,
         priority: Option<node::Priority>,
@@ -201,7 +206,7 @@ impl Core {
         self.section(|inner, news| {
             self.arena.take_back(span);
             let op = Op::Write { volume, range, span, priority };
-            inner.begin(who, op, callback, news);
+            inner.begin(asker, op, callback, news);
         });
     }
 
@@ -388,7 +393,13 @@ impl Inner {
         }
     }
 
-    fn begin(&mut self, who: Who, op: Op, callback: Callback, news: &mut News) {
+    fn begin(
+        &mut self,
+        asker: (Who, Option<Instant>),
+        op: Op,
+        callback: Callback,
+        news: &mut News,
+    ) {
         let may = if self.stopping { Err(Error::ShuttingDown) } else { self.may_begin(&op) };
         if let Err(error) = may {
             if let Op::Write { span, .. } = op {
@@ -412,7 +423,7 @@ impl Inner {
             *close = Some(ticket);
             return;
         }
-        self.tell(ticket, who, op);
+        self.tell(ticket, asker, op);
     }
 
     /// What an operation has to do with a shared window. A seek counts from here on: the
@@ -430,13 +441,15 @@ impl Inner {
         }
     }
 
-    fn tell(&mut self, ticket: Ticket, who: Who, op: Op) {
-        self.node.handle(self.now, Happened::Request { ticket, who, op });
+    /// What somebody asks, and when his program did where that was before now.
+    fn tell(&mut self, ticket: Ticket, (who, arrived): (Who, Option<Instant>), op: Op) {
+        let arrived = arrived.unwrap_or(self.now);
+        self.node.handle(self.now, Happened::Request { ticket, who, op, arrived });
     }
 
     /// What the engine asks by itself.
     fn tell_own(&mut self, ticket: Ticket, op: Op) {
-        self.tell(ticket, Who::root(), op);
+        self.tell(ticket, (Who::root(), None), op);
     }
 
     /// Makes the node's answer into the program's: memory is lent here.

@@ -224,7 +224,22 @@ impl Pool {
         op: Op,
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) {
-        self.core.submit(who, op, Box::new(done));
+        self.core.submit((who, None), op, Box::new(done));
+    }
+
+    /// As [`Pool::submit_as`], of a program that asked at `arrived` by the clock of
+    /// [`Pool::now`]: what a volume's contract promises counts from then.
+    ///
+    /// # Panics
+    /// As [`Pool::submit`] does.
+    pub fn submit_since(
+        &self,
+        who: Who,
+        arrived: Instant,
+        op: Op,
+        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+    ) {
+        self.core.submit((who, Some(arrived)), op, Box::new(done));
     }
 
     /// Begins to open a stream under contract whose window is in memory that its program
@@ -260,11 +275,11 @@ impl Pool {
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) {
         let range = WriteRange::new(offset, Bytes::new(room.len() as u64));
-        self.write_as(Who::root(), None, volume, range, room, done);
+        self.write_as(Who::root(), self.now(), None, volume, range, room, done);
     }
 
-    /// As [`Pool::write`], on behalf of somebody, of a handle that states a priority, and of
-    /// any bytes: they lie in `room` from [`WriteRange::skip`] on.
+    /// As [`Pool::write`], on behalf of somebody whose program asked at `arrived`, of a handle
+    /// that states a priority, and of any bytes: they lie in `room` from [`WriteRange::skip`] on.
     ///
     /// # Panics
     /// When `room` is a stream's memory or another pool's.
@@ -272,13 +287,15 @@ impl Pool {
     pub fn write_as(
         &self,
         who: Who,
+        arrived: Instant,
         priority: Option<node::Priority>,
         volume: &str,
         range: WriteRange,
         room: ChunkMut,
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) {
-        self.core.write(who, volume.to_owned(), range, priority, room, Box::new(done));
+        let asker = (who, Some(arrived));
+        self.core.write(asker, volume.to_owned(), range, priority, room, Box::new(done));
     }
 
     /// Does an operation and waits for its end.
@@ -289,7 +306,7 @@ impl Pool {
     /// # Panics
     /// In a callback, where nobody may wait for the pool.
     pub fn call(&self, op: Op) -> Result<Reply, Error> {
-        self.wait_for(|done| self.core.submit(Who::root(), op, done))
+        self.wait_for(|done| self.core.submit((Who::root(), None), op, done))
     }
 
     /// Writes as [`Pool::write`] does, and waits for the end.
@@ -301,8 +318,8 @@ impl Pool {
     /// As [`Pool::write`] and [`Pool::call`] do.
     pub fn call_write(&self, volume: &str, offset: Bytes, room: ChunkMut) -> Result<Reply, Error> {
         let range = WriteRange::new(offset, Bytes::new(room.len() as u64));
-        let who = Who::root();
-        self.wait_for(|done| self.core.write(who, volume.to_owned(), range, None, room, done))
+        let asker = (Who::root(), None);
+        self.wait_for(|done| self.core.write(asker, volume.to_owned(), range, None, room, done))
     }
 
     fn wait_for(&self, begin: impl FnOnce(crate::callers::Callback)) -> Result<Reply, Error> {

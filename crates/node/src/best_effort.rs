@@ -1,9 +1,10 @@
-//! Operations without a contract: read, write, and memory for them.
+//! Operations without a stream: read, write, and memory for them.
 //!
 //! An operation has one span of memory and is cut into pieces, one transfer
 //! each, so that no contract waits long behind it. It is answered when its last
-//! piece has ended. Operations that find no memory wait in order, up to a
-//! bound; past that the work is handed back.
+//! piece has ended. Those of a volume under contract have memory that is set aside
+//! ([`reserve`](crate::memory::reserve)); others that find none wait, up to a bound
+//! ([`line`](crate::memory::line)); past that the work is handed back.
 //!
 //! A piece of a write claims its blocks ([`Writes`](crate::volumes::writes::Writes)) and waits for
 //! those that came before it and overlap it. Where it begins or ends within 4 KiB, the
@@ -12,10 +13,12 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
-use crate::memory::arena::Use;
+use crate::memory::line::{Line, Rank, Waiter};
+use crate::memory::reserve::Place;
+use crate::volumes::services::Kept;
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -29,10 +32,7 @@ pub(crate) struct BestEffort {
     operations: BTreeMap<u64, Operation>,
     /// Pieces of writes that have not ended.
     pieces: BTreeMap<Claim, Piece>,
-    /// Waiting for memory.
-    waiting: VecDeque<(Ticket, Op)>,
-    /// When memory last came back, or a transfer ended, or the first began to wait.
-    moved: Instant,
+    line: Line,
     next: u64,
     /// Streams whose opening has failed here: to be closed.
     unopened: Vec<StreamId>,
@@ -46,6 +46,9 @@ struct Operation {
     volume: VolumeId,
     offset: Bytes,
     span: Option<Span>,
+    /// Its memory is of the line, not set aside for its volume.
+    is_of_line: bool,
+    kept: Kept,
     /// Of a write: the volume's recorded bytes reach so far when it has ended.
     recorded: Bytes,
     write: bool,
@@ -74,6 +77,17 @@ struct Piece {
     failed: bool,
     /// The command that waits or is under way, and those before it.
     commands: Vec<CommandId>,
+}
+
+/// What somebody asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub ticket: Ticket,
+    /// The user.
+    pub uid: u32,
+    /// When his program asked.
+    pub arrived: Instant,
+    pub op: Op,
 }
 
 /// A range of an extent that was never written and shall be zeros.
@@ -112,7 +126,7 @@ impl BestEffort {
     }
 
     pub(crate) fn idle(&self) -> bool {
-        self.operations.is_empty() && self.waiting.is_empty()
+        self.operations.is_empty() && self.line.is_empty()
     }
 
     /// The node ends. What no disk has begun is not done any more: its programs are told,
@@ -120,8 +134,8 @@ impl BestEffort {
     /// been asked for, nobody waits for more.
     pub(crate) fn hand_back(&mut self, core: &mut Core, now: Instant) {
         self.ending = true;
-        for (ticket, _) in self.waiting.drain(..) {
-            core.answer(ticket, Err(Error::ShuttingDown));
+        for waiter in self.line.leave(|_| true) {
+            core.answer(waiter.ticket, Err(Error::ShuttingDown));
         }
         for (command, operation, part) in core.pieces() {
             if core.cancel(command) {
@@ -131,53 +145,67 @@ impl BestEffort {
         }
     }
 
-    /// Whoever waits for memory to read a volume that is gone is told so.
-    pub(crate) fn refuse_waiting_on(&mut self, core: &mut Core, name: &str) {
-        let is_of = |op: &Op| matches!(op, Op::Read { volume, .. } if volume == name);
-        let (gone, stay) = self.waiting.drain(..).partition(|(_, op)| is_of(op));
-        self.waiting = stay;
-        let gone: VecDeque<(Ticket, Op)> = gone;
-        for (ticket, _) in gone {
-            core.answer(ticket, Err(Error::NoSuchVolume { name: String::from(name) }));
+    /// Whoever waits for memory for a volume that is gone is told so.
+    pub(crate) fn refuse_waiting_on(&mut self, core: &mut Core, volume: VolumeId, name: &str) {
+        for waiter in self.line.leave_volume(volume) {
+            core.answer(waiter.ticket, Err(Error::NoSuchVolume { name: String::from(name) }));
         }
     }
 
-    /// [`Op::Room`], [`Op::Read`], [`Op::Write`] and [`Op::Release`].
-    pub(crate) fn handle(&mut self, core: &mut Core, now: Instant, ticket: Ticket, op: Op) {
-        match op {
-            Op::Release { span } => {
-                core.arena.give(span, Use::BestEffort);
-                core.answer(ticket, Ok(Reply::Done));
-                self.serve_waiting(core, now);
-            }
-            Op::Write { volume, range, span, priority } => {
-                let written = self.write(core, now, ticket, &volume, range, span, priority);
-                if let Err(error) = written {
-                    self.refuse_write(core, now, ticket, span, error);
-                }
-            }
-            op if self.waiting.is_empty() => self.start(core, now, ticket, op),
-            op => self.wait(core, now, ticket, op),
+    /// A volume is served in another way from now on: what is promised of what waits or is
+    /// under way counts from now.
+    pub(crate) fn begin_anew(&mut self, now: Instant, volume: VolumeId) {
+        for operation in self.operations.values_mut().filter(|it| it.volume == volume) {
+            operation.kept.begin_anew(now);
         }
+        self.line.begin_anew(now, volume);
     }
 
-    /// When those that wait are refused, because all memory is in callers' hands and none
-    /// of them has given any back for long: it may be one that waits who has it.
+    /// Other memory is set aside for a volume: whoever waits for it asks anew.
+    pub(crate) fn ask_anew(&mut self, core: &mut Core, now: Instant, volume: VolumeId) {
+        for waiter in self.line.leave_volume(volume) {
+            self.ask(core, now, waiter);
+        }
+        self.serve_waiting(core, now);
+    }
+
+    /// [`Op::Room`] and [`Op::Read`].
+    pub(crate) fn handle(&mut self, core: &mut Core, now: Instant, asked: Asked) {
+        let Asked { ticket, uid, arrived, op } = asked;
+        let len = match &op {
+            Op::Read { len, .. } | Op::Room { len, .. } => *len,
+            _ => unreachable!("only operations that need memory"),
+        };
+        let rank = Priority::default().into();
+        self.ask(core, now, Waiter { ticket, uid, arrived, op, len, rank, place: None });
+    }
+
+    /// [`Op::Release`].
+    pub(crate) fn release(&mut self, core: &mut Core, now: Instant, ticket: Ticket, span: Span) {
+        self.give(core, now, span);
+        core.answer(ticket, Ok(Reply::Done));
+        self.serve_waiting(core, now);
+    }
+
+    /// When those that wait are refused, as [`Line::due`] says.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let stuck = !self.waiting.is_empty() && self.operations.is_empty();
-        stuck.then(|| self.moved.saturating_add(limits::MEMORY_WITHIN))
+        self.line.due()
     }
 
-    /// Refuses what waits for memory that does not come.
+    /// Refuses what waits for memory that does not come; not what waits for its contract's.
     pub(crate) fn refuse_overdue(&mut self, core: &mut Core, now: Instant) {
         if self.due().is_none_or(|due| due > now) {
             return;
         }
         let free = core.arena.free_for_best_effort();
-        for (ticket, op) in self.waiting.drain(..) {
-            let (Op::Read { len: asked, .. } | Op::Room { len: asked }) = op else {
-                unreachable!("only operations that need memory")
-            };
+        let Core { reserves, .. } = core;
+        let in_vain = |waiter: &Waiter| {
+            let place = waiter.place.filter(|_| waiter.rank == Rank::Contract);
+            place.is_none_or(|place| reserves.is_stuck(now, place, waiter.len))
+        };
+        let refused = self.line.leave(in_vain);
+        self.line.looked_at(now);
+        for Waiter { ticket, len: asked, .. } in refused {
             core.answer(ticket, Err(Error::NoMemory { asked, free }));
         }
     }
@@ -191,62 +219,79 @@ impl BestEffort {
         span: Span,
         error: Error,
     ) {
-        core.arena.give(span, Use::BestEffort);
+        self.give(core, now, span);
         core.answer(ticket, Err(error));
         self.serve_waiting(core, now);
     }
 
-    fn wait(&mut self, core: &mut Core, now: Instant, ticket: Ticket, op: Op) {
-        let waiting = self.waiting.len();
-        if waiting == 0 {
-            self.moved = now;
-            core.wake_timers();
+    /// Begins an operation that needs memory, or lets it wait for some.
+    fn ask(&mut self, core: &mut Core, now: Instant, waiter: Waiter) {
+        let (volume, stated) = match checked(core, &waiter.op) {
+            Ok(Some((place, stated))) => (Some(place), stated),
+            Ok(None) => (None, None),
+            Err(error) => return core.answer(waiter.ticket, Err(error)),
+        };
+        let rank = match volume {
+            Some((volume, _)) => core.rank_of(volume, stated),
+            None => Priority::default().into(),
+        };
+        let waiter = Waiter { rank, place: volume, ..waiter };
+        let set_aside = waiter.place.filter(|_| rank == Rank::Contract);
+        let set_aside = set_aside.and_then(|place| core.reserves.take(now, place, waiter.len));
+        if let Some(span) = set_aside.or_else(|| self.line.take_at_once(core, &waiter)) {
+            return self.start(core, now, waiter, span);
         }
-        if waiting >= limits::BEST_EFFORT_WAITING_MAX {
-            return core.answer(ticket, Err(Error::Busy { waiting: waiting as u64 }));
-        }
-        self.waiting.push_back((ticket, op));
-    }
-
-    /// Starts an operation that needs memory, or lets it wait for some.
-    fn start(&mut self, core: &mut Core, now: Instant, ticket: Ticket, op: Op) {
-        let len = match &op {
-            Op::Read { len, .. } | Op::Room { len } => *len,
-            _ => unreachable!("only operations that need memory"),
-        };
-        let checked = match &op {
-            Op::Read { volume, offset, len, .. } => {
-                find_read(core, volume, *offset, *len).map(Some)
-            }
-            _ => check_len(len).map(|()| None),
-        };
-        let volume = match checked {
-            Ok(volume) => volume,
-            Err(error) => return core.answer(ticket, Err(error)),
-        };
-        let Some(span) = core.arena.take(len, Use::BestEffort) else {
-            return self.wait(core, now, ticket, op);
-        };
-        match op {
-            Op::Read { offset, priority, .. } => {
-                let volume = volume.expect("a read has a volume");
-                self.read(core, now, ticket, volume, offset, span, priority);
-            }
-            _ => core.answer(ticket, Ok(Reply::Room { span })),
+        let ticket = waiter.ticket;
+        let waiting = self.line.waiting(rank) as u64;
+        match self.line.wait(core, now, waiter) {
+            true => self.serve_waiting(core, now),
+            false => core.answer(ticket, Err(Error::Busy { waiting })),
         }
     }
 
-    /// Memory has come back: as many as it suffices for, in order.
+    /// Begins an operation that has memory.
+    fn start(&mut self, core: &mut Core, now: Instant, waiter: Waiter, span: Span) {
+        let Waiter { ticket, arrived, op, .. } = waiter;
+        // The volume may have become shorter while it waited.
+        let checked = checked(core, &op);
+        match (op, checked) {
+            (_, Err(error)) => {
+                self.give(core, now, span);
+                core.answer(ticket, Err(error));
+            }
+            (Op::Read { offset, priority, .. }, Ok(place)) => {
+                let ((volume, _), _) = place.expect("a read has a volume");
+                self.read(core, now, (ticket, arrived), volume, offset, span, priority);
+            }
+            (_, Ok(_)) => core.answer(ticket, Ok(Reply::Room { span })),
+        }
+    }
+
+    /// Memory comes back.
+    fn give(&mut self, core: &mut Core, now: Instant, span: Span) {
+        if !core.reserves.has_lent(&span) {
+            return self.line.give(&mut core.arena, now, span);
+        }
+        let Some(place) = core.reserves.give(&mut core.arena, now, span) else { return };
+        self.serve_place(core, now, place);
+    }
+
+    /// A slot is free that is set aside for `place`: whoever waits for it has it.
+    fn serve_place(&mut self, core: &mut Core, now: Instant, place: Place) {
+        while let Some(longest) = core.reserves.free(place)
+            && let Some(waiter) = self.line.pop_of(place, longest)
+        {
+            let span =
+                core.reserves.take(now, place, waiter.len).expect("it is free, and long enough");
+            self.start(core, now, waiter, span);
+        }
+    }
+
+    /// Memory has come back, or somebody has come who may have some: as many as it
+    /// suffices for, in the order of the line.
     fn serve_waiting(&mut self, core: &mut Core, now: Instant) {
-        self.moved = now;
-        while let Some((ticket, op)) = self.waiting.pop_front() {
-            let before = self.waiting.len();
-            self.start(core, now, ticket, op);
-            if self.waiting.len() > before {
-                // It went to the end for want of memory; it belongs in front.
-                let first = self.waiting.pop_back().expect("put there just now");
-                return self.waiting.push_front(first);
-            }
+        while let Some((waiter, span)) = self.line.serve(core) {
+            self.start(core, now, waiter, span);
         }
     }
 
@@ -255,17 +300,20 @@ impl BestEffort {
         &mut self,
         core: &mut Core,
         now: Instant,
-        ticket: Ticket,
+        (ticket, arrived): (Ticket, Instant),
         volume: VolumeId,
         offset: Bytes,
         span: Span,
         priority: Option<Priority>,
     ) {
+        let is_of_line = self.line.begin(&span);
         let id = self.open(Operation {
             ticket,
             volume,
             offset,
             span: Some(span),
+            is_of_line,
+            kept: Kept::from(arrived),
             recorded: Bytes::ZERO,
             write: false,
             priority,
@@ -283,18 +331,28 @@ impl BestEffort {
                 span: Span { offset: span.offset + before, len },
                 written: location.written.within(&range),
             };
-            let owner = Owner::Piece { operation: id, part: Part::Read };
-            core.submit(now, location.disk, class, action, owner);
+            self.submit_for(core, now, id, (location.disk, class), action, Part::Read);
             self.operation(id).pieces += 1;
         }
     }
 
+    /// [`Op::Write`].
+    pub(crate) fn write(&mut self, core: &mut Core, now: Instant, asked: Asked) {
+        let Asked { ticket, arrived, op, .. } = asked;
+        let Op::Write { volume, range, span, priority } = op else { unreachable!("a write") };
+        let came = (ticket, arrived);
+        let written = self.begin_write(core, now, came, &volume, range, span, priority);
+        if let Err(error) = written {
+            self.refuse_write(core, now, ticket, span, error);
+        }
+    }
+
     #[allow(clippy::too_many_arguments)] // what is asked
-    fn write(
+    fn begin_write(
         &mut self,
         core: &mut Core,
         now: Instant,
-        ticket: Ticket,
+        (ticket, arrived): (Ticket, Instant),
         volume: &str,
         range: WriteRange,
         span: Span,
@@ -314,11 +372,14 @@ impl BestEffort {
         if let Some(error) = core.read_only() {
             return Err(error);
         }
+        let is_of_line = self.line.begin(&span);
         let id = self.open(Operation {
             ticket,
             volume,
             offset: bytes.start,
             span: Some(span),
+            is_of_line,
+            kept: Kept::from(arrived),
             recorded: bytes.end - range.padding,
             write: true,
             priority,
@@ -363,6 +424,8 @@ impl BestEffort {
             volume,
             offset: EXTENT * extent,
             span: None,
+            is_of_line: false,
+            kept: Kept::from(now),
             recorded: Bytes::ZERO,
             write: true,
             priority: None,
@@ -492,8 +555,36 @@ impl BestEffort {
             }
             None => Class::Background, // it is done at once
         };
-        let id = core.submit(now, disk, class, action, Owner::Piece { operation, part });
+        let id = self.submit_for(core, now, operation, (disk, class), action, part);
         self.piece(claim).commands.push(id);
+    }
+
+    /// Asks a disk for a part of an operation; under contract, in its turn.
+    fn submit_for(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        operation: u64,
+        (disk, class): (DiskIndex, Class),
+        action: DiskAction,
+        part: Part,
+    ) -> CommandId {
+        let owner = Owner::Piece { operation, part };
+        let Operation { volume, kept, .. } = self.operation(operation);
+        if action.needs_no_disk() {
+            return core.submit(now, disk, class, action, owner);
+        }
+        let Some(task) = class.task() else {
+            kept.unpromised();
+            return core.submit(now, disk, class, action, owner);
+        };
+        match core.services.turn(*volume, disk, kept.arrived()) {
+            None => core.submit(now, disk, class, action, owner),
+            Some(turn) => {
+                kept.promised(turn);
+                core.submit_in_turn(now, disk, (task, turn), action, owner)
+            }
+        }
     }
 
     /// A command has ended.
@@ -508,7 +599,7 @@ impl BestEffort {
     ) {
         let operation = self.operation(id);
         if let Some((late_by, latency)) = promised {
-            core.services.account(operation.volume, late_by, latency);
+            operation.kept.ended(late_by, latency);
         }
         if let Err((disk, error)) = result {
             operation.error.get_or_insert(Error::Device { disk, error });
@@ -561,7 +652,10 @@ impl BestEffort {
 
     fn end(&mut self, core: &mut Core, now: Instant, id: u64) {
         let operation = self.operations.remove(&id).expect("an operation ends once");
-        self.moved = now;
+        core.services.account(now, operation.volume, &operation.kept);
+        if operation.is_of_line {
+            self.line.end(now);
+        }
         let Operation { ticket, volume, offset, span, recorded, write, error, then, .. } =
             operation;
         let give_back = write || error.is_some();
@@ -582,7 +676,7 @@ impl BestEffort {
         };
         core.answer(ticket, answer);
         if let (true, Some(span)) = (give_back, span) {
-            core.arena.give(span, Use::BestEffort);
+            self.give(core, now, span);
             self.serve_waiting(core, now);
         }
     }
@@ -649,11 +743,26 @@ fn find(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<VolumeId, Erro
     Ok(volume)
 }
 
-/// The volume of that name, if these bytes of it can be read at once.
-fn find_read(core: &Core, name: &str, offset: Bytes, len: Bytes) -> Result<VolumeId, Error> {
-    check_len(len)?;
-    if !offset.is_multiple_of(limits::BLOCK_MIN) {
-        return Err(Error::Invalid { what: "offset", rule: "a multiple of 4 KiB" });
-    }
-    find(core, name, &(offset..offset.saturating_add(len)))
+/// Where an operation that needs memory begins, and what its handle states; none where it
+/// names no volume.
+fn checked(core: &Core, op: &Op) -> Result<Option<(Place, Option<Priority>)>, Error> {
+    let (volume, blocks, priority) = match op {
+        Op::Read { volume, offset, len, priority } => {
+            check_len(*len)?;
+            if !offset.is_multiple_of(limits::BLOCK_MIN) {
+                return Err(Error::Invalid { what: "offset", rule: "a multiple of 4 KiB" });
+            }
+            (volume, *offset..offset.saturating_add(*len), *priority)
+        }
+        Op::Room { len, target: Some(target) } => {
+            check_len(*len)?;
+            let start = target.offset.round_down(limits::BLOCK_MIN);
+            (&target.volume, start..start.saturating_add(*len), target.priority)
+        }
+        Op::Room { len, target: None } => return check_len(*len).map(|()| None),
+        _ => unreachable!("only operations that need memory"),
+    };
+    let volume = find(core, volume, &blocks)?;
+    let begins = core.store.locate(volume, blocks.start / EXTENT).expect("within the volume");
+    Ok(Some(((volume, begins.disk), priority)))
 }

@@ -15,7 +15,8 @@ use crate::jobs::measuring::Measuring;
 use crate::jobs::moves::Moves;
 use crate::limits;
 use crate::memory::arena::Arena;
-use crate::volumes::services::{Piece, Services};
+use crate::memory::reserve::Reserves;
+use crate::volumes::services::{Piece, Services, Turn};
 use crate::volumes::writes::Writes;
 use crate::work::{CommandEnded, Owner, Part, Work};
 use alloc::boxed::Box;
@@ -24,7 +25,7 @@ use alloc::vec::Vec;
 use disk::Profile;
 use disk::online::Suspect;
 use queue::{Device, Handle, Queue};
-use sched::{Class, Request, Schedule, Task};
+use sched::{Class, Request, Schedule, Task, TaskId};
 use store::Store;
 use units::{Access, Bytes, Command, Duration, Instant, Lba};
 
@@ -66,6 +67,7 @@ pub(crate) struct Core {
     pub writes: Writes,
     pub commits: Commits,
     pub services: Services,
+    pub reserves: Reserves,
     pub moves: Moves,
     pub measuring: Measuring,
     pub outputs: VecDeque<Output>,
@@ -104,6 +106,7 @@ impl Core {
             writes: Writes::default(),
             commits: Commits::default(),
             services: Services::default(),
+            reserves: Reserves::default(),
             moves: Moves::default(),
             measuring: Measuring::default(),
             outputs: VecDeque::new(),
@@ -194,6 +197,33 @@ impl Core {
         } else {
             let command = as_command(&action);
             queue.submit(now, id.0, Request { class, command }, Work { owner, action });
+        }
+        id
+    }
+
+    /// As [`Core::submit`], of a request under contract that has waited for something: where
+    /// its deadline would be later than is promised from its turn on, it is brought forward
+    /// as far as nobody else is late for it.
+    pub(crate) fn submit_in_turn(
+        &mut self,
+        now: Instant,
+        disk: DiskIndex,
+        (task, turn): (TaskId, Turn),
+        action: DiskAction,
+        owner: Owner,
+    ) -> CommandId {
+        // Other policies do not look at the exact slack before they let others go first.
+        let exact = self.config.policy == Policy::Slack && !action.needs_no_disk();
+        let queue = &mut self.disk(disk).queue;
+        let (advance, comes) = (queue.advance(), queue.schedule().next_release(task).max(now));
+        let is_behind = exact && comes > turn.from.saturating_add(advance);
+        if is_behind && !queue.schedule().has_early(task) {
+            queue.renew(now, task, turn.from);
+        }
+        let id = self.submit(now, disk, Class::RealTime(task), action, owner);
+        if is_behind {
+            let by = turn.due.saturating_sub(advance);
+            self.queue_of_mut(id).hurry_by(now, id.0, by);
         }
         id
     }

@@ -10,7 +10,7 @@ const _: () = assert!(BLOCK_MAX.get() == store::EXTENT.get());
 pub const STREAMS_MAX: usize = 10_000;
 /// Largest best-effort operation; memory for it is one span.
 pub const BEST_EFFORT_MAX: Bytes = Bytes::mib(1);
-/// Best-effort operations that may wait for memory; past that the work is
+/// Operations of one class that may wait for memory; past that the work is
 /// handed back.
 pub const BEST_EFFORT_WAITING_MAX: usize = 4_096;
 /// Best-effort operations wait for memory for as long as some is on its way. Where all of
@@ -45,6 +45,18 @@ pub const LOG_PUT_OFF: u64 = 12;
 pub const RECORD_LATE: Duration = Duration::from_secs(1);
 /// Memory that stays for best effort however many windows are open.
 pub const BEST_EFFORT_MEMORY_MIN: Bytes = Bytes::mib(4);
+/// Of the memory that best effort can have, so much is kept for interactive requests, so
+/// that one of them waits for no others' memory: any one operation fits.
+pub const INTERACTIVE_MEMORY: Bytes = BEST_EFFORT_MAX;
+/// While others wait for memory, one user's best effort gets no more than this part of
+/// what best effort can have.
+pub const USER_MEMORY_DIVISOR: u64 = 2;
+/// Background gets no more than this part of it at a time: it may wait for the disk for ever,
+/// and so would all who wait for its memory.
+pub const BACKGROUND_MEMORY_DIVISOR: u64 = 2;
+/// After memory was given so many times to classes above one that waits, that one has its
+/// turn.
+pub const MEMORY_TURNS: u64 = 8;
 /// Zeros are written in pieces of at most this size.
 pub const ZEROS: Bytes = Bytes::kib(64);
 /// Spans of regions begin here, behind every arena,
@@ -89,7 +101,8 @@ pub const PLAN_MAX: u64 = 10_000;
 const _: () = {
     assert!(BLOCK_MIN.get() == store::BLOCK.get());
     assert!(BLOCK_MAX.get() >= BLOCK_MIN.get());
-    assert!(BEST_EFFORT_MAX.get() <= BEST_EFFORT_MEMORY_MIN.get());
+    assert!(BEST_EFFORT_MAX.get() + INTERACTIVE_MEMORY.get() <= BEST_EFFORT_MEMORY_MIN.get());
+    assert!(BEST_EFFORT_MAX.get() <= INTERACTIVE_MEMORY.get());
     assert!(BEST_EFFORT_PIECE_MIN.get() <= BEST_EFFORT_MAX.get());
     assert!(ZEROS.get() <= BEST_EFFORT_PIECE_MIN.get());
     assert!(MEASURE_SMALL.get() >= BLOCK_MIN.get());
@@ -101,8 +114,10 @@ const _: () = {
     // What the store hands out at once is whole pieces of the log's.
     assert!(store::IO_MAX.get().is_multiple_of(METADATA_COMMAND_MAX.get()));
     assert!(BEST_EFFORT_MEMORY_MIN.get() + ZEROS.get() < MEMORY_MIN.get());
-    // Beside what is for windows alone there is room for every operation, one at a time.
-    assert!(BEST_EFFORT_MAX.get() + ZEROS.get() <= MEMORY_MIN.get() / 4 * 3);
+    // Beside what is for contracts alone there is room for every operation, one at a time.
+    assert!(
+        BEST_EFFORT_MAX.get() + INTERACTIVE_MEMORY.get() + ZEROS.get() <= MEMORY_MIN.get() / 4 * 3
+    );
     assert!(REGION_STRIDE.get().is_multiple_of(BLOCK_MAX.get()));
     assert!(REGION_STRIDE.get() >= BURST_MAX.get() * 2);
     assert!(REGIONS_BASE.get().is_multiple_of(BLOCK_MAX.get()));

@@ -2,7 +2,7 @@
 
 use crate::admission::contract::{self, Joined};
 use crate::api::*;
-use crate::best_effort::{BestEffort, Gap};
+use crate::best_effort::{Asked, BestEffort, Gap};
 use crate::core::{Core, Ended};
 use crate::door;
 use crate::limits;
@@ -72,7 +72,9 @@ impl Node {
     pub fn handle(&mut self, now: Instant, event: Event) {
         self.core.search = None;
         match event {
-            Event::Request { ticket, who, op } => self.request(now, ticket, &who, op),
+            Event::Request { ticket, who, op, arrived } => {
+                self.request(now, ticket, &who, op, arrived.min(now));
+            }
             Event::CommandDone { disk, id, started, finished, result } => {
                 let queue = &mut self.core.disk(disk).queue;
                 let ended = work::command_ended(queue, id, started, finished, result);
@@ -119,7 +121,7 @@ impl Node {
         self.finished
     }
 
-    fn request(&mut self, now: Instant, ticket: Ticket, who: &Who, op: Op) {
+    fn request(&mut self, now: Instant, ticket: Ticket, who: &Who, op: Op, arrived: Instant) {
         let closes = matches!(
             op,
             Op::Release { .. }
@@ -219,8 +221,14 @@ impl Node {
                 let error = Error::VolumeBusy { name: volume, streams: 1 };
                 self.best_effort.refuse_write(&mut self.core, now, ticket, span, error);
             }
-            op @ (Op::Read { .. } | Op::Room { .. } | Op::Write { .. } | Op::Release { .. }) => {
-                self.best_effort.handle(&mut self.core, now, ticket, op);
+            Op::Release { span } => self.best_effort.release(&mut self.core, now, ticket, span),
+            op @ Op::Write { .. } => {
+                let asked = Asked { ticket, uid: who.uid, arrived, op };
+                self.best_effort.write(&mut self.core, now, asked);
+            }
+            op @ (Op::Read { .. } | Op::Room { .. }) => {
+                let asked = Asked { ticket, uid: who.uid, arrived, op };
+                self.best_effort.handle(&mut self.core, now, asked);
             }
             Op::Sync => self.core.answer_when_committed(now, ticket),
             Op::ProfileSet { disk, profile } => {
@@ -310,7 +318,23 @@ impl Node {
 
     fn serve(&mut self, now: Instant, name: &str, service: Service) -> Result<(), Error> {
         let volume = self.find(name)?;
-        self.core.serve(now, volume, service, &self.best_effort)
+        self.serve_volume(now, volume, service)
+    }
+
+    /// Serves a volume this way from now on, also what waits, for a disk or for memory.
+    pub(crate) fn serve_volume(
+        &mut self,
+        now: Instant,
+        volume: VolumeId,
+        service: Service,
+    ) -> Result<(), Error> {
+        let before = self.core.services.of(volume).0;
+        self.core.serve(now, volume, service, &self.best_effort)?;
+        if service != before {
+            self.best_effort.begin_anew(now, volume);
+        }
+        self.best_effort.ask_anew(&mut self.core, now, volume);
+        Ok(())
     }
 
     fn delete(&mut self, name: &str) -> Result<(), Error> {
@@ -322,7 +346,7 @@ impl Node {
         self.core.abandon_moves(Some(volume));
         self.core.store.delete(volume)?;
         // Who waits to read it must not come to read another of the same name.
-        self.best_effort.refuse_waiting_on(&mut self.core, name);
+        self.best_effort.refuse_waiting_on(&mut self.core, volume, name);
         self.core.serve_no_more(volume);
         Ok(())
     }
@@ -364,7 +388,7 @@ impl Node {
         }
         if fits.is_ok() && self.core.has_contract(volume) {
             let (service, _) = self.core.services.of(volume);
-            fits = self.core.serve(now, volume, service, &self.best_effort);
+            fits = self.serve_volume(now, volume, service);
         }
         for promise in promised {
             match fits {

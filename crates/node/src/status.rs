@@ -141,6 +141,7 @@ impl Node {
     fn volume_status(&self, volume: &Volume) -> VolumeStatus {
         let core = &self.core;
         let (service, account) = core.services.of(volume.id());
+        let (operations, memory) = core.reserves.of(volume.id());
         VolumeStatus {
             name: String::from(volume.name()),
             ownership: volume.ownership(),
@@ -152,6 +153,8 @@ impl Node {
             service,
             account,
             shares: core.services.shares(volume.id()),
+            operations,
+            memory,
         }
     }
 }

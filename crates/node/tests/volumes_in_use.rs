@@ -50,7 +50,10 @@ impl Held {
     fn begin(&mut self, op: Op) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.node.handle(self.now, Event::Request { ticket, who: node::Who::root(), op });
+        self.node.handle(
+            self.now,
+            Event::Request { ticket, who: node::Who::root(), op, arrived: self.now },
+        );
         self.poll();
         ticket
     }
@@ -108,7 +111,7 @@ impl Held {
     }
 
     fn room(&mut self) -> Span {
-        match self.at_once(Op::Room { len: LEN }) {
+        match self.at_once(Op::Room { len: LEN, target: None }) {
             Ok(Reply::Room { span }) => span,
             other => panic!("{other:?} is no room"),
         }
@@ -216,7 +219,7 @@ fn a_write_that_is_refused_gives_its_memory_to_who_waits() {
     assert!(held.wait(opened).is_ok());
     let mut spans = Vec::new();
     let waits = loop {
-        let ticket = held.begin(Op::Room { len: LEN });
+        let ticket = held.begin(Op::Room { len: LEN, target: None });
         match held.answer(ticket) {
             Some(Ok(Reply::Room { span })) => spans.push(span),
             None => break ticket,

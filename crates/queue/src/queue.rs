@@ -387,6 +387,12 @@ impl<W> Queue<W> {
         self.schedule.hurry(now, key);
     }
 
+    /// Promises a command that waits for `by`, or as soon after as nobody else is late for it.
+    pub fn hurry_by(&mut self, now: Instant, key: u64, by: Instant) {
+        let now = self.time(now);
+        self.schedule.hurry_by(now, key, by);
+    }
+
     /// A contract ends. What waits under it is dropped, and what it was for returned.
     pub fn leave(&mut self, task: TaskId) -> Vec<W> {
         let dropped = self.schedule.leave(task);

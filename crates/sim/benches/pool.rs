@@ -168,7 +168,7 @@ impl Scene {
         let ticket = Ticket(self.tickets);
         self.asked.insert(ticket, asked);
         let now = self.now;
-        let event = Event::Request { ticket, who: Who::root(), op };
+        let event = Event::Request { ticket, who: Who::root(), op, arrived: self.now };
         self.timed(kind, |node| node.handle(now, event));
     }
 
@@ -221,7 +221,11 @@ impl Scene {
             (Asked::Best, Ok(Reply::Data { span, .. })) => {
                 self.ask("best effort gives back", Asked::Other, Op::Release { span });
                 if self.random.chance(25) {
-                    self.ask("best effort asks", Asked::Room, Op::Room { len: Bytes::kib(4) });
+                    self.ask(
+                        "best effort asks",
+                        Asked::Room,
+                        Op::Room { len: Bytes::kib(4), target: None },
+                    );
                 } else {
                     self.read_best_effort();
                 }

@@ -37,19 +37,35 @@ pub struct Context<'a, K: Keeps = Everything> {
     pub arena: &'a mut K::Memory,
     /// To look at, as a program looks at `slackline stream list`.
     pub node: &'a Node,
-    asked: Vec<(u64, Op)>,
+    asked: Vec<Asked>,
     alarm: Option<Instant>,
 }
 
 impl<K: Keeps> Context<'_, K> {
     /// Asks for something; the answer comes back with `tag`.
     pub fn ask(&mut self, tag: u64, op: Op) {
-        self.asked.push((tag, op));
+        self.ask_as(Who::root(), tag, op);
+    }
+    /// The same, on behalf of somebody.
+    pub fn ask_as(&mut self, who: Who, tag: u64, op: Op) {
+        self.ask_since(self.now, who, tag, op);
+    }
+    /// The same, where the program's call came to the driver at `arrived`, before now.
+    pub fn ask_since(&mut self, arrived: Instant, who: Who, tag: u64, op: Op) {
+        self.asked.push(Asked { tag, who, op, arrived });
     }
     /// Rings once at `at`.
     pub fn alarm_at(&mut self, at: Instant) {
         self.alarm = Some(at.max(self.now));
     }
+}
+
+/// What a program has asked for.
+struct Asked {
+    tag: u64,
+    who: Who,
+    op: Op,
+    arrived: Instant,
 }
 
 /// How one command ended.
@@ -180,7 +196,7 @@ impl<K: Keeps> World<K> {
     /// The same, on behalf of somebody.
     pub fn call_as(&mut self, who: Who, op: Op) -> Result<Reply, Error> {
         let ticket = self.ticket();
-        self.tell(Event::Request { ticket, who, op });
+        self.tell(Event::Request { ticket, who, op, arrived: self.now });
         loop {
             if let Some(result) = self.settle_for(Some(ticket)) {
                 return result;
@@ -363,11 +379,10 @@ impl<K: Keeps> World<K> {
         if let Some(at) = alarm {
             self.alarms.push(Reverse((at, index)));
         }
-        for (tag, op) in asked {
+        for Asked { tag, who, op, arrived } in asked {
             let ticket = self.ticket();
             self.tickets.insert(ticket, (index, tag));
-            let who = Who::root(); // permissions are tried in `call_as`
-            self.tell(Event::Request { ticket, who, op });
+            self.tell(Event::Request { ticket, who, op, arrived });
         }
     }
 }

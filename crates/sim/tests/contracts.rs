@@ -326,7 +326,7 @@ fn an_open_stream_gets_faster_slower_larger_and_smaller() {
     // Whoever drives the node searches for that rate, not the node while others wait for it.
     let (ticket, now) = (Ticket(1 << 40), world.now());
     let (who, op) = (Who::root(), change(90_000_000, Bytes::ZERO));
-    world.node.handle(now, Event::Request { ticket, who, op });
+    world.node.handle(now, Event::Request { ticket, who, op, arrived: now });
     let output = std::iter::from_fn(|| world.node.poll_output()).find(|it| it.ticket == ticket);
     let output = output.expect("refused at once");
     let unsearched = Refusal { rate_max: Rate::ZERO, ..refusal.clone() };

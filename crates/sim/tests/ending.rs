@@ -28,7 +28,7 @@ impl Program for Crowd {
             let op =
                 Op::Read { volume: "v".into(), offset: place(number), len: PIECE, priority: None };
             context.ask(number, op);
-            context.ask(2 * MANY + number, Op::Room { len: PIECE });
+            context.ask(2 * MANY + number, Op::Room { len: PIECE, target: None });
         }
     }
 

@@ -247,7 +247,12 @@ fn whoever_waits_for_bytes_that_never_come_is_answered_when_the_stream_ends() {
         let op = Op::StreamDurable { stream, beyond: Bytes::new(beyond) };
         world.node.handle(
             now,
-            node::Event::Request { ticket: node::Ticket(number), who: node::Who::root(), op },
+            node::Event::Request {
+                ticket: node::Ticket(number),
+                who: node::Who::root(),
+                op,
+                arrived: now,
+            },
         );
     }
     let mut answered = 0;
@@ -267,10 +272,11 @@ fn reads_and_writes_anywhere_and_of_any_length_are_done_or_refused() {
         if let Ok(Reply::Data { span, .. }) = world.call(read) {
             world.call(Op::Release { span }).unwrap();
         }
-        if let Ok(Reply::Room { span }) = world.call(Op::Room { len }) {
+        if let Ok(Reply::Room { span }) = world.call(Op::Room { len, target: None }) {
             world.call(Op::Release { span }).unwrap();
         }
-        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::kib(4) }) else {
+        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::kib(4), target: None })
+        else {
             panic!("room")
         };
         let range = WriteRange { offset, len, padding: len };

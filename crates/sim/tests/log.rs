@@ -140,7 +140,7 @@ impl Program for Syncer {
     }
     fn alarm(&mut self, context: &mut Context<'_>) {
         match self.volume {
-            Some(_) => context.ask(ROOM, Op::Room { len: Bytes::kib(4) }),
+            Some(_) => context.ask(ROOM, Op::Room { len: Bytes::kib(4), target: None }),
             None => self.sync(context),
         }
     }

@@ -109,7 +109,12 @@ fn a_status_in_steps_shows_everything_that_stays() {
                 let op = Op::VolumeDelete { name: name.into() };
                 world.node.handle(
                     world.now(),
-                    Event::Request { ticket: Ticket(u64::MAX), who: Who::root(), op },
+                    Event::Request {
+                        ticket: Ticket(u64::MAX),
+                        who: Who::root(),
+                        op,
+                        arrived: world.now(),
+                    },
                 );
                 gone += 1;
             }

@@ -175,7 +175,9 @@ fn writes_to_an_extent_on_its_way_are_never_lost() {
         for seed in 0..random.between(1, 12) {
             let piece = round * 32 + random.below(16);
             let (offset, seed) = (PIECE * piece, 100 + seed);
-            let Ok(Reply::Room { span }) = world.call(Op::Room { len: PIECE }) else { panic!() };
+            let Ok(Reply::Room { span }) = world.call(Op::Room { len: PIECE, target: None }) else {
+                panic!()
+            };
             pattern(seed, offset, world.bytes_mut(span));
             let op = Op::Write {
                 volume: "v".into(),

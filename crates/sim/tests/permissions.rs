@@ -81,7 +81,8 @@ fn ask_all(world: &mut World, who: &Who, mode: u16) -> Vec<(&'static str, Act, O
     if let Some(Reply::Data { span, .. }) = ask(world, "read", Act::Read, read) {
         world.call(Op::Release { span }).unwrap();
     }
-    let Ok(Reply::Room { span }) = world.call_as(who.clone(), Op::Room { len }) else {
+    let Ok(Reply::Room { span }) = world.call_as(who.clone(), Op::Room { len, target: None })
+    else {
         panic!("memory is anybody's")
     };
     let range = WriteRange::new(start, len);
@@ -267,11 +268,12 @@ fn a_read_that_waits_does_not_come_to_another_volume_of_the_same_name() {
     let mut rooms = Vec::new();
     let ask = |world: &mut World, n: u64, who: Who, op| {
         let (ticket, now) = (Ticket(1 << 40 | n), world.now());
-        world.node.handle(now, Event::Request { ticket, who, op });
+        world.node.handle(now, Event::Request { ticket, who, op, arrived: now });
         std::iter::from_fn(|| world.node.poll_output()).find(|output| output.ticket == ticket)
     };
     for n in 0..=MEMORY / Bytes::MIB {
-        match ask(&mut world, n, alice(), Op::Room { len: Bytes::MIB }).map(|output| output.result)
+        match ask(&mut world, n, alice(), Op::Room { len: Bytes::MIB, target: None })
+            .map(|output| output.result)
         {
             Some(Ok(Reply::Room { span })) => rooms.push(span),
             Some(other) => panic!("{other:?}"),
@@ -282,7 +284,7 @@ fn a_read_that_waits_does_not_come_to_another_volume_of_the_same_name() {
     assert!(ask(&mut world, 1000, alice(), read).is_none(), "it waits");
     let (who, now, ticket) = (alice(), world.now(), Ticket(1 << 41));
     let op = Op::VolumeDelete { name: "v".into() };
-    world.node.handle(now, Event::Request { ticket, who, op });
+    world.node.handle(now, Event::Request { ticket, who, op, arrived: now });
     let told = std::iter::from_fn(|| world.node.poll_output());
     let told: Vec<_> = told.map(|output| (output.ticket.0 & 0xffff, output.result)).collect();
     assert_eq!(told, [(1000, Err(Error::NoSuchVolume { name: "v".into() }))]);

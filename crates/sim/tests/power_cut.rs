@@ -249,7 +249,7 @@ fn write_some(world: &mut sim::World, ledger: &Ledger, random: &mut Random, name
         let mut at = EXTENT * extent;
         for _ in 0..4 {
             let len = Bytes::kib(256);
-            let span = match world.call(Op::Room { len }) {
+            let span = match world.call(Op::Room { len, target: None }) {
                 Ok(Reply::Room { span }) => span,
                 other => panic!("{other:?}"),
             };

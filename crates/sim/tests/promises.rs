@@ -381,7 +381,8 @@ fn a_volume_that_is_being_recorded_takes_no_other_writes() {
         Op::StreamOpen { volume: "v".into(), mode: Mode::Write, contract, start: Bytes::ZERO };
     let Ok(Reply::Stream { stream, .. }) = world.call(open.clone()) else { panic!("not admitted") };
     let write = |world: &mut sim::World| {
-        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::kib(64) }) else {
+        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::kib(64), target: None })
+        else {
             panic!("no room")
         };
         world.call(Op::Write {
@@ -405,7 +406,9 @@ fn what_only_makes_a_write_whole_is_written_and_not_recorded() {
     let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
     create(&mut world, "v", Bytes::mib(4));
     let write = |world: &mut sim::World, offset: Bytes, len: Bytes, padding: u64| {
-        let Ok(Reply::Room { span }) = world.call(Op::Room { len }) else { panic!("no room") };
+        let Ok(Reply::Room { span }) = world.call(Op::Room { len, target: None }) else {
+            panic!("no room")
+        };
         pattern(1, offset, world.bytes_mut(span));
         let range = WriteRange { offset, len, padding: Bytes::new(padding) };
         world.call(Op::Write { volume: "v".into(), range, span, priority: None })

@@ -39,7 +39,8 @@ fn the_terms_of_a_contract_are_those_that_a_status_shows_afterwards() {
         let told = world.node.terms(volume, &Wish::Service(service)).expect("it could be");
         if world.call(Op::VolumeService { name: volume.into(), service }).is_ok() {
             let shown = world.node.volume(volume).expect("it is there");
-            assert_eq!(told, Terms { window: Bytes::ZERO, shares: shown.shares });
+            assert_eq!(told, Terms { window: shown.memory, shares: shown.shares });
+            assert!(shown.memory > Bytes::ZERO);
             let service = Service::default();
             world.call(Op::VolumeService { name: volume.into(), service }).expect("no contract");
             admitted[1] += 1;

@@ -477,7 +477,7 @@ impl Greedy {
     fn go(&mut self, context: &mut Context<'_, Metadata>, slot: u64) {
         let len = Bytes::kib(64);
         if self.writes {
-            return context.ask(slot, Op::Room { len });
+            return context.ask(slot, Op::Room { len, target: None });
         }
         let offset = len * self.random.below(SIZE / len);
         let volume = String::from("r0");
@@ -574,7 +574,8 @@ fn create(world: &mut World<Metadata>, name: &str) {
 fn fill(world: &mut World<Metadata>, name: &str) {
     let mut offset = Bytes::ZERO;
     while offset < SIZE {
-        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::MIB }) else {
+        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::MIB, target: None })
+        else {
             panic!("no room")
         };
         let op = Op::Write {

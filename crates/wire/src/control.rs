@@ -555,7 +555,7 @@ pub struct Memory {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub total_bytes: Bytes,
-    /// In playout windows.
+    /// In playout windows, and set aside for volumes under contract.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub window_bytes: Bytes,

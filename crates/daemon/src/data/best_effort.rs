@@ -2,7 +2,10 @@
 //!
 //! Invariants: at most `OUTSTANDING_MAX` requests and `BEST_EFFORT_BYTES_MAX`
 //! bytes are between their request and their answer, and of the user's connections
-//! together no more bytes than his part; beyond that the connection is not read from. When a program ends it, every request under way has ended.
+//! together no more bytes than his part; beyond that the connection is not read from.
+//! Operations of a volume under contract for which the pool has memory set aside do not wait
+//! for the user's part. What the contract promises counts from when a request's head was read,
+//! without the time that the program takes to send a body. When a program ends it, every request under way has ended.
 
 use super::frames::{Incoming, Outgoing, Over, misplaced};
 use crate::limits::{BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT, GOODBYE_WITHIN};
@@ -10,10 +13,10 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::pool::{Answer, Ask, Room};
 use crate::quotas;
 use crate::sessions::Stop;
-use node::{Act, Error, Op, Priority, WriteRange};
+use node::{Act, Error, Op, Priority, Target, WriteRange};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use units::Bytes;
+use units::{Bytes, Instant};
 use wire::frame::{BODY_MAX, Head, OUTSTANDING_MAX, VERSION};
 
 /// What the requests of one connection share.
@@ -41,7 +44,7 @@ struct Account {
 struct Place {
     _request: OwnedSemaphorePermit,
     _bytes: OwnedSemaphorePermit,
-    _quota: Vec<OwnedSemaphorePermit>,
+    _quota: quotas::Part,
 }
 
 /// All of [`BEST_EFFORT_BYTES_MAX`], in units.
@@ -57,13 +60,13 @@ impl Account {
     }
 
     /// Waits until a request of `len` bytes may begin.
-    async fn place(&self, len: Bytes) -> Place {
+    async fn place(&self, shared: &Shared, len: Bytes) -> Place {
         let units = len.div_ceil(BEST_EFFORT_UNIT).max(1) as u32;
         let open = "the account is never closed";
         Place {
             _request: Arc::clone(&self.requests).acquire_owned().await.expect(open),
             _bytes: Arc::clone(&self.bytes).acquire_many_owned(units).await.expect(open),
-            _quota: self.quota.request(len).await,
+            _quota: self.quota.request(&shared.volume, len, || shared.guaranteed()).await,
         }
     }
 
@@ -129,32 +132,42 @@ async fn take_request(
     account: &Account,
 ) -> Result<(), Over> {
     let (head, body) = input.head().await?;
+    let came = shared.ask.0.now();
     match head {
         Head::ReadAt { tag, offset, len } => {
             if len.get() > BODY_MAX as u64 {
                 let rule = "at most 1 MiB at once";
                 return shared.fail(tag, &Error::Invalid { what: "length", rule }).await;
             }
-            let place = account.place(len).await;
-            shared.spawn(place, move |shared| async move { shared.read(tag, offset, len).await });
+            let place = account.place(shared, len).await;
+            let read =
+                move |shared: Arc<Shared>| async move { shared.read(came, tag, offset, len).await };
+            shared.spawn(place, read);
             Ok(())
         }
         Head::WriteAt { tag, offset, padding } => {
             let range = WriteRange { offset, len: Bytes::new(body as u64), padding };
-            let place = account.place(range.room()).await;
-            let mut room = match shared.ask.room(Op::Room { len: range.room() }).await {
+            let place = account.place(shared, range.room()).await;
+            let mut room = match shared.room(range).await {
                 Ok(room) => room,
                 Err(error) => {
                     input.discard(body).await?;
+                    shared.failed().get_or_insert(error.clone());
                     return shared.fail(tag, &error).await;
                 }
             };
+            let begun = shared.ask.0.now();
             input.fill(room.as_mut(), range.skip().as_usize(), body).await?;
-            shared.spawn(place, move |shared| async move { shared.write(tag, range, room).await });
+            // What the program takes to send its bytes is its own time.
+            let came = came + shared.ask.0.now().saturating_since(begun);
+            let write = move |shared: Arc<Shared>| async move {
+                shared.write(came, tag, range, room).await
+            };
+            shared.spawn(place, write);
             Ok(())
         }
         Head::SyncAll { tag } => {
-            let place = account.place(Bytes::ZERO).await;
+            let place = account.place(shared, Bytes::ZERO).await;
             shared.spawn(place, move |shared| async move { shared.sync(tag).await });
             Ok(())
         }
@@ -178,9 +191,25 @@ impl Shared {
         });
     }
 
-    async fn read(&self, tag: u64, offset: Bytes, len: Bytes) -> Result<(), Over> {
+    /// Operations for which the pool has memory set aside, where this handle is under its
+    /// volume's contract.
+    fn guaranteed(&self) -> u64 {
+        match self.priority {
+            Some(Priority::Background) => 0,
+            _ => self.ask.0.volume(&self.volume).map_or(0, |volume| volume.operations),
+        }
+    }
+
+    /// Memory for a write.
+    async fn room(&self, range: WriteRange) -> Result<Box<dyn Room>, Error> {
+        let Self { volume, priority, .. } = self;
+        let target = Target { volume: volume.clone(), offset: range.offset, priority: *priority };
+        self.ask.room(Op::Room { len: range.room(), target: Some(target) }).await
+    }
+
+    async fn read(&self, came: Instant, tag: u64, offset: Bytes, len: Bytes) -> Result<(), Over> {
         let (volume, priority) = (self.volume.clone(), self.priority);
-        match self.ask.op(Op::Read { volume, offset, len, priority }).await {
+        match self.ask.op_since(came, Op::Read { volume, offset, len, priority }).await {
             Ok(Answer::Data { chunk, .. }) => {
                 self.output.send(Head::ReadDone { tag }, chunk.bytes()).await
             }
@@ -189,8 +218,14 @@ impl Shared {
         }
     }
 
-    async fn write(&self, tag: u64, range: WriteRange, room: Box<dyn Room>) -> Result<(), Over> {
-        match self.ask.write(self.volume.clone(), self.priority, range, room).await {
+    async fn write(
+        &self,
+        came: Instant,
+        tag: u64,
+        range: WriteRange,
+        room: Box<dyn Room>,
+    ) -> Result<(), Over> {
+        match self.ask.write(came, self.volume.clone(), self.priority, range, room).await {
             Ok(()) => self.output.send(Head::WriteDone { tag }, &[]).await,
             Err(error) => {
                 self.failed().get_or_insert(error.clone());

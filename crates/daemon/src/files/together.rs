@@ -31,6 +31,11 @@ impl Pool for Together {
         self.pool.submit(who, op, callback);
     }
 
+    fn submit_since(&self, who: Who, arrived: Instant, op: Op, callback: Callback) {
+        assert!(self.files.desk_for(&op).is_none(), "a file's streams do not wait for answers");
+        self.pool.submit_since(who, arrived, op, callback);
+    }
+
     fn open_window(
         &self,
         who: Who,
@@ -50,13 +55,14 @@ impl Pool for Together {
     fn write(
         &self,
         who: Who,
+        arrived: Instant,
         volume: String,
         priority: Option<Priority>,
         range: WriteRange,
         room: Box<dyn Room>,
         callback: Callback,
     ) {
-        self.pool.write(who, volume, priority, range, room, callback);
+        self.pool.write(who, arrived, volume, priority, range, room, callback);
     }
 
     fn status(&self) -> Status {

@@ -61,6 +61,8 @@ pub struct Volume {
     pub ownership: Ownership,
     pub service: Service,
     pub data: Vec<u8>,
+    /// For which memory is set aside.
+    pub operations: u64,
 }
 
 pub struct Stream {
@@ -281,7 +283,7 @@ impl State {
                 let bytes = bytes[offset.as_usize()..][..len.as_usize()].to_vec();
                 Ok(Answer::Data { chunk: Box::new(FakeChunk(bytes)), offset })
             }
-            Op::Room { len } => Ok(self.new_room(0, len.get())),
+            Op::Room { len, .. } => Ok(self.new_room(0, len.get())),
             Op::Sync => Ok(Answer::Done),
             other => unreachable!("{other:?}"),
         }
@@ -421,9 +423,14 @@ impl Pool for Fake {
         }
     }
 
+    fn submit_since(&self, who: Who, _arrived: Instant, op: Op, callback: Callback) {
+        self.submit(who, op, callback);
+    }
+
     fn write(
         &self,
         who: Who,
+        _arrived: Instant,
         volume: String,
         priority: Option<Priority>,
         range: WriteRange,
@@ -483,6 +490,8 @@ impl Pool for Fake {
                 Service::Rate { rate, .. } => vec![(DiskIndex(0), share(rate))],
                 _ => Vec::new(),
             },
+            operations: volume.operations,
+            memory: Bytes::ZERO,
         });
         let streams = state.streams.iter().map(|(&id, stream)| StreamStatus {
             stream: StreamId(id),
@@ -510,6 +519,7 @@ impl Pool for Fake {
                 total: Bytes::mib(64),
                 windows: Bytes::MIB,
                 regions: Bytes::ZERO,
+                services: Bytes::ZERO,
                 best_effort: Bytes::ZERO,
                 free: Bytes::mib(63),
             },

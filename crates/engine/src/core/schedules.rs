@@ -375,16 +375,25 @@ impl Program {
     }
 
     fn call(&self, op: Op) -> Result<Reply, Error> {
-        self.wait_for(|core, callback| core.submit(Who::root(), op, callback))
+        self.wait_for(|core, callback| core.submit((Who::root(), None), op, callback))
     }
 
     /// Writes 64 KiB of a volume, syncs, and reads them.
     fn write_and_read(&self, volume: &str) -> Result<(), Error> {
         let (volume, offset, len) = (String::from(volume), Bytes::ZERO, Bytes::kib(64));
-        let Reply::Room { room } = self.call(Op::Room { len })? else { panic!("no room") };
+        let Reply::Room { room } = self.call(Op::Room { len, target: None })? else {
+            panic!("no room")
+        };
         let name = volume.clone();
         self.wait_for(|core, callback| {
-            core.write(Who::root(), name, WriteRange::new(offset, len), None, room, callback)
+            core.write(
+                (Who::root(), None),
+                name,
+                WriteRange::new(offset, len),
+                None,
+                room,
+                callback,
+            )
         })?;
         self.call(Op::Sync)?;
         let read = Op::Read { volume, offset, len, priority: None };
@@ -419,7 +428,7 @@ impl Program {
         let Reply::Data { chunk, .. } = piece else { panic!("{piece:?} is no data") };
         let mut chunk = Some(chunk);
         self.wait_for(|core, callback| {
-            core.submit(Who::root(), Op::StreamClose { stream }, callback);
+            core.submit((Who::root(), None), Op::StreamClose { stream }, callback);
             let is_open = core.status().streams.iter().any(|status| status.stream == stream);
             assert!(is_open, "memory of a stream that is closed");
             chunk.take();

@@ -143,7 +143,7 @@ pub fn read(pool: &Pool, volume: &str, offset: Bytes, len: Bytes) -> Result<Chun
 }
 
 pub fn room(pool: &Pool, len: Bytes) -> ChunkMut {
-    match pool.call(Op::Room { len }) {
+    match pool.call(Op::Room { len, target: None }) {
         Ok(Reply::Room { room }) => room,
         other => panic!("{other:?}"),
     }

@@ -120,14 +120,16 @@ impl Program {
     /// Any sectors.
     fn write(&mut self, volume: u32, offset: Bytes, len: Bytes) {
         let range = WriteRange::new(offset, len);
-        let Ok(Reply::Room { mut room }) = self.call(Op::Room { len: range.room() }) else {
+        let Ok(Reply::Room { mut room }) = self.call(Op::Room { len: range.room(), target: None })
+        else {
             return;
         };
         let bytes = &mut room[range.skip().as_usize()..][..len.as_usize()];
         let stamp = self.fill(bytes, volume, offset.get());
         let (at, (sender, answer)) = (self.tick(), mpsc::channel());
         let done = move |result: Answer| drop(sender.send(result));
-        self.pool().write_as(node::Who::root(), None, &name(volume), range, room, done);
+        let (who, now) = (node::Who::root(), self.pool().now());
+        self.pool().write_as(who, now, None, &name(volume), range, room, done);
         let done = answer.recv().expect("an answer").is_ok();
         self.refused += u64::from(!done);
         let cells = (offset.get() / CELL, (offset + len).get() / CELL);

@@ -6,6 +6,7 @@ use crate::admission::contract::window_blocks;
 use crate::admission::costs::ppm;
 use crate::api::*;
 use crate::node::Node;
+use crate::volumes::service::need;
 use alloc::vec::Vec;
 use sched::Task;
 use units::Bytes;
@@ -22,7 +23,7 @@ pub enum Wish {
 /// What a contract takes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Terms {
-    /// Memory for the window; zero for a service.
+    /// Memory for the window; of a service, what is set aside for it.
     pub window: Bytes,
     /// The share of each disk's time, in parts per million, as a status shows it once the
     /// contract is admitted.
@@ -50,7 +51,10 @@ impl Node {
                     let task = core.seen(share.disk).service(service, share).ok()?;
                     tasks.extend(task.map(|task| (share.disk, task)));
                 }
-                (Bytes::ZERO, tasks)
+                let needs = shares.iter().filter_map(|share| need(service, share));
+                let memory =
+                    needs.map(|need| need.bytes()).fold(Bytes::ZERO, Bytes::saturating_add);
+                (memory, tasks)
             }
         };
         let share = |(disk, task): &(DiskIndex, Task)| (*disk, ppm(task.cost, task.period));

@@ -92,8 +92,10 @@ pub enum Op {
     Read { volume: String, offset: Bytes, len: Bytes, priority: Option<Priority> },
     /// Memory for a best-effort write. [`Reply::Room`]; the caller's until it is
     /// given to [`Op::Write`] or [`Op::Release`]. Waits for some; [`Error::NoMemory`] where
-    /// callers keep all of it ([`limits::MEMORY_WITHIN`](crate::limits::MEMORY_WITHIN)).
-    Room { len: Bytes },
+    /// callers keep all of it ([`limits::MEMORY_WITHIN`](crate::limits::MEMORY_WITHIN)). Where
+    /// it says what is to be written it waits as that write's volume and handle do, and on a
+    /// volume under contract it has the memory that is set aside for it; else as normal.
+    Room { len: Bytes, target: Option<Target> },
     /// Write a range of any bytes as best effort. [`Reply::Done`] when they
     /// are on the disk and every read that comes from now on finds them; durable after
     /// [`Op::Sync`]. Writes of the same 4 KiB are done in the order in which they came. An
@@ -176,8 +178,9 @@ pub enum Reply {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Somebody asks for something.
-    Request { ticket: Ticket, who: Who, op: Op },
+    /// Somebody asks for something. `arrived` is when his program did, as far as the driver
+    /// knows: what is promised of an answer counts from then.
+    Request { ticket: Ticket, who: Who, op: Op, arrived: Instant },
     /// A command ended. `started` and `finished` are the device's own times;
     /// the host may have noticed later than `finished`.
     CommandDone {
@@ -209,7 +212,8 @@ impl Output {
     }
 }
 
-/// How the request of a stream, or of a volume under contract, ended.
+/// How the request of a stream, or of a volume under contract, ended, as its disk's schedule
+/// saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
     pub whose: Carrier,

@@ -144,16 +144,21 @@ pub struct VolumeStatus {
     /// What the service has of each disk's time, in parts per million; empty where it is
     /// no contract.
     pub shares: Vec<(DiskIndex, u64)>,
+    /// Operations for which memory is set aside, and that memory; nothing where the service
+    /// is no contract.
+    pub operations: u64,
+    pub memory: Bytes,
 }
 
 /// Requests of a volume under its service's contract, since it got one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ServiceAccount {
     pub requests: u64,
-    /// Requests done after their deadline, and by how much at the most.
+    /// Requests answered after their time, and by how much at the most.
     pub late_requests: u64,
     pub late_max: Duration,
-    /// From release to completion of each request.
+    /// The longest of them: of answers in time from the program's call to the answer, of a
+    /// rate from when the budget let the request in to its end.
     pub latency_max: Duration,
 }
 
@@ -183,6 +188,8 @@ pub struct MemoryStatus {
     pub windows: Bytes,
     /// Memory of windows in regions, beside the total.
     pub regions: Bytes,
+    /// Set aside for volumes under contract.
+    pub services: Bytes,
     pub best_effort: Bytes,
     pub free: Bytes,
 }

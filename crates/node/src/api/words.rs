@@ -1,6 +1,8 @@
 //! The words that all of a node is told in: names, places, contracts.
 #![allow(missing_docs)] // a field that is named for what it holds is not explained twice
 
+use super::service::Priority;
+use alloc::string::String;
 /// What a program asks of a stream.
 pub use playout::Contract;
 /// Which policy a pool's disks follow.
@@ -105,6 +107,16 @@ impl WriteRange {
         end.saturating_add(crate::limits::BLOCK_MIN - Bytes::new(1))
             .round_down(crate::limits::BLOCK_MIN)
     }
+}
+
+/// What memory for a best-effort write is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub volume: String,
+    /// Of the first byte that will be written.
+    pub offset: Bytes,
+    /// What the handle states.
+    pub priority: Option<Priority>,
 }
 
 /// What is said of whose a volume is: each part that is none stays as it was, or, of a

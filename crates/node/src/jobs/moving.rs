@@ -233,7 +233,7 @@ impl Node {
         }
         if self.core.has_contract(volume) {
             let (service, _) = self.core.services.of(volume);
-            self.core.serve(now, volume, service, &self.best_effort)?;
+            self.serve_volume(now, volume, service)?;
         }
         Ok(())
     }

@@ -123,9 +123,7 @@ impl Node {
         let served: Vec<_> = all.filter(|&volume| self.core.has_contract(volume)).collect();
         for volume in served {
             let (service, _) = self.core.services.of(volume);
-            if let Err(Error::Refused(refusal)) =
-                self.core.serve(now, volume, service, &self.best_effort)
-            {
+            if let Err(Error::Refused(refusal)) = self.serve_volume(now, volume, service) {
                 first.get_or_insert(refusal);
                 let name = self.core.store.volume(volume).map(|volume| volume.name().into());
                 volumes.extend(name);

@@ -1,13 +1,19 @@
 //! Who holds which piece of the arena.
 //!
 //! Invariants: free pieces never overlap, never touch (neighbours are merged),
-//! and free + windows + best effort + the zeros make the whole. Windows come from the
+//! and free + windows + services + best effort + the zeros make the whole. What contracts
+//! have, windows and what is set aside for services, comes from the
 //! low end and best-effort spans from the high end, so that short-lived spans do not
-//! leave holes between long-lived windows. The lowest quarter is for windows alone, so
-//! that programs without a contract cannot keep a stream from being opened.
+//! leave holes between long-lived windows. The lowest quarter is for contracts alone, so
+//! that programs without a contract cannot keep a stream from being opened, or a volume
+//! from being served under contract. Services have no more than a quarter of the whole.
+//!
+//! Of what best effort can have, [`limits::INTERACTIVE_MEMORY`] is kept for interactive
+//! requests: the others take nothing that would leave less than what is not in use of it.
 //!
 //! Windows in regions lie beside the arena, and are only counted here: all windows
-//! together, here and there, are no more than the arena has for windows.
+//! together, here and there, and what is set aside for services are no more than the arena
+//! has for windows.
 
 use crate::api::{Error, MemoryStatus, Span};
 use crate::limits;
@@ -18,7 +24,11 @@ use units::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Window,
+    /// Set aside for a volume under contract.
+    Service,
     BestEffort,
+    /// Of what is kept for interactive requests.
+    Interactive,
 }
 
 #[derive(Clone, Debug)]
@@ -28,14 +38,18 @@ pub(crate) struct Arena {
     free: BTreeMap<u64, u64>,
     windows: Bytes,
     regions: Bytes,
+    services: Bytes,
     best_effort: Bytes,
+    interactive: Bytes,
     /// Best effort takes nothing below this.
     low: u64,
     zeros: Span,
 }
 
-/// The part of the arena that is for windows alone.
-const FOR_WINDOWS: u64 = 4;
+/// The part of the arena that is for contracts alone.
+const FOR_CONTRACTS: u64 = 4;
+/// The part that services may have at the most.
+const FOR_SERVICES: u64 = 4;
 
 impl Arena {
     pub(crate) fn new(total: Bytes) -> Self {
@@ -46,8 +60,10 @@ impl Arena {
             free: BTreeMap::from([(0, usable.get())]),
             windows: Bytes::ZERO,
             regions: Bytes::ZERO,
+            services: Bytes::ZERO,
             best_effort: Bytes::ZERO,
-            low: (total / FOR_WINDOWS).round_down(limits::BLOCK_MIN).get(),
+            interactive: Bytes::ZERO,
+            low: (total / FOR_CONTRACTS).round_down(limits::BLOCK_MIN).get(),
             zeros: Span { offset: usable, len: limits::ZEROS },
         }
     }
@@ -59,20 +75,41 @@ impl Arena {
 
     /// What a further window may take.
     pub(crate) fn free_for_windows(&self) -> Bytes {
-        let kept = limits::BEST_EFFORT_MEMORY_MIN.saturating_sub(self.best_effort);
+        let held = self.best_effort + self.interactive;
+        let kept = limits::BEST_EFFORT_MEMORY_MIN.saturating_sub(held);
         self.largest().saturating_sub(kept).min(self.free_beside())
     }
 
-    /// The longest span that best effort could have now.
+    /// What may be set aside for a further service on one disk.
+    pub(crate) fn free_for_services(&self) -> Bytes {
+        let share = (self.total / FOR_SERVICES).round_down(limits::BLOCK_MIN);
+        self.free_for_windows().min(share.saturating_sub(self.services))
+    }
+
+    /// The longest span that best effort of any class could have now.
     pub(crate) fn free_for_best_effort(&self) -> Bytes {
-        let above =
-            |(&start, &len): (&u64, &u64)| (start + len).saturating_sub(start.max(self.low));
-        Bytes::new(self.free.iter().map(above).max().unwrap_or(0))
+        Bytes::new(self.above_low().max().unwrap_or(0)).min(self.shared())
+    }
+
+    /// What best effort of any class may still take, in as many pieces as it is in.
+    fn shared(&self) -> Bytes {
+        let kept = limits::INTERACTIVE_MEMORY - self.interactive;
+        Bytes::new(self.above_low().sum()).saturating_sub(kept)
+    }
+
+    /// What best effort can have when nobody has anything.
+    pub(crate) fn for_best_effort(&self) -> Bytes {
+        self.total.round_down(limits::BLOCK_MIN) - limits::ZEROS - Bytes::new(self.low)
+    }
+
+    /// How much of each free piece lies where best effort may take it.
+    fn above_low(&self) -> impl Iterator<Item = u64> {
+        self.free.iter().map(|(&start, &len)| (start + len).saturating_sub(start.max(self.low)))
     }
 
     /// What a further window in a region may take.
     pub(crate) fn free_beside(&self) -> Bytes {
-        Self::for_windows(self.total).saturating_sub(self.windows + self.regions)
+        Self::for_windows(self.total).saturating_sub(self.windows + self.regions + self.services)
     }
 
     /// Counts a window in a region.
@@ -100,7 +137,8 @@ impl Arena {
             total: self.total,
             windows: self.windows,
             regions: self.regions,
-            best_effort: self.best_effort,
+            services: self.services,
+            best_effort: self.best_effort + self.interactive,
             free: self.free.values().map(|&len| Bytes::new(len)).sum(),
         }
     }
@@ -111,15 +149,21 @@ impl Arena {
         assert!(!len.is_zero());
         let need = len.round_up(limits::BLOCK_MIN).get();
         let fits = |piece: &(&u64, &u64)| *piece.1 >= need;
+        let may_have = match purpose {
+            Use::Window => self.free_for_windows(),
+            Use::Service => self.free_for_services(),
+            Use::BestEffort => self.shared(),
+            Use::Interactive => limits::INTERACTIVE_MEMORY - self.interactive,
+        };
+        if may_have.get() < need {
+            return None;
+        }
         let (start, have, taken) = match purpose {
-            Use::Window => {
-                if self.free_for_windows().get() < need {
-                    return None;
-                }
+            Use::Window | Use::Service => {
                 let (&start, &have) = self.free.iter().find(fits)?;
                 (start, have, start)
             }
-            Use::BestEffort => {
+            Use::BestEffort | Use::Interactive => {
                 let above = |piece: &(&u64, &u64)| piece.0 + piece.1 >= self.low + need;
                 let mut pieces = self.free.iter().rev();
                 let (&start, &have) = pieces.find(|piece| fits(piece) && above(piece))?;
@@ -166,7 +210,9 @@ impl Arena {
     fn account(&mut self, purpose: Use) -> &mut Bytes {
         match purpose {
             Use::Window => &mut self.windows,
+            Use::Service => &mut self.services,
             Use::BestEffort => &mut self.best_effort,
+            Use::Interactive => &mut self.interactive,
         }
     }
 }
@@ -189,7 +235,8 @@ mod tests {
         let mut held: Vec<(Span, Use)> = Vec::new();
         for _ in 0..20_000 {
             if random(2) == 0 {
-                let purpose = if random(2) == 0 { Use::Window } else { Use::BestEffort };
+                let all = [Use::Window, Use::Service, Use::BestEffort, Use::Interactive];
+                let purpose = all[random(4) as usize];
                 let len = Bytes::new(1 + random(1 << 20));
                 if let Some(span) = arena.take(len, purpose) {
                     for (other, _) in &held {
@@ -208,7 +255,8 @@ mod tests {
             arena.give(span, purpose);
         }
         let end = arena.status();
-        assert_eq!((end.free, end.windows, end.best_effort), (free, Bytes::ZERO, Bytes::ZERO));
+        let held = (end.windows, end.services, end.best_effort);
+        assert_eq!((end.free, held), (free, (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO)));
         assert_eq!(arena.free.len(), 1, "neighbours are merged");
     }
 
@@ -230,6 +278,22 @@ mod tests {
         assert!(arena.take_beside(limits::BLOCK_MIN).is_err());
         arena.give_beside(free);
         assert_eq!(arena.status().regions, Bytes::ZERO);
+    }
+
+    #[test]
+    fn best_effort_leaves_what_is_kept_for_interactive_requests_and_memory_for_services() {
+        let mut arena = Arena::new(Bytes::mib(32));
+        while arena.take(Bytes::kib(64), Use::BestEffort).is_some() {}
+        assert_eq!(arena.free_for_best_effort(), Bytes::ZERO);
+        let kept = limits::INTERACTIVE_MEMORY;
+        let mut had = Bytes::ZERO;
+        while arena.take(Bytes::kib(64), Use::Interactive).is_some() {
+            had += Bytes::kib(64);
+        }
+        assert_eq!(had, kept);
+        assert_eq!(arena.free_for_services(), Bytes::mib(8), "a quarter of all");
+        assert!(arena.take(Bytes::mib(8), Use::Service).is_some());
+        assert_eq!(arena.take(limits::BLOCK_MIN, Use::Service), None, "and no more");
     }
 
     #[test]

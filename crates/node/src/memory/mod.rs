@@ -1,4 +1,6 @@
 //! Who holds which piece of memory.
 
 pub(crate) mod arena;
+pub(crate) mod line;
 pub(crate) mod places;
+pub(crate) mod reserve;

@@ -10,7 +10,7 @@
 //! Invariant: [`Wanted::by`] has no arm for "all else": an operation that is added is
 //! not served before somebody has said who may ask for it.
 
-use crate::api::{Access, Error, Mode, Op};
+use crate::api::{Access, Error, Mode, Op, Target};
 pub use crate::api::{Act, Who};
 use alloc::string::String;
 use store::Ownership;
@@ -113,7 +113,9 @@ impl<'a> Wanted<'a> {
             | Op::StreamOpen { volume, mode, .. }
             | Op::WindowOpen { volume, mode, .. } => Self::Of(volume, way(*mode)),
             Op::Read { volume, .. } => Self::Of(volume, Act::Read),
-            Op::Write { volume, .. } => Self::Of(volume, Act::Write),
+            Op::Write { volume, .. } | Op::Room { target: Some(Target { volume, .. }), .. } => {
+                Self::Of(volume, Act::Write)
+            }
             Op::HostLatency { .. } => Self::Pool("saying how late the host is"),
             Op::ProfileSet { .. } => Self::Pool("the profile of a disk"),
             Op::Reprofile { .. } => Self::Pool("measuring a disk again"),
@@ -131,7 +133,7 @@ impl<'a> Wanted<'a> {
             | Op::WindowNext { .. }
             | Op::WindowMoved { .. }
             | Op::WindowWaits { .. }
-            | Op::Room { .. }
+            | Op::Room { target: None, .. }
             | Op::Release { .. }
             | Op::Sync
             | Op::Plan => Self::Nothing,

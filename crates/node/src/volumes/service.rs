@@ -7,6 +7,7 @@
 use crate::admission::contract::{Seen, Share};
 use crate::api::{Error, Priority, Refusal, Service};
 use crate::limits;
+use crate::memory::reserve::Need;
 use sched::Task;
 use units::{Bytes, Direction, Outside, Rate};
 
@@ -55,6 +56,30 @@ impl Service {
     }
 }
 
+/// Operations that the contract lets a disk begin in a period.
+fn operations(service: &Service, share: &Share) -> u64 {
+    match *service {
+        Service::BestEffort(_) => 0,
+        Service::Latency { .. } => 1,
+        Service::Rate { rate, block, period } => {
+            let own = Rate::per_second(rate.get().div_ceil(share.gap));
+            own.bytes_in(period).div_ceil(block).max(1)
+        }
+    }
+}
+
+/// The memory that is set aside for a contract on a disk: for the operations of a period, and
+/// for one whose bytes are on their way between the pool and its program. An operation of the
+/// promised length that begins within 4 KiB takes 4 KiB more.
+pub(crate) fn need(service: &Service, share: &Share) -> Option<Need> {
+    let (Service::Rate { block: len, .. } | Service::Latency { len, .. }) = *service else {
+        return None;
+    };
+    let slots = operations(service, share).saturating_add(1);
+    let slot = (len + limits::BLOCK_MIN).min(limits::BEST_EFFORT_MAX);
+    Some(Need { disk: share.disk, slots, slot })
+}
+
 impl Seen<'_> {
     /// What `service` asks of this disk; none where it is no contract, `Err` where
     /// even an idle disk could not keep it.
@@ -69,9 +94,8 @@ impl Seen<'_> {
         };
         match *service {
             Service::BestEffort(_) => Ok(None),
-            Service::Rate { rate, block, period } => {
-                let own = Rate::per_second(rate.get().div_ceil(share.gap));
-                let operations = own.bytes_in(period).div_ceil(block).max(1);
+            Service::Rate { block, period, .. } => {
+                let operations = operations(service, share);
                 // More than there is time, whatever it comes to, is refused as such.
                 let budget = cost(block).saturating_mul(operations);
                 let task = self.possible(share.disk, budget, period, period)?;

@@ -2,6 +2,12 @@
 //! class a request of a volume is of.
 //!
 //! A service lives as long as its volume and the daemon; it is not on the disk.
+//!
+//! The clock of a contract of answers in time begins with the program's call. Each command
+//! of an operation has its *turn*: at the call, or a period after the turn before it on the
+//! same disk; it is due the promised time later, whatever it waited for meanwhile. (A write
+//! whose edges are read first is asked for when these are there: not later than its turn.)
+//!
 //! Invariant: `served` has an entry for each volume whose service is not the
 //! default, and for each disk of it a task where the service is a contract.
 
@@ -10,7 +16,7 @@ use crate::api::*;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use store::VolumeId;
-use units::{Bytes, Direction, Duration, Lba};
+use units::{Bytes, Direction, Duration, Instant, Lba};
 
 /// How one volume is served.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +24,68 @@ pub(crate) struct Served {
     pub service: Service,
     pub tasks: Vec<Joined>,
     pub account: ServiceAccount,
+    /// On each disk, when the next command's turn is at the earliest.
+    pub turns: BTreeMap<DiskIndex, Instant>,
+}
+
+/// When a command under contract should have come, and by when it is promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub from: Instant,
+    pub due: Instant,
+}
+
+/// What becomes of the promise of one operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// When the program asked.
+    arrived: Instant,
+    /// By when it is to be answered, as far as its turns go; none where there are none.
+    due: Option<Instant>,
+    /// The latest of its commands under contract, and the longest, as their disks saw them.
+    seen: Option<(Duration, Duration)>,
+    /// Some of it is under no contract.
+    is_outside: bool,
+}
+
+impl Kept {
+    /// Nothing has become of it yet.
+    pub(crate) fn from(arrived: Instant) -> Self {
+        Self { arrived, due: None, seen: None, is_outside: false }
+    }
+
+    /// When the program asked.
+    pub(crate) fn arrived(&self) -> Instant {
+        self.arrived
+    }
+
+    /// A command of it has this turn.
+    pub(crate) fn promised(&mut self, turn: Turn) {
+        self.due = self.due.max(Some(turn.due));
+    }
+
+    /// A command of it is asked for as best effort.
+    pub(crate) fn unpromised(&mut self) {
+        self.is_outside = true;
+    }
+
+    /// A command under contract has ended, so late and after so long.
+    pub(crate) fn ended(&mut self, late_by: Duration, latency: Duration) {
+        let (late, longest) = self.seen.unwrap_or_default();
+        self.seen = Some((late.max(late_by), longest.max(latency)));
+    }
+
+    /// Its volume is served in another way from now on: what waits counts from now.
+    pub(crate) fn begin_anew(&mut self, now: Instant) {
+        (self.arrived, self.due) = (now, None);
+    }
+
+    /// Answered now: how late, and after how long; none where nothing was promised.
+    fn answered(&self, now: Instant) -> Option<(Duration, Duration)> {
+        let seen = self.seen.filter(|_| !self.is_outside)?;
+        let by_call = |due| (now.saturating_since(due), now.saturating_since(self.arrived));
+        Some(self.due.map_or(seen, by_call))
+    }
 }
 
 /// All volumes that are served otherwise than by default.
@@ -43,12 +111,36 @@ impl Services {
         }
     }
 
-    /// A request of the volume has ended.
-    pub(crate) fn account(&mut self, volume: VolumeId, late_by: Duration, latency: Duration) {
-        let Some(served) = self.0.get_mut(&volume) else { return };
-        if let Service::BestEffort(_) = served.service {
-            return;
+    /// The turn of a command of the volume on a disk; none where nothing is promised of each.
+    pub(crate) fn turn(
+        &mut self,
+        volume: VolumeId,
+        disk: DiskIndex,
+        arrived: Instant,
+    ) -> Option<Turn> {
+        let served = self.0.get_mut(&volume)?;
+        let Service::Latency { within, every, .. } = served.service else { return None };
+        let next = served.turns.entry(disk).or_insert(Instant::EPOCH);
+        let from = arrived.max(*next);
+        *next = from.saturating_add(every);
+        Some(Turn { from, due: from.saturating_add(within) })
+    }
+
+    /// The first turn on a disk is not before this, where it had none.
+    pub(crate) fn begin_turns(&mut self, volume: VolumeId, disk: DiskIndex, first: Instant) {
+        if let Some(served) = self.0.get_mut(&volume) {
+            served.turns.entry(disk).or_insert(first);
         }
+    }
+
+    /// An operation of the volume is answered.
+    pub(crate) fn account(&mut self, now: Instant, volume: VolumeId, kept: &Kept) {
+        let Some(served) = self.0.get_mut(&volume) else { return };
+        let (false, Some((late_by, latency))) =
+            (matches!(served.service, Service::BestEffort(_)), kept.answered(now))
+        else {
+            return;
+        };
         let account = &mut served.account;
         account.requests += 1;
         account.late_requests += u64::from(!late_by.is_zero());

@@ -4,9 +4,12 @@ use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::best_effort::BestEffort;
 use crate::core::Core;
+use crate::memory::line::Rank;
+use crate::memory::reserve::Need;
+use crate::volumes::service;
 use crate::volumes::services::{Piece, Served};
 use crate::work::Owner;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use sched::{Class, Contract as Promise, Flow};
 use store::VolumeId;
@@ -67,8 +70,19 @@ impl Core {
         }
     }
 
-    /// Serves a volume this way from now on, also what waits; or says why not and
-    /// changes nothing.
+    /// Who an operation that needs memory is, of a volume and its handle.
+    pub(crate) fn rank_of(&self, volume: VolumeId, stated: Option<Priority>) -> Rank {
+        let Some(served) = self.services.0.get(&volume) else {
+            return stated.unwrap_or_default().into();
+        };
+        match (stated.and_then(|stated| served.service.granted(stated)), served.service) {
+            (Some(priority), _) | (None, Service::BestEffort(priority)) => priority.into(),
+            (None, Service::Rate { .. } | Service::Latency { .. }) => Rank::Contract,
+        }
+    }
+
+    /// Serves a volume this way from now on, also what waits for a disk; or says why not and
+    /// changes nothing. What waits for memory is to be [asked for anew](BestEffort::ask_anew).
     pub(crate) fn serve(
         &mut self,
         now: Instant,
@@ -96,18 +110,30 @@ impl Core {
             Service::BestEffort(_) => false,
             Service::Rate { block: most, .. } | Service::Latency { len: most, .. } => len <= most,
         };
-        let tasks = self.attempt(concerned.iter().copied(), |core| {
+        let tasks = self.attempt::<_, Error>(concerned.iter().copied(), |core| {
             for piece in waiting.iter().filter(|piece| before.tasks.is_empty() || !keeps(piece.len))
             {
                 let class = in_slack(Priority::Interactive, volume);
                 core.queue_of_mut(piece.id).upgrade(now, piece.id.0, class);
             }
-            core.promise(now, volume, &service, &before.tasks)
+            let tasks = core.promise(now, volume, &service, &before.tasks)?;
+            let shares = core.shares(volume);
+            let needs: Vec<Need> =
+                shares.iter().filter_map(|share| service::need(&service, share)).collect();
+            core.reserves.set(&mut core.arena, volume, &needs)?;
+            Ok(tasks)
         })?;
-        let account = before.account;
-        self.services.0.insert(volume, Served { service, tasks, account });
+        // The clock of a contract that stays goes on.
+        let turns = if before.service == service { before.turns } else { BTreeMap::new() };
+        let (joined, account) = (tasks.clone(), before.account);
+        self.services.0.insert(volume, Served { service, tasks, account, turns });
         for piece in waiting {
             self.put_in_class(now, volume, &piece);
+        }
+        // Where a disk is deep in other work, a contract begins when that is done.
+        for joined in &joined {
+            let next = self.next_release(joined);
+            self.services.begin_turns(volume, joined.disk, next);
         }
         for disk in concerned {
             self.disk(disk).wake();
@@ -169,6 +195,8 @@ impl Core {
     pub(crate) fn serve_no_more(&mut self, volume: VolumeId) {
         if let Some(served) = self.services.0.remove(&volume) {
             self.leave(&served.tasks);
+            let ended = self.reserves.set(&mut self.arena, volume, &[]);
+            ended.expect("to end takes no memory");
         }
     }
 

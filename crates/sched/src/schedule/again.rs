@@ -27,8 +27,7 @@ impl Schedule {
     /// Where there is no such task, or a request of it waits that came early.
     pub fn renew(&mut self, now: Instant, id: TaskId, from: Instant) {
         self.release(now);
-        let early = self.core.queues.early().any(|waiting| waiting.class.task() == Some(id));
-        assert!(!early, "a request of the task has its turn still to come");
+        assert!(!self.has_early(id), "a request of the task has its turn still to come");
         let (turn, from) = (self.core.next_release(id), from.max(now));
         if turn <= from || self.core.servers.knows(id.index) {
             return;
@@ -39,6 +38,33 @@ impl Schedule {
             self.core.release_from(id, turn);
         }
         self.core.meter = Meter::unknown();
+    }
+
+    /// Whether a request of the task waits that came early: its turn is still to come.
+    pub fn has_early(&self, id: TaskId) -> bool {
+        self.core.queues.early().any(|waiting| waiting.class.task() == Some(id))
+    }
+
+    /// Promises a released request of a stream for `by`, where nobody is late for it and it
+    /// was promised for later; else for as soon as none is. True where it is due by then.
+    pub fn hurry_by(&mut self, now: Instant, key: u64, by: Instant) -> bool {
+        self.release(now);
+        let Some(old) = self.core.queues.get(key).copied() else { return false };
+        if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
+            return false;
+        }
+        if old.times.deadline <= by {
+            return true;
+        }
+        self.core.queues.hurry_to(key, by);
+        if !self.core.nobody_is_late(now) {
+            self.core.queues.hurry_to(key, old.times.deadline);
+            return self.hurry(now, key).is_some_and(|promised| promised <= by);
+        }
+        self.core.queues.promise(key, by);
+        self.core.meter = Meter::unknown();
+        self.tell_moves(&[old]);
+        true
     }
 
     /// Promises a released request of a stream for as soon as none is late for it; not

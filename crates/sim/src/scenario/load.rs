@@ -6,7 +6,7 @@ use super::plan::{Arrivals, LoadPlan};
 use crate::workload::{Demand, Source};
 use crate::world::{Context, Program};
 use crate::{Metadata, Random};
-use node::{Error, Op, Reply, WriteRange};
+use node::{Error, Op, Reply, Target, WriteRange};
 use units::{Access, Bytes, Direction, Duration, Instant, Lba};
 
 /// More requests are never outstanding; what would be made beyond that is counted as
@@ -205,7 +205,11 @@ impl Loader {
                     Op::Read { volume, offset: lba.offset(), len, priority: None },
                 );
             }
-            Direction::Write => context.ask(tag + ROOM, Op::Room { len }),
+            Direction::Write => {
+                let volume = self.grounds[ground].volume.clone();
+                let target = Some(Target { volume, offset: lba.offset(), priority: None });
+                context.ask(tag + ROOM, Op::Room { len, target });
+            }
         }
     }
 

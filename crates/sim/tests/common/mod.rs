@@ -67,7 +67,9 @@ pub fn fill(world: &mut World, name: &str, seed: u64, size: Bytes) {
     let mut offset = Bytes::ZERO;
     while offset < size {
         let len = Bytes::MIB.min(size - offset);
-        let Ok(Reply::Room { span }) = world.call(Op::Room { len }) else { panic!("no room") };
+        let Ok(Reply::Room { span }) = world.call(Op::Room { len, target: None }) else {
+            panic!("no room")
+        };
         pattern(seed, offset, world.bytes_mut(span));
         let op = Op::Write {
             volume: name.into(),

@@ -1,7 +1,9 @@
 //! A program that does random things to volumes that others use as well, and writes down
 //! what it asked for and what it was told.
 
-use node::{Contract, Error, Mode, Op, Placement, Priority, Reply, Service, StreamId, WriteRange};
+use node::{
+    Contract, Error, Mode, Op, Placement, Priority, Reply, Service, StreamId, Target, WriteRange,
+};
 use sim::history::{Event, Kind, ZEROS, fill, stamp_in};
 use sim::{Context, Memory, Program, Random};
 use std::cell::RefCell;
@@ -172,7 +174,8 @@ impl Client {
                 let range = self.range();
                 let range = WriteRange::new(range.start, range.end - range.start);
                 self.doing = Doing::Room(volume, range);
-                Op::Room { len: range.room().min(Bytes::MIB) }
+                let target = Target { volume: name(volume), offset: range.offset, priority };
+                Op::Room { len: range.room().min(Bytes::MIB), target: Some(target) }
             }
             40..68 => {
                 let range = self.range();

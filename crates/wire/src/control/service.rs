@@ -74,13 +74,15 @@ pub enum Priority {
 pub struct ServiceAccount {
     /// Requests done.
     pub requests: u64,
-    /// Requests done after their deadline.
+    /// Requests answered after their time: of answers in time, counted from when the daemon
+    /// had read the request.
     pub late_requests: u64,
-    /// The latest of them, after its deadline.
+    /// The latest of them, after its time.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub late_max_ns: Duration,
-    /// Longest time from the release of a request to its completion.
+    /// Longest time of a request: of answers in time, from when the daemon had read it to the
+    /// answer; of a rate, from when the budget let it in to its completion.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub latency_max_ns: Duration,

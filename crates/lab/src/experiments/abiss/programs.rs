@@ -173,7 +173,7 @@ impl Rwrt {
                 }
                 Way::Behind { room } => {
                     let Some(span) = *room else {
-                        return context.ask(ROOM, Op::Room { len: CHUNK });
+                        return context.ask(ROOM, Op::Room { len: CHUNK, target: None });
                     };
                     if at + rest == CHUNK * (piece + 1) {
                         *room = None;
@@ -337,7 +337,7 @@ impl Greedy {
                 };
                 context.ask(slot, op);
             }
-            Mode::Write => context.ask(slot, Op::Room { len: CHUNK }),
+            Mode::Write => context.ask(slot, Op::Room { len: CHUNK, target: None }),
         }
     }
 

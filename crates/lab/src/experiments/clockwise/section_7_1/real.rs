@@ -92,7 +92,8 @@ fn make(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
         return Ok(());
     }
     for at in 0..size / Bytes::MIB {
-        let Reply::Room { mut room } = pool.call(Op::Room { len: Bytes::MIB })? else {
+        let Reply::Room { mut room } = pool.call(Op::Room { len: Bytes::MIB, target: None })?
+        else {
             unreachable!("room is what was asked for")
         };
         room.fill(at as u8);

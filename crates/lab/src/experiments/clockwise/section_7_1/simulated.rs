@@ -60,7 +60,7 @@ fn world(load: &Load, policy: Policy) -> Result<World<Metadata>, Error> {
 
 fn fill(world: &mut World<Metadata>, name: &str, size: Bytes) -> Result<(), Error> {
     for at in 0..size / Bytes::MIB {
-        let Reply::Room { span } = world.call(Op::Room { len: Bytes::MIB })? else {
+        let Reply::Room { span } = world.call(Op::Room { len: Bytes::MIB, target: None })? else {
             unreachable!("room is what was asked for")
         };
         let offset = Bytes::MIB * at;
