@@ -108,9 +108,12 @@ impl Trials {
         Trial::Hold
     }
 
-    /// When there is the next look, while any is set aside.
+    /// When there is the next look, while any is set aside; after a pause where one was set
+    /// aside just now.
     pub fn next(&self, view: &View<'_>) -> Option<Instant> {
-        view.queues().long_from(0).map(|_| self.next)
+        let now = view.now();
+        let next = if self.next > now { self.next } else { now.saturating_add(LONG_PAUSE_MIN) };
+        view.queues().long_from(0).map(|_| next)
     }
 
     pub fn remember(&self, now: Instant, state: &mut Vec<u64>) {

@@ -158,7 +158,9 @@ impl Schedule {
             Choice::Wait { until } => {
                 let early = self.core.queues.early_first().map(|early| early.times.release);
                 let budget = self.core.servers.next_fill();
-                Next::Wait { until: until.into_iter().chain(early).chain(budget).min() }
+                let until = until.into_iter().chain(early).chain(budget).min();
+                debug_assert!(until.is_none_or(|at| at > now), "it waits for what is past");
+                Next::Wait { until }
             }
         }
     }
