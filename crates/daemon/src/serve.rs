@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use units::Bytes;
 
 /// What a daemon serves by, beside its pool.
-pub struct Manners {
+pub struct ServeOptions {
     /// Permissions of both sockets.
     pub mode: SocketMode,
     /// Who may hold how much.
@@ -32,7 +32,7 @@ pub struct Manners {
     pub files: Arc<Files>,
 }
 
-impl Manners {
+impl ServeOptions {
     /// Of a daemon whose pool has so much space for volumes.
     pub fn new(settings: &Settings, space: Bytes) -> Self {
         let whole = Whole { memory: settings.node.memory, space };
@@ -44,7 +44,7 @@ impl Manners {
 }
 
 /// As by default, for this user alone.
-impl From<SocketMode> for Manners {
+impl From<SocketMode> for ServeOptions {
     fn from(mode: SocketMode) -> Self {
         let (rules, node) = (quotas::Rules::default(), crate::config::node_default());
         // Of a pool that it does not know, nobody takes too much space.
@@ -68,7 +68,7 @@ pub enum ServeError {
 }
 
 /// Serves `pool` until a signal (SIGTERM or SIGINT), then stops in order.
-pub fn run(pool: Arc<dyn Pool>, claim: &Claim, manners: Manners) -> Result<(), ServeError> {
+pub fn run(pool: Arc<dyn Pool>, claim: &Claim, options: ServeOptions) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // The disks have threads of their own; these only move bytes and words.
         .worker_threads(2)
@@ -78,7 +78,7 @@ pub fn run(pool: Arc<dyn Pool>, claim: &Claim, manners: Manners) -> Result<(), S
     let kept = Arc::clone(&pool);
     let result = runtime.block_on(async {
         let stop = signalled().map_err(ServeError::Runtime)?;
-        serve(pool, claim, manners, stop).await
+        serve(pool, claim, options, stop).await
     });
     // Whatever still hangs on a connection has been told; it is not waited for.
     runtime.shutdown_background();
@@ -108,10 +108,10 @@ fn signalled() -> std::io::Result<impl Future<Output = ()>> {
 pub async fn serve(
     pool: Arc<dyn Pool>,
     claim: &Claim,
-    manners: impl Into<Manners>,
+    options: impl Into<ServeOptions>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let Manners { mode, quotas, files } = manners.into();
+    let ServeOptions { mode, quotas, files } = options.into();
     let descriptors = descriptors::raise();
     let warnings: Vec<String> = descriptors::warning(descriptors).into_iter().collect();
     warnings.iter().for_each(|warning| eprintln!("slackline: warning: {warning}"));

@@ -14,7 +14,7 @@ use client::units::{Bytes, Rate};
 use client::{Code, Error};
 use daemon::config::SocketMode;
 use daemon::files::{DeviceSettings, Files, Settings};
-use daemon::serve::Manners;
+use daemon::serve::ServeOptions;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -61,8 +61,8 @@ impl Scene {
             ..Settings::default()
         };
         let files = Files::new(&settings, Duration::from_millis(2));
-        let manners = Manners { files, ..Manners::from(SocketMode(0o666)) };
-        Self { daemon: Running::start_by(manners), folder, is_fit: device.is_some() }
+        let options = ServeOptions { files, ..ServeOptions::from(SocketMode(0o666)) };
+        Self { daemon: Running::start_by(options), folder, is_fit: device.is_some() }
     }
 
     fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {

@@ -13,7 +13,7 @@ use client::Client;
 use client::control::Contract;
 use daemon::config::SocketMode;
 use daemon::files::{DeviceSettings, Files, Settings};
-use daemon::serve::Manners;
+use daemon::serve::ServeOptions;
 use disk::{Model, Profile};
 use emulator::{Emulator, Options};
 use engine::IoClass;
@@ -278,8 +278,8 @@ fn fewer_pieces_are_late_under_contract_than_without_beside_greedy_programs() {
         };
         let settings = Settings { device: vec![device], ..Settings::default() };
         let files = Files::new(&settings, units::Duration::from_millis(2));
-        let manners = Manners { files, ..Manners::from(SocketMode(0o600)) };
-        let daemon = Running::start_by(manners);
+        let options = ServeOptions { files, ..ServeOptions::from(SocketMode(0o600)) };
+        let daemon = Running::start_by(options);
         for way in [Way::Plain, Way::RealTimeClass, Way::Contract] {
             let (seen, greedy) = load(&mounted, &daemon.client, way, time);
             println!(

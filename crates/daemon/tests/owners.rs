@@ -16,7 +16,7 @@ use client::units::{Bytes, Rate};
 use client::{Client, Code, Error, OpenOptions};
 use daemon::config::SocketMode;
 use daemon::quotas::{Quotas, Rules, Whole, own_uid};
-use daemon::serve::Manners;
+use daemon::serve::ServeOptions;
 use real::{Real, contract};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ fn daemon(rules: &str, mib: u64) -> Real {
     assert_eq!(rules.wrong(), None);
     let whole = Whole { memory: Bytes::mib(256), space: Bytes::mib(mib) };
     let quotas = Quotas::new(&rules, whole, vec![0]);
-    Real::start_by(mib, Manners { quotas, ..Manners::from(SocketMode(0o666)) })
+    Real::start_by(mib, ServeOptions { quotas, ..ServeOptions::from(SocketMode(0o666)) })
 }
 
 fn not_root() -> bool {

@@ -10,7 +10,7 @@ use client::units::{Bytes, Duration, Rate};
 use client::{Client, Code};
 use daemon::config::SocketMode;
 use daemon::quotas::{Quotas, Rules, Whole, own_uid};
-use daemon::serve::Manners;
+use daemon::serve::ServeOptions;
 use node::Op;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -23,7 +23,7 @@ fn daemon(rules: &str) -> Running {
     let rules: Rules = toml::from_str(rules).unwrap();
     assert_eq!(rules.wrong(), None);
     let quotas = Quotas::new(&rules, WHOLE, vec![]);
-    Running::start_by(Manners { quotas, ..Manners::from(SocketMode(0o666)) })
+    Running::start_by(ServeOptions { quotas, ..ServeOptions::from(SocketMode(0o666)) })
 }
 
 fn at(megabytes: u64) -> Contract {
@@ -246,7 +246,8 @@ fn another_user_may_not_close_change_or_carry_a_stream_unless_it_is_root() {
     }
     let rules: Rules = toml::from_str("[default]\nstreams = 1").unwrap();
     let quotas = Quotas::new(&rules, WHOLE, vec![0]);
-    let daemon = Running::start_by(Manners { quotas, ..Manners::from(SocketMode(0o666)) });
+    let daemon =
+        Running::start_by(ServeOptions { quotas, ..ServeOptions::from(SocketMode(0o666)) });
     let stream = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
     let unlimited = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
     let service = Service::Rate {

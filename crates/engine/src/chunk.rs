@@ -37,7 +37,7 @@ pub(crate) struct Loan {
 }
 
 impl Loan {
-    /// A loan of pages that [`Loans`](crate::arena::Loans) has lent for it.
+    /// A loan of pages that [`Arena::lend`](crate::arena::Arena::lend) has lent for it.
     pub(crate) fn new(lender: Arc<dyn Lender>, span: Span, owner: Owner) -> Self {
         Self { lender, span, owner }
     }

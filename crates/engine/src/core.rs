@@ -21,7 +21,7 @@ use crate::backend::{Completion, zero_room};
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
 use crate::core::disk::{DiskState, SharedQueue, Turn};
-use crate::lateness::Lately;
+use crate::lateness::RecentLateness;
 use crate::lock::{Mutex, MutexGuard};
 use crate::searches::Searches;
 use crate::sys::{self, Event};
@@ -67,8 +67,8 @@ pub(crate) struct Inner {
     timer: Option<Instant>,
     /// The latest time that the node was told.
     now: Instant,
-    /// How late the host was lately.
-    lately: Lately,
+    /// How late the host was recent_lateness.
+    recent_lateness: RecentLateness,
     /// Nothing is started and nobody is answered any more.
     stopping: bool,
 }
@@ -139,7 +139,7 @@ impl Core {
             windows: HashMap::new(),
             timer: None,
             now: sys::now(),
-            lately: Lately::new(sys::now()),
+            recent_lateness: RecentLateness::new(sys::now()),
             stopping: false,
         };
         let (searches, inner) = (Searches::default(), Mutex::new(inner));
@@ -246,7 +246,7 @@ impl Core {
         let mut news = News::default();
         let mut inner = self.lock();
         let now = inner.read_clock();
-        if let Some(latency) = inner.lately.note(now, late) {
+        if let Some(latency) = inner.recent_lateness.note(now, late) {
             inner.tell_own(NOBODY, Op::HostLatency { latency });
         }
         ended.into_iter().for_each(|ended| inner.node.command_ended(now, ended));

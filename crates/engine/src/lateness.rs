@@ -52,7 +52,7 @@ impl HostLateness {
 }
 
 /// How long the worst counts as "lately", at least; twice as long at most.
-const LATELY: Duration = Duration::from_secs(60);
+const RECENT_SPAN: Duration = Duration::from_secs(60);
 
 /// Windows are not made for a host that is later than this: it was stopped, or is no
 /// machine to keep time on, and memory is no cure for that.
@@ -60,7 +60,7 @@ const WORST: Duration = Duration::from_millis(250);
 
 /// The worst lateness of the host in this spell and in the one before it.
 #[derive(Debug)]
-pub(crate) struct Lately {
+pub(crate) struct RecentLateness {
     since: Instant,
     worst: Duration,
     before: Duration,
@@ -68,7 +68,7 @@ pub(crate) struct Lately {
     told: Duration,
 }
 
-impl Lately {
+impl RecentLateness {
     /// Nothing was late yet.
     pub(crate) fn new(now: Instant) -> Self {
         let none = Duration::ZERO;
@@ -78,7 +78,7 @@ impl Lately {
     /// The host was late by `late`: what windows shall be made for from now on, in whole
     /// milliseconds, where that is another than before.
     pub(crate) fn note(&mut self, now: Instant, late: Duration) -> Option<Duration> {
-        if now.saturating_since(self.since) >= LATELY {
+        if now.saturating_since(self.since) >= RECENT_SPAN {
             self.before = std::mem::take(&mut self.worst);
             self.since = now;
         }
@@ -100,7 +100,7 @@ mod tests {
     fn windows_follow_the_worst_of_the_last_minutes_and_forget_it_afterwards() {
         let at = |s| Instant::EPOCH + Duration::from_secs(s);
         let ms = Duration::from_millis;
-        let mut lately = Lately::new(at(0));
+        let mut lately = RecentLateness::new(at(0));
         assert_eq!(lately.note(at(1), Duration::from_micros(300)), Some(ms(1)));
         assert_eq!(lately.note(at(2), ms(8)), Some(ms(8)));
         assert_eq!(lately.note(at(3), ms(5)), None);

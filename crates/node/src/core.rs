@@ -223,7 +223,7 @@ impl Core {
         let id = self.submit(now, disk, Class::RealTime(task), action, owner);
         if is_behind {
             let by = turn.due.saturating_sub(advance);
-            self.queue_of_mut(id).hurry_by(now, id.0, by);
+            self.queue_of_mut(id).advance_deadline_to(now, id.0, by);
         }
         id
     }
@@ -327,8 +327,8 @@ impl Core {
     }
 
     /// Promises a command that waits for as soon as nobody else is late for it.
-    pub(crate) fn hurry(&mut self, now: Instant, id: CommandId) {
-        self.queue_of_mut(id).hurry(now, id.0);
+    pub(crate) fn advance_deadline(&mut self, now: Instant, id: CommandId) {
+        self.queue_of_mut(id).advance_deadline(now, id.0);
     }
 
     /// By when a command under way is done, as the contract's deadlines go.

@@ -6,7 +6,7 @@ use crate::best_effort::{Asked, BestEffort, Gap};
 use crate::core::{Core, Ended};
 use crate::door;
 use crate::limits;
-use crate::memory::places::Home;
+use crate::memory::places::WindowMemory;
 use crate::streams::index::Streams;
 use crate::streams::rounds::Rounds;
 use crate::streams::stream::{self, Stream};
@@ -500,7 +500,7 @@ impl Node {
         start: Bytes,
         region: Option<Region>,
     ) {
-        let mut home = Home::new(region);
+        let mut home = WindowMemory::new(region);
         match self.may_open(name, mode, contract, start).and_then(|volume| {
             let admitted = stream::admit(&mut self.core, now, volume, mode, contract, &mut home)?;
             Ok((volume, admitted))

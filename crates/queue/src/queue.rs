@@ -382,15 +382,15 @@ impl<W> Queue<W> {
     }
 
     /// Promises a command that waits for as soon as nobody else is late for it.
-    pub fn hurry(&mut self, now: Instant, key: u64) {
+    pub fn advance_deadline(&mut self, now: Instant, key: u64) {
         let now = self.time(now);
-        self.schedule.hurry(now, key);
+        self.schedule.advance_deadline(now, key);
     }
 
     /// Promises a command that waits for `by`, or as soon after as nobody else is late for it.
-    pub fn hurry_by(&mut self, now: Instant, key: u64, by: Instant) {
+    pub fn advance_deadline_to(&mut self, now: Instant, key: u64, by: Instant) {
         let now = self.time(now);
-        self.schedule.hurry_by(now, key, by);
+        self.schedule.advance_deadline_to(now, key, by);
     }
 
     /// A contract ends. What waits under it is dropped, and what it was for returned.

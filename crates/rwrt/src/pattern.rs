@@ -175,8 +175,9 @@ impl Checker {
     /// row are believed.
     fn believe(&mut self) {
         let Some(last) = self.faults.last_mut() else { return };
-        let foreign = matches!(last.kind, Kind::Elsewhere(mark, _) if mark != self.mark.0);
-        if !foreign || last.len.get() > WORD as u64 {
+        let is_of_other_stream =
+            matches!(last.kind, Kind::Elsewhere(mark, _) if mark != self.mark.0);
+        if !is_of_other_stream || last.len.get() > WORD as u64 {
             return;
         }
         last.kind = Kind::Damaged;

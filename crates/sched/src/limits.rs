@@ -113,7 +113,7 @@ pub const SERVER_PIECES_MAX: usize = 16;
 pub const DELAYS_MAX: u32 = 10;
 /// Earlier deadlines that are tried for a request that shall be hurried, each at twice
 /// the time of the one before.
-pub const HURRIES_MAX: u32 = 12;
+pub const ADVANCE_ATTEMPTS_MAX: u32 = 12;
 
 /// How often a best-effort command that waits on an idle disk for want of slack
 /// is looked at again. Where the reserve covers it, it never waits there.

@@ -242,7 +242,7 @@ impl Queues {
             if line.len() > 1 {
                 let first = line[0];
                 if waiting.synchronous {
-                    self.hurry(first);
+                    self.make_synchronous(first);
                 }
                 return;
             }
@@ -328,7 +328,7 @@ impl Queues {
     }
 
     /// A released request under contract is due at `deadline` from here on.
-    pub(crate) fn hurry_to(&mut self, key: u64, deadline: Instant) {
+    pub(crate) fn set_deadline(&mut self, key: u64, deadline: Instant) {
         let slot = self.by_key[&key];
         let waiting = &mut self.slots[slot as usize];
         let old = core::mem::replace(&mut waiting.times.deadline, deadline);
@@ -417,7 +417,7 @@ impl Queues {
     }
 
     /// The first of an ordered line is waited for by somebody further back.
-    fn hurry(&mut self, key: u64) {
+    fn make_synchronous(&mut self, key: u64) {
         let Some(&slot) = self.by_key.get(&key) else { return };
         if !self.at(slot).synchronous {
             self.dequeue(slot);

@@ -160,7 +160,7 @@ fn a_schedule_stands_any_numbers() {
             if let (Some(&(id, false)), true) = (contracts.first(), random.one_in(8)) {
                 let _ = schedule.change(now, id, task(&mut random));
                 let _ = schedule.set_gap(now, limited(&mut random));
-                schedule.hurry(now, round * 100 + key);
+                schedule.advance_deadline(now, round * 100 + key);
             }
         }
     }

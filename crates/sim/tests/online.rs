@@ -254,7 +254,6 @@ fn flushes_that_take_longer_than_foretold_are_counted_with_what_they_take() {
         let at_first = common::late(&world);
         world.run_for(Duration::from_secs(200));
         let late = common::late(&world);
-        println!("remeasured: {remeasure}, late {at_first}, then {late}");
         let status = world.node.status(world.now()).disks[0].clone();
         if remeasure {
             assert_eq!(late, at_first, "once it is known, nobody is late");

@@ -3,7 +3,7 @@
 use crate::Common;
 use crate::failure::Failure;
 use daemon::config::{Options, SocketMode};
-use daemon::serve::Manners;
+use daemon::serve::ServeOptions;
 use daemon::socket::Claim;
 use engine::DeviceSpec;
 use node::Policy;
@@ -90,7 +90,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         eprintln!("slackline: warning: {warning}");
     }
     let space = pool.status().disks.iter().map(|disk| disk.capacity).sum();
-    daemon::serve::run(Arc::new(pool), &claim, Manners::new(&settings, space))?;
+    daemon::serve::run(Arc::new(pool), &claim, ServeOptions::new(&settings, space))?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use client::Client;
 use daemon::config::SocketMode;
 use daemon::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
 use daemon::quotas::own_uid;
-use daemon::serve::{Manners, ServeError};
+use daemon::serve::{ServeError, ServeOptions};
 use daemon::socket::Claim;
 use node::*;
 use std::collections::BTreeMap;
@@ -589,9 +589,9 @@ impl Running {
         Self::start_by(SocketMode(0o600))
     }
 
-    /// The same, by other manners.
-    pub fn start_by(manners: impl Into<Manners>) -> Self {
-        let manners = manners.into();
+    /// The same, by other options.
+    pub fn start_by(options: impl Into<ServeOptions>) -> Self {
+        let options = options.into();
         let pool = Arc::new(Fake::default());
         let ownership = Ownership { uid: own_uid(), gid: 0, mode: 0o666 };
         let volume = Volume { size: 1 << 20, ownership, ..Volume::default() };
@@ -616,7 +616,7 @@ impl Running {
                 listening.send(()).unwrap();
                 let _ = stopped.await;
             };
-            runtime.block_on(daemon::serve::serve(serving, &claim, manners, stop))
+            runtime.block_on(daemon::serve::serve(serving, &claim, options, stop))
         });
         is_listening.recv().unwrap();
         let client = Client::connect(socket).unwrap();

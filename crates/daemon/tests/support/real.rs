@@ -4,7 +4,7 @@
 use client::Client;
 use client::control::{Contract, VolumeCreate};
 use daemon::config::SocketMode;
-use daemon::serve::{Manners, ServeError};
+use daemon::serve::{ServeError, ServeOptions};
 use daemon::socket::Claim;
 use engine::{CreateOptions, DeviceSpec, Options, Pool};
 use node::Status;
@@ -47,13 +47,13 @@ impl Real {
         Self::on(file, CreateOptions { profile, size, ..CreateOptions::default() }, false, mode)
     }
 
-    /// The same, by other manners.
-    pub fn start_by(mib: u64, manners: Manners) -> Self {
+    /// The same, by other serve_options.
+    pub fn start_by(mib: u64, serve_options: ServeOptions) -> Self {
         let profile = Some(disk::Profile::parse(PROFILE).unwrap());
         let size = Some(Bytes::mib(mib));
         let file = |path| DeviceSpec::Real { path };
         let create = CreateOptions { profile, size, ..CreateOptions::default() };
-        Self::on(file, create, false, manners)
+        Self::on(file, create, false, serve_options)
     }
 
     /// The same, with threads at real-time priority where the system permits, and windows
@@ -85,9 +85,9 @@ impl Real {
         device: impl FnOnce(PathBuf) -> DeviceSpec,
         create: CreateOptions,
         realtime: bool,
-        manners: impl Into<Manners>,
+        serve_options: impl Into<ServeOptions>,
     ) -> Self {
-        let manners = manners.into();
+        let serve_options = serve_options.into();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir =
             std::env::temp_dir().join(format!("slackline-real-{}-{number}", std::process::id()));
@@ -107,7 +107,8 @@ impl Real {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (listening, is_listening) = std::sync::mpsc::channel();
         let (serving, at) = (Arc::clone(&pool), socket.clone());
-        let thread = std::thread::spawn(move || serve(serving, &at, manners, listening, stopped));
+        let thread =
+            std::thread::spawn(move || serve(serving, &at, serve_options, listening, stopped));
         is_listening.recv().unwrap();
         let client = Client::connect(socket).unwrap();
         Self { client, pool, dir, stop: Some(stop), thread: Some(thread) }
@@ -142,7 +143,7 @@ impl Real {
 fn serve(
     pool: Arc<Pool>,
     at: &Path,
-    manners: Manners,
+    serve_options: ServeOptions,
     listening: std::sync::mpsc::Sender<()>,
     stopped: tokio::sync::oneshot::Receiver<()>,
 ) -> Result<(), ServeError> {
@@ -153,7 +154,7 @@ fn serve(
         listening.send(()).unwrap();
         let _ = stopped.await;
     };
-    runtime.block_on(daemon::serve::serve(pool, &claim, manners, stop))
+    runtime.block_on(daemon::serve::serve(pool, &claim, serve_options, stop))
 }
 
 impl Drop for Real {

@@ -378,7 +378,7 @@ impl Session {
                 starts.push((start, right.sectors));
                 continue;
             }
-            if !self.full() && apart < self.end / 256 || self.hurry(450) {
+            if !self.full() && apart < self.end / 256 || self.has_spent(450) {
                 exact = false;
                 starts.push((u64::midpoint(left.start, right.start), right.sectors));
                 continue;

@@ -116,7 +116,7 @@ async fn find_mechanics(
     let total = all.len() as u32;
     for (index, distance) in all.into_iter().enumerate() {
         session.stage("seeks", 650 + 200 * index as u32 / total);
-        if session.hurry(950) {
+        if session.has_spent(950) {
             findings.notes.push("the longest seeks were left out for want of time".into());
             break;
         }

@@ -70,7 +70,7 @@ impl Session {
 
     /// Whether a quick measurement has spent so many thousandths of its time and
     /// should go on with the next stage.
-    pub fn hurry(&self, permille: u32) -> bool {
+    pub fn has_spent(&self, permille: u32) -> bool {
         !self.full() && self.desk.borrow().spent() >= permille
     }
 

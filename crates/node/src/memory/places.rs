@@ -14,7 +14,7 @@ use units::Bytes;
 
 /// Where a stream's window is, and which of its blocks are free.
 #[derive(Clone, Debug)]
-pub(crate) enum Home {
+pub(crate) enum WindowMemory {
     Arena,
     Region {
         region: Region,
@@ -25,7 +25,7 @@ pub(crate) enum Home {
     },
 }
 
-impl Home {
+impl WindowMemory {
     /// The arena, or all of a region.
     pub(crate) fn new(region: Option<Region>) -> Self {
         match region {

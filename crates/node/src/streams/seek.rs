@@ -13,7 +13,7 @@
 //! that nobody can be late for it, and once a period at the most, so that a program which
 //! jumps all the time gets no more of the disk than its contract says, and one request.
 //! Then the request for the first block is promised for as soon as the same slack allows
-//! ([`hurry`](sched::Schedule::hurry)). Both look at the disk as it is at this moment. A
+//! ([`advance_deadline`](sched::Schedule::advance_deadline)). Both look at the disk as it is at this moment. A
 //! bound that held at all times would have to be paid at all times, by everybody: by a
 //! shorter deadline for all requests of the stream, since under earliest deadline first,
 //! with best effort in the slack before it, a disk makes use of all that a deadline gives.
@@ -89,7 +89,7 @@ impl Stream {
         }
         self.pump_reader_silently(core, now, has_writer);
         if let Some(&Slot::Moving(id)) = self.window.get(self.block_at(to)).filter(|_| exact) {
-            core.hurry(now, id);
+            core.advance_deadline(now, id);
         }
         self.primed = true;
         self.steady = self.steady_from(core, now, has_writer);

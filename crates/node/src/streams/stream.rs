@@ -14,7 +14,7 @@
 use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::core::Core;
-use crate::memory::places::Home;
+use crate::memory::places::WindowMemory;
 use crate::streams::shared::Shared;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -63,7 +63,7 @@ pub(crate) struct Stream {
     pub places: VecDeque<Bytes>,
     /// Places of blocks that the window left while their commands were under way.
     pub strays: Vec<Bytes>,
-    pub home: Home,
+    pub home: WindowMemory,
     /// Of a window that is shared with the program.
     pub shared: Option<Shared>,
     /// The playout point: where the program reads or writes next.
@@ -107,7 +107,7 @@ impl Stream {
         mode: Mode,
         contract: Contract,
         tasks: Vec<Joined>,
-        (home, places, shared): (Home, Vec<Bytes>, bool),
+        (home, places, shared): (WindowMemory, Vec<Bytes>, bool),
         start: Bytes,
         now: Instant,
     ) -> Self {
@@ -458,7 +458,7 @@ pub(crate) fn admit(
     volume: VolumeId,
     mode: Mode,
     asked: &Contract,
-    home: &mut Home,
+    home: &mut WindowMemory,
 ) -> Result<(Vec<Joined>, Vec<Bytes>), Error> {
     asked.check()?;
     let shares = core.shares(volume);

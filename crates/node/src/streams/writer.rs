@@ -186,11 +186,11 @@ impl Stream {
         if self.written() > covered {
             core.changed(now);
         }
-        let hurry = |ask: &DurableAsk| {
+        let waits_for_commit = |ask: &DurableAsk| {
             ask.urgent && ask.at_least <= self.written() && ask.at_least > covered
         };
         let closes = self.closing && self.written() == self.position && covered < self.written();
-        if closes || self.durable_asks.iter().any(hurry) {
+        if closes || self.durable_asks.iter().any(waits_for_commit) {
             core.commit_soon(now);
         }
     }

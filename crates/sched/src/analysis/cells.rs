@@ -21,7 +21,7 @@
 //! Invariants: `sums` are those of the tasks with their deadline in the cell; `tracks`
 //! is sorted by cell; a track holds from its `from` to the end of its cell.
 
-use super::rows::{Row, Stair, Sums};
+use super::rows::{BlockingSteps, Row, Sums};
 use super::search::{Range, Search};
 use super::{TaskSet, WHOLE};
 use crate::limits::HORIZON_MAX;
@@ -136,7 +136,7 @@ impl Cells {
         &mut self,
         one: &Row,
         command: u64,
-        stair: &Stair,
+        stair: &BlockingSteps,
         (before, after): (Option<Row>, Row),
     ) {
         self.count(before.as_ref(), Some(&after));

@@ -31,7 +31,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cells::{Answer, Cells, Track, Weakest};
 use core::cell::Cell;
-use rows::{Row, Rows, Stair, Sums};
+use rows::{BlockingSteps, Row, Rows, Sums};
 use search::{Search, Verdict};
 use units::Duration;
 
@@ -45,7 +45,7 @@ pub struct TaskSet {
     vacant: Vec<u32>,
     /// Shared between copies until one of them changes: searches copy schedules often.
     rows: Arc<Rows>,
-    stair: Arc<Stair>,
+    stair: Arc<BlockingSteps>,
     sums: Sums,
     cells: Option<Box<Cells>>,
     /// From so many classes on there are cells.

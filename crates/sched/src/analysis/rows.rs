@@ -1,7 +1,7 @@
 //! The tasks of a set, summed up: classes, their sums, and who can be in the way.
 //!
 //! Invariants: one [`Row`] for each pair of deadline and period; `places` says where
-//! in `list`; a [`Stair`] is sorted by `until` with falling costs, and `all` counts
+//! in `list`; a [`BlockingSteps`] is sorted by `until` with falling costs, and `all` counts
 //! every task that it was made of.
 
 use super::WHOLE;
@@ -140,13 +140,13 @@ pub(super) struct Step {
 
 /// The longest request that can be in the way, by interval.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stair {
+pub(super) struct BlockingSteps {
     steps: Vec<Step>,
     /// How many tasks have this deadline and this cost.
     all: BTreeMap<(u64, u64), u32>,
 }
 
-impl Stair {
+impl BlockingSteps {
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }

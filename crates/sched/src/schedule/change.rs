@@ -5,7 +5,7 @@
 //!
 //! * What the old contract has released keeps its times. Its work is due and known to the
 //!   slack. But it may also be *in the way* of others for longer than any request of the
-//!   new set may: as long as it waits it is foreign. [`Core::hurry_foreign`] gives it an
+//!   new set may: as long as it waits it is a carry-over request. [`Core::advance_carry_over`] gives it an
 //!   earlier deadline to be served by, so near that it can be in the way of nothing that
 //!   the new set would not bear; it is still late only by the one that was promised.
 //! * What it had not released is released by the new contract: the first no sooner than
@@ -86,7 +86,7 @@ impl Core {
         if let Contract::Stream(_) = contract {
             self.charge(&released, charged.cost);
         }
-        self.foreign.extend(released);
+        self.carry_over.extend(released);
         for waiting in &moves {
             self.queues.take(waiting.key);
         }
@@ -127,7 +127,7 @@ impl Core {
     /// Finds the first release of a task that joins or changes. The requests that had to
     /// move for it are added to `moves` as they were. False where it can have none.
     pub(super) fn begin(&mut self, now: Instant, id: TaskId, moves: &mut Vec<Waiting>) -> bool {
-        self.hurry_foreign(now, moves);
+        self.advance_carry_over(now, moves);
         self.meter = Meter::unknown();
         self.delay_first(now, id)
     }
@@ -165,18 +165,18 @@ impl Core {
     /// shorter than `L`. In these the set bears it if it leaves as much slack in all
     /// intervals, or if a task of the set is as long and due as late; and in intervals
     /// shorter than the shortest deadline nothing is due.
-    pub(super) fn hurry_foreign(&mut self, now: Instant, moves: &mut Vec<Waiting>) {
-        for key in self.foreign.clone() {
+    pub(super) fn advance_carry_over(&mut self, now: Instant, moves: &mut Vec<Waiting>) {
+        for key in self.carry_over.clone() {
             let waiting = *self.queues.get(key).expect("it is still there");
             let by = now.saturating_add(self.bears(waiting.cost));
             if by < waiting.times.deadline {
                 moves.push(waiting);
-                self.queues.hurry_to(key, by);
+                self.queues.set_deadline(key, by);
             }
         }
     }
 
-    /// The set bears a foreign request of `cost` that is due within this.
+    /// The set bears a carry-over request of `cost` that is due within this.
     fn bears(&self, cost: Duration) -> Duration {
         if self.tasks.slack() >= cost {
             return Duration::MAX;

@@ -33,7 +33,7 @@ pub(crate) struct Core {
     /// Requests to servers that have entered containers, for the policy to know.
     pub(super) entered: Vec<u64>,
     /// Released requests that wait, of contracts that have changed since.
-    pub(super) foreign: Vec<u64>,
+    pub(super) carry_over: Vec<u64>,
     pub(super) meter: Meter,
     /// Computations of the slack are paid up to here.
     pub(super) paid: u64,
@@ -70,7 +70,7 @@ impl Core {
             places: Vec::new(),
             servers: Servers::default(),
             entered: Vec::new(),
-            foreign: Vec::new(),
+            carry_over: Vec::new(),
             meter: Meter::unknown(),
             paid: 0,
             scratch: Scratch::default(),
@@ -374,7 +374,7 @@ impl Core {
     /// Takes a request out that waits. None where it does not.
     pub(super) fn drop(&mut self, key: u64) -> Option<Waiting> {
         let waiting = self.queues.take(key)?;
-        self.foreign.retain(|&other| other != key);
+        self.carry_over.retain(|&other| other != key);
         if let Class::Server { task, .. } = waiting.class {
             if waiting.is_real_time() {
                 self.servers.refund(task.index, waiting.times, waiting.cost);
@@ -391,7 +391,7 @@ impl Core {
     /// it is served in slack, and nothing is kept for it.
     pub(crate) fn set_over_cost(&mut self, key: u64) {
         let waiting = *self.queues.get(key).expect("it waits");
-        self.foreign.retain(|&other| other != key);
+        self.carry_over.retain(|&other| other != key);
         if let Class::Server { task, .. } = waiting.class {
             // It leaves its container, and the budget to others.
             self.servers.refund(task.index, waiting.times, waiting.cost);
@@ -511,7 +511,7 @@ impl Core {
         assert!(self.queues.may_run(key), "the policy chose a request that may not run: {key}");
         let in_slack = self.queues.ready_first().is_some();
         let request = self.queues.take(key).expect("a request that may run waits");
-        self.foreign.retain(|&other| other != key);
+        self.carry_over.retain(|&other| other != key);
         let predicted = predict.bound(self.head, &request.command);
         if request.is_covered() {
             self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());

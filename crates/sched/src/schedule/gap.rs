@@ -75,7 +75,7 @@ impl Core {
     /// Nobody is late for it, as far as the state goes. Those that had to move are added to
     /// `moves` as they were.
     fn bears_gap(&mut self, now: Instant, moves: &mut Vec<Waiting>) -> bool {
-        self.hurry_foreign(now, moves);
+        self.advance_carry_over(now, moves);
         self.meter = Meter::unknown();
         self.is_at_rest(now) || self.nobody_is_late(now)
     }

@@ -4,7 +4,7 @@
 //! a task's requests are released at least its period apart, whatever the caller
 //! does; `live` holds exactly the streams of `tasks`, `servers` the servers.
 
-mod again;
+mod advance;
 mod change;
 pub(crate) mod core;
 mod gap;
@@ -86,7 +86,7 @@ impl Schedule {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             self.core.exit(id);
             self.core.tasks.remove(id);
-            moves.iter().for_each(|old| self.core.queues.hurry_to(old.key, old.times.deadline));
+            moves.iter().for_each(|old| self.core.queues.set_deadline(old.key, old.times.deadline));
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
         self.core.meter = Meter::unknown();
@@ -193,9 +193,9 @@ impl Schedule {
     pub fn take_back(&mut self, key: u64) -> bool {
         let Some(waiting) = self.core.queues.get(key).copied() else { return false };
         // Of another contract than the present one: its times say nothing about that.
-        let foreign = self.core.foreign.contains(&key);
+        let carry_over = self.core.carry_over.contains(&key);
         let cancelled = self.cancel(key);
-        if let (Class::RealTime(id), false) = (waiting.class, foreign) {
+        if let (Class::RealTime(id), false) = (waiting.class, carry_over) {
             self.core.rewind(id, waiting.times.release);
         }
         cancelled

@@ -24,7 +24,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const NAMES: [&str; 4] =
     ["whole", "chunks", "chunks, just in time", "chunks, just in time, split seeks"];
 
-fn manners(model: &Model) -> [Manner; 4] {
+fn options(model: &Model) -> [Manner; 4] {
     let printed = as_printed(model);
     let just_in_time = Manner { sub_seek: None, ..printed };
     [not_preemptible(), Manner::chunks(CHUNK), just_in_time, printed]
@@ -45,7 +45,7 @@ fn run(run: &Run<'_>) -> Findings {
         let load = load(run, Direction::Read, kilobytes, manner);
         served(&model, &Load { places: Places::Batches(super::waiting::BATCH), ..load })
     };
-    let all: Vec<Manner> = [&manners(&model)[..], &[ours(&model, Direction::Read)]].concat();
+    let all: Vec<Manner> = [&options(&model)[..], &[ours(&model, Direction::Read)]].concat();
     let ahead = Manner { ahead: Bytes::mib(1), ..as_printed(&model) };
     let mut sizes = Vec::new();
     for (at, kilobytes) in SIZES.into_iter().enumerate() {

@@ -54,15 +54,15 @@ fn table_2(run: &Run<'_>) -> Findings {
 /// Our aim: a sixth of the wait for at most 6 % of the throughput, at 500 kB.
 fn aim(run: &Run<'_>, findings: &mut Findings) {
     let model = barracuda();
-    let manners = [both(&model)[0], ours(&model, Direction::Read)];
+    let options = [both(&model)[0], ours(&model, Direction::Read)];
     let [whole, commands] =
-        manners.map(|manner| served(&model, &load(run, Direction::Read, 500, manner)));
+        options.map(|manner| served(&model, &load(run, Direction::Read, 500, manner)));
     let kept = 100.0 * (1.0 - commands.throughput() / whole.throughput());
     let less = whole.expected(false) / commands.expected(true);
     findings
         .claim(Claim::at_least("ours at 500 kB: expected waiting is down by", 6.0, less, "times"))
         .claim(Claim::at_most("and costs of the throughput", 6.0, kept, "%"));
-    let [whole, commands] = manners.map(|manner| {
+    let [whole, commands] = options.map(|manner| {
         let load = with_urgent(run, load(run, Direction::Read, 500, manner), 5.0);
         served(&model, &Load { span: load.span.max(Duration::from_secs(1_000)), ..load })
     });
@@ -90,7 +90,7 @@ pub(super) struct Beside {
     pub found: [Found; 3],
 }
 
-/// Serves every row of a table in three manners.
+/// Serves every row of a table in three options.
 pub(super) fn rows(
     run: &Run<'_>,
     model: &Model,
@@ -98,13 +98,13 @@ pub(super) fn rows(
     table: &[Row],
 ) -> Vec<Beside> {
     let [whole, commands] = both(model);
-    let manners = [whole, commands, ours(model, direction)];
+    let options = [whole, commands, ours(model, direction)];
     let one = |at: usize, &printed: &Row| {
         run.progress(at, table.len());
         let load = |manner: Manner| -> Load {
             with_urgent(run, load(run, direction, printed.0, manner), printed.1)
         };
-        Beside { printed, found: manners.map(|manner| served(model, &load(manner))) }
+        Beside { printed, found: options.map(|manner| served(model, &load(manner))) }
     };
     table.iter().enumerate().map(|(at, row)| one(at, row)).collect()
 }

@@ -61,7 +61,7 @@ fn run(run: &Run<'_>) -> Findings {
     ));
     let model = barracuda();
     let [whole, commands] = both(&model);
-    let manners = [whole, commands, ours(&model, Direction::Read)];
+    let options = [whole, commands, ours(&model, Direction::Read)];
     let mut table = Table::new(&[
         "trace",
         ">expected wait, ms: whole",
@@ -75,14 +75,14 @@ fn run(run: &Run<'_>) -> Findings {
     let traces = traces(&mut Random::new(11));
     for (at, trace) in traces.iter().enumerate() {
         run.progress(at, traces.len());
-        let found: Vec<Found> = manners
+        let found: Vec<Found> = options
             .iter()
             .map(|&manner| {
                 let load = load(run, Direction::Read, SECTORS / 2, manner);
                 served(&model, &Load { places: Places::Listed(trace.places.clone()), ..load })
             })
             .collect();
-        let wait: Vec<f64> = (0..3).map(|at| found[at].expected(manners[at].preemptible)).collect();
+        let wait: Vec<f64> = (0..3).map(|at| found[at].expected(options[at].preemptible)).collect();
         let rate: Vec<f64> = found.iter().map(Found::throughput).collect();
         let mut row = vec![trace.name.to_owned()];
         row.extend(wait.iter().chain(&rate).map(|figure| format!("{figure:.2}")));

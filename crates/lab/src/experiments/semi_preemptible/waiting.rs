@@ -52,7 +52,7 @@ struct Size {
 fn measure(run: &Run<'_>, places: &Places) -> Vec<Size> {
     let model = barracuda();
     let [whole, commands] = both(&model);
-    let manners = [whole, commands, ours(&model, Direction::Read)];
+    let options = [whole, commands, ours(&model, Direction::Read)];
     let ahead = Manner { ahead: Bytes::mib(1), ..as_printed(&model) };
     let with = |kilobytes: u64, manner: Manner| {
         let load = load(run, Direction::Read, kilobytes, manner);
@@ -60,8 +60,8 @@ fn measure(run: &Run<'_>, places: &Places) -> Vec<Size> {
     };
     let one = |at: usize, kilobytes: u64| {
         run.progress(at, SIZES.len());
-        let found = manners.map(|manner| with(kilobytes, manner));
-        let waits = [0, 1, 2].map(|at| found[at].expected(manners[at].preemptible));
+        let found = options.map(|manner| with(kilobytes, manner));
+        let waits = [0, 1, 2].map(|at| found[at].expected(options[at].preemptible));
         let rates = found.each_ref().map(|found| found.throughput());
         Size { kilobytes: kilobytes as f64, waits, rates, free: with(kilobytes, ahead).free() }
     };

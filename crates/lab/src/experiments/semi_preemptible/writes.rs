@@ -136,15 +136,15 @@ fn why(size: u64, expected: bool, whole: bool) -> String {
     words.to_owned()
 }
 
-/// Expected waits without and responses with urgent requests, each of three manners.
+/// Expected waits without and responses with urgent requests, each of three options.
 fn waits(run: &Run<'_>, direction: Direction, size: u64) -> [f64; 6] {
     let model = barracuda().with_write_back(direction == Direction::Write);
     let [whole, commands] = both(&model);
-    let manners = [whole, commands, ours(&model, direction)];
-    let expected = manners.map(|manner| {
+    let options = [whole, commands, ours(&model, direction)];
+    let expected = options.map(|manner| {
         served(&model, &load(run, direction, size, manner)).expected(manner.preemptible)
     });
-    let response = manners.map(|manner| {
+    let response = options.map(|manner| {
         let load = with_urgent(run, load(run, direction, size, manner), 1.0);
         mean(&served(&model, &load).response)
     });

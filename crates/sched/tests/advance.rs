@@ -91,7 +91,7 @@ fn an_idle_disk_promises_a_jump_for_the_time_of_one_command() {
     assert_eq!(schedule.next_release(id), at(100));
     let times = schedule.submit(at(now), 10, request);
     assert_eq!(times, Times { release: at(100), deadline: at(200) });
-    assert_eq!(schedule.hurry(at(now), 10), Some(at(110)));
+    assert_eq!(schedule.advance_deadline(at(now), 10), Some(at(110)));
 }
 
 /// What came late is due when it would have been due, where nobody is late for it; else as
@@ -104,17 +104,17 @@ fn a_deadline_is_brought_forward_to_an_instant_as_far_as_nobody_is_late_for_it()
     let request = |id, cost| Request { class: Class::RealTime(id), command: read(cost) };
     assert!(!schedule.has_early(id));
     schedule.submit(at(0), 1, request(id, 10));
-    assert!(schedule.hurry_by(at(0), 1, at(100)), "it was due by then");
+    assert!(schedule.advance_deadline_to(at(0), 1, at(100)), "it was due by then");
     assert_eq!(schedule.times(1).map(|times| times.deadline), Some(at(100)));
-    assert!(schedule.hurry_by(at(0), 1, at(70)));
+    assert!(schedule.advance_deadline_to(at(0), 1, at(70)));
     assert_eq!(schedule.times(1).map(|times| times.deadline), Some(at(70)));
     schedule.submit(at(0), 2, request(other, 20));
-    assert!(!schedule.hurry_by(at(0), 1, at(5)), "it takes longer by itself");
+    assert!(!schedule.advance_deadline_to(at(0), 1, at(5)), "it takes longer by itself");
     let by = schedule.times(1).expect("it waits").deadline;
     assert_eq!(by, at(10), "as soon as may be");
     schedule.submit(at(0), 3, request(id, 10));
     assert!(schedule.has_early(id));
-    assert!(!schedule.hurry_by(at(0), 3, at(150)), "its turn is still to come");
+    assert!(!schedule.advance_deadline_to(at(0), 3, at(150)), "its turn is still to come");
 }
 
 /// Everybody jumps about on a full disk whose every command takes all of its time.
@@ -153,9 +153,9 @@ fn nobody_is_late_whoever_begins_anew() {
                 keys.push(key);
                 let before = schedule.times(key).expect("it waits").deadline;
                 if random.below(3) == 0 {
-                    schedule.hurry_by(at(now), key, at(now + random.below(*period)));
+                    schedule.advance_deadline_to(at(now), key, at(now + random.below(*period)));
                 }
-                if let Some(by) = schedule.hurry(at(now), key) {
+                if let Some(by) = schedule.advance_deadline(at(now), key) {
                     hurried += u64::from(by < before);
                     gained += before.saturating_since(by).as_millis();
                 }

@@ -12,7 +12,7 @@
 
 use super::Schedule;
 use super::core::Core;
-use crate::limits::HURRIES_MAX;
+use crate::limits::ADVANCE_ATTEMPTS_MAX;
 use crate::request::Class;
 use crate::slack::{Answer, Meter};
 use crate::task::TaskId;
@@ -47,7 +47,7 @@ impl Schedule {
 
     /// Promises a released request of a stream for `by`, where nobody is late for it and it
     /// was promised for later; else for as soon as none is. True where it is due by then.
-    pub fn hurry_by(&mut self, now: Instant, key: u64, by: Instant) -> bool {
+    pub fn advance_deadline_to(&mut self, now: Instant, key: u64, by: Instant) -> bool {
         self.release(now);
         let Some(old) = self.core.queues.get(key).copied() else { return false };
         if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
@@ -56,10 +56,10 @@ impl Schedule {
         if old.times.deadline <= by {
             return true;
         }
-        self.core.queues.hurry_to(key, by);
+        self.core.queues.set_deadline(key, by);
         if !self.core.nobody_is_late(now) {
-            self.core.queues.hurry_to(key, old.times.deadline);
-            return self.hurry(now, key).is_some_and(|promised| promised <= by);
+            self.core.queues.set_deadline(key, old.times.deadline);
+            return self.advance_deadline(now, key).is_some_and(|promised| promised <= by);
         }
         self.core.queues.promise(key, by);
         self.core.meter = Meter::unknown();
@@ -69,7 +69,7 @@ impl Schedule {
 
     /// Promises a released request of a stream for as soon as none is late for it; not
     /// later than it was. None where it does not wait, or was not released.
-    pub fn hurry(&mut self, now: Instant, key: u64) -> Option<Instant> {
+    pub fn advance_deadline(&mut self, now: Instant, key: u64) -> Option<Instant> {
         self.release(now);
         let old = *self.core.queues.get(key)?;
         if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
@@ -79,12 +79,12 @@ impl Schedule {
             return Some(old.promised);
         }
         let free_at = now.max(self.core.busy_until);
-        for attempt in 0..HURRIES_MAX {
+        for attempt in 0..ADVANCE_ATTEMPTS_MAX {
             let by = free_at.saturating_add(Duration::from_nanos(old.cost.as_nanos() << attempt));
             if by >= old.times.deadline {
                 break;
             }
-            self.core.queues.hurry_to(key, by);
+            self.core.queues.set_deadline(key, by);
             if self.core.nobody_is_late(now) {
                 self.core.queues.promise(key, by);
                 self.core.meter = Meter::unknown();
@@ -92,7 +92,7 @@ impl Schedule {
                 return Some(by);
             }
         }
-        self.core.queues.hurry_to(key, old.times.deadline);
+        self.core.queues.set_deadline(key, old.times.deadline);
         Some(old.promised)
     }
 }
