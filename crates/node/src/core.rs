@@ -2,7 +2,7 @@
 //! the arena, commands under way, answers and timers.
 //!
 //! Invariant: every command is in the queue of the disk that its number names, and ends
-//! in exactly one call of [`Core::command_done`].
+//! in exactly one call of [`Core::command_ended`].
 
 use crate::admission::contract::refused;
 use crate::admission::costs::Costs;

@@ -70,7 +70,7 @@ pub fn next_command(queue: &mut DiskQueue, now: Instant) -> DiskPoll {
 }
 
 /// A command has ended on the device of this queue. The result is for
-/// [`Node::command_ended`].
+/// [`Node::command_ended`](crate::Node::command_ended).
 ///
 /// # Panics
 /// Where [`next_command`] did not give it.

@@ -86,7 +86,7 @@ pub struct Ended<W> {
     /// It took so long, and this was its bound; only where it was alone on the device, not
     /// on a suspect extent, and done.
     pub took: Option<(Duration, Duration)>,
-    /// [`Queue::suspects`] has changed by it.
+    /// The suspect extents of [`Queue::seen`] have changed by it.
     pub suspects_changed: bool,
 }
 
