@@ -154,6 +154,11 @@ impl Core {
         &self.arena
     }
 
+    /// Lets the node begin what it has to do before anybody asks for anything.
+    pub(crate) fn begin(self: &Arc<Self>) {
+        self.section(|inner, _| inner.node.run_timers(inner.now));
+    }
+
     /// Begins an operation on behalf of a program.
     pub(crate) fn submit(
         self: &Arc<Self>,

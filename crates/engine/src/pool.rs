@@ -116,6 +116,7 @@ impl Pool {
         let lateness = lateness.collect();
         let mut pool = Self { core, threads: Vec::new(), lateness, description, warnings };
         pool.start_threads(seats, arena, events, &options)?;
+        pool.core.begin();
         Ok(pool)
     }
 

@@ -86,8 +86,13 @@ pub(crate) fn serve(
                     // The device works while the pool is told.
                     backend.submit();
                 }
+                let timers_alone = ended.is_empty();
                 let late = lateness.lock().take_worst();
                 core.deliver(core.tell(ended, late));
+                if timers_alone {
+                    // There may be more of them at once: the device is looked at in between.
+                    backend.wait(Some(sys::now()), &mut done);
+                }
             }
             None if turn.stopping && backend.in_flight() == 0 => return,
             None => backend.wait(turn.until, &mut done),

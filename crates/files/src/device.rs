@@ -19,6 +19,8 @@ use units::{Bytes, Command, Duration, Instant, Lba, Outside, Rate};
 
 /// Streams on one device at once.
 const STREAMS_MAX: usize = 1_000;
+/// Reads of one device at once, at the most.
+pub const READS_MAX: u32 = 8;
 /// Reads of one stream that may wait beyond those that its contract needs.
 const EARLY: u64 = 16;
 
@@ -153,7 +155,7 @@ impl Device {
         let under = sched::Options {
             reserve: options.others,
             burst: Duration::ZERO, // no best effort of ours is here
-            depth: profile.depth(),
+            depth: profile.depth().min(READS_MAX),
             ..sched::Options::default()
         };
         let schedule = Schedule::new(PolicyKind::Slack, under);
@@ -486,7 +488,7 @@ impl Device {
         // What the last block had of the old file is not all of it now.
         let last = old / block;
         if let Some(slot) = stream.window.get_mut(last)
-            && matches!(slot, Slot::Ready(_))
+            && matches!(slot, Slot::Ready(_) | Slot::Given)
         {
             *slot = Slot::Open;
         }
@@ -531,16 +533,29 @@ impl Device {
         }
     }
 
+    /// Whether the bytes of a read under way are still to be kept: its block is in the window
+    /// of its stream, and was not given up.
+    pub fn is_wanted(&self, key: u64) -> bool {
+        let Some(purpose) = self.queue.work(key) else { return false };
+        let stream = self.streams.get(&purpose.stream);
+        stream.is_some_and(|stream| stream.window.get(purpose.block) == Some(&Slot::Moving(key)))
+    }
+
     /// A read has ended at `now`: so many bytes came, or an errno.
     ///
     /// # Panics
     /// Where [`Device::next`] did not give it.
     pub fn finished(&mut self, now: Instant, key: u64, result: Result<Bytes, i32>) {
         let started = self.queue.work(key).expect("a read ends once").started;
+        let is_wanted = self.is_wanted(key);
         let ended = self.queue.ended(key, started, now, result.is_ok());
         let Ended { work: Purpose { stream, block, .. }, late_by: late, latency, .. } = ended;
         let Some(stream) = self.streams.get_mut(&stream) else { return };
         stream.account.ended(late, latency);
+        if !is_wanted {
+            let id = stream.id;
+            return self.pump(now, id);
+        }
         let whole = stream.contract.block;
         let from = whole * block;
         if let Ok(len) = result
@@ -549,7 +564,7 @@ impl Device {
         {
             stream.length = from + len; // the file was cut
         }
-        if let Some(slot) = stream.window.get_mut(block).filter(|slot| **slot != Slot::Given) {
+        if let Some(slot) = stream.window.get_mut(block) {
             *slot = result.map_or_else(Slot::Failed, Slot::Ready);
         }
         let id = stream.id;

@@ -16,6 +16,6 @@ mod device;
 mod map;
 mod stream;
 
-pub use device::{Device, Next, Options, Output, Reply};
+pub use device::{Device, Next, Options, Output, READS_MAX, Reply};
 pub use map::{FileMap, MapError, Piece};
 pub use queue::Account;

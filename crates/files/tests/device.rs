@@ -263,6 +263,40 @@ fn a_device_that_hangs_holds_nobody_for_ever() {
     assert_eq!(world.programs[&1].gaps, gaps, "the device is back");
 }
 
+/// What comes of a read that was given up is nobody's: not the end of the file, if that has
+/// grown meanwhile, and not a block to be kept.
+#[test]
+fn a_read_that_was_given_up_says_nothing_any_more() {
+    let mut world = World::new(options(), 3);
+    let length = Bytes::kib(1_700);
+    let pieces = vec![Piece { at: Bytes::ZERO, len: length, lba: Lba::containing(gib(1)) }];
+    let short = FileMap::new(pieces, length, profile().capacity()).unwrap();
+    world.open(1, contract(1_000_000, Bytes::kib(256)), short).unwrap();
+    let last = Bytes::kib(1_700 - 6 * 256);
+    // The last block, which is not whole, hangs.
+    let mut hangs = None;
+    for _ in 0..300 {
+        if let Next::Read { key, block, .. } = world.device.next(world.now) {
+            match block {
+                6 => {
+                    assert!(world.device.is_wanted(key));
+                    hangs = Some(key);
+                }
+                _ => world.device.finished(world.now, key, Ok(Bytes::kib(256))),
+            }
+        }
+        while world.hear() {}
+        world.now += Duration::from_millis(100);
+    }
+    let key = hangs.expect("the last block is read");
+    assert_eq!(world.programs[&1].gaps, last);
+    assert!(!world.device.is_wanted(key));
+    world.device.grown(world.now, StreamId(1), map(4, Bytes::mib(4), gib(1)));
+    world.device.finished(world.now, key, Ok(last));
+    let (_, length) = world.device.place(StreamId(1)).unwrap();
+    assert_eq!(length, Bytes::mib(4), "it was not cut");
+}
+
 /// A program that takes all it may is given a faster contract, and a larger burst, when the
 /// window can follow: until then it goes at the old rate.
 #[test]

@@ -371,6 +371,11 @@ impl Node {
             let streams = open.len() as u64;
             return Err(Error::VolumeBusy { name: String::from(name), streams });
         }
+        if size < before && self.core.has_contract(volume) {
+            // On fewer disks its contract may not fit, and what was cut cannot be had back.
+            let rule = "a volume under contract is not made smaller: take its contract away first";
+            return Err(Error::Invalid { what: "size", rule });
+        }
         if size < before {
             self.core.abandon_moves(Some(volume));
         }

@@ -231,6 +231,7 @@ impl Queues {
         let slot = self.vacant.pop().unwrap_or(self.slots.len() as u32);
         let known = self.by_key.insert(waiting.key, slot);
         assert!(known.is_none(), "key {} is in use", waiting.key);
+        self.over_cost += usize::from(waiting.over_cost);
         if slot as usize == self.slots.len() {
             self.slots.push(waiting);
         } else {

@@ -367,3 +367,25 @@ impl Predict for WholeTicks {
         Duration::from_nanos(command.access().expect("only transfers here").len / SECTOR)
     }
 }
+
+/// A request that waits for slack and is to read something else is still one that waits for
+/// slack, and leaves once.
+#[test]
+fn a_request_over_its_cost_can_be_redirected() {
+    let disk = Disk { ms_per_sector: 1 };
+    let mut schedule = Schedule::new(PolicyKind::Slack, Options::default());
+    let task = schedule.join(at(0), Task::new(ms(200), ms(200), ms(10))).unwrap();
+    schedule.join(at(0), Task::new(ms(200), ms(120), ms(30))).unwrap();
+    let submit = |schedule: &mut Schedule, key| {
+        let request = Request { class: Class::RealTime(task), command: read(key, 150) };
+        schedule.submit(at(1_000), key, request);
+    };
+    submit(&mut schedule, 1);
+    assert!(matches!(schedule.next(at(1_000), &disk), Next::Wait { .. }), "no slack for it");
+    assert!(schedule.redirect(at(1_000), 1, read(7, 150)));
+    assert_eq!(schedule.queues().get(1).unwrap().command, read(7, 150));
+    assert!(matches!(schedule.next(at(1_001), &disk), Next::Wait { .. }), "nor for this");
+    assert!(schedule.redirect(at(1_001), 1, read(9, 10)));
+    assert!(schedule.cancel(1));
+    assert_eq!(schedule.counts().waiting_real_time, 0);
+}

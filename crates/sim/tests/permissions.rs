@@ -259,6 +259,30 @@ fn what_is_recorded_is_cut_only_where_somebody_says_so() {
     assert_eq!(world.node.status(world.now()).volumes[0].length, Bytes::kib(2044));
 }
 
+/// What a smaller volume promises may not fit on its fewer disks, and what was cut cannot be
+/// had back: its contract goes first.
+#[test]
+fn a_volume_under_contract_is_not_made_smaller() {
+    let mut world = pool();
+    create(&mut world, "v", Bytes::mib(8));
+    common::fill(&mut world, "v", 1, Bytes::mib(8));
+    let serve = |world: &mut World, service| {
+        let done = world.call(Op::VolumeService { name: "v".into(), service });
+        assert_eq!(done, Ok(Reply::Done));
+    };
+    let resize = |mib| Op::VolumeResize { name: "v".into(), size: Bytes::mib(mib), may_cut: true };
+    let (rate, block) = (units::Rate::per_second(100_000), Bytes::kib(64));
+    let period = units::Duration::from_secs(1);
+    serve(&mut world, node::Service::Rate { rate, block, period });
+    let error = world.call(resize(1)).unwrap_err();
+    assert!(matches!(error, Error::Invalid { what: "size", .. }), "{error}");
+    assert_eq!(world.call(resize(9)), Ok(Reply::Done));
+    let volume = world.node.status(world.now()).volumes[0].clone();
+    assert_eq!((volume.size, volume.length), (Bytes::mib(9), Bytes::mib(8)), "nothing is cut");
+    serve(&mut world, node::Service::default());
+    assert_eq!(world.call(resize(1)), Ok(Reply::Done));
+}
+
 /// A read that waits for memory is held to the volume that it was permitted on, not to
 /// another one that has its name by then.
 #[test]

@@ -219,22 +219,21 @@ fn described_size(volume: &Volume) -> u64 {
     volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + owner
 }
 
-/// The extents that a change gives to a volume, by disk.
+/// The extents that a change gives to a volume, by disk; none where nobody knows any more,
+/// because the same commit has deleted or cut the volume.
 pub(crate) fn taken<'a>(
     change: &'a Change,
     volume: impl Fn(VolumeId) -> Option<&'a Volume>,
-) -> Vec<(DiskIndex, Run)> {
-    match change {
+) -> Option<Vec<(DiskIndex, Run)>> {
+    Some(match change {
         Change::Grow { volume: id, runs, .. } => {
-            let disks = volume(*id).map(|volume| volume.placement.disks.as_slice());
-            let pairs = disks.unwrap_or_default().iter().zip(runs);
+            let pairs = volume(*id)?.placement.disks.iter().zip(runs);
             pairs.flat_map(|(&disk, runs)| runs.iter().map(move |&run| (disk, run))).collect()
         }
         Change::Move { volume: id, index, extent } => {
-            let place = volume(*id).and_then(|volume| volume.place(*index));
-            let run = Run { start: *extent, count: 1 };
-            place.map(|(disk, _)| (disk, run)).into_iter().collect()
+            let (disk, _) = volume(*id)?.place(*index)?;
+            Vec::from([(disk, Run { start: *extent, count: 1 })])
         }
         _ => Vec::new(),
-    }
+    })
 }

@@ -437,8 +437,8 @@ impl Store {
     fn add_to(&self, building: &mut Building, staged: &Staged) -> Result<(), Reused> {
         let volume = |id| self.state.volumes.get(&id);
         for change in &staged.changes {
-            let mut taken = building::taken(change, volume).into_iter();
-            taken.try_for_each(|(disk, run)| building.note_taken(disk, run))?;
+            let taken = building::taken(change, volume).ok_or(Reused)?;
+            taken.into_iter().try_for_each(|(disk, run)| building.note_taken(disk, run))?;
         }
         let has_suspects = building.has_suspects();
         let of_it = |volume: Option<VolumeId>| volume.map_or(has_suspects, |id| building.has(id));

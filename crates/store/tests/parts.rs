@@ -308,3 +308,55 @@ fn a_pool_that_is_closed_while_a_checkpoint_is_written_has_it_whole() {
     let state = Description::of(&store);
     assert_eq!(Description::of(&open(&mut disks).unwrap().store), state);
 }
+
+/// An extent that was freed since the list began, and is had again by a volume that the same
+/// commit deletes, is in the list twice: it begins anew. Otherwise nobody could read it.
+#[test]
+fn an_extent_that_is_had_again_and_deleted_at_once_ends_the_building() {
+    for gone in [true, false] {
+        let mut disks = new_pool(1, &[Bytes::mib(96)]);
+        let mut store = open(&mut disks).unwrap().store;
+        store.set_increment(Bytes::kib(8));
+        let first = store.create("first", Bytes::mib(4), &Placement::default()).unwrap();
+        for number in 0..600 {
+            store.create(&format!("{number:060}"), Bytes::ZERO, &Placement::default()).unwrap();
+        }
+        commit(&mut store, &mut disks);
+        let mut went_over = 0;
+        let (mut parts, mut is_cut, mut is_had_again) = (0, false, false);
+        for number in 0..20_000 {
+            match (is_cut, is_had_again) {
+                _ if parts < 2 => {}
+                (false, _) => {
+                    store.resize(first, Bytes::mib(3)).unwrap();
+                    is_cut = true;
+                }
+                (true, false) if parts > 2 => {
+                    store.resize(first, Bytes::mib(4)).unwrap();
+                    if gone {
+                        store.delete(first).unwrap();
+                    } else {
+                        store.resize(first, Bytes::mib(2)).unwrap();
+                    }
+                    is_had_again = true;
+                }
+                _ => {}
+            }
+            let name = format!("v{number}");
+            let id = store.create(&name, Bytes::ZERO, &Placement::default()).unwrap();
+            let wrote = commit(&mut store, &mut disks);
+            parts += usize::from(wrote.part > 0);
+            store.delete(id).unwrap();
+            if wrote.first > 0 {
+                went_over += 1;
+                let mut crashed = disks.clone();
+                let opened = open(&mut crashed).expect("what was gone over to is read");
+                assert_eq!(opened.store.find("first").is_none(), gone && is_had_again);
+                if is_had_again && went_over > 1 {
+                    break;
+                }
+            }
+        }
+        assert!(is_had_again && went_over > 0, "the test shows nothing: {parts} parts");
+    }
+}

@@ -17,9 +17,6 @@ use std::sync::Arc;
 use units::{Bytes, Instant, Lba};
 use wire::control as api;
 
-/// Threads of one device at the most: what it has in flight of ours.
-const THREADS_MAX: u32 = 8;
-
 /// See the module.
 pub struct Desk {
     pub index: DiskIndex,
@@ -97,7 +94,9 @@ impl Desk {
         options: Options,
         notes: Vec<String>,
     ) -> io::Result<Arc<Self>> {
-        let (threads, capacity) = (profile.depth().clamp(1, THREADS_MAX), profile.capacity());
+        // One more than reads at once: where all of these hang, it still looks after the time.
+        let (threads, capacity) =
+            (profile.depth().clamp(1, files::READS_MAX) + 1, profile.capacity());
         let state = State {
             device: Device::new(index, profile, options),
             open: HashMap::new(),
@@ -253,10 +252,11 @@ impl Desk {
                     let result = file.read(offset, len, &mut buffer);
                     let (mut calls, now) = (Calls::new(), engine::now());
                     state = self.state();
+                    let wanted = state.device.is_wanted(key);
                     if let Some(open) = state.open.get_mut(&stream) {
                         match result {
-                            Ok(_) => drop(open.blocks.insert(block, Arc::new(buffer))),
-                            Err(_) => open.spare.push(buffer),
+                            Ok(_) if wanted => drop(open.blocks.insert(block, Arc::new(buffer))),
+                            _ => open.spare.push(buffer),
                         }
                     }
                     state.device.finished(now, key, result);

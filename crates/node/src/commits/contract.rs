@@ -66,7 +66,9 @@ impl Core {
     /// Lets the log's contracts shrink to what they have to hold, unless a commit runs.
     pub(crate) fn fit_log(&mut self, now: Instant) {
         let wanted = self.commits.log.wanted();
-        if self.commits.running.is_none() && wanted < self.commits.log.size {
+        // A commit that failed may have left pieces that still wait for their disks.
+        let rests = self.commits.running.is_none() && self.commits.pieces.is_empty();
+        if rests && wanted < self.commits.log.size {
             // A disk that is far behind may not do it now; it is tried again.
             let _ = self.set_log(now, wanted);
         }

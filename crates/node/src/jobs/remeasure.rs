@@ -1,9 +1,10 @@
 //! A disk is measured again while it serves (`measuring.rs`).
 
+use crate::admission::costs::Costs;
 use crate::api::*;
 use crate::core::Core;
 use crate::jobs::measuring::{Part, Running, parts, wider, with_margin};
-use crate::limits::{MEASURE_AGAIN, MEASURE_READS, MEASURE_SMALL};
+use crate::limits::{MEASURE_AGAIN, MEASURE_READS, MEASURE_SMALL, WIDEN_INTERVAL_MAX};
 use crate::memory::arena::Use;
 use crate::node::Node;
 use crate::work::Owner;
@@ -161,6 +162,11 @@ impl Node {
             return; // it is tried again when a stream has closed
         }
         wider.flush = with_margin(longest);
+        let (config, capacity) = (&self.core.config, queue.capacity());
+        let interval = Costs::new(config, &wider, capacity).commit_interval();
+        if interval > config.commit_interval.saturating_mul(WIDEN_INTERVAL_MAX) {
+            return; // commits so far apart would be worse than late requests
+        }
         self.core.measuring.waiting.insert(disk, wider);
         self.try_wider(now, disk);
     }
