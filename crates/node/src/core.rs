@@ -73,6 +73,8 @@ pub(crate) struct Core {
     pub outputs: VecDeque<Output>,
     /// What the refusal that is answered next leaves to be searched.
     pub search: Option<Box<RateSearch>>,
+    /// The commit interval with the profiles of the start.
+    pub first_interval: Duration,
     /// How late the host may be, as far as windows go.
     pub late: Duration,
     /// Parts of regions that are not needed any more, and nobody was told: by where
@@ -111,6 +113,7 @@ impl Core {
             measuring: Measuring::default(),
             outputs: VecDeque::new(),
             search: None,
+            first_interval: config.commit_interval,
             late: config.host_latency,
             freed: BTreeMap::new(),
             timers: BTreeSet::new(),

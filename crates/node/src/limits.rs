@@ -125,5 +125,5 @@ const _: () = {
     assert!(u64::MAX - REGIONS_BASE.get() >= REGION_STRIDE.get() * (u32::MAX as u64 + 1) - 1);
 };
 /// Long flushes widen a profile by themselves only as far as commits stay within so many of
-/// their intervals: a longer interval stays for good.
+/// the intervals of the start: a longer interval stays for good.
 pub const WIDEN_INTERVAL_MAX: u64 = 2;

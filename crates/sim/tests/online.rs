@@ -263,3 +263,20 @@ fn flushes_that_take_longer_than_foretold_are_counted_with_what_they_take() {
         }
     }
 }
+
+/// A disk whose flushes take seconds is not made the measure of all commits.
+#[test]
+fn flushes_that_would_put_commits_far_apart_do_not_widen_the_profile() {
+    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, |_, profile, _| {
+        Timing::Percent(Box::new(profile.clone()), 100)
+    });
+    create(&mut world, "v", SIZE);
+    fill(&mut world, "v", 1, SIZE);
+    let used = |world: &World| world.node.status(world.now()).disks[0].utilisation_ppm;
+    let before = used(&world);
+    world.disks[0].faults.push(Fault::SlowFlush { by: Duration::from_secs(5) });
+    for _ in 0..4 {
+        fill(&mut world, "v", 2, Bytes::MIB);
+    }
+    assert_eq!((used(&world), measured(&world)), (before, None));
+}

@@ -162,9 +162,9 @@ impl Node {
             return; // it is tried again when a stream has closed
         }
         wider.flush = with_margin(longest);
-        let (config, capacity) = (&self.core.config, queue.capacity());
-        let interval = Costs::new(config, &wider, capacity).commit_interval();
-        if interval > config.commit_interval.saturating_mul(WIDEN_INTERVAL_MAX) {
+        let costs = Costs::new(&self.core.config, &wider, queue.capacity());
+        let most = self.core.first_interval.saturating_mul(WIDEN_INTERVAL_MAX);
+        if costs.commit_interval() > most {
             return; // commits so far apart would be worse than late requests
         }
         self.core.measuring.waiting.insert(disk, wider);
