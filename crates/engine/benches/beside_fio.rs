@@ -195,8 +195,9 @@ fn real_time() -> bool {
 fn fill(pool: &Pool) {
     let mut random = std::process::id() as u64 | 1;
     let mut held = Vec::new();
-    // A quarter is for windows alone, and the zeros that the pool writes have their place.
-    for _ in 1..MEMORY / 4 * 3 / Bytes::MIB {
+    // A quarter is for windows alone, the zeros that the pool writes have their place, and
+    // 1 MiB is kept for interactive requests.
+    for _ in 2..MEMORY / 4 * 3 / Bytes::MIB {
         let room =
             pool.call(Op::Room { len: Bytes::MIB, target: None }).expect("memory for best effort");
         let Reply::Room { mut room } = room else { panic!("{room:?} for a room") };
