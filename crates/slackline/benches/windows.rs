@@ -13,15 +13,17 @@
 //! `memcpy` that takes a millisecond was interrupted by the host, and so was a read.
 #![allow(clippy::print_stdout)]
 
-use client::control::{Contract, VolumeCreate};
+mod served;
+
+use client::control::Contract;
 use client::{Client, Peek, Reader};
 use report::Table;
 use rwrt::Samples;
+use served::{Daemon, Folder, add, make};
 use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -71,16 +73,13 @@ const GREEDY_READ: Bytes = Bytes::kib(128);
 const GLANCE: usize = 64;
 
 fn main() {
-    let base =
-        std::env::var_os("SLACKLINE_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let folder = Folder(base.join(format!("slackline-windows-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).expect("a place for gigabytes");
-    let daemon = Daemon::start(&folder.0);
+    let folder = Folder::new("windows");
+    let daemon = Daemon::start(&folder, "ssd-nvme", &[]);
     let client = &daemon.client;
     let Scale { rate, film, greedy_file, quiet, loaded, .. } = *scale();
     make(client, "film", film);
     (0..GREEDY).for_each(|number| make(client, &format!("greedy-{number}"), greedy_file));
-    let cached = cached(&folder.0);
+    let cached = cached(folder.path());
 
     let realtime = engine::keep_time();
     if let Err(error) = &realtime {
@@ -260,10 +259,6 @@ impl Bench {
     }
 }
 
-fn add(samples: &mut Samples, took: Duration) {
-    samples.add(units::Duration::from_nanos(took.as_nanos() as u64));
-}
-
 /// Reads as fast as it gets, two requests at a time.
 fn grab(client: &Client, number: u64, stop: &AtomicBool, grabbed: &AtomicU64) {
     let mut volume = client.best_effort(&format!("greedy-{number}")).expect("it was made");
@@ -282,17 +277,6 @@ fn grab(client: &Client, number: u64, stop: &AtomicBool, grabbed: &AtomicU64) {
     }
 }
 
-/// A volume that is full.
-fn make(client: &Client, name: &str, size: Bytes) {
-    client.volume_create(&VolumeCreate::new(name, size)).expect("room for it");
-    let mut volume = client.best_effort(name).expect("it was made");
-    let bytes: Vec<u8> = (0..BLOCK.get()).map(|byte| (byte % 251) as u8).collect();
-    for block in 0..size / BLOCK {
-        volume.write_at(BLOCK * block, &bytes).expect("an emulated disk");
-    }
-    volume.sync().expect("an emulated disk");
-}
-
 /// A file of the film's size that is in the page cache.
 fn cached(folder: &Path) -> File {
     let path = folder.join("cached");
@@ -301,50 +285,4 @@ fn cached(folder: &Path) -> File {
     let mut all = vec![0; scale().film.as_usize()];
     file.read_exact_at(&mut all, 0).expect("it was made");
     file
-}
-
-/// Gone with the benchmark.
-struct Folder(PathBuf);
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A daemon that ends with this process.
-struct Daemon {
-    child: Child,
-    client: Client,
-}
-
-impl Daemon {
-    fn start(folder: &Path) -> Self {
-        let slackline = || Command::new(env!("CARGO_BIN_EXE_slackline"));
-        let device = format!("emulated:ssd-nvme:{}", folder.join("disk.img").display());
-        let create = ["pool", "create", "windows", &device, "--size", "2GiB"];
-        let made = slackline().args(create).output().expect("the built command");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let socket = folder.join("s.sock");
-        let mut serve = slackline();
-        serve.args(["serve", &device, "--end-with-input", "--socket"]).arg(&socket);
-        serve.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = serve.spawn().expect("the built command");
-        loop {
-            match Client::connect(&socket) {
-                Ok(client) => return Self { child, client },
-                Err(error) => {
-                    let ended = child.try_wait().expect("a child");
-                    assert!(ended.is_none(), "the daemon ended at once: {error}");
-                    thread::sleep(Duration::from_millis(20));
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill(); // what it serves goes with the folder
-        let _ = self.child.wait();
-    }
 }
