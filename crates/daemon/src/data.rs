@@ -9,14 +9,15 @@
 //! accepted bytes are synced by that. A greeting, a frame that has begun and an answer
 //! that is to be taken have an end each (`limits`).
 
+pub(crate) mod account;
 mod best_effort;
 mod file;
-mod frames;
+pub(crate) mod frames;
 mod reader;
 mod window;
 mod writer;
 
-use crate::door::{Door, Full, Kind, Place};
+use crate::door::{Door, Full, Place};
 use crate::files::{Files, Given};
 use crate::limits::HELLO_WITHIN;
 use crate::pool::{Ask, Entry};
@@ -52,32 +53,14 @@ pub async fn listen(
     listener: UnixListener,
     house: House,
     door: Arc<Door>,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
 ) {
-    let accepting = async {
-        loop {
-            let connection = reception::accept(&listener, &door).await;
-            let peer = Peer::of(&connection);
-            let is_administrator = house.quotas.is_administrator(&peer);
-            match door.enter(Kind::Data, peer.uid, is_administrator).await {
-                Ok(place) => {
-                    let house = house.clone();
-                    tokio::spawn(async move {
-                        serve(connection, peer, &place, house).await;
-                        drop(place);
-                    });
-                }
-                Err(why) => {
-                    let problem = reception::full(why, &house.quotas.name(&peer));
-                    frames::refuse(&connection, &problem);
-                }
-            }
-        }
+    let quotas = Arc::clone(&house.quotas);
+    let serve = move |connection, peer, place: Place| {
+        let house = house.clone();
+        async move { serve(connection, peer, &place, house).await }
     };
-    tokio::select! {
-        () = accepting => unreachable!("accepting never ends"),
-        _ = stopping.wait_for(|&stopping| stopping) => {}
-    }
+    reception::take(listener, door, quotas, stopping, serve, frames::refuse).await;
 }
 
 /// What a connection said first.
@@ -262,7 +245,7 @@ async fn serve_window(
 }
 
 /// Ends when the connection is told to.
-async fn stopped(stop: &mut watch::Receiver<Stop>) -> Stop {
+pub(crate) async fn stopped(stop: &mut watch::Receiver<Stop>) -> Stop {
     let why = stop.wait_for(|&why| why != Stop::No).await.map(|why| *why);
     why.unwrap_or(Stop::Closed)
 }

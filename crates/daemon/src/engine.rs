@@ -92,6 +92,10 @@ impl Pool for engine::Pool {
         self.volume(name)
     }
 
+    fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
+        self.written(name, offset)
+    }
+
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         self.stream(id)
     }

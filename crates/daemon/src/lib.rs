@@ -1,9 +1,9 @@
-//! The daemon: one process, one pool, two unix sockets.
+//! The daemon: one process, one pool, three unix sockets.
 //!
 //! One job: carry what programs ask to the pool, and bytes and answers back. It
 //! decides nothing about disks. Control is HTTP with JSON ([`api`]), bytes travel
 //! as frames on a socket of their own (`data`), and a stream lives no longer than
-//! the connection that carries it ([`sessions`]).
+//! the connection that carries it ([`sessions`]). Volumes are block devices on a third (`nbd`).
 //!
 //! Invariants: everything that waits is bounded, and every wait on a client has an end
 //! (`limits`); who is in and who gives way says `door`; what was acknowledged is on the
@@ -20,6 +20,7 @@ mod engine;
 pub mod files;
 pub mod limits;
 mod lock;
+mod nbd;
 pub mod notify;
 mod people;
 pub mod planning;

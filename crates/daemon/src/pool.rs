@@ -130,6 +130,9 @@ pub trait Pool: Send + Sync + 'static {
     fn volume(&self, name: &str) -> Option<VolumeStatus> {
         self.status().volumes.into_iter().find(|volume| volume.name == name)
     }
+    /// Whether something was written at `offset` of a volume, and up to where that holds;
+    /// what was never written reads as zeros. `None` beyond its end.
+    fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)>;
     /// One open stream, as [`Pool::status`] shows it.
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         self.status().streams.into_iter().find(|stream| stream.stream == id)

@@ -1,15 +1,46 @@
 //! What both sockets do with a connection that comes: take it, and tell those for whom
 //! there is no place.
 
-use crate::door::{Door, Full};
+use crate::door::{Door, Full, Kind, Place};
+use crate::quotas::{Peer, Quotas};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SendFlags;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
 use wire::{Code, Problem};
 
 /// When taking a connection fails, it is tried again after this time.
 const AGAIN: Duration = Duration::from_millis(100);
+
+/// Takes data connections until `stopping`, each served in a task of its own; one for which
+/// there is no place is refused. Waits for no program.
+pub async fn take<S>(
+    listener: UnixListener,
+    door: Arc<Door>,
+    quotas: Arc<Quotas>,
+    mut stopping: watch::Receiver<bool>,
+    serve: impl Fn(UnixStream, Peer, Place) -> S,
+    refuse: impl Fn(&UnixStream, &Problem),
+) where
+    S: Future<Output = ()> + Send + 'static,
+{
+    let accepting = async {
+        loop {
+            let connection = accept(&listener, &door).await;
+            let peer = Peer::of(&connection);
+            match door.enter(Kind::Data, peer.uid, quotas.is_administrator(&peer)).await {
+                Ok(place) => drop(tokio::spawn(serve(connection, peer, place))),
+                Err(why) => refuse(&connection, &full(why, &quotas.name(&peer))),
+            }
+        }
+    };
+    tokio::select! {
+        () = accepting => unreachable!("accepting never ends"),
+        _ = stopping.wait_for(|&stopping| stopping) => {}
+    }
+}
 
 /// The next connection. Out of descriptors or memory, one that waits leaves, and it is
 /// tried again.

@@ -15,7 +15,7 @@ use crate::pool::{Entry, Pool};
 use crate::quotas::{self, Quotas, Whole};
 use crate::sessions::Sessions;
 use crate::socket::{Claim, SocketError};
-use crate::{control, data, descriptors, notify};
+use crate::{control, data, descriptors, nbd, notify};
 use node::Op;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -116,7 +116,7 @@ pub async fn serve(
     let warnings: Vec<String> = descriptors::warning(descriptors).into_iter().collect();
     warnings.iter().for_each(|warning| eprintln!("slackline: warning: {warning}"));
     let door = Door::new(connections_for(descriptors));
-    let (control_listener, data_listener) = claim.listen(mode).map_err(ServeError::Socket)?;
+    let listeners = claim.listen(mode).map_err(ServeError::Socket)?;
     let entry = Entry(Arc::new(Together { pool, files: Arc::clone(&files), warnings }));
     let sessions = Sessions::new(entry.own());
     let control = Control {
@@ -132,9 +132,11 @@ pub async fn serve(
     let router = api::router(control);
     let quotas = Arc::clone(&house.quotas);
     let control =
-        control::serve(control_listener, router, Arc::clone(&door), quotas, is_stopping.clone());
+        control::serve(listeners.control, router, Arc::clone(&door), quotas, is_stopping.clone());
     let control = tokio::spawn(control);
-    let data = tokio::spawn(data::listen(data_listener, house, Arc::clone(&door), is_stopping));
+    let nbd = nbd::listen(listeners.nbd, house.clone(), Arc::clone(&door), is_stopping.clone());
+    let nbd = tokio::spawn(nbd);
+    let data = tokio::spawn(data::listen(listeners.data, house, Arc::clone(&door), is_stopping));
     let name = entry.0.description().name;
     eprintln!("slackline: serving pool \"{name}\" at {}", claim.control_path().display());
     notify::tell("READY=1");
@@ -146,7 +148,7 @@ pub async fn serve(
     notify::tell("STOPPING=1");
     stopping.send_replace(true);
     // A panic there has said why.
-    let _ = tokio::join!(control, data);
+    let _ = tokio::join!(control, data, nbd);
     stop_all(&entry, &sessions, &door).await?;
     eprintln!("slackline: stopped; everything acknowledged is on the medium");
     Ok(())

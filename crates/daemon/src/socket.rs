@@ -83,10 +83,29 @@ impl Claim {
         wire::socket::data_path(&self.control)
     }
 
-    /// Listens on both sockets. Must run inside the runtime.
-    pub fn listen(&self, mode: SocketMode) -> Result<(UnixListener, UnixListener), SocketError> {
-        Ok((listen(&self.control, mode)?, listen(&self.data_path(), mode)?))
+    /// The path of the socket for block devices.
+    pub fn nbd_path(&self) -> PathBuf {
+        wire::socket::nbd_path(&self.control)
     }
+
+    /// Listens on all sockets. Must run inside the runtime.
+    pub fn listen(&self, mode: SocketMode) -> Result<Listeners, SocketError> {
+        Ok(Listeners {
+            control: listen(&self.control, mode)?,
+            data: listen(&self.data_path(), mode)?,
+            nbd: listen(&self.nbd_path(), mode)?,
+        })
+    }
+}
+
+/// What a daemon listens on.
+pub struct Listeners {
+    /// Control: HTTP.
+    pub control: UnixListener,
+    /// Streams and best effort: frames.
+    pub data: UnixListener,
+    /// Block devices: NBD.
+    pub nbd: UnixListener,
 }
 
 impl Drop for Claim {
@@ -94,6 +113,7 @@ impl Drop for Claim {
         // Nobody else can have put sockets there; one that is not there is as good.
         let _ = fs::remove_file(&self.control);
         let _ = fs::remove_file(self.data_path());
+        let _ = fs::remove_file(self.nbd_path());
     }
 }
 
@@ -164,7 +184,7 @@ mod tests {
         let path = dir.join("s.sock");
         fs::write(&path, "precious").unwrap();
         let claim = Claim::new(&path).unwrap();
-        let error = claim.listen(SocketMode(0o660)).unwrap_err();
+        let error = claim.listen(SocketMode(0o660)).err().unwrap();
         assert!(matches!(&error, SocketError::Occupied(at) if at == &path));
         assert_eq!(fs::read(&path).unwrap(), b"precious");
         fs::remove_dir_all(dir).unwrap();

@@ -228,6 +228,10 @@ impl Core {
         self.lock().node.volume(name)
     }
 
+    pub(crate) fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
+        self.lock().node.written(name, offset)
+    }
+
     pub(crate) fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         self.lock().node.stream(id)
     }

@@ -344,6 +344,12 @@ impl Pool {
         self.core.volume(name)
     }
 
+    /// Whether something was written at `offset` of a volume, and up to where that holds
+    /// ([`Node::written`]).
+    pub fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
+        self.core.written(name, offset)
+    }
+
     /// One open stream, as [`Pool::status`] shows it; `None` where it is not open.
     pub fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         self.core.stream(id)

@@ -8,8 +8,8 @@ use crate::streams::stream::Stream;
 use alloc::string::String;
 use alloc::vec::Vec;
 use sched::TaskSet;
-use store::{Volume, VolumeId};
-use units::{Duration, Instant};
+use store::{EXTENT, Volume, VolumeId};
+use units::{Bytes, Duration, Instant};
 
 /// A status that is being gathered: [`Node::look`] until that says that it was all, then
 /// [`Look::finish`] where nobody waits, then [`Node::learn`].
@@ -126,6 +126,23 @@ impl Node {
     /// The volume of this name, as [`Node::status`] shows it.
     pub fn volume(&self, name: &str) -> Option<VolumeStatus> {
         self.core.store.find(name).map(|volume| self.volume_status(volume))
+    }
+
+    /// Whether something was written at `offset` of a volume, and up to where that holds, at
+    /// most to the end of its extent. What was never written reads as zeros. `None` where
+    /// there is no such volume, or `offset` is beyond its end.
+    pub fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
+        let volume = self.core.store.find(name).filter(|volume| offset < volume.size())?;
+        let (size, index) = (volume.size(), offset / EXTENT);
+        let (start, within) = (EXTENT * index, offset % EXTENT);
+        let blocks = self.core.store.locate(volume.id(), index)?.written;
+        let run = blocks.runs().find(|run| run.end > within);
+        let (is_written, end) = match run {
+            Some(run) if run.start <= within => (true, run.end),
+            Some(run) => (false, run.start),
+            None => (false, EXTENT),
+        };
+        Some((is_written, (start + end).min(size)))
     }
 
     /// True once a metadata write has failed.

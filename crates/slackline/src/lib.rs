@@ -13,6 +13,7 @@ mod explain;
 mod failure;
 mod files;
 mod lab;
+mod nbd;
 mod output;
 mod permissions;
 mod plan;
@@ -110,6 +111,7 @@ enum Command {
     Record(record::Args),
     /// Read a volume under contract: bytes out
     Play(play::Args),
+    Nbd(nbd::Args),
     Rwrt(rwrt::Args),
     Plan(plan::Args),
     Simulate(simulate::Args),
@@ -144,6 +146,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Quota => quota::run(common),
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
+        Command::Nbd(args) => nbd::run(&args, common),
         Command::Rwrt(args) => rwrt::run(&args, common),
         Command::Plan(args) => plan::run(&args, common),
         Command::Simulate(args) => simulate::run(&args, common),

@@ -18,6 +18,11 @@ pub fn data_path(control: &Path) -> PathBuf {
     control.with_extension("data.sock")
 }
 
+/// The socket of block devices beside a control socket: `x.sock` has `x.nbd.sock`.
+pub fn nbd_path(control: &Path) -> PathBuf {
+    control.with_extension("nbd.sock")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

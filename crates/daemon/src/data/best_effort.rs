@@ -7,17 +7,18 @@
 //! for the user's part. What the contract promises counts from when a request's head was read,
 //! without the time that the program takes to send a body. When a program ends it, every request under way has ended.
 
+use super::account::{Account, Place};
 use super::frames::{Incoming, Outgoing, Over, misplaced};
-use crate::limits::{BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT, GOODBYE_WITHIN};
+use crate::limits::GOODBYE_WITHIN;
 use crate::lock::{Mutex, MutexGuard};
 use crate::pool::{Answer, Ask, Room};
 use crate::quotas;
 use crate::sessions::Stop;
 use node::{Act, Error, Op, Priority, Target, WriteRange};
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use units::{Bytes, Instant};
-use wire::frame::{BODY_MAX, Head, OUTSTANDING_MAX, VERSION};
+use wire::frame::{BODY_MAX, Head, VERSION};
 
 /// What the requests of one connection share.
 struct Shared {
@@ -30,51 +31,6 @@ struct Shared {
     failed: Mutex<Option<Error>>,
     /// Set when the program does not take its answers.
     gone: watch::Sender<bool>,
-}
-
-/// The account of what is under way.
-struct Account {
-    /// Of the user and its groups, over all connections.
-    quota: quotas::Place,
-    requests: Arc<Semaphore>,
-    bytes: Arc<Semaphore>,
-}
-
-/// A place in the account, given back when dropped.
-struct Place {
-    _request: OwnedSemaphorePermit,
-    _bytes: OwnedSemaphorePermit,
-    _quota: quotas::Part,
-}
-
-/// All of [`BEST_EFFORT_BYTES_MAX`], in units.
-const UNITS: usize = (BEST_EFFORT_BYTES_MAX.get() / BEST_EFFORT_UNIT.get()) as usize;
-
-impl Account {
-    fn new(quota: quotas::Place) -> Self {
-        Self {
-            quota,
-            requests: Arc::new(Semaphore::new(OUTSTANDING_MAX)),
-            bytes: Arc::new(Semaphore::new(UNITS)),
-        }
-    }
-
-    /// Waits until a request of `len` bytes may begin.
-    async fn place(&self, shared: &Shared, len: Bytes) -> Place {
-        let units = len.div_ceil(BEST_EFFORT_UNIT).max(1) as u32;
-        let open = "the account is never closed";
-        Place {
-            _request: Arc::clone(&self.requests).acquire_owned().await.expect(open),
-            _bytes: Arc::clone(&self.bytes).acquire_many_owned(units).await.expect(open),
-            _quota: self.quota.request(&shared.volume, len, || shared.guaranteed()).await,
-        }
-    }
-
-    /// Waits until nothing is under way.
-    async fn quiet(&self) {
-        let all = self.requests.acquire_many(OUTSTANDING_MAX as u32).await;
-        drop(all.expect("the account is never closed"));
-    }
 }
 
 /// Serves best effort on `volume` until the program or the daemon ends it.
@@ -139,7 +95,7 @@ async fn take_request(
                 let rule = "at most 1 MiB at once";
                 return shared.fail(tag, &Error::Invalid { what: "length", rule }).await;
             }
-            let place = account.place(shared, len).await;
+            let place = account.place(&shared.volume, len, || shared.guaranteed()).await;
             let read =
                 move |shared: Arc<Shared>| async move { shared.read(came, tag, offset, len).await };
             shared.spawn(place, read);
@@ -147,7 +103,8 @@ async fn take_request(
         }
         Head::WriteAt { tag, offset, padding } => {
             let range = WriteRange { offset, len: Bytes::new(body as u64), padding };
-            let place = account.place(shared, range.room()).await;
+            let guaranteed = || shared.guaranteed();
+            let place = account.place(&shared.volume, range.room(), guaranteed).await;
             let mut room = match shared.room(range).await {
                 Ok(room) => room,
                 Err(error) => {
@@ -167,7 +124,8 @@ async fn take_request(
             Ok(())
         }
         Head::SyncAll { tag } => {
-            let place = account.place(shared, Bytes::ZERO).await;
+            let guaranteed = || shared.guaranteed();
+            let place = account.place(&shared.volume, Bytes::ZERO, guaranteed).await;
             shared.spawn(place, move |shared| async move { shared.sync(tag).await });
             Ok(())
         }

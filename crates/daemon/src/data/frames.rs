@@ -201,6 +201,11 @@ impl Outgoing {
 
     /// Sends one frame.
     pub async fn send(&self, head: Head, body: &[u8]) -> Result<(), Over> {
+        self.send_parts(&head.encode(body.len()), body).await
+    }
+
+    /// Sends one message of any protocol, in two parts.
+    pub async fn send_parts(&self, head: &[u8], body: &[u8]) -> Result<(), Over> {
         taken(self.send_whole(head, body)).await
     }
 
@@ -209,9 +214,8 @@ impl Outgoing {
         taken(self.send_whole_with(head, fds)).await
     }
 
-    async fn send_whole(&self, head: Head, body: &[u8]) -> Result<(), Over> {
-        let bytes = head.encode(body.len());
-        let mut frame = Buf::chain(&bytes[..], body);
+    async fn send_whole(&self, head: &[u8], body: &[u8]) -> Result<(), Over> {
+        let mut frame = Buf::chain(head, body);
         let mut sending = self.0.lock().await;
         if !sending.whole {
             return Err(Over::Gone);

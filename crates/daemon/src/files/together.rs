@@ -77,6 +77,10 @@ impl Pool for Together {
         self.pool.volume(name)
     }
 
+    fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
+        self.pool.written(name, offset)
+    }
+
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         match id.0 {
             FIRST_STREAM.. => self.files.streams().into_iter().find(|one| one.stream == id),

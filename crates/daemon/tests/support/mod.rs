@@ -459,6 +459,12 @@ impl Pool for Fake {
         callback(result);
     }
 
+    fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
+        let state = self.state();
+        let size = state.volumes.get(name)?.size;
+        (offset.get() < size).then_some((true, Bytes::new(size)))
+    }
+
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         let state = self.state();
         state.volumes.get(volume).filter(|_| !state.hides_terms)?;

@@ -1,4 +1,5 @@
-//! Names every surface; given the name of one and a folder, puts its valid inputs there.
+//! Names every surface; given the name of one and a folder, puts its valid inputs there, and
+//! says how long an input may be.
 #![allow(clippy::print_stdout)]
 
 use fuzz::{SURFACES, Surface};
@@ -16,5 +17,6 @@ fn main() -> std::io::Result<()> {
     for (number, input) in (surface.seeds)().iter().enumerate() {
         std::fs::write(Path::new(folder).join(format!("seed-{number:03}")), input)?;
     }
+    println!("{}", surface.len_max);
     Ok(())
 }

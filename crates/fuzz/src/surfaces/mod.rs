@@ -1,6 +1,7 @@
 //! Every surface, one after the other. What each is given stands above its function.
 
 mod json;
+mod nbd;
 mod pool;
 mod requests;
 mod socket;
@@ -38,6 +39,14 @@ pub const SURFACES: &[Surface] = &[
         // The longest body, twice: as it comes in, and as it is kept.
         memory_max: 4 * SMALL,
         len_max: 8192,
+        one_in: 1,
+    },
+    Surface {
+        name: "nbd",
+        ask: nbd::ask,
+        seeds: nbd::seeds,
+        memory_max: SMALL,
+        len_max: 1024,
         one_in: 1,
     },
     Surface {

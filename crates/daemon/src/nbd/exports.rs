@@ -1,0 +1,81 @@
+//! What a client is offered: the volumes that its user may read.
+
+use crate::pool::Ask;
+use crate::view;
+use node::permission::may;
+use node::{Act, Priority};
+use wire::nbd::handshake::{self, Exports};
+
+/// All exports, for one user.
+pub struct Offer<'a> {
+    /// Asks the pool on the user's behalf.
+    pub ask: &'a Ask,
+}
+
+/// What the name of an export says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// The volume.
+    pub volume: String,
+    /// It may not be written to by this name.
+    pub is_read_only: bool,
+    /// What its requests state.
+    pub priority: Option<Priority>,
+}
+
+impl Export {
+    /// Reads the name of an export. The empty one means the only volume, where there is one.
+    pub fn parse(name: &str, offer: &Offer<'_>) -> Option<Self> {
+        let mut parts = name.split('@');
+        let volume = match parts.next().unwrap_or_default() {
+            "" => {
+                let mut names = offer.names();
+                names.pop().filter(|_| names.is_empty())?
+            }
+            name => name.to_owned(),
+        };
+        let mut export = Self { volume, is_read_only: false, priority: None };
+        for word in parts {
+            let priority = match word {
+                "ro" => {
+                    export.is_read_only = true;
+                    continue;
+                }
+                "interactive" => Priority::Interactive,
+                "normal" => Priority::Normal,
+                "background" => Priority::Background,
+                _ => return None,
+            };
+            export.priority = Some(priority);
+        }
+        Some(export)
+    }
+}
+
+impl Exports for Offer<'_> {
+    fn names(&self) -> Vec<String> {
+        let Ask(pool, who) = self.ask;
+        let volumes = pool.status().volumes.into_iter();
+        let readable = volumes.filter(|volume| may(who, volume.ownership, Act::Read));
+        readable.map(|volume| volume.name).collect()
+    }
+
+    fn find(&self, name: &str) -> Result<handshake::Export, String> {
+        let Ask(pool, who) = self.ask;
+        let export = Export::parse(name, self).ok_or_else(|| {
+            "name a volume, and behind it @ro or a priority where wanted: NAME, NAME@ro, \
+             NAME@interactive or NAME@background"
+                .to_owned()
+        })?;
+        let found = view::volume(pool.volume(&export.volume), who, &export.volume, &[Act::Read]);
+        let found = found.map_err(|error| {
+            let problem = crate::problem::of(&error);
+            format!("{}; {}", problem.detail, problem.next_step)
+        })?;
+        Ok(handshake::Export {
+            size: found.size.get(),
+            is_read_only: export.is_read_only || !may(who, found.ownership, Act::Write),
+            description: format!("volume {} of pool {}", found.name, pool.description().name),
+        })
+    }
+}

@@ -1,0 +1,442 @@
+//! The requests of one connection, served beside each other.
+//!
+//! Where replies are structured, each piece of a read is sent when it is there. A read that has
+//! to be answered in one reply is gathered in memory of the daemon's own; one connection gathers
+//! one such read of more than a piece at a time.
+
+use super::Input;
+use super::pieces::{Piece, pieces};
+use crate::data::account::{Account, Place};
+use crate::data::frames::{Outgoing, Over};
+use crate::limits::FRAME_WITHIN;
+use crate::lock::Mutex;
+use crate::pool::{Answer, Ask, Chunk, Room};
+use node::{Error, Op, Priority, Target, WriteRange};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+use units::{Bytes, Instant};
+use wire::nbd::handshake::Chosen;
+use wire::nbd::transmission::{self as reply, Command, Errno, Extent, REQUEST_LEN, Request};
+
+/// Extents that one reply tells at the most: a client asks again for the rest.
+const EXTENTS_MAX: usize = 1024;
+/// Shorter pieces are read without asking whether anything was written there.
+const HOLE_MIN: u32 = 64 << 10;
+/// Steps that one reply takes at the most, each under the pool's lock for itself.
+const STEPS_MAX: usize = 1024;
+
+/// An export that a client has chosen.
+pub struct Device(Arc<Shared>);
+
+struct Shared {
+    volume: String,
+    priority: Option<Priority>,
+    chosen: Chosen,
+    ask: Ask,
+    output: Outgoing,
+    /// Reads that are gathered.
+    gathers: Semaphore,
+    /// Set when the client does not take its replies.
+    gone: watch::Sender<bool>,
+}
+
+/// A request that is served in several parts.
+struct Whole {
+    cookie: u64,
+    durable: bool,
+    is_one: bool,
+    /// Parts that have not ended.
+    parts: AtomicUsize,
+    failed: Mutex<Option<Error>>,
+}
+
+impl Whole {
+    fn new(cookie: u64, durable: bool, parts: usize) -> Arc<Self> {
+        let (is_one, parts, failed) = (parts == 1, AtomicUsize::new(parts), Mutex::default());
+        Arc::new(Self { cookie, durable, is_one, parts, failed })
+    }
+
+    fn fail(&self, error: Error) {
+        self.failed.lock().get_or_insert(error);
+    }
+
+    /// One part has ended; true for the last.
+    fn is_last(&self) -> bool {
+        self.parts.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    fn error(&self) -> Option<Error> {
+        self.failed.lock().take()
+    }
+}
+
+impl Device {
+    /// On a volume, for a client that has been told [`Chosen::export`].
+    pub fn new(
+        volume: String,
+        priority: Option<Priority>,
+        chosen: Chosen,
+        ask: Ask,
+        output: Outgoing,
+    ) -> Self {
+        let (gathers, gone) = (Semaphore::new(1), watch::Sender::new(false));
+        Self(Arc::new(Shared { volume, priority, chosen, ask, output, gathers, gone }))
+    }
+
+    /// Becomes true when the client does not take its replies.
+    pub fn is_gone(&self) -> watch::Receiver<bool> {
+        self.0.gone.subscribe()
+    }
+}
+
+/// Takes requests until the client ends it.
+pub async fn take(device: &Device, input: &mut Input, account: &Account) -> Over {
+    loop {
+        match take_one(&device.0, input, account).await {
+            Ok(()) => {}
+            Err(over) => return over,
+        }
+    }
+}
+
+async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) -> Result<(), Over> {
+    // A client may be silent between two requests for as long as it likes.
+    input.fill_buf().await?;
+    let mut head = [0; REQUEST_LEN];
+    in_time(input.read_exact(&mut head)).await?;
+    let came = shared.ask.0.now();
+    let Ok(request) = Request::decode(&head) else { return Err(Over::Gone) };
+    let cookie = request.cookie;
+    let place = |len: Bytes| account.place(&shared.volume, len, || shared.guaranteed());
+    match request.command(&shared.chosen) {
+        Err(error) => {
+            discard(input, request.payload()).await?;
+            shared.refuse(&request, error).await
+        }
+        Ok(Command::Disconnect) => Err(Over::ByRequest),
+        Ok(Command::Flush) => {
+            let place = place(Bytes::ZERO).await;
+            let whole = Whole::new(cookie, true, 1);
+            shared.spawn(place, move |shared| async move { shared.ended(&whole).await });
+            Ok(())
+        }
+        // Space is reserved for all of a volume: nothing is gained by forgetting bytes.
+        Ok(Command::Trim { durable, .. }) => {
+            let place = place(Bytes::ZERO).await;
+            let whole = Whole::new(cookie, durable, 1);
+            shared.spawn(place, move |shared| async move { shared.ended(&whole).await });
+            Ok(())
+        }
+        Ok(Command::Read { offset, len, in_one }) => {
+            let pieces = pieces(offset, len);
+            if in_one && pieces.len() != 1 {
+                return shared.gather(came, cookie, (offset, len), account).await;
+            }
+            if pieces.len() == 0 {
+                return shared.output.send_parts(&reply::none(cookie), &[]).await;
+            }
+            let whole = Whole::new(cookie, false, pieces.len());
+            for piece in pieces {
+                let (place, whole) = (place(piece.blocks().1).await, Arc::clone(&whole));
+                shared.spawn(
+                    place,
+                    move |shared| async move { shared.read(came, piece, &whole).await },
+                );
+            }
+            Ok(())
+        }
+        Ok(Command::Write { offset, len, durable }) => {
+            let pieces = pieces(offset, len);
+            // One part more, which ends when all bytes have been read.
+            let whole = Whole::new(cookie, durable, pieces.len() + 1);
+            for piece in pieces {
+                let place = place(piece.blocks().1).await;
+                let begun = shared.ask.0.now();
+                let mut room = match shared.room(piece).await {
+                    Ok(room) => room,
+                    Err(error) => {
+                        discard(input, piece.len).await?;
+                        whole.fail(error);
+                        let last = whole.is_last();
+                        assert!(!last, "the part for the bytes is left");
+                        continue;
+                    }
+                };
+                let range = piece.range();
+                let bytes = &mut room.bytes_mut()[range.skip().as_usize()..][..piece.len as usize];
+                in_time(input.read_exact(bytes)).await?;
+                // What the client takes to send its bytes is its own time.
+                let came = came + shared.ask.0.now().saturating_since(begun);
+                let whole = Arc::clone(&whole);
+                shared.spawn(place, move |shared| async move {
+                    shared.write(came, piece, room, &whole).await
+                });
+            }
+            let place = place(Bytes::ZERO).await;
+            shared.spawn(place, move |shared| async move { shared.part(&whole).await });
+            Ok(())
+        }
+        Ok(Command::WriteZeroes { offset, len, durable }) => {
+            // One after the other, so that one request does not have all of the memory. What was
+            // never written is zeros already; a write that is under way has no order with this.
+            let whole = Whole::new(cookie, durable, 1);
+            for piece in pieces(offset, len) {
+                for piece in shared.data(piece) {
+                    let _place = place(piece.blocks().1).await;
+                    if let Err(error) = shared.zero(came, piece).await {
+                        whole.fail(error);
+                        return shared.ended(&whole).await;
+                    }
+                }
+            }
+            shared.ended(&whole).await
+        }
+        Ok(Command::BlockStatus { offset, len, one }) => {
+            let extents = shared.extents(offset, len, if one { 1 } else { EXTENTS_MAX });
+            match extents.is_empty() {
+                // The volume was deleted meanwhile, or made smaller.
+                true => shared.refuse(&request, Errno::Io).await,
+                false => shared.output.send_parts(&reply::status(cookie, &extents), &[]).await,
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Serves a part of a request beside the others.
+    fn spawn<F, S>(self: &Arc<Self>, place: Place, serve: S)
+    where
+        S: FnOnce(Arc<Self>) -> F + Send + 'static,
+        F: Future<Output = Result<(), Over>> + Send,
+    {
+        let shared = Arc::clone(self);
+        tokio::spawn(async move {
+            if serve(Arc::clone(&shared)).await.is_err() {
+                shared.gone.send_replace(true);
+            }
+            drop(place);
+        });
+    }
+
+    /// Operations for which the pool has memory set aside, where this export is under its
+    /// volume's contract.
+    fn guaranteed(&self) -> u64 {
+        match self.priority {
+            Some(Priority::Background) => 0,
+            _ => self.ask.0.volume(&self.volume).map_or(0, |volume| volume.operations),
+        }
+    }
+
+    /// Memory for a write.
+    async fn room(&self, piece: Piece) -> Result<Box<dyn Room>, Error> {
+        let (range, priority) = (piece.range(), self.priority);
+        let target = Target { volume: self.volume.clone(), offset: range.offset, priority };
+        self.ask.room(Op::Room { len: range.room(), target: Some(target) }).await
+    }
+
+    /// The whole blocks around a piece.
+    async fn blocks(&self, came: Instant, piece: Piece) -> Result<Box<dyn Chunk>, Error> {
+        let ((offset, len), volume) = (piece.blocks(), self.volume.clone());
+        let read = Op::Read { volume, offset, len, priority: self.priority };
+        match self.ask.op_since(came, read).await? {
+            Answer::Data { chunk, .. } => Ok(chunk),
+            _ => unreachable!("the pool answers a read with data"),
+        }
+    }
+
+    /// Whether nothing was ever written in a piece that is long enough to ask.
+    fn is_hole(&self, piece: Piece) -> bool {
+        piece.len >= HOLE_MIN && self.data(piece).is_empty()
+    }
+
+    /// Reads a piece, and sends it as a chunk of its reply.
+    async fn read(&self, came: Instant, piece: Piece, whole: &Whole) -> Result<(), Over> {
+        let cookie = whole.cookie;
+        if self.chosen.is_structured && self.is_hole(piece) {
+            let hole = reply::hole(cookie, whole.is_one, piece.offset, piece.len);
+            self.output.send_parts(&hole, &[]).await?;
+            return self.read_part(whole).await;
+        }
+        let read = self.blocks(came, piece).await;
+        match read {
+            Ok(chunk) if !self.chosen.is_structured => {
+                let bytes = piece.within(chunk.bytes());
+                return self.output.send_parts(&reply::simple(cookie, None), bytes).await;
+            }
+            Ok(chunk) => {
+                let head = reply::data(cookie, whole.is_one, piece.offset, piece.len);
+                self.output.send_parts(&head, piece.within(chunk.bytes())).await?;
+            }
+            Err(error) => whole.fail(error),
+        }
+        self.read_part(whole).await
+    }
+
+    /// A part of a read was sent, or has failed: the last one ends the reply.
+    async fn read_part(&self, whole: &Whole) -> Result<(), Over> {
+        if !whole.is_last() {
+            return Ok(());
+        }
+        match whole.error() {
+            Some(error) => self.fail(whole.cookie, true, &error).await,
+            None if whole.is_one => Ok(()),
+            None => self.output.send_parts(&reply::none(whole.cookie), &[]).await,
+        }
+    }
+
+    /// Answers a read in one reply: pieces one after the other, so that it holds no more of
+    /// the pool's memory than one of them.
+    async fn gather(
+        &self,
+        came: Instant,
+        cookie: u64,
+        (offset, len): (u64, u32),
+        account: &Account,
+    ) -> Result<(), Over> {
+        let _turn = self.gathers.acquire().await.expect("it is never closed");
+        let mut bytes = Vec::with_capacity(len as usize);
+        for piece in pieces(offset, len) {
+            let (_, blocks) = piece.blocks();
+            let _place = account.place(&self.volume, blocks, || self.guaranteed()).await;
+            match self.blocks(came, piece).await {
+                Ok(chunk) => bytes.extend_from_slice(piece.within(chunk.bytes())),
+                Err(error) => return self.fail(cookie, true, &error).await,
+            }
+        }
+        match self.chosen.is_structured {
+            true => self.output.send_parts(&reply::data(cookie, true, offset, len), &bytes).await,
+            false => self.output.send_parts(&reply::simple(cookie, None), &bytes).await,
+        }
+    }
+
+    async fn write(
+        &self,
+        came: Instant,
+        piece: Piece,
+        room: Box<dyn Room>,
+        whole: &Whole,
+    ) -> Result<(), Over> {
+        let (volume, priority) = (self.volume.clone(), self.priority);
+        if let Err(error) = self.ask.write(came, volume, priority, piece.range(), room).await {
+            whole.fail(error);
+        }
+        self.part(whole).await
+    }
+
+    /// The parts of a piece that were ever written.
+    fn data(&self, piece: Piece) -> Vec<Piece> {
+        let mut offset = piece.offset;
+        let extents = self.extents(piece.offset, piece.len, usize::MAX).into_iter();
+        let parts = extents.map(|Extent { len, is_hole }| {
+            let part = Piece { offset, len };
+            offset += u64::from(len);
+            (part, is_hole)
+        });
+        let data: Vec<Piece> =
+            parts.filter(|&(_, is_hole)| !is_hole).map(|(part, _)| part).collect();
+        data
+    }
+
+    async fn zero(&self, came: Instant, piece: Piece) -> Result<(), Error> {
+        let mut room = self.room(piece).await?;
+        let range = piece.range();
+        room.bytes_mut()[range.skip().as_usize()..][..piece.len as usize].fill(0);
+        self.ask.write(came, self.volume.clone(), self.priority, range, room).await
+    }
+
+    /// A part of a request has ended; the last one answers.
+    async fn part(&self, whole: &Whole) -> Result<(), Over> {
+        if whole.is_last() { self.ended(whole).await } else { Ok(()) }
+    }
+
+    /// Answers a request that has no data to give.
+    async fn ended(&self, whole: &Whole) -> Result<(), Over> {
+        let failed = match whole.error() {
+            None if whole.durable => self.ask.done(Op::Sync).await.err(),
+            failed => failed,
+        };
+        match failed {
+            None => self.output.send_parts(&reply::simple(whole.cookie, None), &[]).await,
+            Some(error) => self.fail(whole.cookie, false, &error).await,
+        }
+    }
+
+    async fn refuse(&self, request: &Request, error: Errno) -> Result<(), Over> {
+        match request.is_read() && self.chosen.is_structured {
+            true => self.output.send_parts(&reply::error(request.cookie, error, ""), &[]).await,
+            false => self.output.send_parts(&reply::simple(request.cookie, Some(error)), &[]).await,
+        }
+    }
+
+    async fn fail(&self, cookie: u64, reads: bool, error: &Error) -> Result<(), Over> {
+        let number = errno(error);
+        match reads && self.chosen.is_structured {
+            true => {
+                let problem = crate::problem::of(error);
+                let why = format!("{}; {}", problem.detail, problem.next_step);
+                self.output.send_parts(&reply::error(cookie, number, &why), &[]).await
+            }
+            false => self.output.send_parts(&reply::simple(cookie, Some(number)), &[]).await,
+        }
+    }
+
+    /// Where data is, from `offset` on; none where the volume is not there any more.
+    fn extents(&self, offset: u64, len: u32, most: usize) -> Vec<Extent> {
+        let (mut extents, mut at, end) = (Vec::<Extent>::new(), offset, offset + u64::from(len));
+        for _ in 0..STEPS_MAX {
+            let Some((is_written, upto)) = self.ask.0.written(&self.volume, Bytes::new(at)) else {
+                break;
+            };
+            let (run, is_hole) = ((upto.get().min(end) - at) as u32, !is_written);
+            let is_full = extents.len() == most;
+            match extents.last_mut() {
+                Some(last) if last.is_hole == is_hole => last.len += run,
+                _ if is_full => break,
+                _ => extents.push(Extent { len: run, is_hole }),
+            }
+            at += u64::from(run);
+            if at == end {
+                break;
+            }
+        }
+        extents
+    }
+}
+
+impl Piece {
+    fn range(&self) -> WriteRange {
+        WriteRange::new(Bytes::new(self.offset), Bytes::new(u64::from(self.len)))
+    }
+}
+
+/// What an error of the pool is in this protocol.
+fn errno(error: &Error) -> Errno {
+    match error {
+        Error::VolumeFull { .. } | Error::PoolFull { .. } => Errno::NoSpace,
+        Error::BeyondEnd { .. } | Error::Invalid { .. } => Errno::Invalid,
+        Error::NotPermitted { .. } | Error::OnlyRoot { .. } => Errno::NotPermitted,
+        Error::NoMemory { .. } | Error::Busy { .. } => Errno::NoMemory,
+        Error::ShuttingDown => Errno::Shutdown,
+        _ => Errno::Io,
+    }
+}
+
+/// What a client does in time once it has begun.
+async fn in_time<T>(coming: impl Future<Output = std::io::Result<T>>) -> Result<T, Over> {
+    match timeout(FRAME_WITHIN, coming).await {
+        Ok(came) => Ok(came?),
+        Err(_) => Err(Over::Gone),
+    }
+}
+
+/// Reads bytes for which there is no place.
+async fn discard(input: &mut Input, len: u32) -> Result<(), Over> {
+    let mut rest = input.take(u64::from(len));
+    match in_time(tokio::io::copy_buf(&mut rest, &mut tokio::io::sink())).await? {
+        read if read == u64::from(len) => Ok(()),
+        _ => Err(Over::Gone),
+    }
+}

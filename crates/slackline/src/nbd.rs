@@ -1,0 +1,137 @@
+//! `slackline nbd`: how a volume is attached as a block device.
+
+use crate::Common;
+use crate::failure::Failure;
+use client::control::Priority;
+use serde::Serialize;
+use std::path::Path;
+use units::Bytes;
+
+/// Say how to attach a volume as a block device
+///
+/// Prints the lines to run; changes nothing. Filesystems, databases and virtual machines use
+/// the device as any other disk, and the volume's contract (`slackline volume set`) holds for
+/// what they ask.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The volume
+    #[arg(value_name = "VOLUME")]
+    volume: String,
+    /// A device that cannot be written to
+    #[arg(long)]
+    read_only: bool,
+    /// Who goes first among those without a contract
+    #[arg(long, value_name = "PRIORITY", value_enum)]
+    priority: Option<crate::volume::PriorityArg>,
+}
+
+/// How a volume is attached.
+#[derive(Serialize)]
+struct Attach {
+    volume: String,
+    size_bytes: u64,
+    /// The export's name.
+    export: String,
+    socket: String,
+    uri: String,
+    /// The lines to run, one after the other.
+    attach: Vec<String>,
+    /// And to let it go.
+    detach: Vec<String>,
+}
+
+/// Runs it.
+pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+    let volume = common.client()?.volume(&args.volume)?;
+    let socket = std::path::absolute(wire::socket::nbd_path(&common.socket()))
+        .map_err(|error| Failure::new(format!("the socket's path: {error}"), "use --socket"))?;
+    let mut export = volume.name.clone();
+    if args.read_only {
+        export.push_str("@ro");
+    }
+    if let Some(priority) = args.priority {
+        export.push_str(match Priority::from(priority) {
+            Priority::Interactive => "@interactive",
+            Priority::Normal => "@normal",
+            Priority::Background => "@background",
+        });
+    }
+    let has_module = Path::new("/sys/block/nbd0").exists();
+    let answer = attach(volume.name, volume.size_bytes, export, &socket, has_module);
+    common.output().result(&answer, |answer| {
+        let uri = &answer.uri;
+        let mut text = format!(
+            "volume {}, {}, is the block device {uri}\n",
+            answer.volume,
+            Bytes::new(answer.size_bytes)
+        );
+        text += "attach it, as root:\n";
+        answer.attach.iter().for_each(|line| text += &format!("  {line}\n"));
+        text += "and let it go:\n";
+        answer.detach.iter().for_each(|line| text += &format!("  {line}\n"));
+        text
+    })
+}
+
+/// By the kernel's own client where the kernel has it, else by FUSE and a loop device.
+fn attach(volume: String, size: Bytes, export: String, socket: &Path, has_module: bool) -> Attach {
+    let socket = socket.display().to_string();
+    let uri = format!("nbd+unix:///{}?socket={}", percent(&export), percent(&socket));
+    let (attach, detach) = match has_module {
+        true => {
+            let (socket, export) = (quoted(&socket), quoted(&export));
+            let attach = format!("nbd-client -unix {socket} -N {export} /dev/nbd0");
+            (vec![attach], vec!["nbd-client -d /dev/nbd0".into()])
+        }
+        false => {
+            let folder = quoted(&format!("/run/slackline-{volume}"));
+            let attach = vec![
+                format!("mkdir -p {folder}"),
+                format!("nbdfuse {folder} {} &", quoted(&uri)),
+                format!("losetup --find --show --direct-io=on {folder}/nbd"),
+            ];
+            let detach = vec![
+                format!("losetup --detach $(losetup --noheadings -O NAME -j {folder}/nbd)"),
+                format!("umount {folder}"),
+            ];
+            (attach, detach)
+        }
+    };
+    Attach { volume, size_bytes: size.get(), export, socket, uri, attach, detach }
+}
+
+/// A part of a URI: what is no letter, digit or one of a few signs as `%XX`.
+fn percent(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/@".contains(&byte);
+    let one = |byte: u8| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(one).collect()
+}
+
+/// An argument for a shell.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._/@:+=,%".contains(c);
+    match text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_with_spaces_and_quotes_reach_the_shell_and_the_uri_whole() {
+        let socket = Path::new("/tmp/it's a place/s.nbd.sock");
+        let with = |module| attach("v".into(), Bytes::MIB, "v@ro".into(), socket, module);
+        let kernel = with(true);
+        let line = r"nbd-client -unix '/tmp/it'\''s a place/s.nbd.sock' -N v@ro /dev/nbd0";
+        assert_eq!(kernel.attach, [line]);
+        let uri = "nbd+unix:///v@ro?socket=/tmp/it%27s%20a%20place/s.nbd.sock";
+        assert_eq!(kernel.uri, uri);
+        assert_eq!(with(false).attach[1], format!("nbdfuse /run/slackline-v '{uri}' &"));
+    }
+}

@@ -1,0 +1,343 @@
+//! Volumes as block devices: what is written is read, what is flushed is there after a kill,
+//! and no client can hurt another; with a client of our own, and with those that people have.
+#![allow(clippy::print_stdout)] // what could not be run is said
+
+mod client;
+mod power;
+#[path = "../support/mod.rs"]
+mod support;
+
+use client::{DISCONNECT, FUA, Nbd, READ, WRITE, greeted};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use support::{Scratch, noise};
+
+const MIB: u64 = 1 << 20;
+const INVALID: u32 = 22;
+const NO_SPACE: u32 = 28;
+const NOT_PERMITTED: u32 = 1;
+
+fn socket(dir: &Scratch) -> PathBuf {
+    dir.path("s.nbd.sock")
+}
+
+fn make(dir: &Scratch, name: &str, size: &str) {
+    dir.run(&["volume", "create", name, "--size", size]).succeeded();
+}
+
+/// The same numbers in each run.
+struct Random(u64);
+impl Random {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % most
+    }
+}
+
+/// Two connections, one of them with structured replies, do what they like at any offset; a
+/// copy in memory says what has to be read. What was flushed is there after a kill.
+#[test]
+fn a_device_is_the_bytes_that_were_written_and_flushed_ones_outlive_a_kill() {
+    const SIZE: u64 = 8 * MIB;
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a", "b"]);
+    let mut daemon = dir.serve(&disks);
+    make(&dir, "v", "8MiB");
+    let mut copy = vec![0u8; SIZE as usize];
+    let mut random = Random(1);
+    for life in 0..3 {
+        let mut connections =
+            [true, false].map(|structured| Nbd::open(&socket(&dir), "v", structured).unwrap());
+        for turn in 0..150 {
+            let nbd = &mut connections[random.below(2) as usize];
+            let longest = [100, 5000, 70_000, 3 * MIB][random.below(4) as usize];
+            let len = 1 + random.below(longest);
+            let offset = random.below(SIZE - len + 1);
+            let range = offset as usize..(offset + len) as usize;
+            match random.below(10) {
+                0..4 => {
+                    let bytes = noise(life * 1000 + turn, len).bytes();
+                    let flags = if random.below(8) == 0 { FUA } else { 0 };
+                    nbd.write(flags, offset, &bytes).unwrap();
+                    copy[range].copy_from_slice(&bytes);
+                }
+                4 => {
+                    nbd.zero(offset, len as u32).unwrap();
+                    copy[range].fill(0);
+                }
+                5 => nbd.trim(offset, len as u32).unwrap(),
+                6 => {
+                    let one = nbd.read_in_one(offset, len as u32).unwrap();
+                    assert!(one == copy[range], "life {life}, turn {turn}: read in one");
+                }
+                7 if random.below(4) == 0 => nbd.flush().unwrap(),
+                _ => {
+                    let read = nbd.read(offset, len as u32).unwrap();
+                    assert!(read == copy[range], "life {life}, turn {turn}: {offset}+{len}");
+                }
+            }
+        }
+        // On one connection, of what was written on both.
+        connections[(life % 2) as usize].flush().unwrap();
+        daemon.kill();
+        daemon = dir.serve(&disks);
+        let mut nbd = Nbd::open(&socket(&dir), "v", true).unwrap();
+        let all = nbd.read(0, SIZE as u32).unwrap();
+        let wrong = all.iter().zip(&copy).position(|(read, written)| read != written);
+        assert_eq!(wrong, None, "life {life}: after the kill");
+    }
+}
+
+/// A write with FUA is durable when it is answered, without a flush.
+#[test]
+fn a_write_with_fua_outlives_a_kill() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    // No commit comes by itself meanwhile.
+    let daemon = dir.try_serve(&disks, &["--commit-interval", "1h"]).unwrap();
+    make(&dir, "v", "4MiB");
+    let bytes = noise(1, 3 * MIB / 2).bytes();
+    let mut nbd = Nbd::open(&socket(&dir), "v", true).unwrap();
+    nbd.write(FUA, MIB / 2 + 7, &bytes).unwrap();
+    daemon.kill();
+    let _daemon = dir.serve(&disks);
+    let mut nbd = Nbd::open(&socket(&dir), "v", false).unwrap();
+    assert!(nbd.read(MIB / 2 + 7, bytes.len() as u32).unwrap() == bytes);
+}
+
+/// Forty requests are under way at once, and replies come in any order.
+#[test]
+fn requests_are_served_beside_each_other_and_each_reply_is_its_own() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    make(&dir, "v", "16MiB");
+    let mut nbd = Nbd::open(&socket(&dir), "v", true).unwrap();
+    let bytes = |at: u64| noise(at, 300_000).bytes();
+    let begun: Vec<_> = (0..40)
+        .map(|at| (at, nbd.begin(WRITE, 0, at * 400_000 + 3, 300_000, &bytes(at))))
+        .collect();
+    for &(at, cookie) in begun.iter().rev() {
+        assert_eq!(nbd.end(cookie, (at * 400_000 + 3, 300_000), false), Ok(vec![]));
+    }
+    for at in (0..40).rev() {
+        assert!(nbd.read(at * 400_000 + 3, 300_000).unwrap() == bytes(at), "{at}");
+    }
+}
+
+#[test]
+fn what_was_never_written_is_a_hole_and_zeros_make_none() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    make(&dir, "v", "8MiB");
+    let mut nbd = Nbd::open(&socket(&dir), "v", true).unwrap();
+    const ALL: u32 = 8 * MIB as u32;
+    assert_eq!(nbd.status(0, ALL), Ok(vec![(ALL, true)]));
+    nbd.zero(0, ALL).unwrap();
+    assert_eq!(nbd.status(0, ALL), Ok(vec![(ALL, true)]), "zeros are there already");
+    nbd.write(0, 2 * MIB - 100, &[7; 200]).unwrap();
+    let around = [(2 * MIB as u32 - 4096, true), (8192, false), (6 * MIB as u32 - 4096, true)];
+    assert_eq!(nbd.status(0, ALL), Ok(around.to_vec()));
+    assert_eq!(nbd.status(2 * MIB, 5000), Ok(vec![(4096, false), (904, true)]));
+    nbd.zero(2 * MIB - 50, 100).unwrap();
+    let read = nbd.read(2 * MIB - 101, 202).unwrap();
+    let wanted = [&[0][..], &[7; 50], &[0; 100], &[7; 50], &[0]].concat();
+    assert_eq!(read, wanted);
+}
+
+#[test]
+fn what_cannot_be_asked_of_an_export_is_refused_and_the_connection_goes_on() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    make(&dir, "v", "4MiB");
+    for structured in [true, false] {
+        let mut nbd = Nbd::open(&socket(&dir), "v", structured).unwrap();
+        nbd.write(0, 0, b"bytes").unwrap();
+        assert_eq!(nbd.read(4 * MIB - 4, 5), Err(INVALID));
+        assert_eq!(nbd.read(u64::MAX, 1), Err(INVALID));
+        assert_eq!(nbd.read(0, 33 << 20), Err(INVALID));
+        assert_eq!(nbd.write(0, 4 * MIB - 4, b"bytes"), Err(NO_SPACE));
+        assert_eq!(nbd.write(0, u64::MAX - 2, b"bytes"), Err(NO_SPACE));
+        assert_eq!(nbd.zero(1, 4 * MIB as u32), Err(NO_SPACE));
+        assert_eq!(nbd.write(1 << 5, 0, b"bytes"), Err(INVALID), "an unknown flag");
+        assert_eq!(nbd.read(0, 5).as_deref(), Ok(&b"bytes"[..]));
+        assert_eq!(nbd.read(0, 0).as_deref(), Ok(&[][..]));
+        assert_eq!(nbd.write(0, 0, &[]), Ok(()));
+        let mut old = Nbd::open(&socket(&dir), "v@ro", structured).unwrap();
+        assert_eq!(old.write(0, 0, b"other"), Err(NOT_PERMITTED));
+        assert_eq!(old.zero(0, 1), Err(NOT_PERMITTED));
+        assert_eq!(old.read(0, 5).as_deref(), Ok(&b"bytes"[..]));
+    }
+    const UNKNOWN: u32 = 0x8000_0006;
+    for name in ["w", "v@", "v@rw", "@", "../v", "v@ro@x"] {
+        assert_eq!(Nbd::open(&socket(&dir), name, false).err(), Some(UNKNOWN), "{name}");
+    }
+    // No name, where there is one volume only, means that.
+    assert!(Nbd::open(&socket(&dir), "", false).is_ok());
+    make(&dir, "w", "1MiB");
+    assert_eq!(Nbd::open(&socket(&dir), "", false).err(), Some(UNKNOWN));
+}
+
+/// Clients that speak nonsense, stop in the middle or go away: a good one beside them is
+/// served, nothing of theirs stays, and the daemon stops in order.
+#[test]
+fn clients_that_break_the_protocol_hurt_nobody() {
+    let dir = Scratch::new();
+    let daemon = dir.serve(&dir.make_pool(&["a"]));
+    make(&dir, "v", "8MiB");
+    let path = socket(&dir);
+    let mut good = Nbd::open(&path, "v", true).unwrap();
+    good.write(0, 0, &noise(1, MIB).bytes()).unwrap();
+    let mut kept = Vec::new();
+    for (name, bytes) in [
+        ("nonsense", &b"GET / HTTP/1.1\r\n\r\n................"[..]),
+        ("an option of 4 GiB", b"IHAVEOPT\0\0\0\x07\xff\xff\xff\xff"),
+        ("half an option", b"IHAVEOPT\0\0\0\x07\0\0\0\x10film"),
+    ] {
+        let mut socket = greeted(&path);
+        socket.write_all(bytes).unwrap();
+        kept.push((name, socket));
+    }
+    let mut short = Nbd::open(&path, "v", true).unwrap();
+    short.begin(WRITE, 0, 0, 33 << 20, b"");
+    assert!(short.is_over(), "a write that is too long to be read past");
+    let mut nonsense = Nbd::open(&path, "v", true).unwrap();
+    nonsense.socket.write_all(&[7; 28]).unwrap();
+    assert!(nonsense.is_over());
+    let mut leaves = Nbd::open(&path, "v", true).unwrap();
+    leaves.begin(WRITE, 0, 2 * MIB, 4 * MIB as u32, &[1; 3_000_000]);
+    drop(leaves);
+    let mut stops = Nbd::open(&path, "v", true).unwrap();
+    stops.begin(WRITE, 0, 2 * MIB, MIB as u32, &[1; 1000]);
+    // Asks for much and takes nothing.
+    let mut greedy = Nbd::open(&path, "v", true).unwrap();
+    for at in 0..64 {
+        greedy.begin(READ, 0, at % 7 * MIB, MIB as u32, &[]);
+    }
+    for turn in 0..20 {
+        assert!(good.read(0, MIB as u32).unwrap() == noise(1, MIB).bytes(), "turn {turn}");
+        good.write(0, MIB, &[turn; 5000]).unwrap();
+    }
+    assert_eq!(good.read(MIB, 5000).unwrap(), [19; 5000]);
+    good.flush().unwrap();
+    good.begin(DISCONNECT, 0, 0, 0, &[]);
+    assert!(good.is_over());
+    daemon.signal("TERM");
+    let (code, said) = daemon.wait();
+    assert_eq!(code, Some(0), "{said}");
+    drop((kept, stops, greedy));
+}
+
+/// The volume's permissions hold for whoever connects.
+#[test]
+fn a_user_has_the_exports_that_he_may_read_and_writes_where_he_may() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    if !rustix::process::geteuid().is_root() {
+        println!("NOT RUN: needs root, to be another user");
+        return;
+    }
+    let daemon = dir.try_serve(&disks, &["--socket-mode", "0666"]).unwrap();
+    std::fs::set_permissions(dir.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let info = |export: &str| {
+        let uri = format!("nbd+unix:///{export}?socket={}", socket(&dir).display());
+        let mut command = Command::new("nbdinfo");
+        command.args([&uri]).uid(65534).gid(65534).stdin(Stdio::null());
+        let ran = command.output().expect("nbdinfo, of libnbd-bin");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (ran.status.success(), text(ran.stdout) + &text(ran.stderr))
+    };
+    make(&dir, "v", "1MiB");
+    assert!(!info("v").0, "{}", info("v").1);
+    for (mode, read_only) in [("644", "is_read_only: true"), ("666", "is_read_only: false")] {
+        dir.run(&["volume", "chmod", mode, "v"]).succeeded();
+        let (is_there, said) = info("v");
+        assert!(is_there && said.contains(read_only), "{mode}: {said}");
+    }
+    drop(daemon);
+}
+
+/// The programs that people have: nbdinfo, nbdcopy both ways, and qemu-io.
+#[test]
+fn the_tools_of_libnbd_and_qemu_find_no_fault() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a", "b"]));
+    make(&dir, "v", "16MiB");
+    let attach = dir.run(&["nbd", "v", "--json"]).succeeded().json();
+    let uri = attach["uri"].as_str().unwrap().to_owned();
+    let run = |program: &str, args: &[&str]| {
+        let ran = Command::new(program).args(args).stdin(Stdio::null()).output();
+        let ran = ran.unwrap_or_else(|error| panic!("{program}: {error}"));
+        let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{program} {args:?}: {said}");
+        said.into_owned()
+    };
+    let file = |name: &str| dir.path(name).display().to_string();
+    // Data in the middle, and holes around it.
+    let mut image = vec![0; 16 << 20];
+    image[5_000_000..9_000_000].copy_from_slice(&noise(3, 4_000_000).bytes());
+    std::fs::write(dir.path("in"), &image).unwrap();
+    run("nbdcopy", &["--destination-is-zero", &file("in"), &uri]);
+    run("nbdcopy", &[&uri, &file("out")]);
+    assert!(std::fs::read(dir.path("out")).unwrap() == image, "copied in and out");
+    // Also without what newer clients ask for.
+    run("nbdcopy", &["--connections=1", "--requests=1", &uri, &file("again")]);
+    assert!(std::fs::read(dir.path("again")).unwrap() == image);
+    let map: serde_json::Value =
+        serde_json::from_str(&run("nbdinfo", &["--map", "--json", &uri])).unwrap();
+    let kinds: Vec<_> = map.as_array().unwrap().iter().map(|run| &run["type"]).collect();
+    assert_eq!(kinds, [3, 0, 3], "a hole, data, a hole: {map}");
+    let about: serde_json::Value =
+        serde_json::from_str(&run("nbdinfo", &["--json", &uri])).unwrap();
+    let export = &about["exports"][0];
+    assert_eq!(export["export-size"], 16 << 20);
+    for wanted in ["can_flush", "can_fua", "can_multi_conn", "can_trim", "can_zero", "can_df"] {
+        assert_eq!(export[wanted], true, "{wanted}");
+    }
+    assert!(run("nbdinfo", &["--list", &uri]).contains("export=\"v\""));
+    let script = [
+        "write -P 0xab 1000 5000",
+        "read -P 0xab 1000 5000",
+        "write -z 2000 1000",
+        "read -P 0 2000 1000",
+        "read -P 0xab 3000 3000",
+        "write -f -P 3 64k 64k",
+        "discard 12M 1M",
+        "flush",
+        "aio_write -P 7 1M 3M",
+        "aio_write -P 8 10M 2M",
+        "aio_flush",
+        "read -P 7 1M 3M",
+        "read -P 8 10M 2M",
+    ];
+    let mut args = vec!["-f", "raw", &uri];
+    script.iter().for_each(|line| args.extend(["-c", line]));
+    let said = run("qemu-io", &args);
+    assert!(!said.contains("failed") && !said.contains("error"), "{said}");
+}
+
+#[test]
+fn the_command_says_how_to_attach_and_names_what_is_not_there() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    make(&dir, "v", "1MiB");
+    let said = dir.run(&["nbd", "v", "--read-only", "--priority", "background"]).succeeded();
+    let uri = format!("nbd+unix:///v@ro@background?socket={}", socket(&dir).display());
+    assert!(said.text().contains(&uri), "{}", said.text());
+    let nbd = Nbd::open(&socket(&dir), "v@ro@background", true);
+    assert!(nbd.is_ok(), "what it prints can be opened");
+    dir.run(&["nbd", "w"]).failed(1, &["there is no volume \"w\""]);
+}
+
+/// A volume as a disk for ext4, whose daemon is killed again and again.
+#[test]
+fn what_a_filesystem_has_synced_outlives_kills_of_the_daemon() {
+    if !rustix::process::geteuid().is_root() || !std::path::Path::new("/dev/loop-control").exists()
+    {
+        println!("NOT RUN: needs root and loop devices");
+        return;
+    }
+    power::fsynced_files_outlive_cuts("mkfs.ext4", &["fsck.ext4", "-f", "-n"]);
+}
