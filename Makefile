@@ -5,7 +5,7 @@
 #   make short   every other target, as short as it can be: does it run at all?
 #   make wheel   the package for Python: built by maturin, installed, tested as it is then
 #   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy,
-#                answers under contract beside greedy programs;
+#                answers under contract beside greedy programs, block devices beside nbdkit;
 #                with SLACKLINE_QUICK=1 in seconds, to see that all of it runs
 #   make rwrt    figure 14 of the ABISS paper in real time, 25 minutes: out/rwrt.html
 #   make lab     the experiments of the papers: out/lab/index.html, half an hour
@@ -70,7 +70,8 @@ wheel:
 	@echo "make wheel: tested as installed: $$(ls $(WHEEL)/*.whl)"
 
 # `requests` are two: what the models serve, and what the simulator simulates.
-BENCHES ?= decisions policies requests pool ends beside_fio windows answers
+BENCHES ?= decisions policies requests pool ends beside_fio windows answers \
+	block_devices
 # For example --no-run, to build them alone.
 BENCH_ARGS ?=
 bench:

@@ -46,6 +46,7 @@ surfaces! {
     json: "json",
     requests: "requests",
     frames: "frames",
+    nbd: "nbd",
     window_daemon: "window-daemon",
     window_program: "window-program",
     label: "label",

@@ -63,14 +63,21 @@ impl Daemon {
     /// Serves an emulated disk of `model` in 2 GiB, with these further arguments of
     /// `slackline serve`.
     pub fn start(folder: &Folder, model: &str, args: &[&str]) -> Self {
-        let slackline = || Command::new(env!("CARGO_BIN_EXE_slackline"));
         let device = format!("emulated:{model}:{}", folder.path().join("disk.img").display());
-        let create = ["pool", "create", "bench", &device, "--size", "2GiB"];
-        let made = slackline().args(create).output().expect("the built command");
+        Self::on(folder, &device, &[], args)
+    }
+
+    /// Serves a device of 2 GiB, with these further arguments of `slackline pool create` and
+    /// of `slackline serve`.
+    pub fn on(folder: &Folder, device: &str, create: &[&str], args: &[&str]) -> Self {
+        let slackline = || Command::new(env!("CARGO_BIN_EXE_slackline"));
+        let mut making = slackline();
+        making.args(["pool", "create", "bench", device, "--size", "2GiB"]).args(create);
+        let made = making.output().expect("the built command");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let socket = folder.path().join("s.sock");
         let mut serve = slackline();
-        serve.args(["serve", &device, "--end-with-input", "--socket"]).arg(&socket).args(args);
+        serve.args(["serve", device, "--end-with-input", "--socket"]).arg(&socket).args(args);
         serve.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = serve.spawn().expect("the built command");
         loop {
