@@ -175,7 +175,7 @@ impl Nbd {
     }
 
     /// Whether the server has ended the connection.
-    pub fn is_over(mut self) -> bool {
+    pub fn has_ended(mut self) -> bool {
         let mut rest = Vec::new();
         // A reset, too: what was sent had not been read.
         self.socket.read_to_end(&mut rest).is_err() || rest.is_empty()

@@ -202,10 +202,10 @@ fn clients_that_break_the_protocol_hurt_nobody() {
     }
     let mut short = Nbd::open(&path, "v", true).unwrap();
     short.begin(WRITE, 0, 0, 33 << 20, b"");
-    assert!(short.is_over(), "a write that is too long to be read past");
+    assert!(short.has_ended(), "a write that is too long to be read past");
     let mut nonsense = Nbd::open(&path, "v", true).unwrap();
     nonsense.socket.write_all(&[7; 28]).unwrap();
-    assert!(nonsense.is_over());
+    assert!(nonsense.has_ended());
     let mut leaves = Nbd::open(&path, "v", true).unwrap();
     leaves.begin(WRITE, 0, 2 * MIB, 4 * MIB as u32, &[1; 3_000_000]);
     drop(leaves);
@@ -223,7 +223,7 @@ fn clients_that_break_the_protocol_hurt_nobody() {
     assert_eq!(good.read(MIB, 5000).unwrap(), [19; 5000]);
     good.flush().unwrap();
     good.begin(DISCONNECT, 0, 0, 0, &[]);
-    assert!(good.is_over());
+    assert!(good.has_ended());
     daemon.signal("TERM");
     let (code, said) = daemon.wait();
     assert_eq!(code, Some(0), "{said}");
