@@ -323,6 +323,7 @@ impl BlockDevice {
             ),
             capacity: self.size.round_down(SECTOR),
             flush: Duration::from_millis(100),
+            bus: None,
             kind: Kind::Linear(LinearProfile {
                 read: line.stretched(MARGIN_PERCENT),
                 write: line.stretched(MARGIN_PERCENT),
