@@ -3,7 +3,7 @@
 //!
 //! A [`BusShare`] stands in the profile of each disk on the bus, so that every bound of that
 //! profile has the wait in it: admission, prediction and all that follows from them count it.
-//! The bound relies on the order in which the bus serves ([`Order`]), on no disk having more
+//! The bound relies on the order in which the bus serves ([`BusOrder`]), on no disk having more
 //! commands at a time than `depth`, and on no command moving more than [`LARGEST`]. Then the
 //! bus needs no test of its own: each command's bound covers the turns of all others, so
 //! that admitted disks never ask for more of the bus than there is
@@ -38,7 +38,7 @@ const BURST: Bytes = Bytes::kib(64);
 
 /// Whose turn it is on a bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Order {
+pub enum BusOrder {
     /// Commands are served in the order in which they came: a command waits for those that
     /// the other disks had before it. Safe also where disks take turns and one sends less at
     /// once than the others.
@@ -49,7 +49,7 @@ pub enum Order {
     Bursts,
 }
 
-impl Order {
+impl BusOrder {
     fn name(self) -> &'static str {
         match self {
             Self::Commands => "commands",
@@ -58,7 +58,7 @@ impl Order {
     }
 }
 
-impl FromStr for Order {
+impl FromStr for BusOrder {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self, Error> {
         match text {
@@ -83,7 +83,7 @@ pub struct BusPlan {
     /// The most commands that one of them has at a time.
     pub depth: u32,
     /// Whose turn it is.
-    pub order: Order,
+    pub order: BusOrder,
     /// What a disk sends at once, but for the end of a command, which may be shorter.
     pub burst: Bytes,
     /// What of the bus's time is lost with each burst: arbitration, reconnection, a gap too
@@ -97,7 +97,7 @@ impl BusPlan {
     pub fn new(name: &str, rate: Rate, disks: u32) -> Self {
         let lost = Duration::ZERO;
         let name = name.to_owned();
-        Self { name, rate, disks, depth: 1, order: Order::Commands, burst: BURST, lost }
+        Self { name, rate, disks, depth: 1, order: BusOrder::Commands, burst: BURST, lost }
     }
 
     /// Whether there can be such a bus.
@@ -135,8 +135,8 @@ impl BusPlan {
     /// The longest wait, in nanoseconds.
     fn longest(&self) -> u128 {
         let steps = match self.order {
-            Order::Commands => 1,
-            Order::Bursts => u128::from(bursts(LARGEST, self.burst)),
+            BusOrder::Commands => 1,
+            BusOrder::Bursts => u128::from(bursts(LARGEST, self.burst)),
         };
         (self.step() * steps).max(self.round())
     }
@@ -151,8 +151,8 @@ impl BusPlan {
     /// What a command waits for once, or at each of its bursts, in nanoseconds.
     fn step(&self) -> u128 {
         match self.order {
-            Order::Bursts => self.round(),
-            Order::Commands => {
+            BusOrder::Bursts => self.round(),
+            BusOrder::Commands => {
                 let moved = u128::from(self.rate.time_for(LARGEST).as_nanos());
                 let lost = u128::from(self.lost.as_nanos());
                 let each = moved + lost * u128::from(bursts(LARGEST, self.burst));
@@ -198,8 +198,8 @@ impl BusShare {
     /// Bound on what a transfer of `len` waits for the other disks, all of it together.
     pub fn wait(&self, len: Bytes) -> Duration {
         match self.plan.order {
-            Order::Commands => self.step,
-            Order::Bursts => self.step * bursts(len, self.plan.burst),
+            BusOrder::Commands => self.step,
+            BusOrder::Bursts => self.step * bursts(len, self.plan.burst),
         }
     }
 
@@ -215,8 +215,9 @@ impl fmt::Display for BusShare {
         let longest = self.wait(LARGEST);
         write!(
             f,
-            "shares the bus {name} ({rate}) with {} others; a command waits up to {longest} for it",
-            disks - 1
+            "shares the bus {name} ({rate}) with {} other{}; a command waits up to {longest} for it",
+            disks - 1,
+            if *disks == 2 { "" } else { "s" }
         )
     }
 }
@@ -283,7 +284,7 @@ fn one() -> u32 {
     1
 }
 fn commands() -> String {
-    Order::Commands.name().to_owned()
+    BusOrder::Commands.name().to_owned()
 }
 fn burst() -> Text<Bytes> {
     Text(BURST)

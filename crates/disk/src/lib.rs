@@ -36,7 +36,7 @@ mod segments;
 mod text;
 
 pub use bus::Bus;
-pub use bus_share::{BusPlan, BusShare, LARGEST, Order, check_buses};
+pub use bus_share::{BusOrder, BusPlan, BusShare, LARGEST, check_buses};
 pub use emulated::Emulated;
 pub use error::Error;
 pub use flash::Flash;

@@ -1,6 +1,6 @@
 //! Profiles travel as text: in a pool's label and in files that people edit.
 
-use disk::{BusPlan, BusShare, Kind, Line, LinearProfile, Model, Order, Profile, check_buses};
+use disk::{BusOrder, BusPlan, BusShare, Kind, Line, LinearProfile, Model, Profile, check_buses};
 use units::{Bytes, Duration, Rate};
 
 fn linear() -> Profile {
@@ -22,7 +22,7 @@ fn linear() -> Profile {
 fn shared() -> Profile {
     let plan = BusPlan {
         depth: 32,
-        order: Order::Bursts,
+        order: BusOrder::Bursts,
         burst: Bytes::kib(48),
         lost: Duration::from_micros(7),
         ..BusPlan::new("usb-1.2", Rate::per_second(380_000_001), 3)

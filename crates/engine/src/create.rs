@@ -1,5 +1,6 @@
 //! Making a pool: devices, their profiles, and the metadata of an empty pool.
 
+use crate::buses::{self, BusSpec};
 use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
 use crate::pool::Pool;
@@ -22,6 +23,8 @@ pub struct CreateOptions {
     /// Take this for the profile of every file and block device, at its own
     /// capacity, in place of timing it.
     pub profile: Option<Profile>,
+    /// Buses that several of the disks share.
+    pub buses: Vec<BusSpec>,
 }
 
 /// What was made.
@@ -83,7 +86,8 @@ fn make(
 ) -> Result<(Id, Vec<Profile>), PoolError> {
     let profiles: Result<Vec<_>, _> =
         devices.iter().map(|device| profile(device, options)).collect();
-    let profiles = profiles?;
+    let mut profiles = profiles?;
+    buses::assign(&options.buses, &mut profiles)?;
     let mut disks = Vec::new();
     for (device, profile) in devices.iter().zip(&profiles) {
         let (id, profile) = (random_id()?, profile.to_toml().into_bytes());

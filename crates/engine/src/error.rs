@@ -81,6 +81,11 @@ pub enum PoolError {
         /// What the profile says.
         error: disk::Error,
     },
+    /// The buses cannot be as they are described.
+    Bus {
+        /// What is wrong, and what would do.
+        why: String,
+    },
     /// The devices cannot become a pool.
     Format {
         /// The devices, in the order in which the error counts them.
@@ -174,6 +179,7 @@ impl fmt::Display for PoolError {
             Self::Model { path, error } | Self::Profile { path, error } => {
                 write!(f, "{}: {error}", path.display())
             }
+            Self::Bus { why } => write!(f, "{why}"),
             Self::Format { devices, error } => {
                 write!(f, "{error}")?;
                 number(f, devices)

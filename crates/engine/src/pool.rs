@@ -95,6 +95,8 @@ impl Pool {
         let Opened { store, order } = metadata::open(&devices)?;
         let pool = store.pool().clone();
         let seats = seats(devices, &order, &store)?;
+        let profiles: Vec<&Profile> = seats.iter().map(|seat| &seat.profile).collect();
+        warnings.extend(crate::buses::warning(&profiles));
 
         let Config { memory, .. } = options.config;
         let arena = Arena::new(memory, options.pages, &mut warnings);

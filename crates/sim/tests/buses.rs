@@ -219,7 +219,7 @@ fn no_random_set_of_buses_disks_and_streams_is_late() {
 fn turns_of_bursts_make_short_commands_wait_less() {
     let plan = BusPlan::new("usb", Rate::per_second(40_000_000), 4);
     let commands = BusShare::new(plan.clone()).unwrap();
-    let bursts = BusShare::new(BusPlan { order: disk::Order::Bursts, ..plan }).unwrap();
+    let bursts = BusShare::new(BusPlan { order: disk::BusOrder::Bursts, ..plan }).unwrap();
     let (short, long) = (Bytes::kib(4), Bytes::MIB);
     assert_eq!(commands.wait(short), commands.wait(long));
     assert!(bursts.wait(short) * 5 < commands.wait(short));

@@ -17,6 +17,7 @@ use crate::admission::costs::Costs;
 use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, Service};
 use crate::limits;
 use crate::memory::arena::Arena;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use disk::Profile;
@@ -370,7 +371,9 @@ impl Trial {
         };
         let mode = mode.unwrap_or_else(|| planner.dearer(contract, &shares));
         let seen = |disk: DiskIndex| planner.disks[disk.as_usize()].seen();
-        Refusal { rate_max: contract::rate_max(seen, contract, &shares, mode), ..refusal }
+        let bus = seen(refusal.disk).profile.bus.clone().map(Box::new);
+        let rate_max = contract::rate_max(seen, contract, &shares, mode);
+        Refusal { rate_max, bus, ..refusal }
     }
 
     fn take(&mut self, at: usize, demand: &Demand) {
