@@ -4,7 +4,7 @@ use crate::buses::{self, BusSpec};
 use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
 use crate::pool::Pool;
-use crate::{calibrate, metadata};
+use crate::{calibrate, drives, metadata};
 use disk::Profile;
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,6 +25,8 @@ pub struct CreateOptions {
     pub profile: Option<Profile>,
     /// Buses that several of the disks share.
     pub buses: Vec<BusSpec>,
+    /// Devices may be parts of one drive, though contracts on them may then be late.
+    pub shared_drive: bool,
 }
 
 /// What was made.
@@ -76,7 +78,8 @@ fn open_new(
     for spec in specs {
         devices.push(Device::open_new(spec, options.size, options.force, warnings)?);
     }
-    Ok(())
+    // Files that had to be made are there now. Nothing has been written yet.
+    drives::check(specs, options.shared_drive, warnings)
 }
 
 fn make(

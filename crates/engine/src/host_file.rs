@@ -198,6 +198,11 @@ impl HostFile {
         Ok(there.map(|found| found.extent).collect())
     }
 
+    /// The drives that it lies on, by the kernel's names, as far as the system knows.
+    pub fn drives(&self) -> Vec<String> {
+        crate::drives::under(self.device).into_iter().collect()
+    }
+
     /// The device of its file system.
     ///
     /// # Errors

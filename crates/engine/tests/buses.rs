@@ -1,11 +1,14 @@
 //! What an operator says of a bus when a pool is made lasts in the disks' labels, is seen in
-//! the status, and is named where a contract is refused.
+//! the status, and is named where a contract is refused; disks that are one drive are told of.
+#![allow(clippy::print_stdout)] // what was not tried
 
 mod common;
 
 use common::*;
 use engine::{CreateOptions, DeviceSpec, Pool, PoolError};
 use node::{Error, Mode, Op};
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 use units::{Bytes, Duration};
 
 fn disks(dir: &Dir) -> Vec<DeviceSpec> {
@@ -62,4 +65,54 @@ fn a_pool_on_an_impossible_bus_is_not_made() {
     let refused = Pool::create("tape", &disks(&dir), &on("usb,rate=40MB/s,disks=0+3"));
     assert!(matches!(refused, Err(PoolError::Bus { why }) if why.contains("there is no disk 3")));
     assert!(!dir.path("a").exists(), "what was made is taken back");
+}
+
+/// Two files on one file system are one drive's: each disk is promised all of its time. It
+/// is accepted, since tests and demonstrations do so, and told at making and at opening.
+#[test]
+fn files_on_one_drive_are_told_of() {
+    let dir = Dir::new();
+    let disks = [dir.file("a"), dir.file("b")];
+    let created = Pool::create("tape", &disks, &untimed(64)).unwrap();
+    let device = std::fs::metadata(dir.path("a")).unwrap().dev();
+    let known = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+    if !std::path::Path::new(&known).exists() {
+        println!("not tried: the file system of {} has no device", dir.path("a").display());
+        return;
+    }
+    let told = |warnings: &[String]| warnings.iter().filter(|w| w.contains("one drive")).count();
+    assert_eq!(told(&created.warnings), 1, "{:?}", created.warnings);
+    let pool = Pool::open(&disks, options()).unwrap();
+    assert_eq!(told(pool.warnings()), 1, "{:?}", pool.warnings());
+    pool.shutdown().unwrap();
+    // Emulated disks keep their model's time, whatever their files lie on.
+    let emulated = [dir.emulated("c"), dir.emulated("d")];
+    let created = Pool::create("models", &emulated, &size(64)).unwrap();
+    assert_eq!(told(&created.warnings), 0);
+}
+
+/// A loop device is the pool's whole drive, and the drive under its file is not: images go on
+/// working beside each other. Needs root and a free loop device; says so where there is none.
+#[test]
+fn a_loop_device_is_a_drive_and_is_taken_beside_a_file() {
+    let dir = Dir::new();
+    std::fs::File::create(dir.path("image")).unwrap().set_len(64 << 20).unwrap();
+    let made = Command::new("losetup").args(["-f", "--show"]).arg(dir.path("image")).output();
+    let device = match made {
+        Ok(made) if made.status.success() => {
+            String::from_utf8(made.stdout).unwrap().trim().to_owned()
+        }
+        other => {
+            println!("not tried: no loop device: {other:?}");
+            return;
+        }
+    };
+    let disks = [device.parse::<DeviceSpec>().unwrap(), dir.file("b")];
+    let whole = engine::whole_drives(&disks);
+    let created = Pool::create("tape", &disks, &untimed(64));
+    let removed = Command::new("losetup").args(["-d", &device]).status();
+    let name = device.trim_start_matches("/dev/").to_owned();
+    assert_eq!(whole, [(name, device.into())], "the loop device itself, not what is under it");
+    assert!(created.is_ok(), "{created:?}");
+    assert!(removed.unwrap().success());
 }

@@ -49,6 +49,9 @@ pub enum Command {
         /// disks' profiles.
         #[arg(long, value_name = "BUS")]
         bus: Vec<String>,
+        /// Take devices that are parts of one drive, though contracts on them may be late
+        #[arg(long)]
+        shared_drive: bool,
         /// Destroy what is on the devices without asking
         #[arg(long)]
         overwrite: bool,
@@ -93,7 +96,7 @@ pub enum Command {
 /// Runs it.
 pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     match command {
-        Command::Create { name, devices, size, profile, bus, overwrite } => {
+        Command::Create { name, devices, size, profile, bus, shared_drive, overwrite } => {
             let specs = specs(&devices)?;
             let buses: Result<Vec<BusSpec>, _> = bus.iter().map(|text| text.parse()).collect();
             let buses = buses.map_err(|error| {
@@ -104,7 +107,7 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             })?;
             let profile = profile.as_deref().map(read_profile).transpose()?;
             let force = overwrite || may_overwrite(&name, &specs)?;
-            let options = CreateOptions { size, force, profile, buses };
+            let options = CreateOptions { size, force, profile, buses, shared_drive };
             create(&name, &specs, &options, common)
         }
         Command::Status => {
