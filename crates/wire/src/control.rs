@@ -670,7 +670,7 @@ pub struct Refusal {
     /// The bus that the disk shares with others: without the wait for it the disk could take
     /// more.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub bus: Option<Bus>,
+    pub bus: Option<Box<Bus>>,
 }
 
 /// A bad answer (RFC 9457), with what to do next.
