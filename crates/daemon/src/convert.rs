@@ -165,18 +165,7 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         late_max_ns: account.late_max,
         errors: account.errors,
         profile: profile(&disk),
-        bus: disk.bus.as_ref().map(bus),
-    }
-}
-
-/// A bus as it is told.
-pub fn bus(share: &node::BusShare) -> api::Bus {
-    let plan = share.plan();
-    api::Bus {
-        name: plan.name.clone(),
-        rate_bytes_per_second: plan.rate,
-        disks: plan.disks,
-        wait_max_ns: share.wait(disk::LARGEST),
+        bus: disk.bus.as_ref().map(crate::bus::told),
     }
 }
 

@@ -234,7 +234,7 @@ fn refused(refusal: &Refusal) -> Problem {
         deadline_ns: refusal.deadline.map(|(deadline, _)| deadline),
         excess_ns: refusal.deadline.map(|(_, excess)| excess),
         rate_max_bytes_per_second: rate,
-        bus: refusal.bus.as_deref().map(crate::convert::bus).map(Box::new),
+        bus: refusal.bus.as_deref().map(crate::bus::told).map(Box::new),
     });
     problem
 }

@@ -252,6 +252,9 @@ mod tests {
         }
     }
 
+    /// A device, its drives, and what it is a part of.
+    type Case = ((u32, u32), &'static [&'static str], &'static [&'static str]);
+
     fn names(names: &BTreeSet<String>) -> Vec<&str> {
         names.iter().map(String::as_str).collect()
     }
@@ -259,7 +262,7 @@ mod tests {
     #[test]
     fn a_device_is_followed_down_to_its_drives() {
         let tree = Tree::new("down");
-        let cases: [((u32, u32), &[&str], &[&str]); 8] = [
+        let cases: [Case; 8] = [
             ((8, 0), &["sda"], &["sda"]),
             ((8, 1), &["sda"], &["sda"]),
             ((8, 16), &["sdb"], &["sdb"]),
