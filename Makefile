@@ -108,6 +108,7 @@ lab:
 # the threads of a pool. DAEMON_HISTORIES: lives of a daemon with programs beside each
 # other. INPUTS: which libFuzzer makes for each surface of crates/fuzz (0: none), slow
 # ones a hundredth of that.
+# BUSES: random machines of disks that share buses.
 # Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.
 SETS ?= 50000
 HISTORIES ?= 5000
@@ -121,6 +122,7 @@ PREEMPTIONS ?= 5
 SCHEDULES ?= 20000
 DAEMON_HISTORIES ?= 1000
 LOADS ?= 200000
+BUSES ?= 10000
 INPUTS ?= 100000000
 SOAK_TESTS ?=
 SOAK := cargo test $(if $(filter dev,$(PROFILE)),,--profile $(PROFILE)) --workspace
@@ -134,6 +136,7 @@ soak:
 		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_MINUTES=$(MINUTES) \
 		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
 		SLACKLINE_SCHEDULES=$(SCHEDULES) SLACKLINE_LOADS=$(LOADS) \
+		SLACKLINE_BUSES=$(BUSES) \
 		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) \
 		$(SOAK) $(SOAK_TESTS)
 	$(if $(filter 0,$(INPUTS)),,scripts/fuzz build && scripts/fuzz run all $(INPUTS))

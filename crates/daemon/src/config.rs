@@ -42,6 +42,8 @@ pub struct Options {
     pub commit_interval: Option<Duration>,
     /// False: disks whose profiles do not hold are measured again only when asked for.
     pub remeasure: Option<bool>,
+    /// True: the pool's disks may be parts of one drive, though contracts may then be late.
+    pub shared_drive: Option<bool>,
     /// Who may hold how much.
     pub quota: Option<Rules>,
     /// How contracts on ordinary files are given.
@@ -57,6 +59,8 @@ pub struct Settings {
     pub socket: PathBuf,
     /// Permissions of both sockets.
     pub socket_mode: SocketMode,
+    /// The pool's disks may be parts of one drive.
+    pub shared_drive: bool,
     /// How the pool is set up.
     pub node: node::Config,
     /// Who may hold how much.
@@ -130,6 +134,7 @@ impl Options {
             host_latency: self.host_latency.or(other.host_latency),
             commit_interval: self.commit_interval.or(other.commit_interval),
             remeasure: self.remeasure.or(other.remeasure),
+            shared_drive: self.shared_drive.or(other.shared_drive),
             quota: self.quota.or(other.quota),
             files: self.files.or(other.files),
         }
@@ -162,6 +167,7 @@ impl Options {
             files: self.files.unwrap_or_default(),
             quota,
             disks: self.disks,
+            shared_drive: self.shared_drive.unwrap_or(false),
             socket: self.socket.unwrap_or_else(socket),
             socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),
             node: node::Config {
@@ -188,6 +194,7 @@ mod tests {
         policy = "edf"
         commit_interval = "500ms"
         remeasure = false
+        shared_drive = true
     "#;
 
     #[test]
@@ -198,6 +205,7 @@ mod tests {
         assert_eq!(settings.node.memory, Bytes::mib(32), "from the flag");
         assert_eq!(settings.node.policy, Policy::Edf, "from the file");
         assert_eq!(settings.socket_mode, SocketMode(0o600), "from the file");
+        assert!(settings.shared_drive, "from the file");
         assert!(!settings.node.remeasure && node_default().remeasure, "from the file");
         assert_eq!(settings.node.host_latency, node_default().host_latency, "the default");
         assert_eq!(settings.disks.len(), 2);

@@ -165,6 +165,7 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         late_max_ns: account.late_max,
         errors: account.errors,
         profile: profile(&disk),
+        bus: disk.bus.as_ref().map(crate::bus::told),
     }
 }
 

@@ -27,6 +27,7 @@ use given::Hands;
 use node::{Contract, DiskIndex, Op, StreamId, StreamStatus};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Bytes, Direction, Duration, Lba};
@@ -158,6 +159,16 @@ impl Files {
         if let Some(desk) = self.desks().into_iter().find(is_same) {
             return Ok(desk);
         }
+        if let Some((drive, disk)) = taken(&file.drives(), &self.settings.pool_drives) {
+            let what = format!(
+                "it lies on the drive {drive}, as the pool's disk {} does, which is promised all \
+                 of its time",
+                disk.display()
+            );
+            let next = "put it on another drive, or into a volume with `slackline record`; or \
+                        serve with --shared-drive where no contract has to be kept";
+            return Err((what, next.to_owned()));
+        }
         let own = self.settings.device.iter().find(|own| own.is(device));
         let profile = match own.and_then(|own| own.profile.as_deref()) {
             Some(path) => {
@@ -286,6 +297,12 @@ fn map(
     })
 }
 
+/// The drive of a file that the pool has, and the pool's disk on it, if there is one.
+fn taken<'a>(drives: &[String], pool: &'a [(String, PathBuf)]) -> Option<(&'a str, &'a Path)> {
+    let (drive, disk) = pool.iter().find(|(drive, _)| drives.contains(drive))?;
+    Some((drive, disk))
+}
+
 /// What others may have in a device when a read under contract comes, where nobody says:
 /// as many long requests as the kernel has in it at a time, up to a few.
 fn others(device: &BlockDevice, profile: &Profile) -> Duration {
@@ -325,4 +342,25 @@ fn notes(device: &BlockDevice, profile: &Profile, given: bool) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file on a partition beside the pool's: contracts on both would each be promised
+    /// time that the other one has.
+    #[test]
+    fn a_drive_that_the_pool_has_is_taken() {
+        let pool = [("sdb", "/dev/sdb2"), ("sdc", "/dev/sdc")]
+            .map(|(drive, disk)| (drive.to_owned(), PathBuf::from(disk)));
+        let drives = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let named = |names: &[&str]| {
+            let drives: Vec<String> = drives(names);
+            taken(&drives, &pool).map(|(drive, disk)| (drive.to_owned(), disk.to_owned()))
+        };
+        assert_eq!(named(&["sda", "sdb"]), Some(("sdb".into(), "/dev/sdb2".into())));
+        assert_eq!(named(&["sda"]), None);
+        assert_eq!(named(&[]), None, "what is not known shares nothing");
+    }
 }

@@ -10,6 +10,7 @@
 //! medium before the process ends in order.
 
 pub mod api;
+mod bus;
 pub mod config;
 mod control;
 pub mod convert;

@@ -212,6 +212,9 @@ fn refused(refusal: &Refusal) -> Problem {
              more time than there is"
         )),
     }
+    if let Some(bus) = &refusal.bus {
+        detail.push_str(&format!("; the disk {bus}, which is counted"));
+    }
     let rate = refusal.rate_max;
     let next_step = if rate.is_zero() {
         format!(
@@ -231,6 +234,7 @@ fn refused(refusal: &Refusal) -> Problem {
         deadline_ns: refusal.deadline.map(|(deadline, _)| deadline),
         excess_ns: refusal.deadline.map(|(_, excess)| excess),
         rate_max_bytes_per_second: rate,
+        bus: refusal.bus.as_deref().map(crate::bus::told).map(Box::new),
     });
     problem
 }
@@ -255,6 +259,7 @@ fn device(error: DeviceError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use disk::{BusPlan, BusShare};
     use node::DiskIndex;
     use units::{Bytes, Duration, Rate};
 
@@ -265,6 +270,7 @@ mod tests {
             utilisation_ppm: 1_023_456,
             deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
             rate_max: Rate::per_second(817_432),
+            bus: None,
         }));
         assert_eq!(
             problem.detail,
@@ -277,6 +283,31 @@ mod tests {
              use larger blocks, or close a stream"
         );
         assert_eq!(problem.refusal.unwrap().excess_ns, Some(Duration::from_millis(7)));
+    }
+
+    /// Who is refused because three disks share a bus should look for another bus, not for
+    /// another disk.
+    #[test]
+    fn a_refusal_names_the_bus_that_the_disk_shares() {
+        let bus = BusPlan::new("scsi0", Rate::per_second(20_000_000), 3);
+        let problem = of(&Error::Refused(Refusal {
+            disk: DiskIndex(2),
+            utilisation_ppm: 1_000_000,
+            deadline: None,
+            rate_max: Rate::ZERO,
+            bus: Some(Box::new(BusShare::new(bus).unwrap())),
+        }));
+        assert!(
+            problem.detail.ends_with(
+                "; the disk shares the bus scsi0 (20 MB/s) with 2 others; a command waits up to \
+                 105 ms for it, which is counted"
+            ),
+            "{}",
+            problem.detail
+        );
+        let bus = problem.refusal.unwrap().bus.unwrap();
+        assert_eq!((bus.name.as_str(), bus.disks), ("scsi0", 3));
+        assert_eq!(bus.wait_max_ns, Duration::from_nanos(104_857_600));
     }
 
     #[test]
@@ -292,6 +323,7 @@ mod tests {
                     utilisation_ppm: 990_000,
                     deadline: None,
                     rate_max: Rate::ZERO,
+                    bus: None,
                 }),
             },
             Error::NoSuchVolume { name: name() },

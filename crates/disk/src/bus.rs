@@ -15,7 +15,7 @@ const KEPT: usize = 64;
 /// For less than this a disk does not take the bus. Chosen to meet what a third
 /// Cheetah on a bus adds (Clockwise thesis, section 4.3.7), whose disks send some
 /// 100 KB at a time: this is 60.
-const SHORTEST: Duration = Duration::from_micros(1_500);
+pub(crate) const SHORTEST: Duration = Duration::from_micros(1_500);
 
 /// A bus, private to one disk or shared by several.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod arm;
 mod bus;
+mod bus_share;
 mod emulated;
 mod error;
 mod flash;
@@ -35,6 +36,7 @@ mod segments;
 mod text;
 
 pub use bus::Bus;
+pub use bus_share::{BusOrder, BusPlan, BusShare, LARGEST, check_buses};
 pub use emulated::Emulated;
 pub use error::Error;
 pub use flash::Flash;

@@ -1,9 +1,13 @@
 //! The profile of a simulated drive, computed from its model: bounds that hold
 //! because of how the drive is built, not because nothing worse was seen.
 
+use crate::bus::SHORTEST;
 use crate::geometry::{Geometry, Layout};
 use crate::model::{FlashModel, HardDiskModel, Mechanism, ReadAhead};
-use crate::{HardDiskProfile, Kind, Line, LinearProfile, LongReads, Model, Profile, ZoneProfile};
+use crate::{
+    BusPlan, BusShare, HardDiskProfile, Kind, LARGEST, Line, LinearProfile, LongReads, Model,
+    Profile, ZoneProfile,
+};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use units::{Duration, Lba, Rate, SECTOR};
@@ -34,7 +38,32 @@ impl Profile {
             capacity: model.capacity(),
             flush,
             kind,
+            bus: None,
         }
+    }
+}
+
+impl BusShare {
+    /// The share that each of these simulated drives has of one [`Bus`](crate::Bus), in the
+    /// order in which it serves; none where fewer than two of them use it: where they are
+    /// flash, or their bus takes no time. A bound, because of how that bus is built: a
+    /// command waits for what was reserved before it began, at most one command of each
+    /// other drive, and at most one gap that is too short to be used before each burst,
+    /// which is a track's sectors. (Once a burst is divided, its parts leave no gap.)
+    pub fn of(name: &str, models: &[&Model]) -> Option<Self> {
+        let drives = models.iter().filter_map(|model| match &model.kind {
+            Mechanism::HardDisk(disk) if !disk.bus_sector.is_zero() => Some(disk),
+            _ => None,
+        });
+        let rate = drives.clone().map(|disk| Rate::of(SECTOR, disk.bus_sector)).min()?;
+        let tracks = drives.clone().flat_map(|disk| &disk.zones);
+        let shortest = tracks.map(|zone| zone.sectors_per_track).min()?;
+        let plan = BusPlan {
+            burst: (SECTOR * shortest).min(LARGEST),
+            lost: SHORTEST,
+            ..BusPlan::new(name, rate, u32::try_from(drives.count()).ok()?)
+        };
+        Self::new(plan).ok()
     }
 }
 

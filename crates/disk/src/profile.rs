@@ -5,6 +5,7 @@
 //! longer than [`Profile::worst`] from anywhere. Admission counts with `worst`,
 //! prediction with `bound`; so the second never exceeds the first.
 
+use crate::bus_share::{BusFile, BusShare};
 use crate::error::ensure;
 use crate::text::{Points, Text, check, line_rate};
 use crate::{Error, Line, SeekCurve};
@@ -28,10 +29,12 @@ pub struct Profile {
     pub confidence: String,
     /// How much the disk holds; a whole number of sectors.
     pub capacity: Bytes,
-    /// Bound on the time of a flush.
+    /// Bound on the time of a flush, without the wait for a shared bus.
     pub flush: Duration,
-    /// What a transfer costs.
+    /// What a transfer costs, on a bus that no other disk uses at the time.
     pub kind: Kind,
+    /// The bus that it shares with other disks. Every bound counts the wait for it.
+    pub bus: Option<BusShare>,
 }
 
 /// The forms that a cost can take.
@@ -120,15 +123,27 @@ impl Profile {
     /// Panics when the command lies outside the disk.
     pub fn bound(&self, from: Lba, command: &Command) -> Duration {
         let access = match command {
-            Command::Flush => return self.flush,
-            Command::Seek(to) => return self.seek(from, *to),
+            Command::Flush => return self.flush(),
+            Command::Seek(to) => return self.seek(from, *to) + self.wait_without_data(),
             Command::Transfer(access) | Command::Forced(access) => access,
         };
         self.assert_inside(access.lba..access.end());
-        match &self.kind {
-            Kind::HardDisk(disk) => disk.bound(self.end(), from, access),
-            Kind::Linear(line) => line.line(access.direction).cost(access.len),
-        }
+        self.bus_wait(access.len)
+            + match &self.kind {
+                Kind::HardDisk(disk) => disk.bound(self.end(), from, access),
+                Kind::Linear(line) => line.line(access.direction).cost(access.len),
+            }
+    }
+
+    /// Bound on what a transfer of `len` waits for other disks on its bus; nothing where it
+    /// has one for itself.
+    pub fn bus_wait(&self, len: Bytes) -> Duration {
+        self.bus.as_ref().map_or(Duration::ZERO, |bus| bus.wait(len))
+    }
+
+    /// The same for a command that moves nothing.
+    fn wait_without_data(&self) -> Duration {
+        self.bus.as_ref().map_or(Duration::ZERO, BusShare::wait_without_data)
     }
 
     /// Upper bound on bringing the heads from `from` to `to`; nothing where no arm
@@ -152,10 +167,11 @@ impl Profile {
             !len.is_zero() && len <= SECTOR * range.start.distance(range.end),
             "a transfer that is empty or longer than its range"
         );
-        match &self.kind {
-            Kind::HardDisk(disk) => disk.worst(self.end(), range, len, direction),
-            Kind::Linear(line) => line.line(direction).cost(len),
-        }
+        self.bus_wait(len)
+            + match &self.kind {
+                Kind::HardDisk(disk) => disk.worst(self.end(), range, len, direction),
+                Kind::Linear(line) => line.line(direction).cost(len),
+            }
     }
 
     /// What a sweep over the transfers of `len` in `range` is made of; None where the
@@ -170,11 +186,14 @@ impl Profile {
     }
 
     /// What took longer than this was not served from a cache alone: electronics
-    /// and the transfer at the rate of its zone, without a seek and a turn.
+    /// and the transfer at the rate of its zone, without a seek and a turn, and the wait for
+    /// a shared bus.
     pub(crate) fn quickest(&self, access: &Access) -> Duration {
         self.assert_inside(access.lba..access.end());
         match &self.kind {
-            Kind::HardDisk(disk) => disk.overhead + disk.media(self.end(), access),
+            Kind::HardDisk(disk) => {
+                disk.overhead + disk.media(self.end(), access) + self.bus_wait(access.len)
+            }
             Kind::Linear(_) => Duration::ZERO,
         }
     }
@@ -186,7 +205,7 @@ impl Profile {
         match &self.kind {
             Kind::HardDisk(disk) => {
                 let near = disk.bound(self.end(), access.lba, access);
-                bound >= near + disk.rotation / 8
+                bound >= near + self.bus_wait(access.len) + disk.rotation / 8
             }
             Kind::Linear(_) => true,
         }
@@ -199,7 +218,7 @@ impl Profile {
 
     /// Bound on the time of a flush.
     pub fn flush(&self) -> Duration {
-        self.flush
+        self.flush + self.wait_without_data()
     }
 
     /// How many commands to keep in flight.
@@ -426,6 +445,8 @@ struct File {
     hard_disk: Option<HardDiskFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     linear: Option<LinearFile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bus: Option<BusFile>,
     /// What else the profiler found, for people.
     #[serde(default, skip_serializing)]
     #[expect(dead_code, reason = "read only to be let through")]
@@ -499,7 +520,8 @@ impl Profile {
         };
         let flush = file.flush.0;
         let File { source, confidence, .. } = file;
-        let profile = Self { source, confidence, capacity, flush, kind };
+        let bus = file.bus.map(BusFile::share).transpose()?;
+        let profile = Self { source, confidence, capacity, flush, kind, bus };
         profile.check()?;
         Ok(profile)
     }
@@ -537,6 +559,7 @@ impl Profile {
             flush: Text(self.flush),
             hard_disk,
             linear,
+            bus: self.bus.as_ref().map(BusFile::of),
             measured: serde::de::IgnoredAny,
         })
         .expect("texts, integers and tables can be written as TOML")

@@ -1,6 +1,6 @@
 //! Profiles travel as text: in a pool's label and in files that people edit.
 
-use disk::{Kind, Line, LinearProfile, Model, Profile};
+use disk::{BusOrder, BusPlan, BusShare, Kind, Line, LinearProfile, Model, Profile, check_buses};
 use units::{Bytes, Duration, Rate};
 
 fn linear() -> Profile {
@@ -15,14 +15,26 @@ fn linear() -> Profile {
             depth: 32,
             latency: Duration::from_millis(2),
         }),
+        bus: None,
     }
+}
+
+fn shared() -> Profile {
+    let plan = BusPlan {
+        depth: 32,
+        order: BusOrder::Bursts,
+        burst: Bytes::kib(48),
+        lost: Duration::from_micros(7),
+        ..BusPlan::new("usb-1.2", Rate::per_second(380_000_001), 3)
+    };
+    Profile { bus: Some(BusShare::new(plan).unwrap()), ..linear() }
 }
 
 #[test]
 fn a_profile_comes_back_from_its_text_unchanged() {
     let model = Model::named("laptop-4200").unwrap();
     let small = model.scaled(Bytes::mib(300)).unwrap();
-    for profile in [Profile::of(&model), Profile::of(&small), linear()] {
+    for profile in [Profile::of(&model), Profile::of(&small), linear(), shared()] {
         let text = profile.to_toml();
         assert_eq!(Profile::parse(&text).unwrap(), profile, "{text}");
         assert!(text.len() < 4096, "a label has room for 4 KiB; this is {}", text.len());
@@ -32,6 +44,7 @@ fn a_profile_comes_back_from_its_text_unchanged() {
 #[test]
 fn a_spoiled_profile_says_what_to_do() {
     let hard = Profile::of(&Model::named("laptop-4200").unwrap()).to_toml();
+    let bus = shared().to_toml();
     let cases = [
         (&linear().to_toml(), "depth = 32", "depth = 0", "linear.depth is 0; give 1 to 1024"),
         (&linear().to_toml(), "\"linear\"", "\"tape\"", "give \"hard-disk\" or \"linear\""),
@@ -41,10 +54,44 @@ fn a_spoiled_profile_says_what_to_do() {
         (&hard, "start = 0\n", "start = 1\n", "the first zone starts at 0"),
         (&hard, "cylinders = 3884", "cylinders = 0", "needs cylinders and a rate"),
         (&hard, "rotation = ", "turn = ", "unknown field `turn`"),
+        (&bus, "380.000001MB/s", "0MB/s", "give at least 292 B/s"),
+        (&bus, "380.000001MB/s", "18446744073709551616B/s", "18446744073709551616B/s"),
+        (&bus, "380.000001MB/s", "300B/s", "wait for more than an hour"),
+        (&bus, "disks = 3", "disks = 1", "a disk that is alone needs no bus"),
+        (&bus, "disks = 3", "disks = 4294967295", "give 2 to 1024"),
+        (&bus, "depth = 32\norder", "depth = 0\norder", "bus.depth is 0; give 1 to 1024"),
+        (&bus, "\"bursts\"", "\"priority\"", "give \"commands\" or \"bursts\""),
+        (&bus, "48KiB", "1B", "give 512 B to"),
+        (&bus, "usb-1.2", "usb 1", "give 1 to 64 letters"),
     ];
     for (text, good, bad, says) in cases {
         assert!(text.contains(good), "{good} in {text}");
         let error = Profile::parse(&text.replace(good, bad)).unwrap_err().to_string();
         assert!(error.contains(says), "{bad}: {error}");
     }
+}
+
+/// What the disks of one pool say of their buses has to agree, or the wait that each of them
+/// counts is not the one that it meets.
+#[test]
+fn disks_of_a_pool_say_one_thing_of_their_bus() {
+    let on = |change: fn(&mut BusPlan)| {
+        let mut plan = shared().bus.unwrap().plan().clone();
+        change(&mut plan);
+        Profile { bus: Some(BusShare::new(plan).unwrap()), ..linear() }
+    };
+    let wrong = |profiles: &[Profile]| match check_buses(profiles.iter()) {
+        Ok(()) => String::new(),
+        Err((disk, error)) => format!("{disk}: {error}"),
+    };
+    let same = on(|_| ());
+    assert_eq!(wrong(&[same.clone(), linear(), same.clone(), same.clone()]), "");
+    let quicker = on(|bus| bus.rate = Rate::per_second(400_000_000));
+    assert!(wrong(&[linear(), same.clone(), quicker]).starts_with("1: "));
+    let other = on(|bus| bus.name = "other".into());
+    assert_eq!(wrong(&[same.clone(), other]), "");
+    let four = [(); 4].map(|()| same.clone());
+    assert!(wrong(&four).contains("`disks = 4` or more"), "{}", wrong(&four));
+    let shallow = on(|bus| bus.depth = 31);
+    assert!(wrong(&[shallow]).contains("`depth = 32` or more"));
 }

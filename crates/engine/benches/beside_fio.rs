@@ -302,7 +302,7 @@ fn compare(disks: &[DeviceSpec], file: &Path, job: Job) {
 /// the same blocks on the medium.
 fn prepare(disks: &[DeviceSpec]) {
     let profile = Some(Profile::parse(PROFILE).expect("a profile"));
-    let options = CreateOptions { size: Some(file_size()), force: false, profile };
+    let options = CreateOptions { size: Some(file_size()), profile, ..CreateOptions::default() };
     let created = Pool::create("bench", disks, &options).expect("a pool is made");
     created.warnings.iter().for_each(|warning| println!("warning: {warning}"));
     let pool = Pool::open(disks, Options::default()).expect("the pool opens");

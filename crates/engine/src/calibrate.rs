@@ -70,6 +70,7 @@ fn measure(device: &Device) -> io::Result<Profile> {
         ),
         capacity: device.size,
         flush: more(flush),
+        bus: None,
         kind: Kind::Linear(LinearProfile {
             read: read.line.stretched(MARGIN_PERCENT),
             write: write.line.stretched(MARGIN_PERCENT),

@@ -1,9 +1,10 @@
 //! Making a pool: devices, their profiles, and the metadata of an empty pool.
 
+use crate::buses::{self, BusSpec};
 use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
 use crate::pool::Pool;
-use crate::{calibrate, metadata};
+use crate::{calibrate, drives, metadata};
 use disk::Profile;
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,6 +23,10 @@ pub struct CreateOptions {
     /// Take this for the profile of every file and block device, at its own
     /// capacity, in place of timing it.
     pub profile: Option<Profile>,
+    /// Buses that several of the disks share.
+    pub buses: Vec<BusSpec>,
+    /// Devices may be parts of one drive, though contracts on them may then be late.
+    pub shared_drive: bool,
 }
 
 /// What was made.
@@ -73,7 +78,8 @@ fn open_new(
     for spec in specs {
         devices.push(Device::open_new(spec, options.size, options.force, warnings)?);
     }
-    Ok(())
+    // Files that had to be made are there now. Nothing has been written yet.
+    drives::check(specs, options.shared_drive, warnings)
 }
 
 fn make(
@@ -83,7 +89,8 @@ fn make(
 ) -> Result<(Id, Vec<Profile>), PoolError> {
     let profiles: Result<Vec<_>, _> =
         devices.iter().map(|device| profile(device, options)).collect();
-    let profiles = profiles?;
+    let mut profiles = profiles?;
+    buses::assign(&options.buses, &mut profiles)?;
     let mut disks = Vec::new();
     for (device, profile) in devices.iter().zip(&profiles) {
         let (id, profile) = (random_id()?, profile.to_toml().into_bytes());

@@ -81,6 +81,18 @@ pub enum PoolError {
         /// What the profile says.
         error: disk::Error,
     },
+    /// The buses cannot be as they are described.
+    Bus {
+        /// What is wrong, and what would do.
+        why: String,
+    },
+    /// Two devices are parts of one drive.
+    SharedDrive {
+        /// The devices.
+        paths: [PathBuf; 2],
+        /// The kernel's name of the drive.
+        drive: String,
+    },
     /// The devices cannot become a pool.
     Format {
         /// The devices, in the order in which the error counts them.
@@ -174,6 +186,15 @@ impl fmt::Display for PoolError {
             Self::Model { path, error } | Self::Profile { path, error } => {
                 write!(f, "{}: {error}", path.display())
             }
+            Self::SharedDrive { paths: [one, other], drive } => write!(
+                f,
+                "{} and {} lie on one drive, {drive}: each would be promised all of its time; use \
+                 the whole drive, or one part of it, or say --shared-drive where no contract has \
+                 to be kept",
+                one.display(),
+                other.display()
+            ),
+            Self::Bus { why } => write!(f, "{why}"),
             Self::Format { devices, error } => {
                 write!(f, "{error}")?;
                 number(f, devices)

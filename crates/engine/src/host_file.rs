@@ -198,6 +198,11 @@ impl HostFile {
         Ok(there.map(|found| found.extent).collect())
     }
 
+    /// The drives that it lies on, by the kernel's names, as far as the system knows.
+    pub fn drives(&self) -> Vec<String> {
+        crate::drives::under(self.device).into_iter().collect()
+    }
+
     /// The device of its file system.
     ///
     /// # Errors
@@ -323,6 +328,7 @@ impl BlockDevice {
             ),
             capacity: self.size.round_down(SECTOR),
             flush: Duration::from_millis(100),
+            bus: None,
             kind: Kind::Linear(LinearProfile {
                 read: line.stretched(MARGIN_PERCENT),
                 write: line.stretched(MARGIN_PERCENT),

@@ -8,7 +8,7 @@ use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
 use crate::lock::Mutex;
 use crate::sys::{self, Event};
-use crate::{ChunkMut, HostLateness, Pages, Reply, arena::Arena, metadata, thread};
+use crate::{ChunkMut, HostLateness, Pages, Reply, arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
     Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status, StreamId,
@@ -35,6 +35,8 @@ pub struct Options {
     pub pages: Pages,
     /// What stands between the threads and the devices, if anything.
     pub wrap: Option<Wrap>,
+    /// Devices may be parts of one drive, though contracts on them may then be late.
+    pub shared_drive: bool,
 }
 
 impl Default for Options {
@@ -47,7 +49,7 @@ impl Default for Options {
             commit_interval: Duration::from_secs(1),
             remeasure: true,
         };
-        Self { config, realtime: true, pages: Pages::default(), wrap: None }
+        Self { config, realtime: true, pages: Pages::default(), wrap: None, shared_drive: false }
     }
 }
 
@@ -92,9 +94,12 @@ impl Pool {
         check_options(&options)?;
         let mut warnings = Vec::new();
         let devices = open_all(specs, &mut warnings)?;
+        drives::check(specs, options.shared_drive, &mut warnings)?;
         let Opened { store, order } = metadata::open(&devices)?;
         let pool = store.pool().clone();
         let seats = seats(devices, &order, &store)?;
+        let profiles: Vec<&Profile> = seats.iter().map(|seat| &seat.profile).collect();
+        warnings.extend(crate::buses::warning(&profiles));
 
         let Config { memory, .. } = options.config;
         let arena = Arena::new(memory, options.pages, &mut warnings);

@@ -6,6 +6,7 @@
 
 use crate::map::FileMap;
 use crate::stream::{Slot, Stream};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -221,7 +222,8 @@ impl Device {
     }
 
     fn refusal(&self, utilisation_ppm: u64, deadline: Option<(Duration, Duration)>) -> Refusal {
-        Refusal { disk: self.index, utilisation_ppm, deadline, rate_max: Rate::ZERO }
+        let bus = self.queue.profile().bus.clone().map(Box::new);
+        Refusal { disk: self.index, utilisation_ppm, deadline, rate_max: Rate::ZERO, bus }
     }
 
     /// Whether these tasks and this one are within the share and the analysis.

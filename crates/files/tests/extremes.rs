@@ -39,7 +39,7 @@ fn free_of_charge() -> Profile {
     let linear = LinearProfile { read: line, write: line, depth: 4, latency: Duration::ZERO };
     let (source, confidence) = ("test".into(), "none".into());
     let (capacity, flush) = (Bytes::GIB * 16, Duration::ZERO);
-    Profile { source, confidence, capacity, flush, kind: Kind::Linear(linear) }
+    Profile { source, confidence, capacity, flush, kind: Kind::Linear(linear), bus: None }
 }
 
 fn options() -> Options {

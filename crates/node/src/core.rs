@@ -146,7 +146,11 @@ impl Core {
         &mut self.disks[usize::from(disk.0)]
     }
 
-    pub(crate) fn answer(&mut self, ticket: Ticket, result: Result<Reply, Error>) {
+    pub(crate) fn answer(&mut self, ticket: Ticket, mut result: Result<Reply, Error>) {
+        if let Some(refusal) = result.as_mut().err().and_then(Error::refusal_mut) {
+            let profile = self.disks.get(refusal.disk.as_usize()).map(|disk| disk.queue.profile());
+            refusal.bus = profile.and_then(|profile| profile.bus.clone()).map(Box::new);
+        }
         let is_refused = matches!(result, Err(Error::Refused(_)));
         let search = self.search.take().filter(|_| is_refused);
         self.outputs.push_back(Output { ticket, result, search });

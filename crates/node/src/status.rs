@@ -193,6 +193,7 @@ impl crate::core::Core {
             moves: self.moves_on(disk.index),
             measured: self.measuring.told(disk.index),
             profile_for_next_start: disk.profile_for_next_start,
+            bus: disk.queue.profile().bus.clone(),
         }
     }
 }

@@ -40,6 +40,13 @@ pub trait Policy: fmt::Debug + Send + Sync {
     /// A task has left; none of its requests waits any more.
     fn left(&mut self, _task: TaskId) {}
 
+    /// Whether best effort under it starts only where the exact online slack covers it
+    /// ([`View::slack_covers`]). Admission then need not set aside the reserve and the
+    /// blocking both ([`TaskSet::with_online_slack`]).
+    fn has_online_slack(&self) -> bool {
+        false
+    }
+
     /// Appends everything that later choices depend on, times relative to `now`:
     /// what a search of all behaviours needs to tell two states apart.
     fn remember(&self, _now: Instant, _state: &mut Vec<u64>) {}

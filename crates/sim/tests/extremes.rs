@@ -337,7 +337,7 @@ fn a_profile_of_absurd_numbers_is_refused_and_a_slow_one_can_be_used() {
             let kind = Kind::Linear(disk::LinearProfile { read, write, depth: 1, latency });
             let flush = Duration::from_nanos(flush);
             let (source, confidence) = ("test".into(), "none".into());
-            let profile = Profile { source, confidence, capacity, flush, kind };
+            let profile = Profile { source, confidence, capacity, flush, kind, bus: None };
             let parsed = Profile::parse(&profile.to_toml());
             assert!(parsed.is_ok() || profile.check().is_err(), "{profile:?}");
             assert!(parsed.is_ok_and(|read| read.check().is_ok()) || profile.check().is_err());

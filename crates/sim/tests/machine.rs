@@ -114,7 +114,9 @@ fn a_stream_joins_all_of_its_disks_or_none() {
 }
 
 /// Three Cheetahs on one bus are slower than with a bus each (Clockwise thesis, section
-/// 4.3.7): where all read their outer zones it cannot carry them. A profile does not know of the others: requests overrun without a margin.
+/// 4.3.7): where all read their outer zones it cannot carry them. A
+/// profile that says nothing of the bus does not know of the others: requests overrun without a
+/// margin.
 #[test]
 fn disks_wait_for_the_bus_that_they_share() {
     let run = |bus: Option<u32>, margin: Duration| {

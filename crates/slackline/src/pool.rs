@@ -6,9 +6,11 @@
 use crate::failure::{FAILED, Failure};
 use crate::output::{Table, counted, percent};
 use crate::{Common, confirm, explain, stream};
-use client::control::{Disk, Lateness, ProfileState, Status, StuckExtent, SuspectExtent, Verdict};
+use client::control::{
+    Bus, Disk, Lateness, ProfileState, Status, StuckExtent, SuspectExtent, Verdict,
+};
 use disk::Profile;
-use engine::{CreateOptions, Created, DeviceSpec, Pool};
+use engine::{BusSpec, CreateOptions, Created, DeviceSpec, Pool};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use store::{Finding, Report, Severity};
@@ -35,6 +37,21 @@ pub enum Command {
         /// timing them
         #[arg(long, value_name = "PATH")]
         profile: Option<PathBuf>,
+        /// A bus, a bridge or a network that several of the disks share; may be given several
+        /// times
+        ///
+        /// NAME,rate=RATE,disks=N+N...: its name, what it moves in all, and the disks on it,
+        /// numbered from 0 in the order in which they are given. May be followed by
+        /// order=commands (as they came; if nothing is said) or order=bursts (disks take
+        /// turns), burst=SIZE (what a disk sends at once, 64 KiB if nothing is said),
+        /// lost=TIME (what is lost with each burst), others=N (disks on it that are not this
+        /// pool's). Contracts are then admitted with the wait for the bus. It is kept in the
+        /// disks' profiles.
+        #[arg(long, value_name = "BUS")]
+        bus: Vec<String>,
+        /// Take devices that are parts of one drive, though contracts on them may be late
+        #[arg(long)]
+        shared_drive: bool,
         /// Destroy what is on the devices without asking
         #[arg(long)]
         overwrite: bool,
@@ -79,11 +96,18 @@ pub enum Command {
 /// Runs it.
 pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     match command {
-        Command::Create { name, devices, size, profile, overwrite } => {
+        Command::Create { name, devices, size, profile, bus, shared_drive, overwrite } => {
             let specs = specs(&devices)?;
+            let buses: Result<Vec<BusSpec>, _> = bus.iter().map(|text| text.parse()).collect();
+            let buses = buses.map_err(|error| {
+                Failure::usage(
+                    error.to_string(),
+                    "describe it as `slackline help pool create` says",
+                )
+            })?;
             let profile = profile.as_deref().map(read_profile).transpose()?;
             let force = overwrite || may_overwrite(&name, &specs)?;
-            let options = CreateOptions { size, force, profile };
+            let options = CreateOptions { size, force, profile, buses, shared_drive };
             create(&name, &specs, &options, common)
         }
         Command::Status => {
@@ -266,8 +290,21 @@ fn disks(disks: &[Disk]) -> String {
             disk.errors.to_string(),
         ]);
     }
-    let notes = disks.iter().map(|disk| profile_notes(disk.disk, &disk.profile));
+    let notes = disks.iter().map(|disk| {
+        disk.bus.as_ref().map_or_else(String::new, |bus| bus_note(disk.disk, bus))
+            + &profile_notes(disk.disk, &disk.profile)
+    });
     notes.fold(table.text("  "), |text, notes| text + &notes)
+}
+
+/// The bus that a disk shares.
+fn bus_note(disk: u16, bus: &Bus) -> String {
+    let Bus { name, rate_bytes_per_second: rate, disks, wait_max_ns: wait } = bus;
+    format!(
+        "disk {disk}   shares the bus {name} ({rate}) with {}; each command counts up to {wait} \
+         for it\n",
+        counted(u64::from(disks.saturating_sub(1)), "other disk")
+    )
 }
 
 /// What is to be said of a disk's profile; nothing where all is well.

@@ -47,6 +47,9 @@ pub struct Args {
     /// Do not measure disks again whose profiles do not hold, unless asked to
     #[arg(long)]
     no_remeasure: bool,
+    /// Serve disks that are parts of one drive, though contracts on them may be late
+    #[arg(long)]
+    shared_drive: bool,
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
@@ -76,15 +79,21 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         host_latency: args.host_latency,
         commit_interval: args.commit_interval,
         remeasure: args.no_remeasure.then_some(false),
+        shared_drive: args.shared_drive.then_some(true),
         quota: None,
         files: None,
     };
-    let settings = flags.or(file).settle(client::default_socket)?;
+    let mut settings = flags.or(file).settle(client::default_socket)?;
     let specs: Result<Vec<DeviceSpec>, _> =
         settings.disks.iter().map(|text| text.parse()).collect();
     let specs = specs?;
     let claim = Claim::new(&settings.socket)?;
-    let options = engine::Options { config: settings.node, realtime, ..engine::Options::default() };
+    let shared_drive = settings.shared_drive;
+    if !shared_drive {
+        settings.files.pool_drives = engine::whole_drives(&specs);
+    }
+    let config = settings.node;
+    let options = engine::Options { config, realtime, shared_drive, ..engine::Options::default() };
     let pool = engine::Pool::open(&specs, options)?;
     for warning in pool.warnings() {
         eprintln!("slackline: warning: {warning}");

@@ -387,6 +387,29 @@ pub struct Disk {
     pub errors: u64,
     /// What the disk did, held against its profile.
     pub profile: ProfileState,
+    /// The bus that it shares with other disks, by its profile; missing where it has one for
+    /// itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bus: Option<Bus>,
+}
+
+/// A bus that several disks share, as one of them sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Bus {
+    /// What it is called. Disks of a pool with the same name share it.
+    pub name: String,
+    /// What it moves while one disk sends.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub rate_bytes_per_second: Rate,
+    /// How many disks share it.
+    pub disks: u32,
+    /// The longest that a command of this disk waits for it, all of it together. The bound of
+    /// each command counts it.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub wait_max_ns: Duration,
 }
 
 /// What is to be thought of a disk's profile, by what the disk did since the pool was
@@ -644,6 +667,10 @@ pub struct Refusal {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub rate_max_bytes_per_second: Rate,
+    /// The bus that the disk shares with others: without the wait for it the disk could take
+    /// more.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bus: Option<Box<Bus>>,
 }
 
 /// A bad answer (RFC 9457), with what to do next.

@@ -28,11 +28,21 @@ pub struct Settings {
     pub memory: Option<Bytes>,
     /// What is known of single devices.
     pub device: Vec<DeviceSettings>,
+    /// Drives that the pool has, each with the pool's disk on it: no setting.
+    #[serde(skip)]
+    pub pool_drives: Vec<(String, PathBuf)>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { enabled: true, share: None, ride_out: None, memory: None, device: Vec::new() }
+        Self {
+            enabled: true,
+            share: None,
+            ride_out: None,
+            memory: None,
+            device: Vec::new(),
+            pool_drives: Vec::new(),
+        }
     }
 }
 

@@ -188,6 +188,7 @@ impl State {
                 utilisation_ppm: (taken + contract.rate).get() * 1_000_000 / RATE_MAX.get(),
                 deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
                 rate_max: RATE_MAX - taken,
+                bus: None,
             }));
         }
         self.last_stream += 1;
@@ -241,6 +242,7 @@ impl State {
                 utilisation_ppm: 1_100_000,
                 deadline: None,
                 rate_max: RATE_MAX,
+                bus: None,
             }));
         }
         found.contract = contract;
@@ -575,6 +577,7 @@ fn disk_status() -> DiskStatus {
         moves: node::MoveStatus::default(),
         measured: None,
         profile_for_next_start: false,
+        bus: None,
     }
 }
 

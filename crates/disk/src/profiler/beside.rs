@@ -228,8 +228,9 @@ impl Sharing {
         match self.together() {
             Together::Shared => format!(
                 "shares its bus (or the disk itself) with {other}: while both read, a read takes \
-                 {percent} % of its time alone, which this profile does not count; give contracts \
-                 to one of them only, or profile it while the other is busy"
+                 {percent} % of its time alone, which this profile does not count; describe the \
+                 bus in both profiles ([bus], or `slackline pool create --bus`), or give \
+                 contracts to one of them only"
             ),
             Together::Apart => format!("keeps its times while {other} reads ({percent} %)"),
             Together::Unclear => format!(

@@ -52,6 +52,7 @@ impl Findings {
             capacity: self.capacity,
             flush,
             kind,
+            bus: None,
         };
         // The same checks that a file gets.
         Profile::parse(&profile.to_toml())

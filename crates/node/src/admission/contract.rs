@@ -62,6 +62,7 @@ pub(crate) fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
         utilisation_ppm: refusal.utilisation_ppm,
         deadline: refusal.deadline,
         rate_max: Rate::ZERO,
+        bus: None,
     }
 }
 
@@ -114,6 +115,7 @@ impl Seen<'_> {
                 utilisation_ppm: used.saturating_add(ppm(cost, period)),
                 deadline: Some((within, late)),
                 rate_max: Rate::ZERO,
+                bus: None,
             });
         }
         Ok(Task::new(period, deadline, cost))

@@ -6,6 +6,7 @@ use super::words::{DiskIndex, StreamId};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use disk::BusShare;
 use store::StoreError;
 use units::{Bytes, Duration, Rate};
 
@@ -119,6 +120,21 @@ pub struct Refusal {
     /// The largest rate in the same blocks that would have been admitted; zero if none,
     /// and before [`Output::complete`](crate::Output::complete).
     pub rate_max: Rate,
+    /// The bus that the disk shares with others: each of its bounds counts the wait for it.
+    pub bus: Option<Box<BusShare>>,
+}
+
+impl Error {
+    /// The refusal in it, if there is one.
+    pub(crate) fn refusal_mut(&mut self) -> Option<&mut Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            Self::LogRefused { refusal, .. } | Self::ProfileRefused { refusal, .. } => {
+                Some(refusal)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What a device says when it fails: an errno, as the kernel gives it.

@@ -7,6 +7,7 @@ use super::words::*;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+pub use disk::BusShare;
 pub use disk::online::{Observed, Staleness, Suspect, Verdict};
 pub use playout::Account as StreamAccount;
 pub use queue::{Account as DiskAccount, Traffic};
@@ -45,6 +46,8 @@ pub struct DiskStatus {
     pub measured: Option<Measured>,
     /// Another profile is stored, which is used when the pool is opened again.
     pub profile_for_next_start: bool,
+    /// The bus that it shares with other disks, by its profile.
+    pub bus: Option<BusShare>,
 }
 
 /// What the metadata log has to write on each disk with a commit.

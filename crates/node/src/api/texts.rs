@@ -25,6 +25,9 @@ impl fmt::Display for Shortage<'_> {
                 "; at the deadline {deadline} after a common start, demand exceeds supply by {excess}"
             )?;
         }
+        if let Some(bus) = &refusal.bus {
+            write!(f, "; the disk {bus}, which is counted")?;
+        }
         Ok(())
     }
 }

@@ -139,7 +139,7 @@ impl Node {
             let mut wider = wider(state.queue.profile(), parts, large);
             // Commits flush the disk all the time: nothing has to be measured for it.
             let longest = state.queue.flush_longest();
-            if longest > wider.flush {
+            if longest > wider.flush() {
                 wider.flush = with_margin(longest);
             }
             self.core.measuring.waiting.insert(disk, wider);
@@ -158,7 +158,7 @@ impl Node {
         }
         let waiting = self.core.measuring.waiting.get(&disk);
         let mut wider = waiting.unwrap_or(profile).clone();
-        if waiting.is_some() && longest <= wider.flush {
+        if waiting.is_some() && longest <= wider.flush() {
             return; // it is tried again when a stream has closed
         }
         wider.flush = with_margin(longest);

@@ -17,6 +17,7 @@ use crate::admission::costs::Costs;
 use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, Service};
 use crate::limits;
 use crate::memory::arena::Arena;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use disk::Profile;
@@ -176,7 +177,7 @@ impl Planner {
         let disk = |(index, profile): (u16, Profile)| {
             let capacity = profile.capacity();
             let costs = Costs::new(&config, &profile, capacity);
-            let mut set = TaskSet::new(costs.best_effort);
+            let mut set = Self::set(&config, &costs);
             for task in costs.metadata(&config) {
                 let refused = |refusal| contract::refused(DiskIndex(index), &refusal);
                 set.add(task).map_err(refused).map_err(Error::Refused)?;
@@ -185,6 +186,12 @@ impl Planner {
         };
         let disks = (0..).zip(profiles).map(disk).collect::<Result<Vec<_>, Error>>()?;
         Ok(Self { config, disks, memory: Arena::for_windows(config.memory) })
+    }
+
+    /// A disk with nothing promised, admitting as its schedule would under the policy.
+    fn set(config: &Config, costs: &Costs) -> TaskSet {
+        let has_online_slack = config.admission && config.policy.start().has_online_slack();
+        TaskSet::new(costs.best_effort).with_online_slack(has_online_slack)
     }
 
     /// How many disks.
@@ -370,7 +377,9 @@ impl Trial {
         };
         let mode = mode.unwrap_or_else(|| planner.dearer(contract, &shares));
         let seen = |disk: DiskIndex| planner.disks[disk.as_usize()].seen();
-        Refusal { rate_max: contract::rate_max(seen, contract, &shares, mode), ..refusal }
+        let bus = seen(refusal.disk).profile.bus.clone().map(Box::new);
+        let rate_max = contract::rate_max(seen, contract, &shares, mode);
+        Refusal { rate_max, bus, ..refusal }
     }
 
     fn take(&mut self, at: usize, demand: &Demand) {

@@ -39,6 +39,9 @@ use units::Duration;
 #[derive(Clone, Debug)]
 pub struct TaskSet {
     reserve: u64,
+    /// Best effort is served in the exact online slack: the reserve stands for as much of the
+    /// blocking.
+    has_online_slack: bool,
     /// What the host takes after each command.
     gap: u64,
     slots: Vec<Slot>,
@@ -88,6 +91,7 @@ impl TaskSet {
         assert!(reserve <= PERIOD_MAX, "a reserve longer than any period admits nothing");
         Self {
             reserve: reserve.as_nanos(),
+            has_online_slack: false,
             gap: 0,
             slots: Vec::new(),
             vacant: Vec::new(),
@@ -116,6 +120,42 @@ impl TaskSet {
         self
     }
 
+    /// An empty set for a policy that serves best effort in the exact online slack
+    /// ([`slack`](crate::slack)). It needs `demand(L) + blocking(L) <= L`, so that contracts
+    /// are kept, and `demand(L) + reserve <= L`, so that a command as long as the reserve can
+    /// go whenever nothing released waits: what is given away is charged when it is given,
+    /// so that no request is behind both. Of the blocking, then, only what is longer than the
+    /// reserve is charged beside the reserve. Any other policy needs the sum of both.
+    ///
+    /// # Panics
+    /// Where the set is not empty.
+    #[must_use]
+    pub fn with_online_slack(mut self, has_it: bool) -> Self {
+        assert!(self.is_empty(), "only an empty set can be told");
+        self.has_online_slack = has_it;
+        self
+    }
+
+    /// The same tasks, by the same names, under another kind of policy; not admitted again.
+    pub(crate) fn under(&self, has_online_slack: bool) -> Self {
+        let mut set = Self::new(self.reserve()).with_gap(self.gap());
+        (set.cells_from, set.has_online_slack) = (self.cells_from, has_online_slack);
+        self.iter().for_each(|(_, task)| set.insert(&task));
+        set.look();
+        (set.slots, set.vacant) = (self.slots.clone(), self.vacant.clone());
+        set
+    }
+
+    /// Whether it was made so ([`TaskSet::with_online_slack`]).
+    pub(crate) fn has_online_slack(&self) -> bool {
+        self.has_online_slack
+    }
+
+    /// What a command is in the way for beside the reserve.
+    fn in_the_way(&self, command: u64) -> u64 {
+        if self.has_online_slack { command.saturating_sub(self.leaves()) } else { command }
+    }
+
     /// The same tasks, by the same names, with another gap. Where `admits`, only if they can
     /// be kept.
     ///
@@ -126,7 +166,7 @@ impl TaskSet {
     /// As [`TaskSet::with_gap`].
     pub(crate) fn in_gap(&self, gap: Duration, admits: bool) -> Result<Self, Refusal> {
         let mut set = Self::new(self.reserve()).with_gap(gap);
-        set.cells_from = self.cells_from;
+        (set.cells_from, set.has_online_slack) = (self.cells_from, self.has_online_slack);
         self.iter().for_each(|(_, task)| set.insert(&task));
         if admits && !self.is_empty() {
             let proof = set.decide(&Search::with(&set, None))?;
@@ -433,7 +473,7 @@ impl TaskSet {
     }
 
     /// The longest command of those that are due later than `interval` after their
-    /// release.
+    /// release; with online slack, what it has beyond the reserve.
     pub fn blocking(&self, interval: Duration) -> Duration {
         Duration::from_nanos(self.stair.blocking(interval.as_nanos()))
     }
@@ -570,7 +610,7 @@ impl TaskSet {
 
     fn insert(&mut self, task: &Task) {
         let task = self.charged(task);
-        let (one, command) = (Row::of(&task), task.command.as_nanos());
+        let (one, command) = (Row::of(&task), self.in_the_way(task.command.as_nanos()));
         let (before, after) = Arc::make_mut(&mut self.rows).insert(one);
         self.sums = self.sums.plus(Sums::of(&after));
         self.sums = before.map_or(self.sums, |before| self.sums.minus(Sums::of(&before)));
@@ -594,7 +634,8 @@ impl TaskSet {
         } else if let Some(cells) = &mut self.cells {
             cells.withdraw(&one, (before, after));
         }
-        Arc::make_mut(&mut self.stair).withdraw(one.deadline, task.command.as_nanos());
+        let command = self.in_the_way(task.command.as_nanos());
+        Arc::make_mut(&mut self.stair).withdraw(one.deadline, command);
         self.found.set(None);
     }
 }

@@ -59,7 +59,7 @@ impl<'a> Search<'a> {
         let task = task.map(|task| set.charged(task));
         let candidate = task.as_ref().map(Row::of);
         let sums = candidate.map_or(set.sums, |row| set.sums.plus(Sums::of(&row)));
-        let command = task.map_or(0, |task| task.command.as_nanos());
+        let command = task.map_or(0, |task| set.in_the_way(task.command.as_nanos()));
         let (rows, stair) = (set.rows.list(), set.stair.steps());
         Self { rows, stair, candidate, command, sums }
     }

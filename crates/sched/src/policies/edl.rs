@@ -68,6 +68,10 @@ impl Policy for Edl {
         }
     }
 
+    fn has_online_slack(&self) -> bool {
+        true
+    }
+
     fn remember(&self, now: Instant, state: &mut Vec<u64>) {
         self.trials.remember(now, state);
     }

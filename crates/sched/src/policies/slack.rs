@@ -65,6 +65,10 @@ impl Policy for Slack {
         }
     }
 
+    fn has_online_slack(&self) -> bool {
+        true
+    }
+
     fn remember(&self, now: Instant, state: &mut Vec<u64>) {
         self.elevator.remember(state);
         self.trials.remember(now, state);

@@ -36,7 +36,8 @@ impl Schedule {
     /// Where `options.depth` is zero.
     pub fn with_policy(policy: Box<dyn Policy>, options: Options) -> Self {
         assert!(options.depth > 0, "a disk that takes no command");
-        let core = Core::new(options);
+        let mut core = Core::new(options);
+        core.tasks = core.tasks.under(options.admission && policy.has_online_slack());
         Self { core, policy }
     }
 
@@ -257,6 +258,13 @@ impl Schedule {
     /// Goes on under any other policy, with the same contracts and requests.
     pub fn follow(&mut self, policy: Box<dyn Policy>) {
         self.policy = policy;
+        let has_online_slack = self.core.options.admission && self.policy.has_online_slack();
+        if self.core.tasks.has_online_slack() != has_online_slack {
+            // Contracts are kept under either; without online slack there may be less than
+            // the reserve for best effort until some of them have left.
+            self.core.tasks = self.core.tasks.under(has_online_slack);
+            self.core.meter = Meter::unknown();
+        }
         self.core.bring_back();
         for waiting in self.core.queues.by_arrival() {
             self.policy.submitted(waiting);

@@ -56,7 +56,7 @@ impl Disk {
     /// Where the schedule would give the disk more than one command at a time.
     pub(super) fn new(setup: &DiskSetup) -> Self {
         assert_eq!(setup.options.depth, 1, "a drive model serves one command at a time");
-        let profile = Profile::of(&setup.model);
+        let profile = Profile { bus: setup.share.clone(), ..Profile::of(&setup.model) };
         let head = setup.cache.then(|| RefCell::new(Head::at(Lba::default())));
         Self {
             schedule: Schedule::new(setup.policy, setup.options),

@@ -23,7 +23,7 @@ pub use results::{Results, Runs, Tally};
 
 use self::disk::Disk;
 use crate::{Random, traces};
-use ::disk::{Bus, Model, Profile};
+use ::disk::{Bus, BusShare, Model, Profile};
 use programs::{Asks, Load, Part, Planned, Player, Stream};
 use sched::{
     Class, Contract, Flow, Options, Outcome, PolicyKind, Refusal, Request, Schedule, Task, TaskId,
@@ -51,15 +51,17 @@ pub struct DiskSetup {
     /// Which of the machine's buses it shares with others; none where it has one for
     /// itself.
     pub bus: Option<u32>,
-    /// Added to every bound: what the profile of one disk does not know, as how long it
-    /// waits for a bus.
+    /// What its profile says of that bus; none for a disk that counts nothing for it.
+    pub share: Option<BusShare>,
+    /// Added to every bound: what the profile of one disk does not know.
     pub margin: Duration,
 }
 
 impl DiskSetup {
     /// A disk with a bus for itself, without its cache, under one of the policies.
     pub fn new(model: Model, policy: PolicyKind, options: Options) -> Self {
-        Self { model, cache: false, policy, options, bus: None, margin: Duration::ZERO }
+        let margin = Duration::ZERO;
+        Self { model, cache: false, policy, options, bus: None, share: None, margin }
     }
 }
 

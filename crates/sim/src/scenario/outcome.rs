@@ -48,7 +48,7 @@ pub enum Cause {
     Fault,
     /// The disk took longer than its profile's bound.
     Device,
-    /// The same, on a bus that others use; admission does not know of buses.
+    /// The same, on a bus that others use, longer than the wait for it that its bound counts.
     Bus,
     /// Admission was off: nothing was promised.
     NoAdmission,

@@ -1,7 +1,7 @@
 //! What a scenario is made of, as plain data.
 
 use crate::workload::{Source, movie};
-use disk::{Model, Profile};
+use disk::{BusShare, Model, Profile};
 use node::{Contract, Mode, Placement, Policy, Service};
 use std::fmt;
 use std::sync::Arc;
@@ -38,6 +38,26 @@ impl Scenario {
     /// From the begin to the end.
     pub fn whole(&self) -> Duration {
         self.warm_up + self.duration
+    }
+
+    /// What each disk costs, with its wait for the bus where it shares one.
+    pub fn profiles(&self) -> Vec<Profile> {
+        let profile = |disk: &DiskPlan| Profile { bus: self.share(disk), ..disk.what.profile() };
+        self.disks.iter().map(profile).collect()
+    }
+
+    /// What a disk has of its bus, if it shares one. A flash device and a measured disk have
+    /// one for themselves.
+    fn share(&self, disk: &DiskPlan) -> Option<BusShare> {
+        let bus = disk.bus?;
+        let model = |other: &'_ DiskPlan| match &other.what {
+            DriveKind::Model(model) if other.bus == Some(bus) => Some(model.clone()),
+            _ => None,
+        };
+        let is_on_it = model(disk).is_some_and(|model| model.is_hard_disk());
+        let models: Vec<Model> = self.disks.iter().filter_map(model).collect();
+        let models: Vec<&Model> = models.iter().collect();
+        is_on_it.then(|| BusShare::of(&format!("bus-{bus}"), &models)).flatten()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::Common;
 use crate::failure::Failure;
 use crate::output::Table;
-use ::disk::{Kind, Model, Profile};
+use ::disk::{BusShare, Kind, Model, Profile};
 use serde_json::{Value, json};
 use units::{Bytes, Direction, Duration, Lba};
 
@@ -76,7 +76,18 @@ fn json(profile: &Profile, model: Option<&Model>) -> Value {
         "flush_ns": profile.flush().as_nanos(),
         "depth": profile.depth(),
         "latency_ns": profile.latency().as_nanos(),
+        "bus": profile.bus.as_ref().map(bus),
         "worst": bounds,
+    })
+}
+
+fn bus(share: &BusShare) -> Value {
+    let plan = share.plan();
+    json!({
+        "name": plan.name,
+        "rate_bytes_per_second": plan.rate.get(),
+        "disks": plan.disks,
+        "wait_max_ns": share.wait(Bytes::MIB).as_nanos(),
     })
 }
 
@@ -106,6 +117,11 @@ fn text(profile: &Profile, model: Option<&Model>) -> String {
             line("commands in flight", linear.depth.to_string());
             line("latency, at most", linear.latency.to_string());
         }
+    }
+    if let Some(share) = &profile.bus {
+        let plan = share.plan();
+        line("bus", format!("{}, {}, {} disks", plan.name, plan.rate, plan.disks));
+        line("wait for it", format!("at most {}, counted below", share.wait(Bytes::MIB)));
     }
     let mut table = Table::new(&[">size", ">read, at most", ">write, at most"]);
     for size in SIZES {
