@@ -1,18 +1,31 @@
 //! The engine's pool as the daemon's.
 
-use crate::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
+use crate::pool::{Answer, Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use engine::{ChunkMut, Reply};
 use node::{
     Contract, Error, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms, VolumeStatus, Who,
     Wish, WriteRange,
 };
 use std::any::Any;
+use std::sync::Arc;
 use units::{Bytes, Instant};
 use wire::control::Lateness;
 
 impl Chunk for engine::Chunk {
     fn bytes(&self) -> &[u8] {
         self
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+impl Pieces for Arc<engine::Pieces> {
+    fn ask(&self) {
+        engine::Pieces::ask(self);
+    }
+    fn take(&self) -> Option<Result<Answer, Error>> {
+        engine::Pieces::take(self).map(|told| told.map(answer))
     }
 }
 
@@ -78,6 +91,23 @@ impl Pool for engine::Pool {
     ) -> bool {
         let done = move |result: Result<Reply, Error>| callback(result.map(answer));
         self.open_window(who, volume, mode, contract, start, done).is_ok()
+    }
+
+    fn pieces(&self, who: Who, stream: StreamId, bell: Bell) -> Option<Box<dyn Pieces>> {
+        Some(Box::new(self.pieces(who, stream, bell)))
+    }
+
+    fn advance(
+        &self,
+        who: Who,
+        _stream: StreamId,
+        chunk: Box<dyn Chunk>,
+        len: Bytes,
+        callback: Callback,
+    ) {
+        let chunk = chunk.into_any().downcast::<engine::Chunk>().expect("it came from this pool");
+        let done = move |result: Result<Reply, Error>| callback(result.map(answer));
+        self.advance(who, *chunk, len, done);
     }
 
     fn now(&self) -> Instant {

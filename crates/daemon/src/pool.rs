@@ -21,6 +21,16 @@ use wire::control::Lateness;
 pub trait Chunk: Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
+    /// For the pool, to find its own handle again.
+    fn into_any(self: Box<Self>) -> Box<dyn std::any::Any>;
+}
+
+/// The pieces of a reader's shared window, told as they come to be in memory.
+pub trait Pieces: Send + Sync {
+    /// Sees to it that they are told; costs nothing where they are already.
+    fn ask(&self);
+    /// The next that was told, if any is left: [`Answer::Piece`], or why there is none.
+    fn take(&self) -> Option<Result<Answer, Error>>;
 }
 
 /// Memory to fill.
@@ -64,6 +74,10 @@ pub enum Answer {
 /// the pool and must be short.
 pub type Callback = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
 
+/// What is called when there may be something to take. It runs on a thread of the pool and
+/// must be short.
+pub type Bell = Box<dyn Fn() + Send + Sync>;
+
 /// What never changes while a pool is open.
 #[derive(Clone, Debug)]
 pub struct Description {
@@ -105,6 +119,25 @@ pub trait Pool: Send + Sync + 'static {
         _callback: Callback,
     ) -> bool {
         false
+    }
+    /// The pieces of a reader's shared window without an ask for each; `bell` is called, on
+    /// any thread, when there may be one to take. None where this pool tells them only one
+    /// by one, by [`Op::WindowNext`].
+    fn pieces(&self, _who: Who, _stream: StreamId, _bell: Bell) -> Option<Box<dyn Pieces>> {
+        None
+    }
+    /// Gives `chunk` of a reader back and moves its playout point on: what
+    /// [`Op::StreamAdvance`] does once the chunk is dropped.
+    fn advance(
+        &self,
+        who: Who,
+        stream: StreamId,
+        chunk: Box<dyn Chunk>,
+        len: Bytes,
+        callback: Callback,
+    ) {
+        drop(chunk);
+        self.submit(who, Op::StreamAdvance { stream, len }, callback);
     }
     /// The clock that the pool's instants are read from.
     fn now(&self) -> Instant {
@@ -212,6 +245,19 @@ impl Ask {
             return None;
         }
         Some(coming.await.unwrap_or(Err(Error::ShuttingDown)))
+    }
+
+    /// Gives back what a reader was given, and moves its playout point on by `len`.
+    pub async fn advance(
+        &self,
+        stream: StreamId,
+        chunk: Box<dyn Chunk>,
+        len: Bytes,
+    ) -> Result<(), Error> {
+        let (answer, coming) = oneshot::channel();
+        let callback = Box::new(move |result| drop(answer.send(result)));
+        self.0.advance(self.1.clone(), stream, chunk, len, callback);
+        coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
     }
 
     /// The end of an operation that has nothing to tell.

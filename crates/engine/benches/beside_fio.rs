@@ -10,7 +10,12 @@
 //! kernel has some; since that alone makes transfers of 1 MiB much quicker, the
 //! ratio is to a fio that gets them too (through glibc), and fio as it comes stands
 //! beside it. `SLACKLINE_QUICK` in the environment: a short round of each, which shows that
-//! it runs and nothing else.
+//! it runs and nothing else. `SLACKLINE_BENCH_ONLY`: the jobs with this in their names.
+//!
+//! Then random reads of 4 KiB on pools of 2, 4 and 8 disks that are files in memory
+//! (`/dev/shm`), at ordinary priority, with a thread for each disk on both sides: how many operations a second of
+//! processor time does. Each of ours may go to any disk, and so wakes another thread;
+//! fio's threads each keep to their file.
 #![allow(clippy::print_stdout)]
 
 use disk::Profile;
@@ -42,12 +47,16 @@ fn scale() -> &'static Scale {
     if std::env::var_os("SLACKLINE_QUICK").is_some() { &QUICK } else { &FULL }
 }
 
-/// The volume goes on behind the area, and the file behind the volume.
-fn volume() -> Bytes {
-    scale().area + Bytes::mib(80)
+/// The disks in memory: how many, and the area of each.
+const IN_MEMORY: [u64; 3] = [2, 4, 8];
+const AREA_IN_MEMORY: Bytes = Bytes::mib(64);
+
+/// On each disk the volume goes on behind the area, and the file behind the volume.
+fn volume(disks: u64, area: Bytes) -> Bytes {
+    (area + Bytes::mib(80)) * disks
 }
-fn file_size() -> Bytes {
-    scale().area + Bytes::mib(128)
+fn file_size(area: Bytes) -> Bytes {
+    area + Bytes::mib(128)
 }
 
 /// What the device is taken for: no figure here holds best effort back.
@@ -72,7 +81,11 @@ struct Job {
     random: bool,
     block: Bytes,
     depth: u64,
-    aim: f64,
+    /// At real-time priority, where it is permitted. A disk in memory never lets a thread
+    /// sleep, and would stop everything else.
+    real_time: bool,
+    /// What the middle of the ratios of throughput shall be.
+    aim: Option<f64>,
 }
 
 const JOBS: [Job; 3] = [
@@ -83,7 +96,8 @@ const JOBS: [Job; 3] = [
         random: false,
         block: Bytes::MIB,
         depth: 8,
-        aim: 0.97,
+        real_time: true,
+        aim: Some(0.97),
     },
     Job {
         name: "sequential writes of 1 MiB, 8 at a time",
@@ -92,7 +106,8 @@ const JOBS: [Job; 3] = [
         random: false,
         block: Bytes::MIB,
         depth: 8,
-        aim: 0.97,
+        real_time: true,
+        aim: Some(0.97),
     },
     Job {
         name: "random reads of 4 KiB, 32 at a time",
@@ -101,8 +116,15 @@ const JOBS: [Job; 3] = [
         random: true,
         block: Bytes::kib(4),
         depth: 32,
-        aim: 0.85,
+        real_time: true,
+        aim: Some(1.0),
     },
+];
+
+const IN_MEMORY_NAMES: [&str; 3] = [
+    "random reads of 4 KiB on 2 disks in memory, 32 at a time on each",
+    "random reads of 4 KiB on 4 disks in memory, 32 at a time on each",
+    "random reads of 4 KiB on 8 disks in memory, 32 at a time on each",
 ];
 
 /// What one side did in one round.
@@ -116,6 +138,8 @@ struct Result {
 struct Loop {
     pool: Pool,
     job: Job,
+    /// What it reads or writes in, from the start of the volume.
+    area: Bytes,
     next: AtomicU64,
     bytes: AtomicU64,
     over: AtomicBool,
@@ -125,7 +149,7 @@ struct Loop {
 impl Loop {
     fn offset(&self) -> Bytes {
         let step = self.next.fetch_add(1, Ordering::Relaxed);
-        let blocks = scale().area / self.job.block;
+        let blocks = self.area / self.job.block;
         if self.job.random {
             // Numbers that hit all places evenly (Weyl), spread by a product.
             let mixed = step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -160,20 +184,22 @@ impl Loop {
     }
 }
 
-fn ours(disks: &[DeviceSpec], job: Job) -> Result {
+fn ours(disks: &[DeviceSpec], job: Job, area: Bytes) -> Result {
+    let count = disks.len() as u64;
+    let depth = job.depth * count;
     let mut options = Options::default();
     options.config.memory = MEMORY;
-    options.realtime = real_time();
+    options.realtime = job.real_time && real_time();
     let pool = Pool::open(disks, options).expect("the pool opens");
     fill(&pool);
     let (ended, all) = mpsc::channel();
     let (next, bytes, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-    let work = Arc::new(Loop { pool, job, next, bytes, over, ended });
+    let work = Arc::new(Loop { pool, job, area: area * count, next, bytes, over, ended });
     let (start, cpu) = (Instant::now(), cpu_seconds());
-    (0..job.depth).for_each(|_| work.begin());
+    (0..depth).for_each(|_| work.begin());
     std::thread::sleep(scale().time);
     work.over.store(true, Ordering::Relaxed);
-    (0..job.depth).for_each(|_| all.recv().expect("every loop ends"));
+    (0..depth).for_each(|_| all.recv().expect("every loop ends"));
     let bytes = work.bytes.load(Ordering::Relaxed) as f64;
     Result {
         bytes_per_second: bytes / start.elapsed().as_secs_f64(),
@@ -222,23 +248,28 @@ fn cpu_seconds() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-fn fio(file: &Path, job: Job, large_pages: bool) -> Result {
-    let mut command = Command::new(if real_time() { "chrt" } else { "fio" });
-    if real_time() {
+fn fio(disks: &[DeviceSpec], job: Job, area: Bytes, large_pages: bool) -> Result {
+    let real_time = job.real_time && real_time();
+    let mut command = Command::new(if real_time { "chrt" } else { "fio" });
+    if real_time {
         command.args(["-f", "20", "fio"]);
     }
     let output = command
         .env("GLIBC_TUNABLES", if large_pages { "glibc.malloc.hugetlb=1" } else { "" })
-        .args(["--name=beside", "--ioengine=io_uring", "--direct=1", "--time_based"])
+        .args(["--ioengine=io_uring", "--direct=1", "--time_based"])
         .args(["--fixedbufs", "--registerfiles", "--norandommap", "--output-format=json"])
         .arg("--scramble_buffers=0")
-        .arg(format!("--filename={}", file.display()))
         .arg(format!("--rw={}", job.fio))
         .arg(format!("--bs={}", job.block.get()))
         .arg(format!("--iodepth={}", job.depth))
         .arg(format!("--offset={}", AREA_START.get()))
-        .arg(format!("--size={}", scale().area.get()))
+        .arg(format!("--size={}", area.get()))
         .arg(format!("--runtime={}ms", scale().time.as_millis()))
+        // A job, and so a thread, for each file; what stands before is for all.
+        .arg("--thread")
+        .args(disks.iter().flat_map(|disk| {
+            ["--name=beside".into(), format!("--filename={}", disk.path().display())]
+        }))
         .output()
         .expect("fio runs");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -246,16 +277,16 @@ fn fio(file: &Path, job: Job, large_pages: bool) -> Result {
     // Some versions print notes before the JSON.
     let json = &text[text.find('{').expect("fio prints JSON")..];
     let json: serde_json::Value = serde_json::from_str(json).expect("fio prints JSON");
-    let run = &json["jobs"][0];
-    let side = &run[if job.write { "write" } else { "read" }];
     let number = |value: &serde_json::Value| value.as_f64().expect("a number");
-    let (bytes, seconds) = (number(&side["io_bytes"]), number(&side["runtime"]) / 1e3);
-    let percent = number(&run["usr_cpu"]) + number(&run["sys_cpu"]);
-    let cpu = percent / 100.0 * number(&run["job_runtime"]) / 1e3;
-    Result {
-        bytes_per_second: bytes / seconds,
-        cpu_seconds_per_gib: cpu / (bytes / Bytes::GIB.get() as f64),
+    let (mut bytes_per_second, mut bytes, mut cpu) = (0.0, 0.0, 0.0);
+    for run in json["jobs"].as_array().expect("fio tells of its jobs") {
+        let side = &run[if job.write { "write" } else { "read" }];
+        let percent = number(&run["usr_cpu"]) + number(&run["sys_cpu"]);
+        cpu += percent / 100.0 * number(&run["job_runtime"]) / 1e3;
+        bytes += number(&side["io_bytes"]);
+        bytes_per_second += number(&side["io_bytes"]) / (number(&side["runtime"]) / 1e3);
     }
+    Result { bytes_per_second, cpu_seconds_per_gib: cpu / (bytes / Bytes::GIB.get() as f64) }
 }
 
 /// Smallest, middle and largest.
@@ -264,20 +295,20 @@ fn spread(mut values: Vec<f64>) -> [f64; 3] {
     [values[0], values[values.len() / 2], values[values.len() - 1]]
 }
 
-fn compare(disks: &[DeviceSpec], file: &Path, job: Job) {
+fn compare(disks: &[DeviceSpec], job: Job, area: Bytes) {
     let Scale { rounds, time, .. } = *scale();
     println!("\n{} ({rounds} rounds of {time:?} each, in turns)", job.name);
     let (mut us, mut them, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
         // Whoever goes first changes from round to round.
         if round % 2 == 0 {
-            us.push(ours(disks, job));
-            them.push(fio(file, job, true));
+            us.push(ours(disks, job, area));
+            them.push(fio(disks, job, area, true));
         } else {
-            them.push(fio(file, job, true));
-            us.push(ours(disks, job));
+            them.push(fio(disks, job, area, true));
+            us.push(ours(disks, job, area));
         }
-        plain.push(fio(file, job, false));
+        plain.push(fio(disks, job, area, false));
     }
     let row = |name: &str, scale: f64, unit: &str, pick: &dyn Fn(&Result) -> f64| {
         for (who, results) in [("ours", &us), ("fio", &them), ("fio, small pages", &plain)] {
@@ -289,20 +320,31 @@ fn compare(disks: &[DeviceSpec], file: &Path, job: Job) {
     };
     row("throughput", 1e6, "MB/s", &|result| result.bytes_per_second);
     row("CPU", 1.0, "s/GiB", &|result| result.cpu_seconds_per_gib);
+    let operations = Bytes::GIB.get() as f64 / job.block.get() as f64;
+    row("a core", 1e3, "thousand operations/s", &|it| operations / it.cpu_seconds_per_gib);
+    let cpu =
+        us.iter().zip(&them).map(|(us, them)| us.cpu_seconds_per_gib / them.cpu_seconds_per_gib);
+    let [min, median, max] = spread(cpu.collect());
+    println!("  CPU, ours / fio             min {min:8.3}  median {median:8.3}  max {max:8.3}");
     let ratios = us.iter().zip(&them).map(|(us, them)| us.bytes_per_second / them.bytes_per_second);
     let [min, median, max] = spread(ratios.collect());
-    let verdict = if median >= job.aim { "met" } else { "missed" };
+    let verdict = match job.aim {
+        Some(aim) if median >= aim => format!(" (aim {aim}: met)"),
+        Some(aim) => format!(" (aim {aim}: missed)"),
+        None => String::new(),
+    };
     println!(
-        "  ours / fio                  min {min:8.3}  median {median:8.3}  max {max:8.3} (aim {}: {verdict})",
-        job.aim
+        "  ours / fio                  min {min:8.3}  median {median:8.3}  max {max:8.3}{verdict}"
     );
 }
 
 /// Makes the pool, and writes every byte of the volume, so that both sides find
 /// the same blocks on the medium.
-fn prepare(disks: &[DeviceSpec]) {
+fn prepare(disks: &[DeviceSpec], area: Bytes) {
+    let volume = volume(disks.len() as u64, area);
     let profile = Some(Profile::parse(PROFILE).expect("a profile"));
-    let options = CreateOptions { size: Some(file_size()), profile, ..CreateOptions::default() };
+    let options =
+        CreateOptions { size: Some(file_size(area)), profile, ..CreateOptions::default() };
     let created = Pool::create("bench", disks, &options).expect("a pool is made");
     created.warnings.iter().for_each(|warning| println!("warning: {warning}"));
     let pool = Pool::open(disks, Options::default()).expect("the pool opens");
@@ -310,12 +352,12 @@ fn prepare(disks: &[DeviceSpec]) {
     let placement = Placement::default();
     let create = Op::VolumeCreate {
         name: "area".into(),
-        size: volume(),
+        size: volume,
         placement,
         access: Default::default(),
     };
     pool.call(create).expect("a volume is made");
-    for block in 0..volume() / Bytes::MIB {
+    for block in 0..volume / Bytes::MIB {
         let Ok(Reply::Room { mut room }) = pool.call(Op::Room { len: Bytes::MIB, target: None })
         else {
             panic!("no memory")
@@ -338,16 +380,36 @@ fn main() {
     }
     let directory = std::env::var_os("SLACKLINE_BENCH_DIR").map(PathBuf::from);
     let directory = directory.unwrap_or_else(std::env::temp_dir);
-    let file = directory.join(format!("slackline-bench-{}", std::process::id()));
-    let disks = [DeviceSpec::Real { path: file.clone() }];
-    let result = std::panic::catch_unwind(|| {
-        prepare(&disks);
-        let priority = if real_time() { "real-time" } else { "ordinary" };
-        println!("both sides at {priority} priority");
-        JOBS.iter().for_each(|&job| compare(&disks, &file, job));
-    });
-    let _ = std::fs::remove_file(&file);
-    if result.is_err() {
+    let priority = if real_time() { "real-time" } else { "ordinary" };
+    println!("both sides at {priority} priority where the disk is not in memory");
+    let one: Vec<Job> = JOBS.into_iter().filter(|job| is_wanted(job.name)).collect();
+    let mut went_well = one.is_empty() || on_files(&directory, 1, scale().area, &one);
+    for count in IN_MEMORY {
+        let name = IN_MEMORY_NAMES[count.ilog2() as usize - 1];
+        let job = Job { name, real_time: false, aim: None, ..JOBS[2] };
+        if is_wanted(name) {
+            went_well &= on_files(Path::new("/dev/shm"), count, AREA_IN_MEMORY, &[job]);
+        }
+    }
+    if !went_well {
         std::process::exit(1);
     }
+}
+
+/// Whether somebody wants this job.
+fn is_wanted(name: &str) -> bool {
+    std::env::var("SLACKLINE_BENCH_ONLY").map_or(true, |only| name.contains(&only))
+}
+
+/// Compares on so many files of a pool, which are removed at the end; says whether nothing
+/// failed.
+fn on_files(directory: &Path, count: u64, area: Bytes, jobs: &[Job]) -> bool {
+    let file = |at| directory.join(format!("slackline-bench-{}-{at}", std::process::id()));
+    let disks: Vec<_> = (0..count).map(|at| DeviceSpec::Real { path: file(at) }).collect();
+    let result = std::panic::catch_unwind(|| {
+        prepare(&disks, area);
+        jobs.iter().for_each(|&job| compare(&disks, job, area));
+    });
+    disks.iter().for_each(|disk| drop(std::fs::remove_file(disk.path())));
+    result.is_ok()
 }

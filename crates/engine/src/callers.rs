@@ -3,8 +3,8 @@
 //! Invariant: every ticket that is with the node has exactly one entry here,
 //! except [`NOBODY`], and leaves with the operation's end.
 
-use crate::Reply;
-use node::{Error, Region, StreamId, Ticket};
+use crate::{Pieces, Reply};
+use node::{Error, Mode, Region, StreamId, Ticket};
 use std::sync::Arc;
 use window::Memory;
 
@@ -26,9 +26,11 @@ pub(crate) struct Caller {
 /// What an operation has to do with a shared window.
 pub(crate) enum About {
     /// Opens a stream with its window in this region.
-    Open(Region, Arc<Memory>),
+    Open(Region, Arc<Memory>, Mode),
     /// Asks for the next piece of it.
     Next(StreamId),
+    /// Asks for the next of a reader's, and then for those that follow.
+    Pieces(Arc<Pieces>),
     /// The stream's seek of this number.
     Seek(u64),
     /// Closes the stream.

@@ -66,7 +66,8 @@ impl Drop for Loan {
 ///
 /// A reader's chunk lies in its stream's window, and the playout point stays
 /// where it is until the chunk is dropped and [`Op::StreamAdvance`] is submitted
-/// (with a length of zero to give the bytes back unread). A best-effort chunk's
+/// (with a length of zero to give the bytes back unread), or until
+/// [`Pool::advance`](crate::Pool::advance) does both. A best-effort chunk's
 /// memory is free again when it is dropped.
 ///
 /// [`Op::StreamAdvance`]: node::Op::StreamAdvance
@@ -85,6 +86,15 @@ pub struct ChunkMut(Loan);
 impl Chunk {
     pub(crate) fn new(loan: Loan) -> Self {
         Self(loan)
+    }
+
+    /// What this handle holds, without giving it back.
+    pub(crate) fn into_span(self) -> (Span, Owner) {
+        self.0.into_parts()
+    }
+
+    pub(crate) fn belongs_to<L: Lender>(&self, lender: &Arc<L>) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.0.lender), Arc::as_ptr(lender))
     }
 }
 

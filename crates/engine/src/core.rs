@@ -12,19 +12,21 @@
 //! disk's.
 
 mod disk;
+mod later;
 #[cfg(test)]
 pub(crate) mod schedules;
 
-use crate::Reply;
 use crate::arena::Arena;
 use crate::backend::{Completion, zero_room};
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
 use crate::core::disk::{DiskState, SharedQueue, Turn};
+use crate::core::later::Later;
 use crate::lateness::RecentLateness;
 use crate::lock::{Mutex, MutexGuard};
 use crate::searches::Searches;
 use crate::sys::{self, Event};
+use crate::{Pieces, Reply};
 use node::{
     CommandEnded, DiskIndex, Error, Event as Happened, Look, Mode, Node, Op, Output, RateSearch,
     Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeStatus, Who, Wish,
@@ -43,6 +45,18 @@ const _: () = assert!(store::DISKS_MAX <= DISKS_MAX);
 thread_local! {
     /// Whether this thread is a disk's.
     static IS_DISK: Cell<bool> = const { Cell::new(false) };
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often this thread has taken a pool's lock.
+    static VISITS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How often this thread has taken a pool's lock.
+#[cfg(test)]
+pub(crate) fn visits() -> u64 {
+    VISITS.get()
 }
 
 /// What the threads of a pool share.
@@ -83,6 +97,7 @@ enum Lent {
 /// A stream's shared window.
 struct Window {
     region: Region,
+    mode: Mode,
     /// Seeks that were asked for.
     seeks: u64,
 }
@@ -147,6 +162,8 @@ impl Core {
     }
 
     fn lock(&self) -> Held<'_> {
+        #[cfg(test)]
+        VISITS.set(VISITS.get() + 1);
         Held(self.inner.lock())
     }
 
@@ -170,7 +187,9 @@ impl Core {
             !matches!(op, Op::Write { .. } | Op::Release { .. } | Op::WindowOpen { .. }),
             "memory goes back through its handle (Pool::write, or drop it); Pool::open_window opens windows"
         );
-        self.section(|inner, news| inner.begin((who, arrived), op, callback, news));
+        if let Some((asker, op, callback)) = later::put_begin(self, (who, arrived), op, callback) {
+            self.section(|inner, news| inner.begin(asker, op, callback, news));
+        }
     }
 
     /// Begins to open a stream whose window is shared memory.
@@ -183,7 +202,7 @@ impl Core {
         let rights = if mode == Mode::Read { Rights::Read } else { Rights::Write };
         let (region, memory) = self.arena.regions().make(rights)?;
         let op = Op::WindowOpen { volume, mode, contract, start, region };
-        let about = Some(About::Open(region, memory));
+        let about = Some(About::Open(region, memory, mode));
         self.section(|inner, news| match inner.stopping {
             true => news.calls.push((callback, Err(Error::ShuttingDown))),
             false => {
@@ -192,6 +211,38 @@ impl Core {
             }
         });
         Ok(())
+    }
+
+    /// A stream's memory comes back, and its playout point moves on, in one section.
+    pub(crate) fn advance(
+        self: &Arc<Self>,
+        who: Who,
+        (chunk, len): (Chunk, Bytes),
+        callback: Callback,
+    ) {
+        assert!(chunk.belongs_to(self), "memory of another pool");
+        let (span, owner) = chunk.into_span();
+        let Owner::Stream(stream) = owner else { panic!("best effort has no playout point") };
+        self.section(|inner, news| {
+            inner.take_back(&self.arena, span, owner);
+            inner.begin((who, None), Op::StreamAdvance { stream, len }, callback, news);
+        });
+    }
+
+    /// Begins to tell of the pieces of a reader's shared window.
+    pub(crate) fn ask_for_pieces(self: &Arc<Self>, pieces: &Arc<Pieces>) {
+        self.section(|inner, news| {
+            let stream = pieces.stream();
+            let error = match inner.windows.get(&stream) {
+                _ if inner.stopping => Some(Error::ShuttingDown),
+                None => Some(Error::NoSuchStream { stream }),
+                Some(window) => (window.mode != Mode::Read).then_some(Error::WrongMode),
+            };
+            match error {
+                None => inner.next_piece(pieces),
+                Some(error) => news.calls.push((told(pieces), Err(error))),
+            }
+        });
     }
 
     /// Begins a best-effort write of memory that a handle held.
@@ -278,6 +329,16 @@ impl Core {
 
     /// A section under the lock, and the delivery of what follows from it.
     fn section(self: &Arc<Self>, change: impl FnOnce(&mut Inner, &mut News)) {
+        self.deliver(self.collected(later::take(self), change));
+    }
+
+    /// What follows from a section under the lock, in which what this thread has put off
+    /// comes first.
+    fn collected(
+        self: &Arc<Self>,
+        later: Vec<Later>,
+        change: impl FnOnce(&mut Inner, &mut News),
+    ) -> News {
         let mut news = News::default();
         let mut inner = self.lock();
         // In a callback, the time of the turn that led to it will do: clocks are
@@ -285,10 +346,26 @@ impl Core {
         if !IS_DISK.get() {
             inner.read_clock();
         }
+        if !later.is_empty() {
+            later.into_iter().for_each(|later| inner.begin_later(&self.arena, later, &mut news));
+            // Before `change`: a seek tells what was answered before it from what comes later.
+            self.take_outputs(&mut inner, &mut news);
+        }
         change(&mut inner, &mut news);
         self.collect(&mut inner, &mut news);
-        drop(inner);
+        news
+    }
+
+    /// Delivers on a disk's thread: what the callbacks ask for and may be put off takes the
+    /// lock once for all of them.
+    pub(crate) fn deliver_together(self: &Arc<Self>, news: News) {
+        // For each a read that begins and one's memory that comes back, mostly.
+        later::begin(self, Vec::with_capacity(2 * news.calls.len()));
         self.deliver(news);
+        let later = later::end();
+        if !later.is_empty() {
+            self.deliver(self.collected(later, |_, _| {}));
+        }
     }
 
     /// Takes the answers that the node has, and looks after the disks that got work.
@@ -362,17 +439,10 @@ impl Lender for Core {
     }
 
     fn take_back(self: Arc<Self>, span: Span, owner: Owner) {
-        self.section(|inner, _| {
-            self.arena.take_back(span);
-            match owner {
-                Owner::BestEffort => inner.tell_own(NOBODY, Op::Release { span }),
-                Owner::Stream(stream) => {
-                    if let Some(Lent::Held { close: Some(ticket) }) = inner.lent.remove(&stream) {
-                        inner.tell_own(ticket, Op::StreamClose { stream });
-                    }
-                }
-            }
-        });
+        if owner == Owner::BestEffort && later::put_release(&self, span) {
+            return;
+        }
+        self.section(|inner, _| inner.take_back(&self.arena, span, owner));
     }
 }
 
@@ -433,6 +503,35 @@ impl Inner {
             return;
         }
         self.tell(ticket, asker, op);
+    }
+
+    /// Memory that was lent comes back.
+    fn take_back(&mut self, arena: &Arena, span: Span, owner: Owner) {
+        arena.take_back(span);
+        match owner {
+            Owner::BestEffort => self.tell_own(NOBODY, Op::Release { span }),
+            Owner::Stream(stream) => {
+                if let Some(Lent::Held { close: Some(ticket) }) = self.lent.remove(&stream) {
+                    self.tell_own(ticket, Op::StreamClose { stream });
+                }
+            }
+        }
+    }
+
+    /// Asks the node for the next piece, on behalf of whoever is told all of them.
+    fn next_piece(&mut self, pieces: &Arc<Pieces>) {
+        let (stream, about) = (pieces.stream(), Some(About::Pieces(Arc::clone(pieces))));
+        let caller = Caller { callback: told(pieces), stream: None, about };
+        let ticket = self.callers.insert(caller);
+        self.tell(ticket, (pieces.who().clone(), None), Op::WindowNext { stream });
+    }
+
+    /// What was put off, in its turn.
+    fn begin_later(&mut self, arena: &Arena, later: Later, news: &mut News) {
+        match later {
+            Later::Begin(asker, op, callback) => self.begin(asker, op, callback, news),
+            Later::Release(span) => self.take_back(arena, span, Owner::BestEffort),
+        }
     }
 
     /// What an operation has to do with a shared window. A seek counts from here on: the
@@ -516,11 +615,11 @@ impl Inner {
         news: &mut News,
     ) -> Result<Reply, Error> {
         match (about, result) {
-            (About::Open(region, memory), Ok(node::Reply::Stream { stream, window })) => {
-                self.windows.insert(stream, Window { region, seeks: 0 });
+            (About::Open(region, memory, mode), Ok(node::Reply::Stream { stream, window })) => {
+                self.windows.insert(stream, Window { region, mode, seeks: 0 });
                 Ok(Reply::Shared { stream, window, memory })
             }
-            (About::Open(region, _), result) => {
+            (About::Open(region, ..), result) => {
                 news.garbage.extend(arena.regions().free(region));
                 Err(result.expect_err("a stream that is opened has a number"))
             }
@@ -549,10 +648,29 @@ impl Inner {
                     _ => Reply::Done,
                 })
             }
+            (About::Pieces(pieces), result) => {
+                let seeks = self.windows.get(&pieces.stream()).map_or(0, |window| window.seeks);
+                let told = result.map(|reply| Reply::Piece { piece: piece(reply), seeks });
+                if pieces.tell(told) {
+                    self.next_piece(&pieces);
+                }
+                Ok(Reply::Done)
+            }
             (About::Next(_) | About::Seek(_), Err(error)) => Err(error),
             (About::Seek(_), Ok(other)) => unreachable!("{other:?} answers no seek"),
         }
     }
+}
+
+/// Rings where pieces are told. An error that did not come by the node is told here.
+fn told(pieces: &Arc<Pieces>) -> Callback {
+    let pieces = Arc::clone(pieces);
+    Box::new(move |result: Result<Reply, Error>| {
+        if let Err(error) = result {
+            pieces.tell(Err(error));
+        }
+        pieces.ring();
+    })
 }
 
 /// What the node tells of the next piece of a shared window.

@@ -1,5 +1,8 @@
 //! An open pool: the node, its disks' threads, and the way in for programs.
 
+#[cfg(test)]
+mod visits;
+
 use crate::backend::emulated::Emulated;
 use crate::backend::uring::Uring;
 use crate::backend::{Backend, Surroundings};
@@ -8,7 +11,8 @@ use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
 use crate::lock::Mutex;
 use crate::sys::{self, Event};
-use crate::{ChunkMut, HostLateness, Pages, Reply, arena::Arena, drives, metadata, thread};
+use crate::{Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
+use crate::{arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
     Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status, StreamId,
@@ -266,6 +270,34 @@ impl Pool {
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) -> std::io::Result<()> {
         self.core.open_window(who, (volume.to_owned(), mode, contract, start), Box::new(done))
+    }
+
+    /// Gives back what a reader was given, and moves its playout point on by `len`: what
+    /// dropping the handle and [`Op::StreamAdvance`] do, with one look at the pool.
+    ///
+    /// # Panics
+    /// When `chunk` is no stream's memory, or another pool's.
+    pub fn advance(
+        &self,
+        who: Who,
+        chunk: Chunk,
+        len: Bytes,
+        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+    ) {
+        self.core.advance(who, (chunk, len), Box::new(done));
+    }
+
+    /// The pieces of a reader's shared window, as [`Op::WindowNext`] would tell them one by
+    /// one: after the first [`Pieces::ask`] each is told when it is in memory, without an ask.
+    /// `bell` is called when there may be something to take, on a thread of the pool or on
+    /// this one; it must be short and must not wait for the pool.
+    pub fn pieces(
+        &self,
+        who: Who,
+        stream: StreamId,
+        bell: impl Fn() + Send + Sync + 'static,
+    ) -> Arc<Pieces> {
+        Pieces::new(Arc::clone(&self.core), who, stream, Box::new(bell))
     }
 
     /// Begins a best-effort write of all of `room`, which came from [`Op::Room`], at a

@@ -88,7 +88,7 @@ pub(crate) fn serve(
                 }
                 let timers_alone = ended.is_empty();
                 let late = lateness.lock().take_worst();
-                core.deliver(core.tell(ended, late));
+                core.deliver_together(core.tell(ended, late));
                 if timers_alone {
                     // There may be more of them at once: the device is looked at in between.
                     backend.wait(Some(sys::now()), &mut done);

@@ -68,8 +68,7 @@ async fn next(
             assert!(len <= len_max && offset == position, "the pool gives what comes next");
             // The bytes go from the window to the socket; only then does the window move on.
             output.send(Head::Data { offset }, chunk.bytes()).await?;
-            drop(chunk);
-            ask.done(Op::StreamAdvance { stream, len }).await.map_err(failed)?;
+            ask.advance(stream, chunk, len).await.map_err(failed)?;
             Ok(offset + len)
         }
         Answer::Gap { offset, len } => {

@@ -12,11 +12,12 @@
 //! end, however that came, is taken.
 
 use super::frames::{Incoming, Outgoing, Over, failed, misplaced};
-use crate::pool::{Answer, Ask};
+use crate::pool::{Answer, Ask, Pieces};
 use crate::sessions::Opened;
 use node::{Error, Mode, Op};
 use std::os::fd::BorrowedFd;
-use tokio::sync::oneshot;
+use std::sync::Arc;
+use tokio::sync::{Notify, oneshot};
 use units::{Bytes, Instant};
 use window::{Kind, Piece};
 use wire::frame::Head;
@@ -33,7 +34,10 @@ pub struct Session<'a> {
     ask: &'a Ask,
     output: &'a Outgoing,
     end: window::Daemon,
-    /// The next piece, and how far a writer's bytes are durable.
+    /// A reader's pieces, where the pool tells them by itself, and the bell for them.
+    pieces: Option<Box<dyn Pieces>>,
+    bell: Arc<Notify>,
+    /// The next piece, where it has to be asked for, and how far a writer's bytes are durable.
     piece: Coming,
     durable: Coming,
     /// Writers: where the next room begins, and beyond what durability is asked for.
@@ -69,11 +73,22 @@ impl<'a> Session<'a> {
         output: &'a Outgoing,
     ) -> Self {
         let _ = end.durable(opened.start); // nobody waits yet
+        let bell = Arc::new(Notify::new());
+        let rings = Arc::clone(&bell);
+        let pieces = match opened.mode {
+            Mode::Read => {
+                ask.0.pieces(ask.1.clone(), opened.stream, Box::new(move || rings.notify_one()))
+            }
+            // Room is filled with zeros before it is told, one after the other.
+            Mode::Write => None,
+        };
         Self {
             opened,
             ask,
             output,
             end,
+            pieces,
+            bell,
             piece: None,
             durable: None,
             offset: opened.start,
@@ -95,10 +110,15 @@ impl<'a> Session<'a> {
     /// Serves the stream until its program closes it, or an error ends the connection.
     pub async fn run(&mut self, input: &mut Incoming) -> Result<(), Over> {
         loop {
+            self.publish_what_was_told().await?;
             self.ask_for_more();
             let goes = tokio::select! {
                 head = input.head() => self.heard(head?.0).await?,
-                piece = arrival(&mut self.piece) => self.told(piece).await?,
+                () = self.bell.notified() => Goes::On,
+                piece = arrival(&mut self.piece) => {
+                    self.told(piece).await?;
+                    Goes::On
+                }
                 durable = arrival(&mut self.durable) => self.durable(durable).await?,
             };
             if goes == Goes::Closed {
@@ -120,13 +140,26 @@ impl<'a> Session<'a> {
     /// Asks the pool for what this session wants to hear of and has not asked for.
     fn ask_for_more(&mut self) {
         let stream = self.opened.stream;
-        if self.piece.is_none() && !self.paused && !self.end.is_full() {
+        let wants_more = !self.paused && !self.end.is_full();
+        if let (Some(pieces), true) = (&self.pieces, wants_more) {
+            pieces.ask();
+        } else if self.piece.is_none() && wants_more {
             self.piece = Some(self.ask.begin(Op::WindowNext { stream }));
         }
         if self.durable.is_none() && self.opened.mode == Mode::Write && !self.closing {
             let beyond = self.beyond;
             self.durable = Some(self.ask.begin(Op::StreamDurable { stream, beyond }));
         }
+    }
+
+    /// Publishes what the pool has told by itself, as far as the ring has slots.
+    async fn publish_what_was_told(&mut self) -> Result<(), Over> {
+        while !self.end.is_full()
+            && let Some(told) = self.pieces.as_ref().and_then(|pieces| pieces.take())
+        {
+            self.told(told).await?;
+        }
+        Ok(())
     }
 
     async fn heard(&mut self, head: Head) -> Result<Goes, Over> {
@@ -194,7 +227,7 @@ impl<'a> Session<'a> {
     }
 
     /// The pool's next piece, or that there is none.
-    async fn told(&mut self, told: Result<Answer, Error>) -> Result<Goes, Over> {
+    async fn told(&mut self, told: Result<Answer, Error>) -> Result<(), Over> {
         match told {
             Ok(Answer::Piece { seeks, .. }) if seeks < self.seeks => {}
             // The end that the program is told of is the end when it got there.
@@ -218,7 +251,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
-        Ok(Goes::On)
+        Ok(())
     }
 
     async fn publish(&mut self, mut piece: Piece) -> Result<(), Over> {

@@ -74,6 +74,9 @@ impl Chunk for Part {
     fn bytes(&self) -> &[u8] {
         &self.buffer.bytes()[self.from..][..self.len]
     }
+    fn into_any(self: Box<Self>) -> Box<dyn std::any::Any> {
+        self
+    }
 }
 
 /// Callbacks, to be called without the lock.

@@ -2,7 +2,7 @@
 //! all else to the pool.
 
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
-use crate::pool::{Callback, Description, HostLateness, Pool, Room};
+use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use node::{
     Contract, DiskIndex, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms, VolumeStatus,
     Who, Wish, WriteRange,
@@ -46,6 +46,25 @@ impl Pool for Together {
         callback: Callback,
     ) -> bool {
         self.pool.open_window(who, volume, mode, contract, start, callback)
+    }
+
+    fn pieces(&self, who: Who, stream: StreamId, bell: Bell) -> Option<Box<dyn Pieces>> {
+        self.pool.pieces(who, stream, bell)
+    }
+
+    fn advance(
+        &self,
+        who: Who,
+        stream: StreamId,
+        chunk: Box<dyn Chunk>,
+        len: Bytes,
+        callback: Callback,
+    ) {
+        if stream.0 < FIRST_STREAM {
+            return self.pool.advance(who, stream, chunk, len, callback);
+        }
+        drop(chunk);
+        self.submit(who, Op::StreamAdvance { stream, len }, callback);
     }
 
     fn now(&self) -> Instant {

@@ -79,6 +79,9 @@ impl Chunk for FakeChunk {
     fn bytes(&self) -> &[u8] {
         &self.0
     }
+    fn into_any(self: Box<Self>) -> Box<dyn std::any::Any> {
+        self
+    }
 }
 
 /// Leaves its bytes with the pool when dropped.

@@ -25,8 +25,9 @@ const EVENT: u64 = u64::MAX;
 
 /// How many ends are taken at a time. The commands that follow from them go to
 /// the device before the next are looked at, so that it does not run dry while a
-/// long row of ends is dealt with.
-const ENDS_AT_ONCE: usize = 8;
+/// long row of ends is dealt with. With 8, random reads of 4 KiB at depth 32 were a few
+/// percent slower than with 4; with 2 each took more processor time.
+const ENDS_AT_ONCE: usize = 4;
 
 /// Bytes of the sink: what lies between the blocks that a read wants goes there.
 const SINK: usize = 64 << 10;

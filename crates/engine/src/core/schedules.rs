@@ -16,7 +16,7 @@ use crate::arena::Arena;
 use crate::backend::{Backend, Completion};
 use crate::lock::Mutex;
 use crate::sys::Event;
-use crate::{HostLateness, Reply, thread};
+use crate::{HostLateness, Pieces, Reply, thread};
 use node::{
     Config, Contract, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Mode, Node, Op,
     Placement, Policy, StreamId, Who, WriteRange,
@@ -402,6 +402,12 @@ impl Program {
         Ok(())
     }
 
+    /// Reads four times, each begun by the callback of the one before, which gives its
+    /// memory back first.
+    fn read_on_and_on(&self, volume: &str) -> Result<(), Error> {
+        self.wait_for(|core, callback| read_on(core, String::from(volume), 4, callback)).map(drop)
+    }
+
     fn open(&self, volume: &str, mode: Mode) -> Result<StreamId, Error> {
         let (volume, start) = (volume.into(), Bytes::ZERO);
         let opened = self.call(Op::StreamOpen { volume, mode, contract: CONTRACT, start })?;
@@ -443,8 +449,12 @@ impl Program {
         let opened =
             self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
         let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
+        let (core, world) = (Arc::clone(&self.0.core), Arc::clone(&self.0));
+        let bell = Box::new(move || world.news());
+        let pieces = Pieces::new(core, Who::root(), stream, bell);
         for _ in 0..8 {
-            let told = self.call(Op::WindowNext { stream })?;
+            pieces.ask();
+            let told = self.0.wait(|_| pieces.take())?;
             let Reply::Piece { piece, .. } = told else { panic!("{told:?} is no piece") };
             self.call(Op::WindowMoved { stream, len: piece.len })?;
         }
@@ -475,17 +485,38 @@ impl Program {
     }
 }
 
+fn read_on(core: &Arc<Core>, volume: String, left: u64, end: Callback) {
+    let (len, of, again) = (Bytes::kib(64), volume.clone(), Arc::clone(core));
+    let offset = len * left;
+    let next = Box::new(move |read: Result<Reply, Error>| match read {
+        Ok(Reply::Data { chunk, .. }) if left > 1 => {
+            drop(chunk);
+            read_on(&again, of, left - 1, end);
+        }
+        last => end(last),
+    });
+    let read = Op::Read { volume, offset, len, priority: None };
+    core.submit((Who::root(), None), read, next);
+}
+
 /// While the host has requests late, no new contract is taken: nobody is told more.
 fn went_well(result: Result<(), Error>) {
     assert!(matches!(result, Ok(()) | Err(Error::Refused(_))), "{result:?}");
 }
 
 /// A scene, by the name that it has in what the tests say.
-const SCENES: [(&str, fn()); 5] = [
+const SCENES: [(&str, fn()); 6] = [
     ("best effort on two disks", || {
         let mut scene = Scene::new();
         scene.program(|program| program.write_and_read("v0").unwrap());
         scene.program(|program| program.write_and_read("v1").unwrap());
+        scene.end();
+    }),
+    ("reads that callbacks begin", || {
+        let mut scene = Scene::new();
+        scene.program(|program| program.read_on_and_on("both").unwrap());
+        scene.program(|program| program.read_on_and_on("v0").unwrap());
+        scene.program(|program| program.write_and_read("v0").unwrap());
         scene.end();
     }),
     ("streams beside best effort", || {
@@ -518,6 +549,7 @@ const SCENES: [(&str, fn()); 5] = [
         };
         scene.program(move |program| stopped(program.write_and_read("v0")));
         scene.program(move |program| stopped(program.play("v1")));
+        scene.program(move |program| stopped(program.read_on_and_on("both")));
         scene.stop();
     }),
 ];

@@ -1,0 +1,96 @@
+//! What callbacks ask for on a disk's thread: best effort's reads, memory for it, and its
+//! memory that comes back. It is put off until the callbacks of one delivery have run, and
+//! then takes the pool's lock once, together.
+//!
+//! Invariants: what is put off is in the order in which it was asked for, and before
+//! everything that its thread asks of the pool afterwards ([`take`] in each section); none
+//! is left when the delivery is over. Only what bears to come a moment later than another
+//! thread's requests is put off: writes that overlap, and streams, do not.
+
+use super::Core;
+use crate::callers::Callback;
+use node::{Op, Span, Who};
+use std::cell::RefCell;
+use units::Instant;
+
+/// One request that was put off.
+pub(super) enum Later {
+    Begin((Who, Option<Instant>), Op, Callback),
+    Release(Span),
+}
+
+/// What a thread has put off while it delivers.
+struct Put {
+    /// The pool whose disk's thread this is: requests to others are none of ours.
+    of: *const Core,
+    list: Vec<Later>,
+}
+
+thread_local! {
+    static PUT: RefCell<Option<Put>> = const { RefCell::new(None) };
+}
+
+#[cfg(test)]
+shuttle::thread_local! {
+    /// The same in a scene, whose threads are one of ours.
+    static SCENE: RefCell<Option<Put>> = RefCell::new(None);
+}
+
+fn with<T>(look: impl FnOnce(&mut Option<Put>) -> T) -> T {
+    #[cfg(test)]
+    if super::schedules::inside() {
+        return SCENE.with(|put| look(&mut put.borrow_mut()));
+    }
+    PUT.with(|put| look(&mut put.borrow_mut()))
+}
+
+/// From here on this thread, one of a disk of `core`, puts off what it may. `list` is empty.
+pub(super) fn begin(core: &Core, list: Vec<Later>) {
+    debug_assert!(list.is_empty());
+    with(|put| *put = Some(Put { of: core, list }));
+}
+
+/// From here on it does not. Returns what was put off and not taken.
+pub(super) fn end() -> Vec<Later> {
+    with(Option::take).map(|put| put.list).unwrap_or_default()
+}
+
+/// Puts `later` off where this thread does so for `core`; otherwise gives it back.
+fn put(core: &Core, later: Later) -> Option<Later> {
+    with(|put| match put {
+        Some(put) if std::ptr::eq(put.of, core) => {
+            put.list.push(later);
+            None
+        }
+        _ => Some(later),
+    })
+}
+
+/// Puts off the beginning of an operation that bears it; otherwise gives it back.
+pub(super) fn put_begin(
+    core: &Core,
+    asker: (Who, Option<Instant>),
+    op: Op,
+    callback: Callback,
+) -> Option<((Who, Option<Instant>), Op, Callback)> {
+    if !matches!(op, Op::Read { .. } | Op::Room { .. }) {
+        return Some((asker, op, callback));
+    }
+    match put(core, Later::Begin(asker, op, callback)) {
+        Some(Later::Begin(asker, op, callback)) => Some((asker, op, callback)),
+        _ => None,
+    }
+}
+
+/// Puts off that memory of best effort comes back. Says whether it is.
+pub(super) fn put_release(core: &Core, span: Span) -> bool {
+    put(core, Later::Release(span)).is_none()
+}
+
+/// What this thread has put off for `core` so far: now is its turn.
+pub(super) fn take(core: &Core) -> Vec<Later> {
+    with(|put| match put {
+        Some(put) if std::ptr::eq(put.of, core) => std::mem::take(&mut put.list),
+        _ => Vec::new(),
+    })
+}
