@@ -10,6 +10,7 @@ use crate::memory::places::WindowMemory;
 use crate::streams::index::Streams;
 use crate::streams::rounds::Rounds;
 use crate::streams::stream::{self, Stream};
+use crate::volumes::kept::KeptOutServices;
 use crate::volumes::permission::{self, Wanted};
 use crate::work::Owner;
 use crate::work::{self, CommandEnded};
@@ -28,6 +29,7 @@ pub struct Node {
     pub(crate) streams: Streams,
     pub(crate) best_effort: BestEffort,
     pub(crate) rounds: Rounds,
+    pub(crate) kept_out: KeptOutServices,
     next_stream: u64,
     shutting_down: Option<Option<Ticket>>,
     finished: Option<Finished>,
@@ -43,7 +45,9 @@ struct Promised {
 }
 
 impl Node {
-    /// A node over a recovered store; `disks` in the order of the pool.
+    /// A node over a recovered store; `disks` in the order of the pool. The services that the
+    /// volumes were given are in force at once, but for those that do not fit any more
+    /// ([`Node::kept_out`]).
     ///
     /// # Errors
     /// [`Error::Refused`] where a disk is too slow even for the metadata log at
@@ -57,15 +61,18 @@ impl Node {
         config.check()?;
         let mut core = Core::new(config, disks, store)?;
         core.moves.look_again();
-        Ok(Self {
+        let mut node = Self {
             core,
             streams: Streams::default(),
             best_effort: BestEffort::default(),
             rounds: Rounds::default(),
+            kept_out: KeptOutServices::default(),
             next_stream: 1,
             shutting_down: None,
             finished: None,
-        })
+        };
+        node.admit_kept();
+        Ok(node)
     }
 
     /// Something happened at `now`.
@@ -99,7 +106,12 @@ impl Node {
 
     /// When [`Node::run_timers`] is to be called, if at any time.
     pub fn next_timer(&self) -> Option<Instant> {
-        let timers = [self.core.next_timer(), self.best_effort.due(), self.rounds.due()];
+        let timers = [
+            self.core.next_timer(),
+            self.best_effort.due(),
+            self.rounds.due(),
+            self.kept_out.due(),
+        ];
         timers.into_iter().flatten().min()
     }
 
@@ -156,12 +168,12 @@ impl Node {
                 self.change(now, ticket, changed);
             }
             Op::VolumeDelete { name } => {
-                let deleted = self.delete(&name);
+                let deleted = self.delete(now, &name);
                 self.change(now, ticket, deleted);
             }
             Op::VolumeService { name, service } => {
-                let served = self.serve(now, &name, service);
-                self.core.answer(ticket, served.map(|()| Reply::Done));
+                let served = self.serve_and_keep(now, who, &name, service);
+                self.change(now, ticket, served);
             }
             Op::StreamOpen { volume, mode, contract, start } => {
                 self.open(now, ticket, &volume, mode, &contract, start, None);
@@ -306,7 +318,7 @@ impl Node {
         }
     }
 
-    fn find(&self, name: &str) -> Result<VolumeId, Error> {
+    pub(crate) fn find(&self, name: &str) -> Result<VolumeId, Error> {
         let none = || Error::NoSuchVolume { name: String::from(name) };
         self.core.store.find(name).map(|volume| volume.id()).ok_or_else(none)
     }
@@ -314,11 +326,6 @@ impl Node {
     fn writer_of(&self, name: &str) -> Option<StreamId> {
         let volume = self.core.store.find(name)?.id();
         self.streams.writer_of(volume)
-    }
-
-    fn serve(&mut self, now: Instant, name: &str, service: Service) -> Result<(), Error> {
-        let volume = self.find(name)?;
-        self.serve_volume(now, volume, service)
     }
 
     /// Serves a volume this way from now on, also what waits, for a disk or for memory.
@@ -337,7 +344,7 @@ impl Node {
         Ok(())
     }
 
-    fn delete(&mut self, name: &str) -> Result<(), Error> {
+    fn delete(&mut self, now: Instant, name: &str) -> Result<(), Error> {
         let volume = self.find(name)?;
         let streams = self.streams.count_on(volume) as u64;
         if streams > 0 || self.best_effort.touches(volume) {
@@ -348,6 +355,8 @@ impl Node {
         // Who waits to read it must not come to read another of the same name.
         self.best_effort.refuse_waiting_on(&mut self.core, volume, name);
         self.core.serve_no_more(volume);
+        self.kept_out.forget(volume);
+        self.given_back(now);
         Ok(())
     }
 
@@ -447,6 +456,7 @@ impl Node {
                 let begins = core.begins(&tasks).max(now);
                 stream.change(core, now, begins, contract, tasks, blocks);
                 let window = stream.contract.block * blocks;
+                self.given_back(now);
                 Ok(Reply::Stream { stream: id, window })
             }
             Err(error) => {
@@ -690,6 +700,7 @@ impl Node {
             self.core.answer(ticket, end);
         }
         self.try_wider_profiles(now);
+        self.given_back(now);
         if stream.mode == Mode::Write {
             self.core.log_leaves(now, stream.volume);
             self.pump_readers(now, stream.volume);
@@ -753,6 +764,7 @@ impl Node {
             }
         }
         self.best_effort.refuse_overdue(&mut self.core, now);
+        self.try_kept_out(now);
         self.look_for_moves(now);
         self.run_commits(now);
     }

@@ -151,6 +151,8 @@ impl Node {
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),
             streams: self.streams.count_on(volume.id()) as u64,
             service,
+            given_by: volume.service().map(|service| service.given_by),
+            kept_out: self.kept_out_of(volume.id()),
             account,
             shares: core.services.shares(volume.id()),
             operations,

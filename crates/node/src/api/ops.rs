@@ -28,7 +28,11 @@ pub enum Op {
     VolumeDelete { name: String },
     /// Serve what no stream of a volume carries in this way from now on, also what
     /// waits; admission decides about the kinds that are contracts, and a refusal
-    /// changes nothing. Lives as long as the node. [`Reply::Done`].
+    /// changes nothing. Kept with the volume, as the caller's, and in force again when the pool
+    /// is served again, where it fits ([`VolumeStatus::kept_out`]).
+    /// [`Reply::Done`], durable.
+    ///
+    /// [`VolumeStatus::kept_out`]: super::VolumeStatus::kept_out
     VolumeService { name: String, service: Service },
     /// Which block suits a stream of this rate on this volume, by the profiles of the
     /// disks that it lies on, for a program that names none. Changes nothing.

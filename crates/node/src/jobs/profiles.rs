@@ -51,6 +51,7 @@ impl Node {
         }
         self.core.store.set_profile(disk, text).expect("checked above");
         self.core.disk(disk).profile_for_next_start = !same_depth;
+        self.given_back(now);
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! The volumes' services while the pool runs: their tasks on the disks, and which
 //! class a request of a volume is of.
 //!
-//! A service lives as long as its volume and the daemon; it is not on the disk.
+//! What is here is in force. What a volume was given the pool keeps, also where it does not
+//! fit any more (`kept.rs`).
 //!
 //! The clock of a contract of answers in time begins with the program's call. Each command
 //! of an operation has its *turn*: at the call, or a period after the turn before it on the
