@@ -177,7 +177,7 @@ impl Client {
     }
 
     /// Serves what no stream of a volume carries in this way from now on, also what
-    /// waits, until the daemon stops.
+    /// waits; it is kept with the volume.
     pub fn volume_service(&self, name: &str, service: &Service) -> Result<Volume> {
         let path = format!("{}/service", volume_path(name));
         http::call(&self.socket, "PUT", &path, Some(service))

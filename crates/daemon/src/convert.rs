@@ -2,10 +2,12 @@
 
 use crate::pool::{Description, Pool};
 pub use crate::priority::priority;
+use crate::problem;
 use crate::quotas::Quotas;
 use crate::sessions::Sessions;
-use node::{DiskIndex, DiskStatus, Status, StreamStatus, VolumeStatus};
+use node::{DiskIndex, DiskStatus, KeptOut, Status, StreamStatus, VolumeStatus};
 use units::{Bytes, Instant};
+use wire::Problem;
 use wire::control as api;
 
 /// A contract as the node takes it.
@@ -82,6 +84,26 @@ pub fn zone(zone: node::Zone) -> api::Zone {
     }
 }
 
+/// A service that is not in force, as it is told.
+pub fn kept_out(kept_out: &KeptOut) -> api::KeptOut {
+    let service = service_told(kept_out.service);
+    let Problem { detail, next_step, .. } = problem::of_service(&kept_out.why, &service);
+    api::KeptOut { service, detail, next_step }
+}
+
+/// What is to be said of all volumes whose service does not fit any more.
+pub fn warnings(volumes: &[VolumeStatus]) -> Vec<String> {
+    let warning = |volume: &VolumeStatus| {
+        let api::KeptOut { detail, next_step, .. } = kept_out(volume.kept_out.as_ref()?);
+        Some(format!(
+            "the contract of volume \"{}\" does not fit any more, and the volume is served as best \
+             effort: {detail}; {next_step}",
+            volume.name
+        ))
+    };
+    volumes.iter().filter_map(warning).collect()
+}
+
 /// A volume as it is told.
 pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
     api::Volume {
@@ -96,6 +118,8 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
         extents: volume.extents,
         streams: volume.streams,
         service: service_told(volume.service),
+        service_user: volume.given_by.map(|user| quotas.user_name(user)),
+        kept_out: volume.kept_out.as_ref().map(kept_out),
         account: api::ServiceAccount {
             requests: volume.account.requests,
             late_requests: volume.account.late_requests,
@@ -262,6 +286,8 @@ pub fn status(
 ) -> api::Status {
     let description = pool.description();
     let lateness = pool.host_lateness();
+    let mut warned = pool.warnings();
+    warned.extend(warnings(&status.volumes));
     api::Status {
         policy: description.policy.to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -278,7 +304,7 @@ pub fn status(
         },
         host_wakeups: lateness.wakeups,
         host_completions: lateness.completions,
-        warnings: pool.warnings(),
+        warnings: warned,
         pool: description.name,
     }
 }

@@ -24,7 +24,7 @@ use crate::pool::Pool;
 use crate::problem::percent;
 use crate::sessions::Sessions;
 use guaranteed::Guaranteed;
-use node::{DiskIndex, Priority, Status, StreamId, Terms, Who};
+use node::{DiskIndex, Priority, Status, StreamId, Terms, VolumeStatus, Who};
 use space::Held;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -296,6 +296,11 @@ impl Quotas {
         }
     }
 
+    /// What a user is called.
+    pub fn user_name(&self, uid: u32) -> String {
+        self.users.name(uid)
+    }
+
     /// What a peer's user is called.
     pub fn name(&self, peer: &Peer) -> String {
         self.users.name(peer.uid)
@@ -344,6 +349,16 @@ impl Quotas {
             Some(peer) => state.services.insert(volume.to_owned(), peer.clone()),
             None => state.services.remove(volume),
         };
+    }
+
+    /// The services that the pool keeps are those of the users who gave them.
+    pub fn note_kept(&self, volumes: &[VolumeStatus]) {
+        for volume in volumes {
+            let service = volume.kept_out.as_ref().map_or(volume.service, |one| one.service);
+            let is_contract = !matches!(service, node::Service::BestEffort(_));
+            let user = volume.given_by.filter(|_| is_contract).map(Peer::known);
+            self.note_service(&volume.name, user.as_ref());
+        }
     }
 
     /// Whom a peer is counted as: its user first, then its groups that have a quota.

@@ -138,9 +138,10 @@ impl Node {
 
     /// The volumes whose service is kept and does not fit, with it, in the order of their age.
     pub fn kept_out(&self) -> impl Iterator<Item = (String, KeptOut)> {
-        self.kept_out.why.keys().filter_map(|&id| {
-            let volume = self.core.store.volume(id)?;
-            Some((volume.name().into(), self.kept_out_of(id)?))
+        self.kept_out.why.keys().map(|&id| {
+            let volume = self.core.store.volume(id).expect("kept out while it is there");
+            let kept_out = self.kept_out_of(id).expect("kept out while it is kept");
+            (volume.name().into(), kept_out)
         })
     }
 }
