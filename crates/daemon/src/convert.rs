@@ -55,7 +55,7 @@ pub fn service(service: &api::Service) -> node::Service {
 }
 
 /// A service as it is told.
-fn service_told(service: node::Service) -> api::Service {
+pub fn service_told(service: node::Service) -> api::Service {
     match service {
         node::Service::BestEffort(priority) => api::Service::BestEffort {
             priority: match priority {
@@ -104,6 +104,23 @@ pub fn warnings(volumes: &[VolumeStatus]) -> Vec<String> {
     volumes.iter().filter_map(warning).collect()
 }
 
+fn service_account(account: node::ServiceAccount) -> api::ServiceAccount {
+    api::ServiceAccount {
+        requests: account.requests,
+        late_requests: account.late_requests,
+        late_max_ns: account.late_max,
+        latency_max_ns: account.latency_max,
+    }
+}
+
+fn handle(handle: &node::HandleStatus, quotas: &Quotas) -> api::Handle {
+    api::Handle {
+        user: quotas.user_name(handle.uid),
+        service: service_told(handle.service),
+        account: service_account(handle.account),
+    }
+}
+
 /// A volume as it is told.
 pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
     api::Volume {
@@ -120,12 +137,8 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
         service: service_told(volume.service),
         service_user: volume.given_by.map(|user| quotas.user_name(user)),
         kept_out: volume.kept_out.as_ref().map(kept_out),
-        account: api::ServiceAccount {
-            requests: volume.account.requests,
-            late_requests: volume.account.late_requests,
-            late_max_ns: volume.account.late_max,
-            latency_max_ns: volume.account.latency_max,
-        },
+        handles: volume.handles.iter().map(|one| handle(one, quotas)).collect(),
+        account: service_account(volume.account),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::streams::rounds::Rounds;
 use crate::streams::stream::{self, Stream};
 use crate::volumes::kept::KeptOutServices;
 use crate::volumes::permission::{self, Wanted};
+use crate::volumes::services::Holder;
 use crate::work::Owner;
 use crate::work::{self, CommandEnded};
 use alloc::boxed::Box;
@@ -142,6 +143,7 @@ impl Node {
                 | Op::WindowMoved { .. }
                 | Op::StreamSync { .. }
                 | Op::StreamClose { .. }
+                | Op::HandleClose { .. }
         );
         if self.shutting_down.is_some() && !closes {
             return self.core.answer(ticket, Err(Error::ShuttingDown));
@@ -174,6 +176,14 @@ impl Node {
             Op::VolumeService { name, service } => {
                 let served = self.serve_and_keep(now, who, &name, service);
                 self.change(now, ticket, served);
+            }
+            Op::HandleOpen { volume, service } => {
+                let opened = self.open_handle(now, who, &volume, service);
+                self.core.answer(ticket, opened);
+            }
+            Op::HandleClose { handle } => {
+                self.close_handle(now, handle);
+                self.core.answer(ticket, Ok(Reply::Done));
             }
             Op::StreamOpen { volume, mode, contract, start } => {
                 self.open(now, ticket, &volume, mode, &contract, start, None);
@@ -235,11 +245,11 @@ impl Node {
             }
             Op::Release { span } => self.best_effort.release(&mut self.core, now, ticket, span),
             op @ Op::Write { .. } => {
-                let asked = Asked { ticket, uid: who.uid, arrived, op };
+                let asked = Asked { ticket, uid: who.uid, handle: who.handle, arrived, op };
                 self.best_effort.write(&mut self.core, now, asked);
             }
             op @ (Op::Read { .. } | Op::Room { .. }) => {
-                let asked = Asked { ticket, uid: who.uid, arrived, op };
+                let asked = Asked { ticket, uid: who.uid, handle: who.handle, arrived, op };
                 self.best_effort.handle(&mut self.core, now, asked);
             }
             Op::Sync => self.core.answer_when_committed(now, ticket),
@@ -284,6 +294,12 @@ impl Node {
                 let volume = self.find(name)?;
                 let whose = self.core.store.volume(volume).expect("just found").ownership();
                 permission::check(who, name, whose, act)
+            }
+            Wanted::ReadOrWrite(name) => {
+                let volume = self.find(name)?;
+                let whose = self.core.store.volume(volume).expect("just found").ownership();
+                let may = |act| permission::check(who, name, whose, act);
+                may(Act::Read).or_else(|refused| may(Act::Write).map_err(|_| refused))
             }
             Wanted::Pool(what) if !who.is_superuser => Err(Error::OnlyRoot { what }),
             Wanted::Pool(_) | Wanted::Nothing => Ok(()),
@@ -335,12 +351,32 @@ impl Node {
         volume: VolumeId,
         service: Service,
     ) -> Result<(), Error> {
-        let before = self.core.services.of(volume).0;
-        self.core.serve(now, volume, service, &self.best_effort)?;
+        self.serve_holder(now, volume.into(), service)
+    }
+
+    /// The same of a volume or of a handle on it.
+    pub(crate) fn serve_holder(
+        &mut self,
+        now: Instant,
+        holder: Holder,
+        service: Service,
+    ) -> Result<(), Error> {
+        let before = self.core.services.of(holder).0;
+        self.core.serve(now, holder, service, &self.best_effort)?;
         if service != before {
-            self.best_effort.begin_anew(now, volume);
+            self.best_effort.begin_anew(now, holder);
         }
-        self.best_effort.ask_anew(&mut self.core, now, volume);
+        self.best_effort.ask_anew(&mut self.core, now, holder);
+        Ok(())
+    }
+
+    /// The contracts of a volume and of the handles on it are admitted again, as its map or
+    /// the costs of its disks are now. Stops at the first that is not.
+    pub(crate) fn serve_again(&mut self, now: Instant, volume: VolumeId) -> Result<(), Error> {
+        for holder in self.core.under_contract(volume) {
+            let (service, _) = self.core.services.of(holder);
+            self.serve_holder(now, holder, service)?;
+        }
         Ok(())
     }
 
@@ -354,7 +390,7 @@ impl Node {
         self.core.store.delete(volume)?;
         // Who waits to read it must not come to read another of the same name.
         self.best_effort.refuse_waiting_on(&mut self.core, volume, name);
-        self.core.serve_no_more(volume);
+        self.core.serve_nothing_on(volume);
         self.kept_out.forget(volume);
         self.given_back(now);
         Ok(())
@@ -380,7 +416,8 @@ impl Node {
             let streams = open.len() as u64;
             return Err(Error::VolumeBusy { name: String::from(name), streams });
         }
-        if size < before && self.core.has_contract(volume) {
+        let held = self.core.under_contract(volume).len();
+        if size < before && held > 0 {
             // On fewer disks its contract may not fit, and what was cut cannot be had back.
             let rule = "a volume under contract is not made smaller: take its contract away first";
             return Err(Error::Invalid { what: "size", rule });
@@ -400,9 +437,8 @@ impl Node {
                 break;
             }
         }
-        if fits.is_ok() && self.core.has_contract(volume) {
-            let (service, _) = self.core.services.of(volume);
-            fits = self.serve_volume(now, volume, service);
+        if fits.is_ok() {
+            fits = self.serve_again(now, volume);
         }
         for promise in promised {
             match fits {
@@ -412,6 +448,10 @@ impl Node {
         }
         if fits.is_err() {
             self.core.store.resize(volume, before).expect("shrinking back takes no space");
+            if held > 1 {
+                // Some may have been admitted for the larger map, which takes no less.
+                let _ = self.serve_again(now, volume);
+            }
         }
         fits
     }

@@ -140,8 +140,8 @@ impl Node {
 
     fn volume_status(&self, volume: &Volume) -> VolumeStatus {
         let core = &self.core;
-        let (service, account) = core.services.of(volume.id());
-        let (operations, memory) = core.reserves.of(volume.id());
+        let (service, account) = core.services.of(volume.id().into());
+        let (operations, memory) = core.reserves.of(volume.id().into());
         VolumeStatus {
             name: String::from(volume.name()),
             ownership: volume.ownership(),
@@ -154,9 +154,10 @@ impl Node {
             given_by: volume.service().map(|service| service.given_by),
             kept_out: self.kept_out_of(volume.id()),
             account,
-            shares: core.services.shares(volume.id()),
+            shares: core.services.shares(volume.id().into()),
             operations,
             memory,
+            handles: core.handles_on(volume.id()),
         }
     }
 }

@@ -160,6 +160,9 @@ pub struct Volume {
     /// The service that the volume was given, where it does not fit any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_out: Option<KeptOut>,
+    /// Connections on it that have contracts of their own.
+    #[serde(default)]
+    pub handles: Vec<Handle>,
     /// What became of those under a contract.
     pub account: ServiceAccount,
 }

@@ -22,6 +22,8 @@ use wire::frame::{BODY_MAX, Head, OUTSTANDING_MAX, VERSION};
 /// What the requests of one connection share.
 struct Shared {
     volume: String,
+    /// Whose memory that is set aside is used: the volume's, or this handle's.
+    reserved: String,
     /// What the program stated in its hello.
     priority: Option<Priority>,
     ask: Ask,
@@ -66,7 +68,7 @@ impl Account {
         Place {
             _request: Arc::clone(&self.requests).acquire_owned().await.expect(open),
             _bytes: Arc::clone(&self.bytes).acquire_many_owned(units).await.expect(open),
-            _quota: self.quota.request(&shared.volume, len, || shared.guaranteed()).await,
+            _quota: self.quota.request(&shared.reserved, len, || shared.guaranteed()).await,
         }
     }
 
@@ -98,7 +100,13 @@ pub async fn serve(
         return;
     }
     let (gone, mut is_gone) = watch::channel(false);
-    let shared = Arc::new(Shared { volume, priority, ask, output, failed: Mutex::default(), gone });
+    // No volume has such a name.
+    let reserved = match ask.1.handle {
+        Some(handle) => format!("{volume}/{}", handle.0),
+        None => volume.clone(),
+    };
+    let failed = Mutex::default();
+    let shared = Arc::new(Shared { volume, reserved, priority, ask, output, failed, gone });
     let account = Account::new(place);
     let over = tokio::select! {
         over = take_requests(&mut input, &shared, &account) => over,
@@ -196,7 +204,13 @@ impl Shared {
     fn guaranteed(&self) -> u64 {
         match self.priority {
             Some(Priority::Background) => 0,
-            _ => self.ask.0.volume(&self.volume).map_or(0, |volume| volume.operations),
+            _ => self.ask.0.volume(&self.volume).map_or(0, |volume| match self.ask.1.handle {
+                None => volume.operations,
+                Some(handle) => {
+                    let mut handles = volume.handles.iter();
+                    handles.find(|one| one.handle == handle).map_or(0, |one| one.operations)
+                }
+            }),
         }
     }
 

@@ -494,6 +494,7 @@ impl Pool for Fake {
             },
             operations: volume.operations,
             memory: Bytes::ZERO,
+            handles: Vec::new(),
         });
         let streams = state.streams.iter().map(|(&id, stream)| StreamStatus {
             stream: StreamId(id),

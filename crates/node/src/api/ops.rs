@@ -34,6 +34,13 @@ pub enum Op {
     ///
     /// [`VolumeStatus::kept_out`]: super::VolumeStatus::kept_out
     VolumeService { name: String, service: Service },
+    /// Give what the caller asks by one handle on a volume a service of its own, beside the
+    /// volume's: answers within a time. Admission decides. Until [`Op::HandleClose`], or until
+    /// the volume is deleted; it is not kept. [`Reply::Handle`].
+    HandleOpen { volume: String, service: Service },
+    /// The handle's contract is at its end: what waits is served as the volume is.
+    /// [`Reply::Done`], also where it has ended before.
+    HandleClose { handle: HandleId },
     /// Which block suits a stream of this rate on this volume, by the profiles of the
     /// disks that it lies on, for a program that names none. Changes nothing.
     /// [`Reply::Block`].
@@ -145,6 +152,10 @@ pub enum Reply {
     },
     Block {
         block: Bytes,
+    },
+    /// The handle has its contract: whoever asks by it says so in [`Who::handle`].
+    Handle {
+        handle: HandleId,
     },
     /// Bytes are in memory.
     Data {

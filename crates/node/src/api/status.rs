@@ -152,6 +152,22 @@ pub struct VolumeStatus {
     /// is no contract.
     pub operations: u64,
     pub memory: Bytes,
+    /// Handles on it that have contracts of their own.
+    pub handles: Vec<HandleStatus>,
+}
+
+/// A handle that has a contract of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandleStatus {
+    pub handle: HandleId,
+    /// The user who has it.
+    pub uid: u32,
+    pub service: Service,
+    pub account: ServiceAccount,
+    /// As a volume's.
+    pub shares: Vec<(DiskIndex, u64)>,
+    pub operations: u64,
+    pub memory: Bytes,
 }
 
 /// A service that a volume was given and that does not fit any more: the volume is served as

@@ -121,10 +121,10 @@ impl Node {
             }
         }
         let all = self.core.store.volumes().map(|volume| volume.id());
-        let served: Vec<_> = all.filter(|&volume| self.core.has_contract(volume)).collect();
+        let served: Vec<_> =
+            all.filter(|&volume| !self.core.under_contract(volume).is_empty()).collect();
         for volume in served {
-            let (service, _) = self.core.services.of(volume);
-            if let Err(Error::Refused(refusal)) = self.serve_volume(now, volume, service) {
+            if let Err(Error::Refused(refusal)) = self.serve_again(now, volume) {
                 first.get_or_insert(refusal);
                 let name = self.core.store.volume(volume).map(|volume| volume.name().into());
                 volumes.extend(name);

@@ -82,6 +82,18 @@ pub struct KeptOut {
     pub next_step: String,
 }
 
+/// A best-effort connection that has a contract of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Handle {
+    /// Whose it is.
+    pub user: String,
+    /// The contract.
+    pub service: Service,
+    /// What became of its requests.
+    pub account: ServiceAccount,
+}
+
 /// Requests of a volume under its service's contract, since it got one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
