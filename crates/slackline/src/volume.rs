@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use crate::output::{Table, counted};
 use crate::permissions::{Change, Whose, access};
 use client::control::{
-    Access, KeptOut, Permissions, Priority, Service, ServiceAccount, Volume, VolumeCreate, Volumes,
+    Access, Handle, KeptOut, Permissions, Priority, Service, ServiceAccount, Volume, VolumeCreate,
+    Volumes,
 };
 use client::{Client, Code};
 use serde_json::json;
@@ -293,6 +294,15 @@ fn kept(account: &ServiceAccount) -> String {
     }
 }
 
+/// Connections with contracts of their own.
+fn handles(handles: &[Handle]) -> String {
+    let line = |handle: &Handle| {
+        let Handle { user, service, account } = handle;
+        format!("handle     of {user}, {}{}\n", service_words(service), kept(account))
+    };
+    handles.iter().map(line).collect()
+}
+
 fn shown(volume: &Volume) -> String {
     let given_by = volume.service_user.as_ref();
     let given_by = given_by.map(|user| format!("; given by {user}")).unwrap_or_default();
@@ -315,5 +325,5 @@ fn shown(volume: &Volume) -> String {
         },
         kept(&volume.account),
         given_by,
-    )
+    ) + &handles(&volume.handles)
 }
