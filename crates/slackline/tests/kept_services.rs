@@ -14,9 +14,7 @@ fn volume(dir: &Scratch, name: &str) -> Value {
 #[test]
 fn contracts_of_volumes_are_in_force_after_kill_9_and_one_that_does_not_fit_is_named() {
     let dir = Scratch::new();
-    let disk = dir.disk("a");
-    dir.run(&["pool", "create", "test", "--size", "256MiB", &disk]).succeeded();
-    let disks = [disk];
+    let disks = dir.make_pool(&["a"]);
     let daemon = dir.serve(&disks);
     for number in 0..20 {
         let name = format!("v{number}");
@@ -56,7 +54,7 @@ fn contracts_of_volumes_are_in_force_after_kill_9_and_one_that_does_not_fit_is_n
     daemon.kill();
 
     // A daemon that is told that its host is later has less time to answer in.
-    let late = ["--host-latency", "280ms", "--commit-interval", "100ms"];
+    let late = ["--host-latency", "299ms", "--commit-interval", "5s"];
     let daemon = dir.try_serve(&disks, &late).unwrap_or_else(|ran| panic!("{}", ran.err));
     let named = volume(&dir, "v0");
     assert_eq!(named["kept_out"]["service"], before[0]["service"]);

@@ -40,6 +40,7 @@ mod reads;
 mod record;
 mod runs;
 mod service;
+mod serving;
 mod sizes;
 mod state;
 mod steps;
