@@ -46,7 +46,10 @@ fn served_again(world: &mut World, config: Config, seed: u64) {
     again.unwrap();
 }
 
-fn services(status: &Status) -> Vec<(String, Service, Option<u32>, Vec<(node::DiskIndex, u64)>)> {
+/// A volume, how it is served, whose that is, and what it has of each disk.
+type Served = (String, Service, Option<u32>, Vec<(node::DiskIndex, u64)>);
+
+fn services(status: &Status) -> Vec<Served> {
     let of = |volume: &VolumeStatus| {
         (volume.name.clone(), volume.service, volume.given_by, volume.shares.clone())
     };
