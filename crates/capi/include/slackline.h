@@ -39,13 +39,20 @@ enum {
 	SL_PRIORITY_BACKGROUND,  /* only when nothing else wants the disk */
 };
 
+/* Answers in time for what one handle asks without a stream. A field that is 0 is not said. */
+struct sl_in_time {
+	uint64_t len;       /* of operations of at most so many bytes; else 64 KiB */
+	uint64_t within_ns; /* so soon, in nanoseconds; must be said */
+	uint64_t every_ns;  /* if they come at least so far apart on each disk; else within_ns */
+};
+
 /* How to open. All zero: as without options. */
 struct sl_options {
 	const char *socket;          /* the daemon's control socket; NULL: as usual */
 	uint64_t size;               /* with O_CREAT: space of the volume that is made */
 	struct sl_contract contract; /* with a rate: open under contract */
 	uint64_t priority;           /* of what is best effort: SL_PRIORITY_... */
-	uint64_t reserved[3];        /* must be zero */
+	struct sl_in_time in_time;   /* with a time: what no stream carries is answered in it */
 };
 
 /* Why a contract was refused, and what would have fitted. */
@@ -109,6 +116,11 @@ int sl_contract_set(sl_file *file, const struct sl_contract *contract);
 /* The priority of a handle's best effort, and another one for what comes next. */
 int sl_priority_get(sl_file *file);
 int sl_priority_set(sl_file *file, int priority);
+
+/* The contract of a handle for answers in time: 1 and its terms, 0 without one. in_time may
+ * be NULL. Takes one, another one, or, with NULL, none. Refused (EBUSY), nothing changes. */
+int sl_in_time_get(sl_file *file, struct sl_in_time *in_time);
+int sl_in_time_set(sl_file *file, const struct sl_in_time *in_time);
 
 /* A volume as a FILE. mode is that of fopen(3). */
 FILE *sl_fopen(const char *target, const char *mode, const struct sl_options *options);

@@ -15,7 +15,7 @@ use client::units::Bytes;
 use client::{Contract, Error, File, Peek};
 use error::{SlRefusal, guard, invalid};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
-use options::{SlContract, SlOptions};
+use options::{SlContract, SlInTime, SlOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -235,6 +235,32 @@ pub unsafe extern "C" fn sl_priority_set(handle: *mut SlFile, number: c_int) -> 
         let mut file = unsafe { file(handle) }?;
         let priority = options::priority(u64::try_from(number).unwrap_or(u64::MAX))?;
         file.set_priority(priority).map(|()| 0)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_in_time_get(handle: *mut SlFile, into: *mut SlInTime) -> c_int {
+    guard(-1, || {
+        // SAFETY: the header asks for an open handle, and a place for the terms or NULL.
+        let (file, into) = unsafe { (file(handle)?, into.as_mut()) };
+        let contract = file.in_time();
+        if let Some(into) = into {
+            *into = contract.map_or_else(SlInTime::default, SlInTime::from);
+        }
+        Ok(contract.is_some().into())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_in_time_set(handle: *mut SlFile, asked: *const SlInTime) -> c_int {
+    guard(-1, || {
+        // SAFETY: the header asks for an open handle, and a contract or NULL.
+        let (mut file, asked) = unsafe { (file(handle)?, asked.as_ref()) };
+        let contract = match asked.map(SlInTime::contract).transpose()? {
+            Some(None) => return Err(error::invalid("the contract has no time to answer in")),
+            contract => contract.flatten(),
+        };
+        file.set_in_time(contract).map(|()| 0)
     })
 }
 

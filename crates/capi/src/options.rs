@@ -5,8 +5,8 @@
 
 use crate::error::invalid;
 use client::control::{self, Priority};
-use client::units::{Bytes, Rate};
-use client::{Contract, Error, File, OpenOptions};
+use client::units::{Bytes, Duration, Rate};
+use client::{Contract, Error, File, InTime, OpenOptions};
 use libc::{c_char, c_int};
 use std::ffi::CStr;
 
@@ -45,6 +45,43 @@ impl From<control::Contract> for SlContract {
     }
 }
 
+/// `struct sl_in_time`: zero is what was not said.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct SlInTime {
+    len: u64,
+    within_ns: u64,
+    every_ns: u64,
+}
+
+impl SlInTime {
+    pub fn contract(&self) -> Result<Option<InTime>, Error> {
+        if self.within_ns == 0 {
+            let said = self.len != 0 || self.every_ns != 0;
+            return if said {
+                Err(invalid("the contract has no time to answer in"))
+            } else {
+                Ok(None)
+            };
+        }
+        let mut contract = InTime::within(Duration::from_nanos(self.within_ns));
+        if self.len != 0 {
+            contract = contract.of(Bytes::new(self.len));
+        }
+        if self.every_ns != 0 {
+            contract = contract.every(Duration::from_nanos(self.every_ns));
+        }
+        Ok(Some(contract))
+    }
+}
+
+impl From<InTime> for SlInTime {
+    fn from(contract: InTime) -> Self {
+        let InTime { len, within, every } = contract;
+        Self { len: len.get(), within_ns: within.as_nanos(), every_ns: every.as_nanos() }
+    }
+}
+
 /// `struct sl_options`.
 #[repr(C)]
 pub struct SlOptions {
@@ -52,7 +89,7 @@ pub struct SlOptions {
     size: u64,
     contract: SlContract,
     priority: u64,
-    reserved: [u64; 3],
+    in_time: SlInTime,
 }
 
 /// The priorities, each at its number in the header.
@@ -90,8 +127,8 @@ pub unsafe fn open(
         if let Some(socket) = unsafe { text(options.socket) }? {
             open.socket(socket);
         }
-        if options.reserved != [0; 3] {
-            return Err(invalid("a reserved field of the options is not zero"));
+        if let Some(contract) = options.in_time.contract()? {
+            open.in_time(contract);
         }
         if let Some(priority) = priority(options.priority)? {
             open.priority(priority);

@@ -4,7 +4,7 @@
 //! caller has taken; answers are taken from the socket while requests are sent,
 //! so that neither side waits for the other for ever.
 
-use crate::{Error, Result, connection};
+use crate::{Error, InTime, Result, connection};
 use std::collections::VecDeque;
 use std::io;
 use std::net::Shutdown;
@@ -89,12 +89,22 @@ impl Shared {
 
 impl BestEffort {
     pub(crate) fn attach(socket: &Path, volume: &str, priority: Option<Priority>) -> Result<Self> {
+        Self::greet(socket, volume, Head::HelloVolume { version: VERSION, priority })
+    }
+
+    /// The same, under a contract of this connection's own.
+    pub(crate) fn attach_in_time(socket: &Path, volume: &str, contract: InTime) -> Result<Self> {
+        let InTime { len, within, every } = contract;
+        Self::greet(socket, volume, Head::HelloInTime { version: VERSION, len, within, every })
+    }
+
+    fn greet(socket: &Path, volume: &str, hello: Head) -> Result<Self> {
         if volume.len() > wire::frame::NAME_MAX {
             let detail = "the volume's name is longer than 255 bytes";
             let problem = Problem::new(Code::Invalid, detail, "use the name that the list shows");
             return Err(Error::Problem(Box::new(problem)));
         }
-        let hello = Head::HelloVolume { version: VERSION, priority };
+        let hello = connection::asked(hello)?;
         let (connection, welcome) = connection::attach(socket, hello, volume.as_bytes())?;
         let Head::Welcome { len, .. } = welcome else { unreachable!("attach gives a welcome") };
         let shared = Arc::new(Shared::default());

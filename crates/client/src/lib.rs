@@ -40,6 +40,7 @@ mod error;
 mod file;
 mod file_reader;
 mod http;
+mod in_time;
 mod line;
 mod pieces;
 mod reader;
@@ -50,6 +51,7 @@ mod writer;
 pub use best_effort::{BestEffort, Completion, Tag};
 pub use error::Error;
 pub use file::{Contract, File, OpenOptions, Target};
+pub use in_time::{InTime, NoInTime};
 pub use pieces::{Peek, Piece};
 pub use reader::Reader;
 pub use units;
@@ -177,7 +179,7 @@ impl Client {
     }
 
     /// Serves what no stream of a volume carries in this way from now on, also what
-    /// waits, until the daemon stops.
+    /// waits; it is kept with the volume.
     pub fn volume_service(&self, name: &str, service: &Service) -> Result<Volume> {
         let path = format!("{}/service", volume_path(name));
         http::call(&self.socket, "PUT", &path, Some(service))
@@ -265,6 +267,16 @@ impl Client {
     /// Reads and writes a volume as best effort: in the slack of the contracts.
     pub fn best_effort(&self, volume: &str) -> Result<BestEffort> {
         BestEffort::attach(&wire::socket::data_path(&self.socket), volume, None)
+    }
+
+    /// As [`Client::best_effort`], under a contract of this handle's own: admission decides
+    /// here, and the contract ends with the handle.
+    ///
+    /// # Errors
+    /// As [`Client::best_effort`]; [`Code::Refused`] where the contract does not fit, and
+    /// [`Code::Quota`] where it is more than the user may have.
+    pub fn best_effort_in_time(&self, volume: &str, contract: InTime) -> Result<BestEffort> {
+        BestEffort::attach_in_time(&wire::socket::data_path(&self.socket), volume, contract)
     }
 
     /// As [`Client::best_effort`], with a priority of this handle's own: before or behind

@@ -350,7 +350,8 @@ async fn volume_access(
 }
 
 /// Serve what no stream of a volume carries in this way from now on, also what waits.
-/// A refusal changes nothing. Holds until the daemon stops.
+/// A refusal changes nothing. Kept with the volume, durably, and in force again when the pool
+/// is served again, where it fits; setting it to best effort of normal priority removes it.
 #[utoipa::path(put, path = "/v1/volumes/{name}/service", tag = "volumes",
     params(("name" = String, Path, description = "The name of the volume")),
     request_body = api::Service,
@@ -400,9 +401,12 @@ async fn serve_volume(
     let Some(problem) = quotas.exceeded(&peer, &*ask.0, sessions, &Asked::Nothing) else {
         return Ok(());
     };
+    let before_user = before.as_ref().and_then(|volume| volume.given_by).unwrap_or(peer.uid);
     let before = before.map(|volume| volume.service).unwrap_or_default();
-    let back =
-        control.entry.own().done(Op::VolumeService { name: name.clone(), service: before }).await;
+    // Whose it was it is again.
+    let whose = node::Who { uid: before_user, ..node::Who::root() };
+    let back = Op::VolumeService { name: name.clone(), service: before };
+    let back = control.entry.by(whose).done(back).await;
     back.map_err(|error| Box::new(problem::of(&error)))?;
     let was_contract = !matches!(before, node::Service::BestEffort(_));
     quotas.note_service(&name, was_contract.then_some(&peer));

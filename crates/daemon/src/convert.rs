@@ -2,10 +2,12 @@
 
 use crate::pool::{Description, Pool};
 pub use crate::priority::priority;
+use crate::problem;
 use crate::quotas::Quotas;
 use crate::sessions::Sessions;
-use node::{DiskIndex, DiskStatus, Status, StreamStatus, VolumeStatus};
+use node::{DiskIndex, DiskStatus, KeptOut, Status, StreamStatus, VolumeStatus};
 use units::{Bytes, Instant};
+use wire::Problem;
 use wire::control as api;
 
 /// A contract as the node takes it.
@@ -53,7 +55,7 @@ pub fn service(service: &api::Service) -> node::Service {
 }
 
 /// A service as it is told.
-fn service_told(service: node::Service) -> api::Service {
+pub fn service_told(service: node::Service) -> api::Service {
     match service {
         node::Service::BestEffort(priority) => api::Service::BestEffort {
             priority: match priority {
@@ -82,6 +84,43 @@ pub fn zone(zone: node::Zone) -> api::Zone {
     }
 }
 
+/// A service that is not in force, as it is told.
+pub fn kept_out(kept_out: &KeptOut) -> api::KeptOut {
+    let service = service_told(kept_out.service);
+    let Problem { detail, next_step, .. } = problem::of_service(&kept_out.why, &service);
+    api::KeptOut { service, detail, next_step }
+}
+
+/// What is to be said of all volumes whose service does not fit any more.
+pub fn warnings(volumes: &[VolumeStatus]) -> Vec<String> {
+    let warning = |volume: &VolumeStatus| {
+        let api::KeptOut { detail, next_step, .. } = kept_out(volume.kept_out.as_ref()?);
+        Some(format!(
+            "the contract of volume \"{}\" does not fit any more, and the volume is served as best \
+             effort: {detail}; {next_step}",
+            volume.name
+        ))
+    };
+    volumes.iter().filter_map(warning).collect()
+}
+
+fn service_account(account: node::ServiceAccount) -> api::ServiceAccount {
+    api::ServiceAccount {
+        requests: account.requests,
+        late_requests: account.late_requests,
+        late_max_ns: account.late_max,
+        latency_max_ns: account.latency_max,
+    }
+}
+
+fn handle(handle: &node::HandleStatus, quotas: &Quotas) -> api::Handle {
+    api::Handle {
+        user: quotas.user_name(handle.uid),
+        service: service_told(handle.service),
+        account: service_account(handle.account),
+    }
+}
+
 /// A volume as it is told.
 pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
     api::Volume {
@@ -96,12 +135,10 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
         extents: volume.extents,
         streams: volume.streams,
         service: service_told(volume.service),
-        account: api::ServiceAccount {
-            requests: volume.account.requests,
-            late_requests: volume.account.late_requests,
-            late_max_ns: volume.account.late_max,
-            latency_max_ns: volume.account.latency_max,
-        },
+        service_user: volume.given_by.map(|user| quotas.user_name(user)),
+        kept_out: volume.kept_out.as_ref().map(kept_out),
+        handles: volume.handles.iter().map(|one| handle(one, quotas)).collect(),
+        account: service_account(volume.account),
     }
 }
 
@@ -263,6 +300,8 @@ pub fn status(
 ) -> api::Status {
     let description = pool.description();
     let lateness = pool.host_lateness();
+    let mut warned = pool.warnings();
+    warned.extend(warnings(&status.volumes));
     api::Status {
         policy: description.policy.to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -279,7 +318,7 @@ pub fn status(
         },
         host_wakeups: lateness.wakeups,
         host_completions: lateness.completions,
-        warnings: pool.warnings(),
+        warnings: warned,
         pool: description.name,
     }
 }

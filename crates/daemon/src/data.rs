@@ -13,6 +13,7 @@ pub(crate) mod account;
 mod best_effort;
 mod file;
 pub(crate) mod frames;
+mod handle;
 mod reader;
 mod window;
 mod writer;
@@ -109,9 +110,11 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     let (Head::HelloStream { version, .. }
     | Head::HelloWindow { version, .. }
     | Head::HelloVolume { version, .. }
+    | Head::HelloInTime { version, .. }
     | Head::HelloFile { version }) = hello
     else {
-        let what = "the first frame must be HelloStream, HelloWindow, HelloVolume or HelloFile";
+        let what = "the first frame must be HelloStream, HelloWindow, HelloVolume, HelloInTime or \
+                    HelloFile";
         return output.fail_last(&protocol(what)).await;
     };
     if version != VERSION {
@@ -134,7 +137,7 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
             }
             serve_stream(stream, maps, input, output, ask, sessions).await;
         }
-        Head::HelloVolume { priority, .. } => {
+        Head::HelloVolume { .. } | Head::HelloInTime { .. } => {
             let Ok(volume) = String::from_utf8(body) else {
                 return output.fail_last(&protocol("the volume's name is not UTF-8")).await;
             };
@@ -143,8 +146,23 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
                 Err(problem) => return output.fail_last(&problem).await,
             };
             let stop = sessions.stop_signal();
-            let priority = place.granted(priority.map(crate::convert::priority));
-            best_effort::serve(volume, priority, place, input, output, ask, stop).await;
+            match hello {
+                Head::HelloVolume { priority, .. } => {
+                    let priority = place.granted(priority.map(crate::convert::priority));
+                    best_effort::serve(volume, priority, place, input, output, ask, stop).await;
+                }
+                Head::HelloInTime { len, within, every, .. } => {
+                    let service = node::Service::Latency { len, within, every };
+                    match handle::open(&peer, &ask, &quotas, &sessions, &volume, service).await {
+                        // Its contract ends when nothing of it is under way any more.
+                        Ok((_open, ask)) => {
+                            best_effort::serve(volume, None, place, input, output, ask, stop).await;
+                        }
+                        Err(problem) => output.fail_last(&problem).await,
+                    }
+                }
+                _ => unreachable!("one of the two"),
+            }
         }
         _ => unreachable!("looked at above"),
     }

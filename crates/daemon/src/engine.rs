@@ -51,6 +51,7 @@ fn answer(reply: Reply) -> Answer {
         Reply::Piece { piece, seeks } => Answer::Piece { piece, seeks },
         Reply::Ready { at, steady, seeks } => Answer::Ready { at, steady, seeks },
         Reply::Block { block } => Answer::Block { block },
+        Reply::Handle { handle } => Answer::Handle { handle },
         Reply::Planner(planner) => Answer::Planner(planner),
     }
 }

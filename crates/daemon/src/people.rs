@@ -35,6 +35,33 @@ impl Peer {
         groups.dedup();
         Self { uid: credentials.uid(), gid: credentials.gid(), groups: groups.into() }
     }
+
+    /// A user who does not ask now, with the groups that `/etc/passwd` and `/etc/group` say.
+    pub fn known(uid: u32) -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        Self::from_lists(uid, &read("/etc/passwd"), &read("/etc/group"))
+    }
+
+    fn from_lists(uid: u32, passwd: &str, group: &str) -> Self {
+        let user = passwd.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let (name, _, id, gid) =
+                (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+            (id.parse() == Ok(uid)).then_some((name, gid.parse().ok()?))
+        });
+        let (name, gid) = user.unwrap_or(("", Self::NOBODY));
+        let in_group = |line: &str| {
+            let mut fields = line.split(':');
+            let (_, _, id, members) =
+                (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+            let is_member = !name.is_empty() && members.split(',').any(|one| one == name);
+            is_member.then(|| id.parse().ok())?
+        };
+        let mut groups: Vec<u32> = group.lines().filter_map(in_group).chain([gid]).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        Self { uid, gid, groups: groups.into() }
+    }
 }
 
 /// Who this process is.
@@ -81,5 +108,23 @@ impl Names {
     pub fn number(&self, name: &str) -> Option<u32> {
         let named = self.0.iter().find(|(_, known)| *known == name).map(|(&id, _)| id);
         named.or_else(|| name.parse().ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A contract is its user's also after the daemon was started again, and counts for his
+    /// groups.
+    #[test]
+    fn a_user_who_does_not_ask_has_the_groups_of_the_lists() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100::/home/ann:/bin/sh\nbad:x";
+        let group = "root:x:0:\nusers:x:100:\nvideo:x:44:bob,ann\naudio:x:29:bob\nx:y:z";
+        let groups = |uid| Peer::from_lists(uid, passwd, group).groups.to_vec();
+        assert_eq!(groups(1000), [44, 100]);
+        assert_eq!(groups(0), [0]);
+        assert_eq!(groups(7), [Peer::NOBODY], "nobody's groups where the system knows none");
+        assert_eq!(Peer::from_lists(1000, passwd, group).gid, 100);
     }
 }

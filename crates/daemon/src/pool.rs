@@ -8,8 +8,8 @@
 //! connection may end at any point.
 
 use node::{
-    Contract, DiskIndex, Error, Mode, Op, Planner, Priority, Status, StreamId, StreamStatus, Terms,
-    VolumeStatus, Who, Wish, WriteRange,
+    Contract, DiskIndex, Error, HandleId, Mode, Op, Planner, Priority, Status, StreamId,
+    StreamStatus, Terms, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -64,6 +64,8 @@ pub enum Answer {
     Piece { piece: Piece, seeks: u64 },
     /// After a seek, of this number.
     Ready { at: Instant, steady: Instant, seeks: u64 },
+    /// A handle has a contract of its own.
+    Handle { handle: HandleId },
     /// What a stream should move at a time.
     Block { block: Bytes },
     /// What planning needs to know of the pool.

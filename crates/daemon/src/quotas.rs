@@ -24,7 +24,7 @@ use crate::pool::Pool;
 use crate::problem::percent;
 use crate::sessions::Sessions;
 use guaranteed::Guaranteed;
-use node::{DiskIndex, Priority, Status, StreamId, Terms, Who};
+use node::{DiskIndex, HandleId, Priority, Status, StreamId, Terms, VolumeStatus, Who};
 use space::Held;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -65,6 +65,8 @@ pub struct Quotas {
 struct State {
     /// Who gave a volume its service.
     services: HashMap<String, Peer>,
+    /// Who has a handle with a contract of its own.
+    handles: HashMap<HandleId, Peer>,
     slack: BTreeMap<Holder, Slack>,
     /// What memory each user's best effort may hold, in units; of those who have any.
     memory: HashMap<u32, Arc<Semaphore>>,
@@ -95,13 +97,15 @@ pub enum Asked {
     Change(StreamId, Terms),
     /// Other terms for what no stream of a volume carries.
     Service(String, Terms),
+    /// A contract of one handle's own.
+    Handle(Terms),
 }
 
 impl Asked {
     /// What it takes the place of.
     fn take_out(&self, status: &mut Status) {
         match self {
-            Self::Nothing | Self::Open(_) => {}
+            Self::Nothing | Self::Open(_) | Self::Handle(_) => {}
             Self::Change(id, _) => status.streams.retain(|stream| stream.stream != *id),
             Self::Service(name, _) => {
                 let mut volumes = status.volumes.iter_mut();
@@ -117,7 +121,7 @@ impl Asked {
         let (streams, terms) = match self {
             Self::Nothing => return,
             Self::Open(terms) | Self::Change(_, terms) => (1, terms),
-            Self::Service(_, terms) => (0, terms),
+            Self::Service(_, terms) | Self::Handle(terms) => (0, terms),
         };
         used.streams += streams;
         used.memory += terms.window;
@@ -296,6 +300,11 @@ impl Quotas {
         }
     }
 
+    /// What a user is called.
+    pub fn user_name(&self, uid: u32) -> String {
+        self.users.name(uid)
+    }
+
     /// What a peer's user is called.
     pub fn name(&self, peer: &Peer) -> String {
         self.users.name(peer.uid)
@@ -346,6 +355,26 @@ impl Quotas {
         };
     }
 
+    /// A handle has a contract of its own: it counts for this peer.
+    pub fn note_handle(&self, handle: HandleId, peer: &Peer) {
+        self.state().handles.insert(handle, peer.clone());
+    }
+
+    /// It has none any more.
+    pub fn forget_handle(&self, handle: HandleId) {
+        self.state().handles.remove(&handle);
+    }
+
+    /// The services that the pool keeps are those of the users who gave them.
+    pub fn note_kept(&self, volumes: &[VolumeStatus]) {
+        for volume in volumes {
+            let service = volume.kept_out.as_ref().map_or(volume.service, |one| one.service);
+            let is_contract = !matches!(service, node::Service::BestEffort(_));
+            let user = volume.given_by.filter(|_| is_contract).map(Peer::known);
+            self.note_service(&volume.name, user.as_ref());
+        }
+    }
+
     /// Whom a peer is counted as: its user first, then its groups that have a quota.
     fn holders(&self, peer: &Peer) -> Vec<Holder> {
         let mut holders = vec![Holder::User(peer.uid)];
@@ -393,11 +422,18 @@ impl Quotas {
                 used.add(&stream.shares);
             }
         }
-        let services = self.state().services.clone();
+        let State { services, handles, .. } = &*self.state();
+        let (services, handles) = (services.clone(), handles.clone());
         for volume in &status.volumes {
             if is_theirs(services.get(&volume.name).cloned()) {
                 used.add(&volume.shares);
                 used.memory += volume.memory;
+            }
+            for handle in &volume.handles {
+                if is_theirs(handles.get(&handle.handle).cloned()) {
+                    used.add(&handle.shares);
+                    used.memory += handle.memory;
+                }
             }
         }
         used
@@ -484,7 +520,8 @@ impl Quotas {
         let owners = status.streams.iter().filter_map(|stream| sessions.owner(stream.stream));
         all.extend(owners.flat_map(|owner| self.holders(&owner)));
         let state = self.state();
-        all.extend(state.services.values().flat_map(|owner| self.holders(owner)));
+        let contracts = state.services.values().chain(state.handles.values());
+        all.extend(contracts.flat_map(|owner| self.holders(owner)));
         all.extend(status.volumes.iter().map(|volume| Holder::User(volume.ownership.uid)));
         all.extend(state.slack.iter().filter(|(_, slack)| slack.connections > 0).map(|(h, _)| *h));
         all.sort_unstable();

@@ -118,6 +118,11 @@ pub async fn serve(
     let door = Door::new(connections_for(descriptors));
     let listeners = claim.listen(mode).map_err(ServeError::Socket)?;
     let entry = Entry(Arc::new(Together { pool, files: Arc::clone(&files), warnings }));
+    let volumes = entry.0.status().volumes;
+    for warning in crate::convert::warnings(&volumes) {
+        eprintln!("slackline: warning: {warning}");
+    }
+    quotas.note_kept(&volumes);
     let sessions = Sessions::new(entry.own());
     let control = Control {
         entry: entry.clone(),

@@ -600,6 +600,7 @@ impl Inner {
             node::Reply::Durable { upto } => Reply::Durable { upto },
             node::Reply::Ready { at, steady } => Reply::Ready { at, steady, seeks: 0 },
             node::Reply::Block { block } => Reply::Block { block },
+            node::Reply::Handle { handle } => Reply::Handle { handle },
             node::Reply::Planner(planner) => Reply::Planner(planner),
         });
         Some((callback, result))

@@ -15,8 +15,8 @@ use crate::{Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
 use crate::{arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
-    Config, Contract, DiskIndex, DiskSetup, Error, Mode, Node, Op, Policy, Status, StreamId,
-    StreamStatus, Terms, VolumeStatus, Who, Wish, WriteRange,
+    Config, Contract, DiskIndex, DiskSetup, Error, KeptOut, Mode, Node, Op, Policy, Status,
+    StreamId, StreamStatus, Terms, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::fs::File;
 use std::sync::{Arc, mpsc};
@@ -149,14 +149,24 @@ impl Pool {
     /// # Errors
     /// As [`Pool::open`].
     pub fn profiles(specs: &[DeviceSpec]) -> Result<Vec<disk::Profile>, PoolError> {
-        let open = |spec| Device::open_to_read(spec);
-        let devices = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        if devices.is_empty() {
-            return Err(PoolError::NoDevices);
-        }
-        let Opened { store, order } = metadata::look(&devices)?;
-        let seats = seats(devices, &order, &store)?;
+        let (seats, _) = look(specs)?;
         Ok(seats.into_iter().map(|seat| seat.profile).collect())
+    }
+
+    /// The services of volumes that would not fit, were the pool on these devices served in
+    /// this way now: with the profiles that its disks carry, and by no other contract. Writes
+    /// nothing.
+    ///
+    /// # Errors
+    /// As [`Pool::open`].
+    pub fn kept_out(
+        specs: &[DeviceSpec],
+        config: Config,
+    ) -> Result<Vec<(String, KeptOut)>, PoolError> {
+        let (seats, store) = look(specs)?;
+        let setups = seats.into_iter().map(|seat| DiskSetup { profile: seat.profile }).collect();
+        let node = Node::new(config, setups, store).map_err(PoolError::Node)?;
+        Ok(node.kept_out().collect())
     }
 
     /// Starts a thread for each disk, and waits until each has its device or
@@ -495,6 +505,17 @@ fn check_options(options: &Options) -> Result<(), PoolError> {
         return Err(PoolError::Option { name: "host latency", rule: "at most a minute" });
     }
     Ok(())
+}
+
+/// The disks of a pool and what it holds; writes nothing.
+fn look(specs: &[DeviceSpec]) -> Result<(Vec<Seat>, store::Store), PoolError> {
+    let open = |spec| Device::open_to_read(spec);
+    let devices = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    if devices.is_empty() {
+        return Err(PoolError::NoDevices);
+    }
+    let Opened { store, order } = metadata::look(&devices)?;
+    Ok((seats(devices, &order, &store)?, store))
 }
 
 /// Puts devices into the pool's order, each with the profile from its label.

@@ -72,6 +72,11 @@ pub enum Reply {
         /// The number of this seek, from 1.
         seeks: u64,
     },
+    /// A handle has a contract of its own.
+    Handle {
+        /// Its number.
+        handle: node::HandleId,
+    },
     /// What a stream should move at a time.
     Block {
         /// A power of two.

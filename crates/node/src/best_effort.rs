@@ -15,7 +15,7 @@ use crate::core::Core;
 use crate::limits;
 use crate::memory::line::{Line, Rank, Waiter};
 use crate::memory::reserve::Place;
-use crate::volumes::services::Kept;
+use crate::volumes::services::{Holder, Kept};
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part};
 use alloc::collections::BTreeMap;
@@ -44,6 +44,8 @@ pub(crate) struct BestEffort {
 struct Operation {
     ticket: Ticket,
     volume: VolumeId,
+    /// By whose contract it was asked for; none: by the volume's service.
+    handle: Option<HandleId>,
     offset: Bytes,
     span: Option<Span>,
     /// Its memory is of the line, not set aside for its volume.
@@ -59,6 +61,12 @@ struct Operation {
     error: Option<Error>,
     /// What to answer when it went well, where that is not plain.
     then: Option<Reply>,
+}
+
+impl Operation {
+    fn holder(&self) -> Holder {
+        Holder { volume: self.volume, handle: self.handle }
+    }
 }
 
 /// A piece of a write.
@@ -83,8 +91,9 @@ struct Piece {
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub ticket: Ticket,
-    /// The user.
+    /// The user, and the handle that he asks by.
     pub uid: u32,
+    pub handle: Option<HandleId>,
     /// When his program asked.
     pub arrived: Instant,
     pub op: Op,
@@ -99,9 +108,9 @@ pub(crate) struct Gap {
 }
 
 impl BestEffort {
-    /// Whether this operation is on that volume.
-    pub(crate) fn is_of(&self, operation: u64, volume: VolumeId) -> bool {
-        self.operations.get(&operation).is_some_and(|operation| operation.volume == volume)
+    /// Whether this operation is served as that volume, or that handle, is.
+    pub(crate) fn is_of(&self, operation: u64, holder: Holder) -> bool {
+        self.operations.get(&operation).is_some_and(|operation| operation.holder() == holder)
     }
 
     /// The priority that the handle of this operation states.
@@ -152,18 +161,30 @@ impl BestEffort {
         }
     }
 
-    /// A volume is served in another way from now on: what is promised of what waits or is
+    /// A volume, or a handle, is served in another way from now on: what is promised of what waits or is
     /// under way counts from now.
-    pub(crate) fn begin_anew(&mut self, now: Instant, volume: VolumeId) {
-        for operation in self.operations.values_mut().filter(|it| it.volume == volume) {
+    pub(crate) fn begin_anew(&mut self, now: Instant, holder: Holder) {
+        for operation in self.operations.values_mut().filter(|it| it.holder() == holder) {
             operation.kept.begin_anew(now);
         }
-        self.line.begin_anew(now, volume);
+        self.line.begin_anew(now, holder);
     }
 
-    /// Other memory is set aside for a volume: whoever waits for it asks anew.
-    pub(crate) fn ask_anew(&mut self, core: &mut Core, now: Instant, volume: VolumeId) {
-        for waiter in self.line.leave_volume(volume) {
+    /// A handle is closed: what was asked by it goes on as the volume's, and nothing is
+    /// promised of it.
+    pub(crate) fn leave_handle(&mut self, core: &mut Core, now: Instant, holder: Holder) {
+        for operation in self.operations.values_mut().filter(|it| it.holder() == holder) {
+            operation.handle = None;
+            operation.kept.unpromised();
+        }
+        for waiter in self.line.leave_holder(holder) {
+            self.ask(core, now, Waiter { handle: None, ..waiter });
+        }
+    }
+
+    /// Other memory is set aside for a volume, or a handle: whoever waits for it asks anew.
+    pub(crate) fn ask_anew(&mut self, core: &mut Core, now: Instant, holder: Holder) {
+        for waiter in self.line.leave_holder(holder) {
             self.ask(core, now, waiter);
         }
         self.serve_waiting(core, now);
@@ -171,13 +192,13 @@ impl BestEffort {
 
     /// [`Op::Room`] and [`Op::Read`].
     pub(crate) fn handle(&mut self, core: &mut Core, now: Instant, asked: Asked) {
-        let Asked { ticket, uid, arrived, op } = asked;
+        let Asked { ticket, uid, handle, arrived, op } = asked;
         let len = match &op {
             Op::Read { len, .. } | Op::Room { len, .. } => *len,
             _ => unreachable!("only operations that need memory"),
         };
         let rank = Priority::default().into();
-        self.ask(core, now, Waiter { ticket, uid, arrived, op, len, rank, place: None });
+        self.ask(core, now, Waiter { ticket, uid, handle, arrived, op, len, rank, place: None });
     }
 
     /// [`Op::Release`].
@@ -226,16 +247,16 @@ impl BestEffort {
 
     /// Begins an operation that needs memory, or lets it wait for some.
     fn ask(&mut self, core: &mut Core, now: Instant, waiter: Waiter) {
-        let (volume, stated) = match checked(core, &waiter.op) {
+        let (place, stated) = match checked(core, &waiter.op, waiter.handle) {
             Ok(Some((place, stated))) => (Some(place), stated),
             Ok(None) => (None, None),
             Err(error) => return core.answer(waiter.ticket, Err(error)),
         };
-        let rank = match volume {
-            Some((volume, _)) => core.rank_of(volume, stated),
+        let rank = match place {
+            Some((holder, _)) => core.rank_of(holder, stated),
             None => Priority::default().into(),
         };
-        let waiter = Waiter { rank, place: volume, ..waiter };
+        let waiter = Waiter { rank, place, ..waiter };
         let set_aside = waiter.place.filter(|_| rank == Rank::Contract);
         let set_aside = set_aside.and_then(|place| core.reserves.take(now, place, waiter.len));
         if let Some(span) = set_aside.or_else(|| self.line.take_at_once(core, &waiter)) {
@@ -251,17 +272,17 @@ impl BestEffort {
 
     /// Begins an operation that has memory.
     fn start(&mut self, core: &mut Core, now: Instant, waiter: Waiter, span: Span) {
-        let Waiter { ticket, arrived, op, .. } = waiter;
+        let Waiter { ticket, arrived, op, handle, .. } = waiter;
         // The volume may have become shorter while it waited.
-        let checked = checked(core, &op);
+        let checked = checked(core, &op, handle);
         match (op, checked) {
             (_, Err(error)) => {
                 self.give(core, now, span);
                 core.answer(ticket, Err(error));
             }
             (Op::Read { offset, priority, .. }, Ok(place)) => {
-                let ((volume, _), _) = place.expect("a read has a volume");
-                self.read(core, now, (ticket, arrived), volume, offset, span, priority);
+                let ((holder, _), _) = place.expect("a read has a volume");
+                self.read(core, now, (ticket, arrived), holder, offset, span, priority);
             }
             (_, Ok(_)) => core.answer(ticket, Ok(Reply::Room { span })),
         }
@@ -301,15 +322,17 @@ impl BestEffort {
         core: &mut Core,
         now: Instant,
         (ticket, arrived): (Ticket, Instant),
-        volume: VolumeId,
+        holder: Holder,
         offset: Bytes,
         span: Span,
         priority: Option<Priority>,
     ) {
         let is_of_line = self.line.begin(&span);
+        let Holder { volume, handle } = holder;
         let id = self.open(Operation {
             ticket,
             volume,
+            handle,
             offset,
             span: Some(span),
             is_of_line,
@@ -321,11 +344,11 @@ impl BestEffort {
             error: None,
             then: None,
         });
-        for (extent, range) in cut(core, volume, offset..offset + span.len) {
+        for (extent, range) in cut(core, holder, offset..offset + span.len) {
             let location = core.store.locate(volume, extent).expect("within the volume");
             let (len, before) = (range.end - range.start, EXTENT * extent + range.start - offset);
             let place = Lba::containing(location.offset + range.start);
-            let class = core.class_of(volume, location.disk, place, len, Direction::Read, priority);
+            let class = core.class_of(holder, location.disk, place, len, Direction::Read, priority);
             let action = DiskAction::Read {
                 offset: location.offset + range.start,
                 span: Span { offset: span.offset + before, len },
@@ -338,9 +361,9 @@ impl BestEffort {
 
     /// [`Op::Write`].
     pub(crate) fn write(&mut self, core: &mut Core, now: Instant, asked: Asked) {
-        let Asked { ticket, arrived, op, .. } = asked;
+        let Asked { ticket, arrived, op, handle, .. } = asked;
         let Op::Write { volume, range, span, priority } = op else { unreachable!("a write") };
-        let came = (ticket, arrived);
+        let came = (ticket, arrived, handle);
         let written = self.begin_write(core, now, came, &volume, range, span, priority);
         if let Err(error) = written {
             self.refuse_write(core, now, ticket, span, error);
@@ -352,7 +375,7 @@ impl BestEffort {
         &mut self,
         core: &mut Core,
         now: Instant,
-        (ticket, arrived): (Ticket, Instant),
+        (ticket, arrived, handle): (Ticket, Instant, Option<HandleId>),
         volume: &str,
         range: WriteRange,
         span: Span,
@@ -361,7 +384,8 @@ impl BestEffort {
         let bytes = range.offset..range.offset.saturating_add(range.len);
         let start = range.offset - range.skip();
         let blocks = start..start.saturating_add(range.room());
-        let volume = find(core, volume, &blocks)?;
+        let holder = core.holder(find(core, volume, &blocks)?, handle);
+        let Holder { volume, handle } = holder;
         if range.len.is_zero() || range.room() > span.len {
             let rule = "more than nothing, and in memory from the start of its first 4 KiB on";
             return Err(Error::Invalid { what: "length", rule });
@@ -376,6 +400,7 @@ impl BestEffort {
         let id = self.open(Operation {
             ticket,
             volume,
+            handle,
             offset: bytes.start,
             span: Some(span),
             is_of_line,
@@ -387,7 +412,7 @@ impl BestEffort {
             error: None,
             then: None,
         });
-        for (index, range) in cut(core, volume, blocks.clone()) {
+        for (index, range) in cut(core, holder, blocks.clone()) {
             let start = EXTENT * index;
             let piece = Piece {
                 operation: id,
@@ -422,6 +447,7 @@ impl BestEffort {
         let id = self.open(Operation {
             ticket,
             volume,
+            handle: None,
             offset: EXTENT * extent,
             span: None,
             is_of_line: false,
@@ -547,11 +573,12 @@ impl BestEffort {
     ) {
         let piece = &self.pieces[&claim];
         let operation = piece.operation;
-        let stated = self.operations[&operation].priority;
+        let Operation { priority: stated, .. } = self.operations[&operation];
+        let holder = self.operations[&operation].holder();
         let class = match action.transfer() {
             Some((range, direction)) => {
                 let (at, len) = (Lba::containing(range.start), range.end - range.start);
-                core.class_of(piece.extent.0, disk, at, len, direction, stated)
+                core.class_of(holder, disk, at, len, direction, stated)
             }
             None => Class::Background, // it is done at once
         };
@@ -570,7 +597,8 @@ impl BestEffort {
         part: Part,
     ) -> CommandId {
         let owner = Owner::Piece { operation, part };
-        let Operation { volume, kept, .. } = self.operation(operation);
+        let holder = self.operations[&operation].holder();
+        let Operation { kept, .. } = self.operation(operation);
         if action.needs_no_disk() {
             return core.submit(now, disk, class, action, owner);
         }
@@ -578,7 +606,7 @@ impl BestEffort {
             kept.unpromised();
             return core.submit(now, disk, class, action, owner);
         };
-        match core.services.turn(*volume, disk, kept.arrived()) {
+        match core.services.turn(holder, disk, kept.arrived()) {
             None => core.submit(now, disk, class, action, owner),
             Some(turn) => {
                 kept.promised(turn);
@@ -652,7 +680,7 @@ impl BestEffort {
 
     fn end(&mut self, core: &mut Core, now: Instant, id: u64) {
         let operation = self.operations.remove(&id).expect("an operation ends once");
-        core.services.account(now, operation.volume, &operation.kept);
+        core.services.account(now, operation.holder(), &operation.kept);
         if operation.is_of_line {
             self.line.end(now);
         }
@@ -711,13 +739,14 @@ fn edges(bytes: &Range<Bytes>, blocks: &Range<Bytes>) -> Vec<(Bytes, Range<Bytes
 }
 
 /// The pieces that whole blocks of a volume are moved in: an extent and a part of it each.
-fn cut(core: &Core, volume: VolumeId, blocks: Range<Bytes>) -> Vec<(u64, Range<Bytes>)> {
+fn cut(core: &Core, holder: Holder, blocks: Range<Bytes>) -> Vec<(u64, Range<Bytes>)> {
+    let volume = holder.volume;
     let mut pieces = Vec::new();
     let mut at = blocks.start;
     while at < blocks.end {
         let (extent, within) = (at / EXTENT, at % EXTENT);
         let location = core.store.locate(volume, extent).expect("within the volume");
-        let piece = core.disks[location.disk.as_usize()].piece.min(core.services.piece(volume));
+        let piece = core.disks[location.disk.as_usize()].piece.min(core.services.piece(holder));
         let len = (blocks.end - at).min(EXTENT - within).min(piece);
         pieces.push((extent, within..within + len));
         at += len;
@@ -745,7 +774,11 @@ fn find(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<VolumeId, Erro
 
 /// Where an operation that needs memory begins, and what its handle states; none where it
 /// names no volume.
-fn checked(core: &Core, op: &Op) -> Result<Option<(Place, Option<Priority>)>, Error> {
+fn checked(
+    core: &Core,
+    op: &Op,
+    handle: Option<HandleId>,
+) -> Result<Option<(Place, Option<Priority>)>, Error> {
     let (volume, blocks, priority) = match op {
         Op::Read { volume, offset, len, priority } => {
             check_len(*len)?;
@@ -764,5 +797,5 @@ fn checked(core: &Core, op: &Op) -> Result<Option<(Place, Option<Priority>)>, Er
     };
     let volume = find(core, volume, &blocks)?;
     let begins = core.store.locate(volume, blocks.start / EXTENT).expect("within the volume");
-    Ok(Some(((volume, begins.disk), priority)))
+    Ok(Some(((core.holder(volume, handle), begins.disk), priority)))
 }

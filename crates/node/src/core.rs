@@ -16,6 +16,7 @@ use crate::jobs::moves::Moves;
 use crate::limits;
 use crate::memory::arena::Arena;
 use crate::memory::reserve::Reserves;
+use crate::volumes::handles::Handles;
 use crate::volumes::services::{Piece, Services, Turn};
 use crate::volumes::writes::Writes;
 use crate::work::{CommandEnded, Owner, Part, Work};
@@ -68,6 +69,7 @@ pub(crate) struct Core {
     pub commits: Commits,
     pub services: Services,
     pub reserves: Reserves,
+    pub handles: Handles,
     pub moves: Moves,
     pub measuring: Measuring,
     pub outputs: VecDeque<Output>,
@@ -109,6 +111,7 @@ impl Core {
             commits: Commits::default(),
             services: Services::default(),
             reserves: Reserves::default(),
+            handles: Handles::default(),
             moves: Moves::default(),
             measuring: Measuring::default(),
             outputs: VecDeque::new(),

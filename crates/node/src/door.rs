@@ -17,7 +17,7 @@ fn bytes(what: &'static str, amount: Bytes) -> Result<(), Error> {
 pub(crate) fn check(op: &Op) -> Result<(), Error> {
     match op {
         Op::VolumeCreate { size, .. } | Op::VolumeResize { size, .. } => bytes("size", *size),
-        Op::VolumeService { service, .. } => service.check(),
+        Op::VolumeService { service, .. } | Op::HandleOpen { service, .. } => service.check(),
         Op::Block { rate, .. } => match rate.checked() {
             Ok(_) => Ok(()),
             Err(_) => Err(Error::Invalid { what: "rate", rule: "at most 1 PiB/s" }),
@@ -54,6 +54,7 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         | Op::Sync
         | Op::Reprofile { .. }
         | Op::Plan
+        | Op::HandleClose { .. }
         | Op::Shutdown => Ok(()),
     }
 }

@@ -81,6 +81,11 @@ pub const STATUS_STEP: usize = 32;
 /// Requests that a reader may have waiting beyond those that its rate needs: a large
 /// window is filled by so many at a time.
 pub const EARLY_REQUESTS: u64 = 16;
+/// Handles with contracts of their own that may be open at once.
+pub const HANDLES_MAX: usize = 1_024;
+/// A service that is kept and does not fit is tried again so long after something was given
+/// back, and the next one as long after it.
+pub const KEPT_OUT_PAUSE: Duration = Duration::from_secs(1);
 /// Extents are moved in pieces of this size, each a read and a write in the background.
 pub const MOVE_PIECE: Bytes = Bytes::kib(64);
 /// An extent that is being written to is tried again after this time,

@@ -10,7 +10,9 @@ use crate::memory::places::WindowMemory;
 use crate::streams::index::Streams;
 use crate::streams::rounds::Rounds;
 use crate::streams::stream::{self, Stream};
+use crate::volumes::kept::KeptOutServices;
 use crate::volumes::permission::{self, Wanted};
+use crate::volumes::services::Holder;
 use crate::work::Owner;
 use crate::work::{self, CommandEnded};
 use alloc::boxed::Box;
@@ -28,6 +30,7 @@ pub struct Node {
     pub(crate) streams: Streams,
     pub(crate) best_effort: BestEffort,
     pub(crate) rounds: Rounds,
+    pub(crate) kept_out: KeptOutServices,
     next_stream: u64,
     shutting_down: Option<Option<Ticket>>,
     finished: Option<Finished>,
@@ -43,7 +46,9 @@ struct Promised {
 }
 
 impl Node {
-    /// A node over a recovered store; `disks` in the order of the pool.
+    /// A node over a recovered store; `disks` in the order of the pool. The services that the
+    /// volumes were given are in force at once, but for those that do not fit any more
+    /// ([`Node::kept_out`]).
     ///
     /// # Errors
     /// [`Error::Refused`] where a disk is too slow even for the metadata log at
@@ -57,15 +62,18 @@ impl Node {
         config.check()?;
         let mut core = Core::new(config, disks, store)?;
         core.moves.look_again();
-        Ok(Self {
+        let mut node = Self {
             core,
             streams: Streams::default(),
             best_effort: BestEffort::default(),
             rounds: Rounds::default(),
+            kept_out: KeptOutServices::default(),
             next_stream: 1,
             shutting_down: None,
             finished: None,
-        })
+        };
+        node.admit_kept();
+        Ok(node)
     }
 
     /// Something happened at `now`.
@@ -99,7 +107,12 @@ impl Node {
 
     /// When [`Node::run_timers`] is to be called, if at any time.
     pub fn next_timer(&self) -> Option<Instant> {
-        let timers = [self.core.next_timer(), self.best_effort.due(), self.rounds.due()];
+        let timers = [
+            self.core.next_timer(),
+            self.best_effort.due(),
+            self.rounds.due(),
+            self.kept_out.due(),
+        ];
         timers.into_iter().flatten().min()
     }
 
@@ -130,6 +143,7 @@ impl Node {
                 | Op::WindowMoved { .. }
                 | Op::StreamSync { .. }
                 | Op::StreamClose { .. }
+                | Op::HandleClose { .. }
         );
         if self.shutting_down.is_some() && !closes {
             return self.core.answer(ticket, Err(Error::ShuttingDown));
@@ -156,12 +170,20 @@ impl Node {
                 self.change(now, ticket, changed);
             }
             Op::VolumeDelete { name } => {
-                let deleted = self.delete(&name);
+                let deleted = self.delete(now, &name);
                 self.change(now, ticket, deleted);
             }
             Op::VolumeService { name, service } => {
-                let served = self.serve(now, &name, service);
-                self.core.answer(ticket, served.map(|()| Reply::Done));
+                let served = self.serve_and_keep(now, who, &name, service);
+                self.change(now, ticket, served);
+            }
+            Op::HandleOpen { volume, service } => {
+                let opened = self.open_handle(now, who, &volume, service);
+                self.core.answer(ticket, opened);
+            }
+            Op::HandleClose { handle } => {
+                self.close_handle(now, handle);
+                self.core.answer(ticket, Ok(Reply::Done));
             }
             Op::StreamOpen { volume, mode, contract, start } => {
                 self.open(now, ticket, &volume, mode, &contract, start, None);
@@ -223,11 +245,11 @@ impl Node {
             }
             Op::Release { span } => self.best_effort.release(&mut self.core, now, ticket, span),
             op @ Op::Write { .. } => {
-                let asked = Asked { ticket, uid: who.uid, arrived, op };
+                let asked = Asked { ticket, uid: who.uid, handle: who.handle, arrived, op };
                 self.best_effort.write(&mut self.core, now, asked);
             }
             op @ (Op::Read { .. } | Op::Room { .. }) => {
-                let asked = Asked { ticket, uid: who.uid, arrived, op };
+                let asked = Asked { ticket, uid: who.uid, handle: who.handle, arrived, op };
                 self.best_effort.handle(&mut self.core, now, asked);
             }
             Op::Sync => self.core.answer_when_committed(now, ticket),
@@ -273,6 +295,12 @@ impl Node {
                 let whose = self.core.store.volume(volume).expect("just found").ownership();
                 permission::check(who, name, whose, act)
             }
+            Wanted::ReadOrWrite(name) => {
+                let volume = self.find(name)?;
+                let whose = self.core.store.volume(volume).expect("just found").ownership();
+                let may = |act| permission::check(who, name, whose, act);
+                may(Act::Read).or_else(|refused| may(Act::Write).map_err(|_| refused))
+            }
             Wanted::Pool(what) if !who.is_superuser => Err(Error::OnlyRoot { what }),
             Wanted::Pool(_) | Wanted::Nothing => Ok(()),
         }
@@ -306,7 +334,7 @@ impl Node {
         }
     }
 
-    fn find(&self, name: &str) -> Result<VolumeId, Error> {
+    pub(crate) fn find(&self, name: &str) -> Result<VolumeId, Error> {
         let none = || Error::NoSuchVolume { name: String::from(name) };
         self.core.store.find(name).map(|volume| volume.id()).ok_or_else(none)
     }
@@ -316,11 +344,6 @@ impl Node {
         self.streams.writer_of(volume)
     }
 
-    fn serve(&mut self, now: Instant, name: &str, service: Service) -> Result<(), Error> {
-        let volume = self.find(name)?;
-        self.serve_volume(now, volume, service)
-    }
-
     /// Serves a volume this way from now on, also what waits, for a disk or for memory.
     pub(crate) fn serve_volume(
         &mut self,
@@ -328,16 +351,36 @@ impl Node {
         volume: VolumeId,
         service: Service,
     ) -> Result<(), Error> {
-        let before = self.core.services.of(volume).0;
-        self.core.serve(now, volume, service, &self.best_effort)?;
+        self.serve_holder(now, volume.into(), service)
+    }
+
+    /// The same of a volume or of a handle on it.
+    pub(crate) fn serve_holder(
+        &mut self,
+        now: Instant,
+        holder: Holder,
+        service: Service,
+    ) -> Result<(), Error> {
+        let before = self.core.services.of(holder).0;
+        self.core.serve(now, holder, service, &self.best_effort)?;
         if service != before {
-            self.best_effort.begin_anew(now, volume);
+            self.best_effort.begin_anew(now, holder);
         }
-        self.best_effort.ask_anew(&mut self.core, now, volume);
+        self.best_effort.ask_anew(&mut self.core, now, holder);
         Ok(())
     }
 
-    fn delete(&mut self, name: &str) -> Result<(), Error> {
+    /// The contracts of a volume and of the handles on it are admitted again, as its map or
+    /// the costs of its disks are now. Stops at the first that is not.
+    pub(crate) fn serve_again(&mut self, now: Instant, volume: VolumeId) -> Result<(), Error> {
+        for holder in self.core.under_contract(volume) {
+            let (service, _) = self.core.services.of(holder);
+            self.serve_holder(now, holder, service)?;
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, now: Instant, name: &str) -> Result<(), Error> {
         let volume = self.find(name)?;
         let streams = self.streams.count_on(volume) as u64;
         if streams > 0 || self.best_effort.touches(volume) {
@@ -347,7 +390,9 @@ impl Node {
         self.core.store.delete(volume)?;
         // Who waits to read it must not come to read another of the same name.
         self.best_effort.refuse_waiting_on(&mut self.core, volume, name);
-        self.core.serve_no_more(volume);
+        self.core.serve_nothing_on(volume);
+        self.kept_out.forget(volume);
+        self.given_back(now);
         Ok(())
     }
 
@@ -371,7 +416,8 @@ impl Node {
             let streams = open.len() as u64;
             return Err(Error::VolumeBusy { name: String::from(name), streams });
         }
-        if size < before && self.core.has_contract(volume) {
+        let held = self.core.under_contract(volume).len();
+        if size < before && held > 0 {
             // On fewer disks its contract may not fit, and what was cut cannot be had back.
             let rule = "a volume under contract is not made smaller: take its contract away first";
             return Err(Error::Invalid { what: "size", rule });
@@ -391,9 +437,8 @@ impl Node {
                 break;
             }
         }
-        if fits.is_ok() && self.core.has_contract(volume) {
-            let (service, _) = self.core.services.of(volume);
-            fits = self.serve_volume(now, volume, service);
+        if fits.is_ok() {
+            fits = self.serve_again(now, volume);
         }
         for promise in promised {
             match fits {
@@ -403,6 +448,10 @@ impl Node {
         }
         if fits.is_err() {
             self.core.store.resize(volume, before).expect("shrinking back takes no space");
+            if held > 1 {
+                // Some may have been admitted for the larger map, which takes no less.
+                let _ = self.serve_again(now, volume);
+            }
         }
         fits
     }
@@ -447,6 +496,7 @@ impl Node {
                 let begins = core.begins(&tasks).max(now);
                 stream.change(core, now, begins, contract, tasks, blocks);
                 let window = stream.contract.block * blocks;
+                self.given_back(now);
                 Ok(Reply::Stream { stream: id, window })
             }
             Err(error) => {
@@ -690,6 +740,7 @@ impl Node {
             self.core.answer(ticket, end);
         }
         self.try_wider_profiles(now);
+        self.given_back(now);
         if stream.mode == Mode::Write {
             self.core.log_leaves(now, stream.volume);
             self.pump_readers(now, stream.volume);
@@ -753,6 +804,7 @@ impl Node {
             }
         }
         self.best_effort.refuse_overdue(&mut self.core, now);
+        self.try_kept_out(now);
         self.look_for_moves(now);
         self.run_commits(now);
     }

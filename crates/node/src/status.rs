@@ -157,8 +157,8 @@ impl Node {
 
     fn volume_status(&self, volume: &Volume) -> VolumeStatus {
         let core = &self.core;
-        let (service, account) = core.services.of(volume.id());
-        let (operations, memory) = core.reserves.of(volume.id());
+        let (service, account) = core.services.of(volume.id().into());
+        let (operations, memory) = core.reserves.of(volume.id().into());
         VolumeStatus {
             name: String::from(volume.name()),
             ownership: volume.ownership(),
@@ -168,10 +168,13 @@ impl Node {
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),
             streams: self.streams.count_on(volume.id()) as u64,
             service,
+            given_by: volume.service().map(|service| service.given_by),
+            kept_out: self.kept_out_of(volume.id()),
             account,
-            shares: core.services.shares(volume.id()),
+            shares: core.services.shares(volume.id().into()),
             operations,
             memory,
+            handles: core.handles_on(volume.id()),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Which paths are volumes, and what is asked for them: from the environment, once.
 
+use client::control::Priority;
 use client::units::{Bytes, Rate};
-use client::{Code, Contract, Error, File, OpenOptions, Problem};
+use client::{Code, Contract, Error, File, InTime, OpenOptions, Problem};
 use libc::c_int;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ pub struct Rules {
     prefix: String,
     socket: Option<PathBuf>,
     contract: Option<Contract>,
+    in_time: Option<InTime>,
+    priority: Option<Priority>,
     create: Option<Bytes>,
     /// Why nothing can be opened: what somebody wanted cannot be read, and something else
     /// would be best effort where a contract was meant.
@@ -34,8 +37,9 @@ impl Rules {
         let socket = std::env::var_os("SLACKLINE_SOCKET").map(PathBuf::from);
         let asked = Asked::read();
         let (asked, wrong) = asked.map_or_else(|it| (Asked::default(), Some(it)), |it| (it, None));
-        let Asked { contract, create } = asked;
-        Self { prefix: prefix.trim_end_matches('/').into(), socket, contract, create, wrong }
+        let Asked { contract, in_time, priority, create } = asked;
+        let prefix = prefix.trim_end_matches('/').into();
+        Self { prefix, socket, contract, in_time, priority, create, wrong }
     }
 
     /// The volume that a path names, if it is one.
@@ -81,6 +85,12 @@ impl Rules {
         if let Some(contract) = self.contract {
             open.contract(contract);
         }
+        if let Some(in_time) = self.in_time {
+            open.in_time(in_time);
+        }
+        if let Some(priority) = self.priority {
+            open.priority(priority);
+        }
         match self.create {
             Some(size) if flags & libc::O_CREAT != 0 => open.create(size),
             _ => &mut open,
@@ -98,6 +108,9 @@ impl Rules {
 #[derive(Default)]
 struct Asked {
     contract: Option<Contract>,
+    /// Of what no stream carries: answers in time, or which best effort goes first.
+    in_time: Option<InTime>,
+    priority: Option<Priority>,
     create: Option<Bytes>,
 }
 
@@ -108,6 +121,14 @@ impl Asked {
         let block = quantity("SLACKLINE_BLOCK")?;
         let burst = quantity("SLACKLINE_BURST")?;
         let create = quantity("SLACKLINE_CREATE")?;
+        let in_time = quantity("SLACKLINE_WITHIN")?;
+        let priority = quantity("SLACKLINE_PRIORITY")?.map(|Named(priority)| priority);
+        if in_time.is_some() && rate.is_some() {
+            return Err(wrong(
+                "SLACKLINE_WITHIN is set, and SLACKLINE_RATE is, too".into(),
+                "set one of them: a program has answers in time, or a stream",
+            ));
+        }
         let Some(rate) = rate else {
             let without = [("SLACKLINE_BLOCK", block), ("SLACKLINE_BURST", burst)];
             return match without.into_iter().find(|(_, given)| given.is_some()) {
@@ -115,13 +136,29 @@ impl Asked {
                     format!("{name} is set, and SLACKLINE_RATE is not"),
                     "set SLACKLINE_RATE as well, or neither",
                 )),
-                None => Ok(Self { contract: None, create }),
+                None => Ok(Self { contract: None, in_time, priority, create }),
             };
         };
         let contract = Contract::at(rate);
         let contract = block.map_or(contract, |block| contract.block(block));
         let contract = burst.map_or(contract, |burst| contract.burst(burst));
-        Ok(Self { contract: Some(contract), create })
+        Ok(Self { contract: Some(contract), in_time, priority, create })
+    }
+}
+
+/// A priority by its name.
+struct Named(Priority);
+
+impl FromStr for Named {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "interactive" => Ok(Self(Priority::Interactive)),
+            "normal" => Ok(Self(Priority::Normal)),
+            "background" => Ok(Self(Priority::Background)),
+            _ => Err("none of interactive, normal and background"),
+        }
     }
 }
 

@@ -144,6 +144,17 @@ class File(io.RawIOBase):
         self._handle.set_priority(name)
 
     @property
+    def within(self):
+        """The contract of this handle for answers in time, as (bytes, nanoseconds within,
+        nanoseconds between), or None. Set it to a text such as "4KiB within 150ms" or "150ms
+        every 500ms", or to None; refused, nothing changes."""
+        return self._handle.in_time()
+
+    @within.setter
+    def within(self, contract):
+        self._handle.set_in_time(contract)
+
+    @property
     def length(self):
         """The end of the recorded data."""
         return self._handle.length()
@@ -174,11 +185,13 @@ def open(
     size=None,
     socket=None,
     priority=None,
+    within=None,
 ):
     """Opens a volume, under contract where a rate is given, else as best effort.
 
     `mode` is one of r, w and a, with + or without, or flags as for `os.open`. `size` is
-    the space of a volume that is made; `priority` that of `File.priority`. Where no
+    the space of a volume that is made; `priority` that of `File.priority`, and
+    `within` a contract of this handle alone as for `File.within`. Where no
     `block` is named, the daemon chooses one, and `File.contract` tells it. Quantities
     are numbers of bytes, or text such as "2MB/s" and "1GiB"."""
     if isinstance(mode, str):
@@ -191,4 +204,5 @@ def open(
     else:
         flags = mode
     name = os.fspath(target)
-    return File(Handle(name, flags, rate, block, burst, size, socket, priority), flags, name)
+    handle = Handle(name, flags, rate, block, burst, size, socket, priority, within)
+    return File(handle, flags, name)

@@ -12,7 +12,7 @@ mod view;
 
 use client::control::Priority;
 use client::units::{Bytes, Rate};
-use client::{Contract, File, Peek};
+use client::{Contract, File, InTime, Peek};
 use error::{Error, raise};
 use lent::Lent;
 use pyo3::exceptions::{PyBufferError, PyValueError};
@@ -89,7 +89,7 @@ impl Handle {
 #[pymethods]
 impl Handle {
     #[new]
-    #[pyo3(signature = (target, flags, rate=None, block=None, burst=None, size=None, socket=None, priority=None))]
+    #[pyo3(signature = (target, flags, rate=None, block=None, burst=None, size=None, socket=None, priority=None, within=None))]
     #[allow(clippy::too_many_arguments)] // Python's are named
     fn new(
         py: Python<'_>,
@@ -101,6 +101,7 @@ impl Handle {
         size: Option<&Bound<'_, PyAny>>,
         socket: Option<std::path::PathBuf>,
         priority: Option<&str>,
+        within: Option<&str>,
     ) -> PyResult<Self> {
         let mode = flags & libc::O_ACCMODE;
         let mut open = File::options();
@@ -111,6 +112,9 @@ impl Handle {
         }
         if let Some(priority) = priority_named(priority)? {
             open.priority(priority);
+        }
+        if let Some(in_time) = in_time(within)? {
+            open.in_time(in_time);
         }
         if let Some(rate) = rate {
             open.contract(contract(rate, block, burst)?);
@@ -256,6 +260,18 @@ impl Handle {
         self.ask(py, |file| Ok(file.set_priority(priority)?))
     }
 
+    fn in_time(&self, py: Python<'_>) -> PyResult<Option<(u64, u64, u64)>> {
+        let contract = self.ask(py, |file| Ok(file.in_time()))?;
+        Ok(contract
+            .map(|InTime { len, within, every }| (len.get(), within.as_nanos(), every.as_nanos())))
+    }
+
+    #[pyo3(signature = (within))]
+    fn set_in_time(&self, py: Python<'_>, within: Option<&str>) -> PyResult<()> {
+        let contract = in_time(within)?;
+        self.ask(py, |file| Ok(file.set_in_time(contract)?))
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let closed = py.detach(|| {
             let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -280,6 +296,12 @@ fn priority_named(name: Option<&str>) -> PyResult<Option<Priority>> {
     found.map(|(_, priority)| Some(*priority)).ok_or_else(|| {
         PyValueError::new_err(format!("{name:?} is none of interactive, normal and background"))
     })
+}
+
+/// A contract of answers in time as a text.
+fn in_time(text: Option<&str>) -> PyResult<Option<InTime>> {
+    let parsed = text.map(str::parse).transpose();
+    parsed.map_err(|error: client::NoInTime| PyValueError::new_err(error.to_string()))
 }
 
 fn contract(

@@ -8,12 +8,12 @@
 mod common;
 
 use common::*;
-use node::{Error, Op, Placement, Policy, Region, Reply, WriteRange};
+use node::{Error, Op, Placement, Policy, Priority, Region, Reply, Service, Who, WriteRange};
 use sim::{Random, Recorder, SimDisk, Tally, Timing, WindowRecorder, pattern, pattern_matches};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use store::{EXTENT, Store};
+use store::{EXTENT, ServiceKind, Store};
 use units::{Bytes, Duration};
 
 /// What is known of a volume.
@@ -29,6 +29,8 @@ struct Known {
     /// Best-effort writes that a sync has acknowledged: extents.
     synced: Vec<u64>,
     recording: Option<Rc<RefCell<Tally>>>,
+    /// How it was told to be served, and who said so.
+    service: Option<store::Service>,
 }
 
 type Ledger = Rc<RefCell<BTreeMap<String, Known>>>;
@@ -45,6 +47,9 @@ fn judge(store: &Store, disks: &[SimDisk], ledger: &BTreeMap<String, Known>) -> 
         };
         if known.gone && !known.changing {
             return Err(format!("{name} is back"));
+        }
+        if !known.changing && volume.service() != known.service {
+            return Err(format!("{name} is to be served by {:?}", volume.service()));
         }
         if !known.changing && known.there.is_some_and(|size| volume.size() != size) {
             return Err(format!("{name} has size {:?}", volume.size()));
@@ -151,7 +156,7 @@ fn act(world: &mut sim::World, ledger: &Ledger, random: &mut Random, step: u64) 
         .filter(|(_, known)| known.there.is_some() && known.recording.is_none())
         .map(|(name, _)| name.clone())
         .collect();
-    match random.below(if names.is_empty() { 2 } else { 8 }) {
+    match random.below(if names.is_empty() { 2 } else { 9 }) {
         0 | 1 => {
             let name = format!("v{step}");
             let size = Bytes::mib(random.between(1, 6));
@@ -211,15 +216,43 @@ fn act(world: &mut sim::World, ledger: &Ledger, random: &mut Random, step: u64) 
             change(ledger, &name, |known| {
                 known.changing = false;
                 if done.is_ok() {
+                    known.service = None;
                     known.there = None;
                     known.gone = true;
                 }
             });
         }
         4 | 5 => spoil(world, random, &names),
+        6 => serve(world, ledger, random, &names),
         _ => write_some(world, ledger, random, &names),
     }
     world.run_for(random.span(Duration::from_millis(800)));
+}
+
+/// Says how a volume is served, by a contract or not.
+fn serve(world: &mut sim::World, ledger: &Ledger, random: &mut Random, names: &[String]) {
+    let (name, uid) = (random.pick(names).clone(), random.below(3) as u32);
+    let (len, within, every) = (Bytes::kib(16), Duration::from_secs(2), Duration::from_secs(3));
+    let (service, kind) = *random.pick(&[
+        (Service::default(), None),
+        (
+            Service::BestEffort(Priority::Background),
+            Some(ServiceKind::BestEffort { priority: store::ServicePriority::Background }),
+        ),
+        (
+            Service::Latency { len, within, every },
+            Some(ServiceKind::Latency { len, within, every }),
+        ),
+    ]);
+    change(ledger, &name, |known| known.changing = true);
+    let who = Who { is_superuser: true, ..Who::user(uid, uid, []) };
+    let done = world.call_as(who, Op::VolumeService { name: name.clone(), service });
+    change(ledger, &name, |known| {
+        known.changing = false;
+        if done.is_ok() {
+            known.service = kind.map(|kind| store::Service { given_by: uid, kind });
+        }
+    });
 }
 
 /// A read of some extent fails once: it is suspect from then on, and what it holds is

@@ -3,11 +3,12 @@
 //! Invariant: nothing that a device holds is destroyed before a person has typed
 //! the pool's name, or a flag has said so.
 
-use crate::failure::{FAILED, Failure};
+use crate::failure::{FAILED, Failure, REFUSED};
 use crate::output::{Table, counted, percent};
+use crate::volume::kept_out_words;
 use crate::{Common, confirm, explain, stream};
 use client::control::{
-    Bus, Disk, Lateness, ProfileState, Status, StuckExtent, SuspectExtent, Verdict,
+    Bus, Disk, KeptOut, Lateness, ProfileState, Status, StuckExtent, SuspectExtent, Verdict,
 };
 use disk::Profile;
 use engine::{BusSpec, CreateOptions, Created, DeviceSpec, Pool};
@@ -85,10 +86,13 @@ pub enum Command {
     },
     /// Read all metadata of a pool that is not served, and name every damage
     ///
-    /// Changes nothing. Ends with 1 where the pool cannot be opened as it is.
+    /// Changes nothing. Ends with 1 where the pool cannot be opened as it is, and with 3 where
+    /// the contract of a volume would not fit any more: with the profiles that the disks carry,
+    /// under a daemon that is given no settings. Without devices the daemon is asked, which
+    /// contracts of volumes do not fit in the pool that it serves; that ends with 3, too.
     Check {
-        /// The pool's disks, in any order
-        #[arg(required = true, value_name = "DEVICE")]
+        /// The pool's disks, in any order; none for the pool that is served
+        #[arg(value_name = "DEVICE")]
         devices: Vec<String>,
     },
 }
@@ -123,6 +127,7 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             let disk = common.client()?.disk_reprofile(disk)?;
             common.output().result(&disk, reprofiling)
         }
+        Command::Check { devices } if devices.is_empty() => check_served(common),
         Command::Check { devices } => check(&specs(&devices)?, common),
     }
 }
@@ -394,14 +399,63 @@ fn check(specs: &[DeviceSpec], common: &Common) -> Result<(), Failure> {
     }
     let report = Pool::check(specs)?;
     let paths: Vec<PathBuf> = specs.iter().map(|spec| spec.path().to_owned()).collect();
-    common.output().result(&report_json(&report, &paths), |_| found(&report, &paths))?;
-    if report.worst() != Some(Severity::Error) {
-        return Ok(());
+    let is_sound = report.worst() != Some(Severity::Error);
+    let kept_out = match is_sound {
+        true => Pool::kept_out(specs, daemon::config::node_default())?,
+        false => Vec::new(),
+    };
+    let told =
+        |(name, one): &(String, node::KeptOut)| (name.clone(), daemon::convert::kept_out(one));
+    let kept_out: Vec<(String, KeptOut)> = kept_out.iter().map(told).collect();
+    let mut json = report_json(&report, &paths);
+    json["kept_out"] = kept_out_json(&kept_out);
+    common.output().result(&json, |_| found(&report, &paths) + &kept_out_lines(&kept_out))?;
+    if is_sound {
+        return judge_kept_out(&kept_out);
     }
     let errors = report.findings.iter().filter(|one| one.severity == Severity::Error).count();
     let errors = counted(errors as u64, "error");
     let what = format!("the pool cannot be opened as it is: {errors} found");
     Err(Failure { exit_code: FAILED, ..Failure::new(what, "do what each of them says") })
+}
+
+/// What the daemon says of the contracts of the pool that it serves.
+fn check_served(common: &Common) -> Result<(), Failure> {
+    let status = common.client()?.status()?;
+    let volumes = status.volumes.into_iter();
+    let kept_out: Vec<_> =
+        volumes.filter_map(|volume| Some((volume.name, volume.kept_out?))).collect();
+    let json = json!({ "pool": status.pool, "kept_out": kept_out_json(&kept_out) });
+    common.output().result(&json, |_| match kept_out.is_empty() {
+        true => format!("pool {}: every contract of a volume is in force\n", status.pool),
+        false => kept_out_lines(&kept_out),
+    })?;
+    judge_kept_out(&kept_out)
+}
+
+fn kept_out_json(kept_out: &[(String, KeptOut)]) -> Value {
+    let one = |(name, one): &(String, KeptOut)| {
+        let KeptOut { service, detail, next_step } = one;
+        json!({ "volume": name, "service": service, "detail": detail, "next_step": next_step })
+    };
+    kept_out.iter().map(one).collect()
+}
+
+fn kept_out_lines(kept_out: &[(String, KeptOut)]) -> String {
+    let line = |(name, one): &(String, KeptOut)| {
+        format!("warning: volume {name}: {}\n", kept_out_words(one))
+    };
+    kept_out.iter().map(line).collect()
+}
+
+fn judge_kept_out(kept_out: &[(String, KeptOut)]) -> Result<(), Failure> {
+    if kept_out.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = kept_out.iter().map(|(name, _)| name.as_str()).collect();
+    let what = format!("contracts that do not fit any more: of volume {}", names.join(", "));
+    let next = "give these volumes others with `slackline volume set`, or end other contracts";
+    Err(Failure { exit_code: REFUSED, ..Failure::new(what, next) })
 }
 
 fn severity(severity: Severity) -> &'static str {

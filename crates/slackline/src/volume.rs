@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use crate::output::{Table, counted};
 use crate::permissions::{Change, Whose, access};
 use client::control::{
-    Access, Permissions, Priority, Service, ServiceAccount, Volume, VolumeCreate, Volumes,
+    Access, Handle, KeptOut, Permissions, Priority, Service, ServiceAccount, Volume, VolumeCreate,
+    Volumes,
 };
 use client::{Client, Code};
 use serde_json::json;
@@ -75,8 +76,11 @@ pub enum Command {
     },
     /// Say how reads and writes of a volume that no stream carries are served
     ///
-    /// Holds from now on, also for what waits, until the daemon stops. With --priority
-    /// they take what the contracts leave; with --best-effort-rate they get that rate at
+    /// Holds from now on, also for what waits, and is kept with the volume: it holds again when
+    /// the pool is served again. A contract that does not fit then is named by the daemon, by
+    /// `volume show` and by `pool status`; the volume is served as best effort, and the contract
+    /// is tried again when another one ends or changes. `--priority normal` removes it. With
+    /// --priority they take what the contracts leave; with --best-effort-rate they get that rate at
     /// least; with --within each is answered in that time. Admission decides about the
     /// last two; a refusal changes nothing.
     #[command(group(clap::ArgGroup::new("class").required(true)))]
@@ -260,7 +264,21 @@ fn table(volumes: &[Volume]) -> String {
             volume.streams.to_string(),
         ]);
     }
-    table.text("")
+    let notes = volumes.iter().filter_map(|volume| {
+        let kept_out = volume.kept_out.as_ref()?;
+        Some(format!("{}: {}\n", volume.name, kept_out_words(kept_out)))
+    });
+    table.text("") + &notes.collect::<String>()
+}
+
+/// A contract that a volume was given and does not have, and why.
+pub fn kept_out_words(kept_out: &KeptOut) -> String {
+    let KeptOut { service, detail, next_step } = kept_out;
+    format!(
+        "served as best effort, because its contract ({}) does not fit any more: {detail}\n  \
+         next: {next_step}",
+        service_words(service)
+    )
 }
 
 /// What became of a contract so far.
@@ -276,13 +294,24 @@ fn kept(account: &ServiceAccount) -> String {
     }
 }
 
+/// Connections with contracts of their own.
+fn handles(handles: &[Handle]) -> String {
+    let line = |handle: &Handle| {
+        let Handle { user, service, account } = handle;
+        format!("handle     of {user}, {}{}\n", service_words(service), kept(account))
+    };
+    handles.iter().map(line).collect()
+}
+
 fn shown(volume: &Volume) -> String {
+    let given_by = volume.service_user.as_ref();
+    let given_by = given_by.map(|user| format!("; given by {user}")).unwrap_or_default();
     let extents: Vec<_> = (0..)
         .zip(&volume.extents)
         .map(|(disk, extents)| format!("{} on disk {disk}", counted(*extents, "extent")))
         .collect();
     format!(
-        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}\nstreams    {}\nservice    {}{}\n",
+        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}\nstreams    {}\nservice    {}{}{}\n",
         volume.name,
         owner_words(volume),
         volume.size_bytes,
@@ -290,7 +319,11 @@ fn shown(volume: &Volume) -> String {
         placement_words(&volume.placement),
         extents.join(", "),
         volume.streams,
-        service_words(&volume.service),
+        match &volume.kept_out {
+            Some(kept_out) => kept_out_words(kept_out),
+            None => service_words(&volume.service),
+        },
         kept(&volume.account),
-    )
+        given_by,
+    ) + &handles(&volume.handles)
 }

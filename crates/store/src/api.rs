@@ -5,7 +5,7 @@ pub use crate::sizes::{BLOCK, EXTENT};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use units::Bytes;
+use units::{Bytes, Duration, Rate};
 
 /// A disk that is further behind than a crash leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,39 @@ impl Default for Ownership {
     fn default() -> Self {
         Self::ROOT
     }
+}
+
+/// How the reads and writes of a volume are served that no stream carries, and who said so.
+/// The store keeps it; whether a number in it makes sense is its caller's to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Service {
+    /// The number of the user who gave the volume this service: where it is a contract, it is
+    /// his.
+    pub given_by: u32,
+    /// What is done.
+    pub kind: ServiceKind,
+}
+
+/// The kinds of a [`Service`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // a field that is named for what it holds is not explained twice
+pub enum ServiceKind {
+    /// Nothing is promised, with this priority.
+    BestEffort { priority: ServicePriority },
+    /// A rate, in operations of at least `block` bytes, over each `period`.
+    Rate { rate: Rate, block: Bytes, period: Duration },
+    /// Operations of at most `len` bytes that come `every` so long are answered `within` this
+    /// time.
+    Latency { len: Bytes, within: Duration, every: Duration },
+}
+
+/// Who goes first among those without a contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // they are named for what they are
+pub enum ServicePriority {
+    Interactive,
+    Normal,
+    Background,
 }
 
 /// The number of a disk in its pool, from 0.

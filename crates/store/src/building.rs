@@ -216,7 +216,8 @@ impl Building {
 fn described_size(volume: &Volume) -> u64 {
     let runs = volume.slots.iter().map(|slot| slot.runs()).sum();
     let owner = crate::change::ownership_size(volume.ownership);
-    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + owner
+    let service = crate::change::service_size(volume.service);
+    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + owner + service
 }
 
 /// The extents that a change gives to a volume, by disk; none where nobody knows any more,

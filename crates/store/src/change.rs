@@ -5,13 +5,14 @@
 //! not held against the bytes that are there: it never allocates more than a
 //! small multiple of its input, and never panics.
 
-use crate::api::Ownership;
 use crate::api::{DiskIndex, SUSPECTS_MAX, Suspect, VolumeId, Zone};
+use crate::api::{Ownership, Service};
 use crate::blocks::Blocks;
 use crate::format;
 use crate::geometry::DISKS_MAX;
 use crate::layout::Field;
 use crate::runs::Run;
+use crate::service;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -30,6 +31,7 @@ pub(crate) enum Change {
     Move { volume: VolumeId, index: u32, extent: u32 },
     Suspects { disk: DiskIndex, suspects: Vec<Suspect> },
     Owner { volume: VolumeId, ownership: Ownership },
+    Service { volume: VolumeId, service: Option<Service> },
 }
 
 impl Change {
@@ -45,7 +47,8 @@ impl Change {
             | Self::WrittenEach { volume, .. }
             | Self::Scattered { volume, .. }
             | Self::Move { volume, .. }
-            | Self::Owner { volume, .. } => Some(*volume),
+            | Self::Owner { volume, .. }
+            | Self::Service { volume, .. } => Some(*volume),
             Self::Suspects { .. } => None,
         }
     }
@@ -61,6 +64,11 @@ pub(crate) fn suspects_size(count: usize) -> u64 {
 /// written.
 pub(crate) fn ownership_size(ownership: Ownership) -> u64 {
     if ownership == Ownership::ROOT { 0 } else { format::owner::LEN as u64 }
+}
+
+/// Bytes that the service of a volume takes; the default is not written.
+pub(crate) fn service_size(service: Option<Service>) -> u64 {
+    if service.is_none() { 0 } else { format::service::LEN as u64 }
 }
 
 /// Bytes that the description of a volume takes in a checkpoint at the most.
@@ -137,6 +145,12 @@ impl Encoder {
                 use format::owner::{GID, LEN, MODE, TAG, UID, VOLUME};
                 let whose = [(UID, (*uid).into()), (GID, (*gid).into()), (MODE, (*mode).into())];
                 self.put(LEN, &[(TAG, 11), (VOLUME, volume.0), whose[0], whose[1], whose[2]]);
+            }
+            Change::Service { volume, service } => {
+                use format::service::{LEN, TAG, VOLUME};
+                let start = self.bytes.len();
+                self.put(LEN, &[(TAG, 12), (VOLUME, volume.0)]);
+                service::encode(*service, &mut self.bytes[start..]);
             }
         }
     }
@@ -342,6 +356,11 @@ impl<'a> Decoder<'a> {
                 let ownership = Ownership { uid, gid, mode: MODE.get_u16(bytes) };
                 Change::Owner { volume: volume(bytes, VOLUME), ownership }
             }
+            12 => {
+                use format::service::{LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Service { volume: volume(bytes, VOLUME), service: service::decode(bytes)? }
+            }
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -410,7 +429,8 @@ impl<'a> Decoder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Bytes;
+    use crate::api::ServiceKind;
+    use units::{Bytes, Duration, Rate};
 
     fn samples() -> Vec<Change> {
         let volume = VolumeId(u64::MAX);
@@ -443,6 +463,33 @@ mod tests {
             Change::Owner {
                 volume,
                 ownership: Ownership { uid: u32::MAX, gid: 1 << 20, mode: 0o751 },
+            },
+            Change::Service { volume, service: None },
+            Change::Service {
+                volume,
+                service: service::tests::given(7, service::tests::priorities()[2]),
+            },
+            Change::Service {
+                volume,
+                service: service::tests::given(
+                    u32::MAX,
+                    ServiceKind::Rate {
+                        rate: Rate::per_second(u64::MAX),
+                        block: Bytes::kib(64),
+                        period: Duration::from_secs(1),
+                    },
+                ),
+            },
+            Change::Service {
+                volume,
+                service: service::tests::given(
+                    0,
+                    ServiceKind::Latency {
+                        len: Bytes::kib(4),
+                        within: Duration::from_millis(150),
+                        every: Duration::from_nanos(u64::MAX),
+                    },
+                ),
             },
             Change::Delete { volume },
         ]

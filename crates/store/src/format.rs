@@ -1,4 +1,4 @@
-//! On-disk format, version 3: the byte tables of every structure.
+//! On-disk format, version 4: the byte tables of every structure.
 //!
 //! What may never change, whatever the version: the first 16 bytes of the header
 //! (magic, version, checksum) and that the checksum covers the header's 96 bytes.
@@ -6,16 +6,16 @@
 
 use crate::layout::{Table, layout};
 
-/// The version that this program writes. It reads the earlier ones as well. Before version 3
-/// there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
+/// The version that this program writes. It reads the earlier ones as well. Before version 4
+/// there is no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
 /// nothing; version 1 has no changes 8 and 9, either, and no profile of a later generation.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 layout! {
     /// What every structure begins with.
     header, "Header" {
         MAGIC, 8, "which structure this is";
-        VERSION, 4, "format version, 3; this program reads 1 to 3";
+        VERSION, 4, "format version, 4; this program reads 1 to 4";
         CHECKSUM, 4, "CRC-32C of these 96 bytes with this field zero";
         POOL, 16, "identity of the pool";
         DISK, 16, "identity of the disk that this was written for";
@@ -211,6 +211,20 @@ layout! {
     }
 }
 
+layout! {
+    /// How reads and writes of the volume that no stream carries are served.
+    service, "Change 12: service" {
+        TAG, 1, "12";
+        VOLUME, 8, "the volume's number";
+        UID, 4, "number of the user who gave the volume this service";
+        KIND, 1, "0 as by default, 1 best effort of a priority, 2 best effort at a rate, 3 answers in time";
+        PRIORITY, 1, "kind 1: 0 interactive, 1 normal, 2 background; else 0";
+        BLOCK, 8, "kind 2: bytes of the smallest operation that gets all of the rate; 3: of the largest that is answered in time; else 0";
+        AMOUNT, 8, "kind 2: bytes per second; 3: nanoseconds within which an operation is answered; else 0";
+        PERIOD, 8, "kind 2: nanoseconds over which the rate is kept; 3: nanoseconds between operations on one disk; else 0";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -234,4 +248,5 @@ pub const TABLES: &[Table] = &[
     suspect::TABLE,
     scattered::TABLE,
     owner::TABLE,
+    service::TABLE,
 ];

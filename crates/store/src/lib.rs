@@ -39,6 +39,8 @@ mod progress;
 mod reads;
 mod record;
 mod runs;
+mod service;
+mod serving;
 mod sizes;
 mod state;
 mod steps;
@@ -50,7 +52,8 @@ mod volume;
 
 pub use api::{
     BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, Lag, Location,
-    NewDisk, NewPool, Ownership, Placement, Pool, SUSPECTS_MAX, Space, Suspect, VolumeId, Zone,
+    NewDisk, NewPool, Ownership, Placement, Pool, SUSPECTS_MAX, Service, ServiceKind,
+    ServicePriority, Space, Suspect, VolumeId, Zone,
 };
 pub use blocks::Blocks;
 pub use checking::{Checking, Finding, Report, Severity};

@@ -9,7 +9,7 @@ use units::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RecordContent {
     /// Bytes of changes other than of watermarks and lengths: volumes made, resized, given
-    /// away and removed, extents moved, suspect extents.
+    /// away, served in another way and removed, extents moved, suspect extents.
     pub changes: Bytes,
     /// Extents of which blocks were written for the first time.
     pub extents: u64,

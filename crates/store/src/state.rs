@@ -12,7 +12,8 @@ use crate::api::Ownership;
 use crate::api::{BLOCK, DiskIndex, EXTENT, Suspect, VolumeId, Zone};
 use crate::blocks::Blocks;
 use crate::change::{
-    Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, suspects_size, volume_size_max,
+    Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, service_size, suspects_size,
+    volume_size_max,
 };
 use crate::format;
 use crate::geometry::Geometry;
@@ -107,6 +108,9 @@ impl State {
                     return Err("a volume's mode has bits that no mode has");
                 }
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.ownership = *ownership;
+            }
+            Change::Service { volume, service } => {
+                self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.service = *service;
             }
         }
         Ok(Vec::new())
@@ -229,6 +233,7 @@ impl State {
             let extents = volume.written.len() as u32;
             volume_size_max(volume.name.len(), volume.slots.len(), runs, extents)
                 + ownership_size(volume.ownership)
+                + service_size(volume.service)
         });
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
@@ -250,7 +255,7 @@ impl State {
     }
     /// The changes that make a volume, but for what of it was written.
     pub(crate) fn describe(volume: &Volume, encoder: &mut Encoder) {
-        let Volume { id, name, placement, slots, written, length, ownership, .. } = volume;
+        let Volume { id, name, placement, slots, written, length, ownership, service, .. } = volume;
         encoder.change(&Change::Create {
             volume: *id,
             name: name.clone(),
@@ -259,6 +264,9 @@ impl State {
         });
         if *ownership != Ownership::ROOT {
             encoder.change(&Change::Owner { volume: *id, ownership: *ownership });
+        }
+        if service.is_some() {
+            encoder.change(&Change::Service { volume: *id, service: *service });
         }
         if !written.is_empty() {
             encoder.change(&Change::Grow {

@@ -1,7 +1,7 @@
 //! A volume: its name, its bytes, and where its extents lie.
 
-use crate::api::Ownership;
 use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
+use crate::api::{Ownership, Service};
 use crate::blocks::Blocks;
 use crate::runs::Runs;
 use alloc::collections::BTreeMap;
@@ -28,6 +28,7 @@ pub struct Volume {
     pub(crate) scattered: BTreeMap<u32, Blocks>,
     pub(crate) length: u64,
     pub(crate) ownership: Ownership,
+    pub(crate) service: Option<Service>,
 }
 
 impl Volume {
@@ -44,6 +45,7 @@ impl Volume {
             scattered: BTreeMap::new(),
             length: 0,
             ownership,
+            service: None,
         }
     }
     /// Its number.
@@ -69,6 +71,11 @@ impl Volume {
     /// Whose it is, and what others may do with it.
     pub fn ownership(&self) -> Ownership {
         self.ownership
+    }
+    /// How it is served and who said so; none where nobody has, or where it is served as by
+    /// default again.
+    pub fn service(&self) -> Option<Service> {
+        self.service
     }
     /// How many extents it has.
     pub fn extents(&self) -> u64 {

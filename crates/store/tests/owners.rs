@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{BLOCK, Disk, check, commit, new_pool, open};
+use common::{BLOCK, Disk, check, commit, disks_of, new_pool, open};
 use store::{EXTENT, Ownership, Placement, Store, StoreError, Volume};
 use units::Bytes;
 
@@ -72,20 +72,6 @@ fn owners_are_counted_in_the_metadata() {
         assert!(commit(&mut store, &mut disks));
     });
     assert_eq!(owners(&open(&mut disks).unwrap().store), owners(&store));
-}
-
-/// Disks as they were written down.
-fn disks_of(text: &str, capacities: &[Bytes]) -> Vec<Disk> {
-    let mut disks: Vec<Disk> = capacities.iter().map(|&capacity| Disk::new(capacity)).collect();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let [disk, block, hex] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
-        let mut bytes = vec![0; BLOCK];
-        for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-        }
-        disks[disk.parse::<usize>().unwrap()].write(block.parse::<u64>().unwrap() * 4096, bytes);
-    }
-    disks
 }
 
 #[test]

@@ -5,7 +5,10 @@ mod common;
 
 use common::{Disk, Random, new_pool, open};
 use std::collections::BTreeSet;
-use store::{Blocks, DiskIndex, IoKind, Ownership, Placement, RecordContent, Store, VolumeId};
+use store::{
+    Blocks, DiskIndex, IoKind, Ownership, Placement, RecordContent, Service, ServiceKind,
+    ServicePriority, Store, VolumeId,
+};
 use units::Bytes;
 
 /// Commits, and gives the bytes that were written to the log of the first disk.
@@ -58,7 +61,7 @@ fn lengthen(random: &mut Random, store: &mut Store, staged: &mut Staged, id: Vol
 /// Changes whose lengths in bytes are in the tables of docs/on-disk-format.md.
 fn change(random: &mut Random, store: &mut Store, staged: &mut Staged, made: &mut u64) {
     let root = Ownership::ROOT;
-    match random.below(3) {
+    match random.below(4) {
         0 => {
             *made += 1;
             let name = format!("{made:0width$}", width = 8 + random.index(50));
@@ -72,6 +75,16 @@ fn change(random: &mut Random, store: &mut Store, staged: &mut Staged, made: &mu
             if store.volume(id).unwrap().ownership() != other {
                 store.set_ownership(id, other).unwrap();
                 staged.changes += 19;
+            }
+        }
+        2 => {
+            let id = store.volumes().next().unwrap().id();
+            let priority = ServicePriority::Background;
+            let given_by = random.below(9) as u32;
+            let service = Service { given_by, kind: ServiceKind::BestEffort { priority } };
+            if store.volume(id).unwrap().service() != Some(service) {
+                store.set_service(id, Some(service)).unwrap();
+                staged.changes += 39;
             }
         }
         _ => {

@@ -151,8 +151,18 @@ pub struct Volume {
     pub extents: Vec<u64>,
     /// Streams open on it.
     pub streams: u64,
-    /// How reads and writes without a stream are served; until the daemon stops.
+    /// How reads and writes without a stream are served.
     pub service: Service,
+    /// The user who gave the volume the service that is kept with it; none where that is the
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_user: Option<String>,
+    /// The service that the volume was given, where it does not fit any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_out: Option<KeptOut>,
+    /// Connections on it that have contracts of their own.
+    #[serde(default)]
+    pub handles: Vec<Handle>,
     /// What became of those under a contract.
     pub account: ServiceAccount,
 }

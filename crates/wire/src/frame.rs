@@ -62,6 +62,20 @@ pub enum Head {
         /// What the handle states; none: as the volume's service says.
         priority: Option<Priority>,
     },
+    /// Client, first: as [`Head::HelloVolume`], under a contract of this connection's own, which
+    /// ends with it: an operation of at most `len` bytes is answered `within` a time, if it
+    /// comes `every` so long after the one before it on the same disk, or later. Answer:
+    /// [`Head::Welcome`], or [`Head::Failed`] where admission or a quota refuses it.
+    HelloInTime {
+        /// The client's [`VERSION`].
+        version: u16,
+        /// The longest operation: a multiple of 4 KiB, at most [`BODY_MAX`].
+        len: Bytes,
+        /// In nanoseconds, in `offset`.
+        within: Duration,
+        /// In nanoseconds, in `tag`.
+        every: Duration,
+    },
     /// Client, first, with the descriptor of a file that it has opened for reading: a
     /// contract on that file. The body is a [`FileOpen`](crate::control::FileOpen) in
     /// JSON. Answer: [`Head::FileOpened`] or [`Head::Refused`], and the connection ends;
@@ -307,6 +321,7 @@ pub const KINDS: &[Kind] = &[
     kind(10, "HelloWindow", 0),
     kind(11, "Bell", 0),
     kind(12, "Seek", 0),
+    kind(20, "HelloInTime", NAME_MAX),
     kind(32, "HelloFile", JSON_MAX),
     kind(65, "Welcome", 0),
     kind(66, "Data", BODY_MAX),
@@ -360,6 +375,13 @@ impl Head {
             Self::HelloWindow { version, stream } => {
                 Raw { kind: 10, code: version, tag: stream, ..raw }
             }
+            Self::HelloInTime { version, len, within, every } => Raw {
+                kind: 20,
+                code: version,
+                tag: every.as_nanos(),
+                offset: within.as_nanos(),
+                len: len.get(),
+            },
             Self::Bell => Raw { kind: 11, ..raw },
             Self::Seek { tag, offset } => Raw { kind: 12, tag, offset: offset.get(), ..raw },
             Self::News => Raw { kind: 77, ..raw },
@@ -412,6 +434,11 @@ impl Head {
                 Self::HelloVolume { version: code, priority }
             }
             10 => Self::HelloWindow { version: code, stream: tag },
+            20 => {
+                let within = Duration::from_outside(raw.offset).map_err(out)?;
+                let every = Duration::from_outside(tag).map_err(out)?;
+                Self::HelloInTime { version: code, len, within, every }
+            }
             11 => Self::Bell,
             12 => Self::Seek { tag, offset },
             77 => Self::News,

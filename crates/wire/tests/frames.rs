@@ -33,6 +33,12 @@ fn every_head() -> Vec<Head> {
         Head::HelloVolume { version: 1, priority: Some(Priority::Interactive) },
         Head::HelloVolume { version: 1, priority: Some(Priority::Normal) },
         Head::HelloVolume { version: 1, priority: Some(Priority::Background) },
+        Head::HelloInTime {
+            version: 2,
+            len: Bytes::kib(64),
+            within: Duration::from_millis(150),
+            every: Duration::from_millis(500),
+        },
         Head::HelloFile { version: 1 },
         Head::FileOpened { stream: 8 },
         Head::Refused { code: Code::Refused },

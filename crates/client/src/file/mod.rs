@@ -17,7 +17,7 @@ pub use contract::Contract;
 pub use options::OpenOptions;
 pub use target::Target;
 
-use crate::{Client, Error, Peek, Piece, Result};
+use crate::{Client, Error, InTime, Peek, Piece, Result};
 use input::Input;
 use output::Output;
 use random::Random;
@@ -226,6 +226,27 @@ impl File {
         }
         self.random.set_priority(priority);
         Ok(())
+    }
+
+    /// The contract that this handle has for what no stream carries.
+    pub fn in_time(&self) -> Option<InTime> {
+        self.random.in_time()
+    }
+
+    /// What this handle reads and writes without a contract of a rate is answered in time from
+    /// now on, or, with none, is best effort again. Admission decides, and a refusal changes
+    /// nothing; another contract is asked for beside the one before, which then ends. A
+    /// [priority](File::set_priority) says nothing while it lasts.
+    ///
+    /// # Errors
+    /// [`Code::Refused`], [`Code::Quota`]; and for a file outside the pool.
+    pub fn set_in_time(&mut self, contract: Option<InTime>) -> Result<()> {
+        if contract.is_some() && self.path.is_some() {
+            let what =
+                format!("{} is a file outside the pool, without answers in time", self.volume);
+            return Err(problem(Code::Invalid, what, "open it without, or under a rate"));
+        }
+        self.random.set_in_time(contract)
     }
 
     /// Which way a contract goes on this handle.

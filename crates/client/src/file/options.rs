@@ -4,7 +4,7 @@
 //! gone again.
 
 use super::{Access, Contract, File, Random, Target};
-use crate::{Client, Code, Error, Problem, Result};
+use crate::{Client, Code, Error, InTime, Problem, Result};
 use std::path::PathBuf;
 use units::Bytes;
 use wire::control::{Priority, Volume, VolumeCreate};
@@ -20,6 +20,7 @@ pub struct OpenOptions {
     append: bool,
     contract: Option<Contract>,
     priority: Option<Priority>,
+    in_time: Option<InTime>,
 }
 
 impl OpenOptions {
@@ -77,6 +78,12 @@ impl OpenOptions {
         self
     }
 
+    /// Answered in time from the start ([`File::set_in_time`]).
+    pub fn in_time(&mut self, contract: InTime) -> &mut Self {
+        self.in_time = Some(contract);
+        self
+    }
+
     /// Opens a volume by its name ([`Target`]).
     pub fn open(&self, target: &str) -> Result<File> {
         self.open_target(Target::parse(target))
@@ -106,6 +113,9 @@ impl OpenOptions {
         let mut file = File::new(client, name, random, access);
         (file.size, file.recorded) = (volume.size_bytes.get(), volume.length_bytes.get());
         file.set_priority(self.priority)?;
+        if self.in_time.is_some() {
+            file.set_in_time(self.in_time)?;
+        }
         if self.truncate {
             file.set_len(Bytes::ZERO)?;
         }
@@ -135,6 +145,9 @@ impl OpenOptions {
         let mut file = File::new(client, name, random, Access { read: true, write: false });
         file.path = Some(path);
         file.set_priority(self.priority)?;
+        if self.in_time.is_some() {
+            file.set_in_time(self.in_time)?;
+        }
         file.length()?;
         if self.contract.is_some() {
             file.set_contract(self.contract)?;

@@ -3,7 +3,7 @@
 //! Invariants: the connection is made when it is first needed; no request is
 //! outstanding between calls; what was written and not synced is remembered.
 
-use crate::{BestEffort, Client, Error, Result};
+use crate::{BestEffort, Client, Error, InTime, Result};
 use std::io;
 use std::os::unix::fs::FileExt;
 use units::Bytes;
@@ -22,6 +22,8 @@ pub struct Random {
     connection: Option<BestEffort>,
     /// What the connection states, or will.
     priority: Option<Priority>,
+    /// The contract that it has, or will.
+    in_time: Option<InTime>,
     /// A file outside the pool, which is read as any program reads it.
     plain: Option<std::fs::File>,
     /// Written and not synced.
@@ -30,7 +32,15 @@ pub struct Random {
 
 impl Random {
     pub fn new(client: Client, volume: String) -> Self {
-        Self { client, volume, connection: None, priority: None, plain: None, dirty: false }
+        Self {
+            client,
+            volume,
+            connection: None,
+            priority: None,
+            in_time: None,
+            plain: None,
+            dirty: false,
+        }
     }
 
     /// The same for a file outside the pool.
@@ -56,12 +66,30 @@ impl Random {
         }
     }
 
+    pub fn in_time(&self) -> Option<InTime> {
+        self.in_time
+    }
+
+    /// Takes a contract for the connection, at once, or gives it back; or changes nothing.
+    pub fn set_in_time(&mut self, contract: Option<InTime>) -> Result<()> {
+        let before = (self.in_time, self.connection.take());
+        self.in_time = contract;
+        match contract.map_or(Ok(()), |_| self.connection().map(drop)) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                (self.in_time, self.connection) = before;
+                Err(error)
+            }
+        }
+    }
+
     fn connection(&mut self) -> Result<&mut BestEffort> {
         if self.connection.is_none() {
             let (client, volume) = (&self.client, &self.volume);
-            self.connection = Some(match self.priority {
-                Some(priority) => client.best_effort_as(volume, priority)?,
-                None => client.best_effort(volume)?,
+            self.connection = Some(match (self.in_time, self.priority) {
+                (Some(contract), _) => client.best_effort_in_time(volume, contract)?,
+                (None, Some(priority)) => client.best_effort_as(volume, priority)?,
+                (None, None) => client.best_effort(volume)?,
             });
         }
         Ok(self.connection.as_mut().expect("made just now"))

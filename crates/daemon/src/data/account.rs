@@ -40,16 +40,21 @@ impl Account {
         }
     }
 
-    /// Waits until a request of `len` bytes, at most a transfer, may begin on a volume.
-    /// `guaranteed` says for how many operations the pool has memory set aside there, and is
-    /// asked only where it matters.
-    pub async fn place(&self, volume: &str, len: Bytes, guaranteed: impl FnOnce() -> u64) -> Place {
+    /// Waits until a request of `len` bytes, at most a transfer, may begin. `guaranteed` says
+    /// for how many operations the pool has memory set aside, and is asked only where it
+    /// matters; `reserved` is what these are counted by: a volume, or a handle on it.
+    pub async fn place(
+        &self,
+        reserved: &str,
+        len: Bytes,
+        guaranteed: impl FnOnce() -> u64,
+    ) -> Place {
         let units = len.div_ceil(BEST_EFFORT_UNIT).max(1) as u32;
         let open = "the account is never closed";
         Place {
             _request: Arc::clone(&self.requests).acquire_owned().await.expect(open),
             _bytes: Arc::clone(&self.bytes).acquire_many_owned(units).await.expect(open),
-            _quota: self.quota.request(volume, len, guaranteed).await,
+            _quota: self.quota.request(reserved, len, guaranteed).await,
         }
     }
 

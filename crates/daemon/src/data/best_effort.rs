@@ -23,6 +23,8 @@ use wire::frame::{BODY_MAX, Head, VERSION};
 /// What the requests of one connection share.
 struct Shared {
     volume: String,
+    /// Whose memory that is set aside is used: the volume's, or this handle's.
+    reserved: String,
     /// What the program stated in its hello.
     priority: Option<Priority>,
     ask: Ask,
@@ -54,7 +56,13 @@ pub async fn serve(
         return;
     }
     let (gone, mut is_gone) = watch::channel(false);
-    let shared = Arc::new(Shared { volume, priority, ask, output, failed: Mutex::default(), gone });
+    // No volume has such a name.
+    let reserved = match ask.1.handle {
+        Some(handle) => format!("{volume}/{}", handle.0),
+        None => volume.clone(),
+    };
+    let failed = Mutex::default();
+    let shared = Arc::new(Shared { volume, reserved, priority, ask, output, failed, gone });
     let account = Account::new(place);
     let over = tokio::select! {
         over = take_requests(&mut input, &shared, &account) => over,
@@ -95,7 +103,7 @@ async fn take_request(
                 let rule = "at most 1 MiB at once";
                 return shared.fail(tag, &Error::Invalid { what: "length", rule }).await;
             }
-            let place = account.place(&shared.volume, len, || shared.guaranteed()).await;
+            let place = account.place(&shared.reserved, len, || shared.guaranteed()).await;
             let read =
                 move |shared: Arc<Shared>| async move { shared.read(came, tag, offset, len).await };
             shared.spawn(place, read);
@@ -104,7 +112,7 @@ async fn take_request(
         Head::WriteAt { tag, offset, padding } => {
             let range = WriteRange { offset, len: Bytes::new(body as u64), padding };
             let guaranteed = || shared.guaranteed();
-            let place = account.place(&shared.volume, range.room(), guaranteed).await;
+            let place = account.place(&shared.reserved, range.room(), guaranteed).await;
             let mut room = match shared.room(range).await {
                 Ok(room) => room,
                 Err(error) => {
@@ -125,7 +133,7 @@ async fn take_request(
         }
         Head::SyncAll { tag } => {
             let guaranteed = || shared.guaranteed();
-            let place = account.place(&shared.volume, Bytes::ZERO, guaranteed).await;
+            let place = account.place(&shared.reserved, Bytes::ZERO, guaranteed).await;
             shared.spawn(place, move |shared| async move { shared.sync(tag).await });
             Ok(())
         }
@@ -154,7 +162,13 @@ impl Shared {
     fn guaranteed(&self) -> u64 {
         match self.priority {
             Some(Priority::Background) => 0,
-            _ => self.ask.0.volume(&self.volume).map_or(0, |volume| volume.operations),
+            _ => self.ask.0.volume(&self.volume).map_or(0, |volume| match self.ask.1.handle {
+                None => volume.operations,
+                Some(handle) => {
+                    let mut handles = volume.handles.iter();
+                    handles.find(|one| one.handle == handle).map_or(0, |one| one.operations)
+                }
+            }),
         }
     }
 

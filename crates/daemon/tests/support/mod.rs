@@ -496,6 +496,8 @@ impl Pool for Fake {
             extents: vec![volume.size >> 20],
             streams: state.streams.values().filter(|stream| &stream.volume == name).count() as u64,
             service: volume.service,
+            given_by: None,
+            kept_out: None,
             account: ServiceAccount::default(),
             shares: match volume.service {
                 Service::Rate { rate, .. } => vec![(DiskIndex(0), share(rate))],
@@ -503,6 +505,7 @@ impl Pool for Fake {
             },
             operations: volume.operations,
             memory: Bytes::ZERO,
+            handles: Vec::new(),
         });
         let streams = state.streams.iter().map(|(&id, stream)| StreamStatus {
             stream: StreamId(id),

@@ -41,7 +41,7 @@ fn pool(name: &str) -> (Pool, File) {
     let disks = [DeviceSpec::Real { path: path.clone() }];
     let file = File(path);
     let profile = Some(Profile::parse(PROFILE).unwrap());
-    let options = CreateOptions { size: Some(Bytes::mib(64)), force: false, profile };
+    let options = CreateOptions { size: Some(Bytes::mib(64)), profile, ..CreateOptions::default() };
     Pool::create("visits", &disks, &options).unwrap();
     let mut options = Options::default();
     options.realtime = false;

@@ -28,8 +28,19 @@ pub enum Op {
     VolumeDelete { name: String },
     /// Serve what no stream of a volume carries in this way from now on, also what
     /// waits; admission decides about the kinds that are contracts, and a refusal
-    /// changes nothing. Lives as long as the node. [`Reply::Done`].
+    /// changes nothing. Kept with the volume, as the caller's, and in force again when the pool
+    /// is served again, where it fits ([`VolumeStatus::kept_out`]).
+    /// [`Reply::Done`], durable.
+    ///
+    /// [`VolumeStatus::kept_out`]: super::VolumeStatus::kept_out
     VolumeService { name: String, service: Service },
+    /// Give what the caller asks by one handle on a volume a service of its own, beside the
+    /// volume's: answers within a time. Admission decides. Until [`Op::HandleClose`], or until
+    /// the volume is deleted; it is not kept. [`Reply::Handle`].
+    HandleOpen { volume: String, service: Service },
+    /// The handle's contract is at its end: what waits is served as the volume is.
+    /// [`Reply::Done`], also where it has ended before.
+    HandleClose { handle: HandleId },
     /// Which block suits a stream of this rate on this volume, by the profiles of the
     /// disks that it lies on, for a program that names none. Changes nothing.
     /// [`Reply::Block`].
@@ -141,6 +152,10 @@ pub enum Reply {
     },
     Block {
         block: Bytes,
+    },
+    /// The handle has its contract: whoever asks by it says so in [`Who::handle`].
+    Handle {
+        handle: HandleId,
     },
     /// Bytes are in memory.
     Data {

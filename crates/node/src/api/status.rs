@@ -143,6 +143,10 @@ pub struct VolumeStatus {
     pub streams: u64,
     /// How reads and writes without a stream are served.
     pub service: Service,
+    /// The user who gave the volume its service; none where that is the default.
+    pub given_by: Option<u32>,
+    /// The service that the volume was given and does not have.
+    pub kept_out: Option<KeptOut>,
     pub account: ServiceAccount,
     /// What the service has of each disk's time, in parts per million; empty where it is
     /// no contract.
@@ -151,6 +155,31 @@ pub struct VolumeStatus {
     /// is no contract.
     pub operations: u64,
     pub memory: Bytes,
+    /// Handles on it that have contracts of their own.
+    pub handles: Vec<HandleStatus>,
+}
+
+/// A handle that has a contract of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandleStatus {
+    pub handle: HandleId,
+    /// The user who has it.
+    pub uid: u32,
+    pub service: Service,
+    pub account: ServiceAccount,
+    /// As a volume's.
+    pub shares: Vec<(DiskIndex, u64)>,
+    pub operations: u64,
+    pub memory: Bytes,
+}
+
+/// A service that a volume was given and that does not fit any more: the volume is served as
+/// by default. It is tried again when something was given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptOut {
+    pub service: Service,
+    /// Why it did not fit when it was tried last.
+    pub why: Box<Error>,
 }
 
 /// Requests of a volume under its service's contract, since it got one.

@@ -1,5 +1,6 @@
 //! Who asks, and what somebody can be permitted to do with a volume.
 
+use super::words::HandleId;
 use alloc::sync::Arc;
 use core::fmt;
 
@@ -14,17 +15,19 @@ pub struct Who {
     pub groups: Arc<[u32]>,
     /// May do everything.
     pub is_superuser: bool,
+    /// The handle by whose contract he asks, of those that he has opened.
+    pub handle: Option<HandleId>,
 }
 
 impl Who {
     /// A user who may do what volumes let him.
     pub fn user(uid: u32, gid: u32, groups: impl Into<Arc<[u32]>>) -> Self {
-        Self { uid, gid, groups: groups.into(), is_superuser: false }
+        Self { uid, gid, groups: groups.into(), is_superuser: false, handle: None }
     }
 
     /// Root: whoever has the disks themselves, such as the program that drives the node.
     pub fn root() -> Self {
-        Self { uid: 0, gid: 0, groups: Arc::default(), is_superuser: true }
+        Self { uid: 0, gid: 0, groups: Arc::default(), is_superuser: true, handle: None }
     }
 
     /// Whether he is in a group.

@@ -80,6 +80,10 @@ impl Region {
     }
 }
 
+/// A handle on a volume that has a contract of its own: a number that is never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HandleId(pub u64);
+
 /// Which bytes of a volume a best-effort write is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteRange {

@@ -231,11 +231,7 @@ impl Node {
             }
             stream.tasks = self.core.change(now, &contract, &shares, mode, &stream.tasks)?;
         }
-        if self.core.has_contract(volume) {
-            let (service, _) = self.core.services.of(volume);
-            self.serve_volume(now, volume, service)?;
-        }
-        Ok(())
+        self.serve_again(now, volume)
     }
 
     /// A piece of a move has been read or written, or the disk failed on it.

@@ -51,6 +51,7 @@ impl Node {
         }
         self.core.store.set_profile(disk, text).expect("checked above");
         self.core.disk(disk).profile_for_next_start = !same_depth;
+        self.given_back(now);
         Ok(())
     }
 
@@ -120,10 +121,10 @@ impl Node {
             }
         }
         let all = self.core.store.volumes().map(|volume| volume.id());
-        let served: Vec<_> = all.filter(|&volume| self.core.has_contract(volume)).collect();
+        let served: Vec<_> =
+            all.filter(|&volume| !self.core.under_contract(volume).is_empty()).collect();
         for volume in served {
-            let (service, _) = self.core.services.of(volume);
-            if let Err(Error::Refused(refusal)) = self.serve_volume(now, volume, service) {
+            if let Err(Error::Refused(refusal)) = self.serve_again(now, volume) {
                 first.get_or_insert(refusal);
                 let name = self.core.store.volume(volume).map(|volume| volume.name().into());
                 volumes.extend(name);

@@ -17,11 +17,12 @@
 //! Invariants: `waiting` counts what is in the lines; `held` has what was given and has not
 //! come back, and `users` the sums of it.
 
-use crate::api::{Op, Priority, Span, Ticket};
+use crate::api::{HandleId, Op, Priority, Span, Ticket};
 use crate::core::Core;
 use crate::limits;
 use crate::memory::arena::{Arena, Use};
 use crate::memory::reserve::Place;
+use crate::volumes::services::Holder;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use store::VolumeId;
@@ -53,8 +54,9 @@ impl From<Priority> for Rank {
 #[derive(Clone, Debug)]
 pub(crate) struct Waiter {
     pub ticket: Ticket,
-    /// The user who asks.
+    /// The user who asks, and by which handle.
     pub uid: u32,
+    pub handle: Option<HandleId>,
     /// When the program asked.
     pub arrived: Instant,
     pub op: Op,
@@ -270,15 +272,20 @@ impl Line {
 
     /// Everybody leaves who waits for a volume.
     pub(crate) fn leave_volume(&mut self, volume: VolumeId) -> Vec<Waiter> {
-        self.leave(|waiter| waiter.place.is_some_and(|(other, _)| other == volume))
+        self.leave(|waiter| waiter.place.is_some_and(|(other, _)| other.volume == volume))
     }
 
-    /// Who waits for a volume counts as one who asks now.
-    pub(crate) fn begin_anew(&mut self, now: Instant, volume: VolumeId) {
+    /// Everybody leaves who waits as this volume's, or this handle's.
+    pub(crate) fn leave_holder(&mut self, holder: Holder) -> Vec<Waiter> {
+        self.leave(|waiter| waiter.place.is_some_and(|(other, _)| other == holder))
+    }
+
+    /// Who waits counts as one who asks now.
+    pub(crate) fn begin_anew(&mut self, now: Instant, holder: Holder) {
         let users = self.classes.iter_mut().flat_map(|Users(users)| users.iter_mut());
         let waiters = users.flat_map(|(_, theirs)| theirs.iter_mut());
         for (_, waiter) in waiters {
-            if waiter.place.is_some_and(|(other, _)| other == volume) {
+            if waiter.place.is_some_and(|(other, _)| other == holder) {
                 waiter.arrived = now;
             }
         }

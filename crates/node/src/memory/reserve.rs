@@ -1,4 +1,4 @@
-//! Memory that is set aside for volumes under contract, so that no request within its
+//! Memory that is set aside for volumes and handles under contract, so that no request within its
 //! contract waits for memory that others hold (ABISS, section 3.2: guaranteed slots).
 //!
 //! A contract has a *lot* on each disk that it has a task on: slots of equal length, one for
@@ -13,9 +13,9 @@
 use crate::api::{DiskIndex, Error, Span};
 use crate::limits;
 use crate::memory::arena::{Arena, Use};
+use crate::volumes::services::Holder;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use store::VolumeId;
 use units::{Bytes, Instant};
 
 /// What a contract needs on one disk.
@@ -34,8 +34,8 @@ impl Need {
     }
 }
 
-/// Whose slots: one volume's on one disk.
-pub(crate) type Place = (VolumeId, DiskIndex);
+/// Whose slots: a volume's, or a handle's, on one disk.
+pub(crate) type Place = (Holder, DiskIndex);
 
 #[derive(Clone, Debug)]
 struct Lot {
@@ -49,10 +49,10 @@ struct Lot {
 }
 
 impl Lot {
-    fn new(volume: VolumeId, need: Need, span: Span) -> Self {
+    fn new(holder: Holder, need: Need, span: Span) -> Self {
         let free = (0..need.slots).rev().map(|number| span.offset + need.slot * number).collect();
         let moved = Instant::EPOCH;
-        Self { place: (volume, need.disk), need, span, free, moved }
+        Self { place: (holder, need.disk), need, span, free, moved }
     }
 
     fn is_whole(&self) -> bool {
@@ -73,7 +73,7 @@ pub(crate) struct Reserves {
 }
 
 impl Reserves {
-    /// From now on `volume` has exactly this set aside; nothing where `needs` is empty. What
+    /// From now on `holder` has exactly this set aside; nothing where `needs` is empty. What
     /// operations have of the old goes back when they have ended.
     ///
     /// # Errors
@@ -81,11 +81,11 @@ impl Reserves {
     pub(crate) fn set(
         &mut self,
         arena: &mut Arena,
-        volume: VolumeId,
+        holder: Holder,
         needs: &[Need],
     ) -> Result<(), Error> {
         let stays = |need: &Need| {
-            let lot = self.current.get(&(volume, need.disk));
+            let lot = self.current.get(&(holder, need.disk));
             lot.is_some_and(|lot| self.lots[lot].need == *need)
         };
         let (stay, fresh): (Vec<Need>, Vec<Need>) = needs.iter().partition(|need| stays(need));
@@ -97,9 +97,9 @@ impl Reserves {
                 taken.iter().for_each(|lot: &Lot| arena.give(lot.span, Use::Service));
                 return Err(Error::NoMemory { asked, free });
             };
-            taken.push(Lot::new(volume, need, span));
+            taken.push(Lot::new(holder, need, span));
         }
-        let old: Vec<Place> = self.current.range(all_of(volume)).map(|(&place, _)| place).collect();
+        let old: Vec<Place> = self.current.range(all_of(holder)).map(|(&place, _)| place).collect();
         for place in old.into_iter().filter(|place| stay.iter().all(|it| it.disk != place.1)) {
             let lot = self.current.remove(&place).expect("it was found");
             self.drop_if_whole(arena, lot);
@@ -112,9 +112,9 @@ impl Reserves {
         Ok(())
     }
 
-    /// What is set aside for a volume: operations, and their memory.
-    pub(crate) fn of(&self, volume: VolumeId) -> (u64, Bytes) {
-        let lots = self.current.range(all_of(volume)).map(|(_, lot)| &self.lots[lot].need);
+    /// What is set aside: operations, and their memory.
+    pub(crate) fn of(&self, holder: Holder) -> (u64, Bytes) {
+        let lots = self.current.range(all_of(holder)).map(|(_, lot)| &self.lots[lot].need);
         lots.fold((0, Bytes::ZERO), |(slots, bytes), need| {
             (slots + need.slots, bytes + need.bytes())
         })
@@ -178,15 +178,15 @@ impl Reserves {
     }
 }
 
-fn all_of(volume: VolumeId) -> core::ops::RangeInclusive<Place> {
-    (volume, DiskIndex(0))..=(volume, DiskIndex(u16::MAX))
+fn all_of(holder: Holder) -> core::ops::RangeInclusive<Place> {
+    (holder, DiskIndex(0))..=(holder, DiskIndex(u16::MAX))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const VOLUME: VolumeId = VolumeId(7);
+    const VOLUME: Holder = Holder { volume: store::VolumeId(7), handle: None };
     const NOW: Instant = Instant::EPOCH;
 
     fn need(disk: u16, slots: u64) -> Need {

@@ -1,5 +1,9 @@
 //! What is true of volumes while the pool runs: who may, how they are served, who writes.
 
+pub(crate) mod handles;
+pub(crate) mod keeping;
+pub(crate) mod kept;
+pub(crate) mod opening;
 pub mod permission;
 pub(crate) mod service;
 pub(crate) mod services;

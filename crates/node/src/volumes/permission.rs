@@ -90,6 +90,8 @@ pub fn of_new(who: &Who) -> Ownership {
 pub enum Wanted<'a> {
     /// To do this with the volume of this name.
     Of(&'a str, Act),
+    /// To read or to write the volume of this name: whoever may do one of them.
+    ReadOrWrite(&'a str),
     /// What concerns the whole pool.
     Pool(&'static str),
     /// Nothing that is not the caller's already: memory, or a stream, which is whose
@@ -112,6 +114,7 @@ impl<'a> Wanted<'a> {
             Op::Block { volume, mode, .. }
             | Op::StreamOpen { volume, mode, .. }
             | Op::WindowOpen { volume, mode, .. } => Self::Of(volume, way(*mode)),
+            Op::HandleOpen { volume, .. } => Self::ReadOrWrite(volume),
             Op::Read { volume, .. } => Self::Of(volume, Act::Read),
             Op::Write { volume, .. } | Op::Room { target: Some(Target { volume, .. }), .. } => {
                 Self::Of(volume, Act::Write)
@@ -121,6 +124,7 @@ impl<'a> Wanted<'a> {
             Op::Reprofile { .. } => Self::Pool("measuring a disk again"),
             Op::Shutdown => Self::Pool("stopping the pool"),
             Op::VolumeCreate { .. }
+            | Op::HandleClose { .. }
             | Op::StreamChange { .. }
             | Op::StreamRead { .. }
             | Op::StreamAdvance { .. }

@@ -9,6 +9,7 @@ use crate::api::{Error, Priority, Refusal, Service};
 use crate::limits;
 use crate::memory::reserve::Need;
 use sched::Task;
+use store::{ServiceKind, ServicePriority};
 use units::{Bytes, Direction, Outside, Rate};
 
 impl Service {
@@ -53,6 +54,36 @@ impl Service {
             }
             Self::Rate { .. } | Self::Latency { .. } => Ok(()),
         }
+    }
+}
+
+/// A service as the pool keeps it; the default is not kept.
+pub(crate) fn to_keep(service: &Service, given_by: u32) -> Option<store::Service> {
+    let kind = match *service {
+        Service::BestEffort(Priority::Normal) => return None,
+        Service::BestEffort(priority) => ServiceKind::BestEffort {
+            priority: match priority {
+                Priority::Interactive => ServicePriority::Interactive,
+                Priority::Normal => ServicePriority::Normal,
+                Priority::Background => ServicePriority::Background,
+            },
+        },
+        Service::Rate { rate, block, period } => ServiceKind::Rate { rate, block, period },
+        Service::Latency { len, within, every } => ServiceKind::Latency { len, within, every },
+    };
+    Some(store::Service { given_by, kind })
+}
+
+/// A service that the pool has kept; its numbers are to be [checked](Service::check).
+pub(crate) fn of_kept(kind: ServiceKind) -> Service {
+    match kind {
+        ServiceKind::BestEffort { priority } => Service::BestEffort(match priority {
+            ServicePriority::Interactive => Priority::Interactive,
+            ServicePriority::Normal => Priority::Normal,
+            ServicePriority::Background => Priority::Background,
+        }),
+        ServiceKind::Rate { rate, block, period } => Service::Rate { rate, block, period },
+        ServiceKind::Latency { len, within, every } => Service::Latency { len, within, every },
     }
 }
 

@@ -1,7 +1,8 @@
 //! The volumes' services while the pool runs: their tasks on the disks, and which
 //! class a request of a volume is of.
 //!
-//! A service lives as long as its volume and the daemon; it is not on the disk.
+//! What is here is in force. What a volume was given the pool keeps, also where it does not
+//! fit any more (`kept.rs`).
 //!
 //! The clock of a contract of answers in time begins with the program's call. Each command
 //! of an operation has its *turn*: at the call, or a period after the turn before it on the
@@ -15,10 +16,31 @@ use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 use store::VolumeId;
 use units::{Bytes, Direction, Duration, Instant, Lba};
 
-/// How one volume is served.
+/// Who has a service: a volume, or one handle on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Holder {
+    pub volume: VolumeId,
+    pub handle: Option<HandleId>,
+}
+
+impl From<VolumeId> for Holder {
+    fn from(volume: VolumeId) -> Self {
+        Self { volume, handle: None }
+    }
+}
+
+impl Holder {
+    /// The volume and all handles on it.
+    pub(crate) fn on(volume: VolumeId) -> RangeInclusive<Self> {
+        Self::from(volume)..=Self { volume, handle: Some(HandleId(u64::MAX)) }
+    }
+}
+
+/// How one volume, or one handle, is served.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Served {
     pub service: Service,
@@ -88,37 +110,42 @@ impl Kept {
     }
 }
 
-/// All volumes that are served otherwise than by default.
+/// All volumes and handles that are served otherwise than by default.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Services(pub BTreeMap<VolumeId, Served>);
+pub(crate) struct Services(pub BTreeMap<Holder, Served>);
 
 impl Services {
-    /// What a volume's contract has of each disk's time, in parts per million.
-    pub(crate) fn shares(&self, volume: VolumeId) -> Vec<(DiskIndex, u64)> {
-        self.0.get(&volume).map(|served| contract::used(&served.tasks)).unwrap_or_default()
+    /// The volume, and handles on it, that are served otherwise than by default.
+    pub(crate) fn on(&self, volume: VolumeId) -> Vec<Holder> {
+        self.0.range(Holder::on(volume)).map(|(&holder, _)| holder).collect()
     }
 
-    pub(crate) fn of(&self, volume: VolumeId) -> (Service, ServiceAccount) {
-        let served = self.0.get(&volume);
+    /// What a contract has of each disk's time, in parts per million.
+    pub(crate) fn shares(&self, holder: Holder) -> Vec<(DiskIndex, u64)> {
+        self.0.get(&holder).map(|served| contract::used(&served.tasks)).unwrap_or_default()
+    }
+
+    pub(crate) fn of(&self, holder: Holder) -> (Service, ServiceAccount) {
+        let served = self.0.get(&holder);
         served.map_or_else(Default::default, |served| (served.service, served.account))
     }
 
-    /// The longest piece that an operation of the volume is cut to.
-    pub(crate) fn piece(&self, volume: VolumeId) -> Bytes {
-        match self.of(volume).0 {
+    /// The longest piece that an operation is cut to.
+    pub(crate) fn piece(&self, holder: Holder) -> Bytes {
+        match self.of(holder).0 {
             Service::BestEffort(_) => Bytes::MAX,
             Service::Rate { block: len, .. } | Service::Latency { len, .. } => len,
         }
     }
 
-    /// The turn of a command of the volume on a disk; none where nothing is promised of each.
+    /// The turn of a command on a disk; none where nothing is promised of each.
     pub(crate) fn turn(
         &mut self,
-        volume: VolumeId,
+        holder: Holder,
         disk: DiskIndex,
         arrived: Instant,
     ) -> Option<Turn> {
-        let served = self.0.get_mut(&volume)?;
+        let served = self.0.get_mut(&holder)?;
         let Service::Latency { within, every, .. } = served.service else { return None };
         let next = served.turns.entry(disk).or_insert(Instant::EPOCH);
         let from = arrived.max(*next);
@@ -127,15 +154,15 @@ impl Services {
     }
 
     /// The first turn on a disk is not before this, where it had none.
-    pub(crate) fn begin_turns(&mut self, volume: VolumeId, disk: DiskIndex, first: Instant) {
-        if let Some(served) = self.0.get_mut(&volume) {
+    pub(crate) fn begin_turns(&mut self, holder: Holder, disk: DiskIndex, first: Instant) {
+        if let Some(served) = self.0.get_mut(&holder) {
             served.turns.entry(disk).or_insert(first);
         }
     }
 
-    /// An operation of the volume is answered.
-    pub(crate) fn account(&mut self, now: Instant, volume: VolumeId, kept: &Kept) {
-        let Some(served) = self.0.get_mut(&volume) else { return };
+    /// An operation is answered.
+    pub(crate) fn account(&mut self, now: Instant, holder: Holder, kept: &Kept) {
+        let Some(served) = self.0.get_mut(&holder) else { return };
         let (false, Some((late_by, latency))) =
             (matches!(served.service, Service::BestEffort(_)), kept.answered(now))
         else {

@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::memory::line::Rank;
 use crate::memory::reserve::Need;
 use crate::volumes::service;
-use crate::volumes::services::{Piece, Served};
+use crate::volumes::services::{Holder, Piece, Served};
 use crate::work::Owner;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -30,14 +30,15 @@ impl Core {
     /// order: a transfer of `len` on `disk`, whose handle may state a priority.
     pub(crate) fn class_of(
         &self,
-        volume: VolumeId,
+        holder: Holder,
         disk: DiskIndex,
         at: Lba,
         len: Bytes,
         direction: Direction,
         stated: Option<Priority>,
     ) -> Class {
-        let Some(served) = self.services.0.get(&volume) else {
+        let volume = holder.volume;
+        let Some(served) = self.services.0.get(&holder) else {
             return in_slack(stated.unwrap_or_default(), volume);
         };
         if let Some(priority) = stated.and_then(|stated| served.service.granted(stated)) {
@@ -71,8 +72,8 @@ impl Core {
     }
 
     /// Who an operation that needs memory is, of a volume and its handle.
-    pub(crate) fn rank_of(&self, volume: VolumeId, stated: Option<Priority>) -> Rank {
-        let Some(served) = self.services.0.get(&volume) else {
+    pub(crate) fn rank_of(&self, holder: Holder, stated: Option<Priority>) -> Rank {
+        let Some(served) = self.services.0.get(&holder) else {
             return stated.unwrap_or_default().into();
         };
         match (stated.and_then(|stated| served.service.granted(stated)), served.service) {
@@ -81,23 +82,24 @@ impl Core {
         }
     }
 
-    /// Serves a volume this way from now on, also what waits for a disk; or says why not and
+    /// Serves a volume, or a handle, this way from now on, also what waits for a disk; or says why not and
     /// changes nothing. What waits for memory is to be [asked for anew](BestEffort::ask_anew).
     pub(crate) fn serve(
         &mut self,
         now: Instant,
-        volume: VolumeId,
+        holder: Holder,
         service: Service,
         best_effort: &BestEffort,
     ) -> Result<(), Error> {
         service.check()?;
+        let volume = holder.volume;
         let waiting = self.waiting(|owner| match owner {
             Owner::Piece { operation, .. } => {
-                best_effort.is_of(*operation, volume).then(|| best_effort.stated(*operation))
+                best_effort.is_of(*operation, holder).then(|| best_effort.stated(*operation))
             }
             _ => None,
         });
-        let before = self.services.0.get(&volume).cloned().unwrap_or_default();
+        let before = self.services.0.get(&holder).cloned().unwrap_or_default();
         let concerned: BTreeSet<DiskIndex> = self
             .shares(volume)
             .iter()
@@ -120,20 +122,20 @@ impl Core {
             let shares = core.shares(volume);
             let needs: Vec<Need> =
                 shares.iter().filter_map(|share| service::need(&service, share)).collect();
-            core.reserves.set(&mut core.arena, volume, &needs)?;
+            core.reserves.set(&mut core.arena, holder, &needs)?;
             Ok(tasks)
         })?;
         // The clock of a contract that stays goes on.
         let turns = if before.service == service { before.turns } else { BTreeMap::new() };
         let (joined, account) = (tasks.clone(), before.account);
-        self.services.0.insert(volume, Served { service, tasks, account, turns });
+        self.services.0.insert(holder, Served { service, tasks, account, turns });
         for piece in waiting {
-            self.put_in_class(now, volume, &piece);
+            self.put_in_class(now, holder, &piece);
         }
         // Where a disk is deep in other work, a contract begins when that is done.
         for joined in &joined {
             let next = self.next_release(joined);
-            self.services.begin_turns(volume, joined.disk, next);
+            self.services.begin_turns(holder, joined.disk, next);
         }
         for disk in concerned {
             self.disk(disk).wake();
@@ -182,26 +184,28 @@ impl Core {
     }
 
     /// Gives a waiting request the class that it would have if it came now.
-    fn put_in_class(&mut self, now: Instant, volume: VolumeId, piece: &Piece) {
+    fn put_in_class(&mut self, now: Instant, holder: Holder, piece: &Piece) {
         let Piece { disk, at, len, direction, stated, .. } = *piece;
-        let class = self.class_of(volume, disk, at, len, direction, stated);
+        let class = self.class_of(holder, disk, at, len, direction, stated);
         let id = piece.id;
         if self.waits_as(id) != Some(class) {
             self.queue_of_mut(id).upgrade(now, id.0, class);
         }
     }
 
-    /// The volume is gone.
-    pub(crate) fn serve_no_more(&mut self, volume: VolumeId) {
-        if let Some(served) = self.services.0.remove(&volume) {
+    /// The volume is gone, or the handle is closed.
+    pub(crate) fn serve_no_more(&mut self, holder: Holder) {
+        if let Some(served) = self.services.0.remove(&holder) {
             self.leave(&served.tasks);
-            let ended = self.reserves.set(&mut self.arena, volume, &[]);
+            let ended = self.reserves.set(&mut self.arena, holder, &[]);
             ended.expect("to end takes no memory");
         }
     }
 
-    /// True where the volume's service is a contract.
-    pub(crate) fn has_contract(&self, volume: VolumeId) -> bool {
-        self.services.0.get(&volume).is_some_and(|served| !served.tasks.is_empty())
+    /// The volume and the handles on it whose service is a contract.
+    pub(crate) fn under_contract(&self, volume: VolumeId) -> Vec<Holder> {
+        let mut all = self.services.on(volume);
+        all.retain(|holder| !self.services.0[holder].tasks.is_empty());
+        all
     }
 }

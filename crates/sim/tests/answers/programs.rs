@@ -1,7 +1,7 @@
 //! Programs of the tests of answers in time: one that keeps a contract and holds every answer
 //! against a clock of its own, and those that keep nothing and take what memory they can.
 
-use node::{Error, Op, Priority, Reply, Span, Target, Who, WriteRange};
+use node::{Error, HandleId, Op, Priority, Reply, Span, Target, Who, WriteRange};
 use sim::{Context, Program, Random, pattern};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -82,6 +82,7 @@ pub struct Keeper {
     /// Writes that are not answered.
     writing: Vec<WriteRange>,
     next: u64,
+    handle: Option<HandleId>,
 }
 
 impl Keeper {
@@ -99,7 +100,18 @@ impl Keeper {
             turns: vec![Instant::EPOCH],
             writing: Vec::new(),
             next: 0,
+            handle: None,
         }
+    }
+
+    /// Asks by this handle, whose contract it keeps.
+    #[allow(dead_code)] // not every test has handles
+    pub fn by(self, handle: HandleId) -> Self {
+        Self { handle: Some(handle), ..self }
+    }
+
+    fn who(&self) -> Who {
+        Who { handle: self.handle, ..user(1) }
     }
 
     /// The volume's extents rotate over so many.
@@ -181,12 +193,12 @@ impl Keeper {
             let number = self.number(Asked::Room { called, range });
             let target = Some(Target { volume, offset, priority: None });
             let op = Op::Room { len: range.room(), target };
-            return context.ask_since(called, user(1), number, op);
+            return context.ask_since(called, self.who(), number, op);
         }
         let due = self.due(offset, called, 1);
         let number = self.number(Asked::Answer { called, due, range });
         let op = Op::Read { volume, offset, len, priority: None };
-        context.ask_since(called, user(1), number, op);
+        context.ask_since(called, self.who(), number, op);
     }
 
     fn step(&mut self, context: &mut Context<'_>, step: Step) {
@@ -209,7 +221,7 @@ impl Keeper {
                 let number = self.number(Asked::Answer { called, due, range });
                 let volume = self.volume.clone();
                 let op = Op::Write { volume, range, span, priority: None };
-                context.ask_since(called, user(1), number, op);
+                context.ask_since(called, self.who(), number, op);
             }
         }
     }

@@ -175,6 +175,22 @@ pub const ALL: &[Behaviour] = &[
         ],
     ),
     behaviour(
+        "a handle has a contract of its own for answers in time, which admission decides about",
+        &[
+            ("open w w create=1048576", "ok"),
+            ("within", "within none"),
+            ("within 4096 1 1", "~EBUSY"),
+            ("within", "within none"),
+            ("within 65536 500 1000", "within 65536 500000000 1000000000"),
+            ("write 9 70000", "wrote 70000"),
+            ("sync", "ok"),
+            ("within 0", "within none"),
+            ("write 9 100", "wrote 100"),
+            ("within 4097 500 1000", "~EINVAL"),
+            ("close", "ok"),
+        ],
+    ),
+    behaviour(
         // Of this disk's time for 16 KiB most is none of the bytes'; 64 would last 1.3 s.
         "a block that nobody names is chosen for the rate and the disk, and told",
         &[

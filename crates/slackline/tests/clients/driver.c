@@ -69,6 +69,20 @@ static void priority_it(const char *line)
 		printf("priority %s\n", priorities[sl_priority_get(file)]);
 }
 
+static void within_it(const char *line)
+{
+	unsigned long long len = 0, within = 0, every = 0;
+	int said = sscanf(line, "within %llu %llu %llu", &len, &within, &every);
+	struct sl_in_time asked = { len, within * 1000000, every * 1000000 };
+	if (said > 0 && sl_in_time_set(file, said == 3 ? &asked : NULL) < 0)
+		ok(-1);
+	else if (sl_in_time_get(file, &asked) == 1)
+		printf("within %llu %llu %llu\n", (unsigned long long)asked.len,
+		       (unsigned long long)asked.within_ns, (unsigned long long)asked.every_ns);
+	else
+		printf("within none\n");
+}
+
 static void open_it(const char *line)
 {
 	char target[256] = "", mode[8] = "", other[256] = "", first[16];
@@ -214,6 +228,8 @@ static void step(const char *line)
 		ok(sl_contract_set(file, &asked));
 	} else if (!strcmp(word, "priority"))
 		priority_it(line);
+	else if (!strcmp(word, "within"))
+		within_it(line);
 	else if (!strcmp(word, "drop"))
 		ok(sl_contract_set(file, NULL));
 	else

@@ -80,6 +80,14 @@ def priority(*name):
     return f"priority {file.priority or 'unsaid'}"
 
 
+def within(*words):
+    if len(words) == 3:
+        file.within = "{}B within {}ms every {}ms".format(*words)
+    elif words:
+        file.within = None
+    return "within none" if file.within is None else "within {} {} {}".format(*file.within)
+
+
 WHENCE = {"set": 0, "cur": 1, "end": 2}
 STEPS = {
     "open": open_it,
@@ -93,6 +101,7 @@ STEPS = {
     "tell": lambda: f"at {file.tell()}",
     "advance": lambda length: file.advance(int(length)),
     "priority": priority,
+    "within": within,
     "sync": lambda: file.sync(),
     "durable": lambda: "none" if file.durable is None else f"durable {file.durable}",
     "length": lambda: f"length {file.length}",

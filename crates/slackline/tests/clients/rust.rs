@@ -1,8 +1,8 @@
 //! The driver for Rust: answers the steps of the table with `client::File`.
 
 use client::control::Priority;
-use client::units::{Bytes, Rate};
-use client::{Contract, Error, File, Peek};
+use client::units::{Bytes, Duration, Rate};
+use client::{Contract, Error, File, InTime, Peek};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -188,6 +188,25 @@ fn on(file: &mut File, words: &[&str]) -> Answer {
             }
             let has = file.priority().map(|has| format!("{has:?}").to_lowercase());
             format!("priority {}", has.as_deref().unwrap_or("unsaid"))
+        }
+        ["within", asked @ ..] => {
+            let number = |word: &str| word.parse::<u64>().unwrap();
+            match asked {
+                [len, within, every] => {
+                    let within = InTime::within(Duration::from_millis(number(within)));
+                    let every = Duration::from_millis(number(every));
+                    let contract = within.of(Bytes::new(number(len))).every(every);
+                    file.set_in_time(Some(contract))?;
+                }
+                [] => {}
+                _ => file.set_in_time(None)?,
+            }
+            match file.in_time() {
+                Some(InTime { len, within, every }) => {
+                    format!("within {} {} {}", len.get(), within.as_nanos(), every.as_nanos())
+                }
+                None => "within none".into(),
+            }
         }
         ["drop"] => file.set_contract(None).map(|()| "ok".into())?,
         _ => panic!("no such step: {words:?}"),

@@ -67,11 +67,23 @@ fn a_variable_that_cannot_be_read_fails_every_open() {
         (output.stdout, String::from_utf8_lossy(&output.stderr).into_owned())
     };
     assert_eq!(cat("1MB/s", &[("SLACKLINE_BLOCK", "64KiB")], "").0, b"bytes");
+    for (name, value) in [
+        ("SLACKLINE_WITHIN", "64KiB within 500ms every 1s"),
+        ("SLACKLINE_WITHIN", "500ms"),
+        ("SLACKLINE_PRIORITY", "background"),
+    ] {
+        let (out, said) = cat("", &[(name, value)], "SLACKLINE_RATE");
+        assert_eq!(out, b"bytes", "{name}={value}: {said}");
+    }
     for (rate, more, without, says) in [
         ("2 fast", &[][..], "", "SLACKLINE_RATE=2 fast"),
         ("", &[], "", "SLACKLINE_RATE="),
         ("1MB/s", &[("SLACKLINE_BLOCK", "x")], "", "SLACKLINE_BLOCK=x"),
         ("1MB/s", &[("SLACKLINE_CREATE", "-1")], "", "SLACKLINE_CREATE=-1"),
+        ("", &[("SLACKLINE_WITHIN", "soon")], "SLACKLINE_RATE", "SLACKLINE_WITHIN=soon"),
+        ("", &[("SLACKLINE_WITHIN", "1ns")], "SLACKLINE_RATE", "period"),
+        ("1MB/s", &[("SLACKLINE_WITHIN", "150ms")], "", "SLACKLINE_RATE is, too"),
+        ("", &[("SLACKLINE_PRIORITY", "high")], "SLACKLINE_RATE", "SLACKLINE_PRIORITY=high"),
         ("", &[("SLACKLINE_BURST", "1MiB")], "SLACKLINE_RATE", "SLACKLINE_RATE is not"),
     ] {
         let (out, said) = cat(rate, more, without);

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
     Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, Location, Opening, Ownership,
-    Placement, Severity, Store, Suspect, VolumeId, Zone,
+    Placement, Service, ServiceKind, ServicePriority, Severity, Store, Suspect, VolumeId, Zone,
 };
-use units::Bytes;
+use units::{Bytes, Duration, Rate};
 
 /// A bug that is planted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub enum Fault {
     LatePart,
 }
 
-/// What a volume is called, and whose it is.
-type Named = (String, Ownership);
+/// What a volume is called, whose it is, and how it is served.
+type Named = (String, Ownership, Option<Service>);
 
 /// Everything that can be seen of a pool's volumes, and the suspects of each disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Description {
             let places = (0..volume.extents()).map(|i| store.locate(volume.id(), i).unwrap());
             let (size, length) = (volume.size().get(), volume.length().get());
             let placement = volume.placement().clone();
-            let named = (volume.name().to_string(), volume.ownership());
+            let named = (volume.name().to_string(), volume.ownership(), volume.service());
             (volume.id(), named, size, length, placement, places.collect())
         });
         let suspects = store.disks().iter().map(|disk| store.suspects(disk.index).to_vec());
@@ -222,6 +222,7 @@ impl World {
                 56..60 => self.relocate()?,
                 60 => self.suspect(),
                 61..64 => self.give_away(),
+                64..67 => self.serve(),
                 54 if self.interrupted => self.power_fails_in_earnest()?,
                 55 if self.interrupted => self.restart()?,
                 _ => self.io()?,
@@ -259,6 +260,19 @@ impl World {
         if let (Some(volume), whose) = (self.any_volume(), self.any_ownership()) {
             let _ = self.store.set_ownership(volume, whose.unwrap_or_default());
         }
+    }
+    /// A contract, one of another kind, or none any more.
+    fn serve(&mut self) {
+        let Some(volume) = self.any_volume() else { return };
+        let (given_by, number) = (self.random.below(3) as u32, 1 + self.random.below(1 << 30));
+        let (bytes, time) = (Bytes::new(number), Duration::from_nanos(number));
+        let kind = match self.random.below(4) {
+            0 => ServiceKind::BestEffort { priority: ServicePriority::Background },
+            1 => ServiceKind::Rate { rate: Rate::per_second(number), block: bytes, period: time },
+            2 => ServiceKind::Latency { len: bytes, within: time, every: time },
+            _ => return drop(self.store.set_service(volume, None)),
+        };
+        let _ = self.store.set_service(volume, Some(Service { given_by, kind }));
     }
     fn any_volume(&mut self) -> Option<VolumeId> {
         let mut ids: Vec<VolumeId> = self.store.volumes().map(|volume| volume.id()).collect();

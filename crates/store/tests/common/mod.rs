@@ -350,3 +350,17 @@ pub fn commit(store: &mut store::Store, disks: &mut [Disk]) -> bool {
 pub fn disk(index: u16) -> DiskIndex {
     DiskIndex(index)
 }
+
+/// Disks as they were written down.
+pub fn disks_of(text: &str, capacities: &[Bytes]) -> Vec<Disk> {
+    let mut disks: Vec<Disk> = capacities.iter().map(|&capacity| Disk::new(capacity)).collect();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let [disk, block, hex] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let mut bytes = vec![0; BLOCK];
+        for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        }
+        disks[disk.parse::<usize>().unwrap()].write(block.parse::<u64>().unwrap() * 4096, bytes);
+    }
+    disks
+}

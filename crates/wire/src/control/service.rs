@@ -68,6 +68,32 @@ pub enum Priority {
     Background,
 }
 
+/// A service that is kept with its volume and is not in force: it did not fit when the pool
+/// was served, and the volume is served as by default. It is tried again when another contract
+/// ends or changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct KeptOut {
+    /// What the volume was given.
+    pub service: Service,
+    /// Why it did not fit when it was tried last, with the figures.
+    pub detail: String,
+    /// What to do.
+    pub next_step: String,
+}
+
+/// A best-effort connection that has a contract of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Handle {
+    /// Whose it is.
+    pub user: String,
+    /// The contract.
+    pub service: Service,
+    /// What became of its requests.
+    pub account: ServiceAccount,
+}
+
 /// Requests of a volume under its service's contract, since it got one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -1,0 +1,58 @@
+//! A best-effort connection with a contract of its own.
+//!
+//! Invariant: the contract ends when its [`Open`] is dropped, however the connection ends; what
+//! a user's quota counts of it is asked of the pool.
+
+use crate::pool::{Answer, Ask};
+use crate::problem;
+use crate::quotas::{Asked, Peer, Quotas};
+use crate::sessions::Sessions;
+use node::{HandleId, Op, Service, Wish};
+use std::sync::Arc;
+use wire::Problem;
+
+/// A contract that is in force.
+pub struct Open {
+    ask: Ask,
+    handle: HandleId,
+    quotas: Arc<Quotas>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let close = Op::HandleClose { handle: self.handle };
+        self.ask.0.submit(self.ask.1.clone(), close, Box::new(drop));
+        self.quotas.forget_handle(self.handle);
+    }
+}
+
+/// Takes the contract for a connection of this peer's; what is asked by it is asked by the
+/// second of what is given.
+pub async fn open(
+    peer: &Peer,
+    ask: &Ask,
+    quotas: &Arc<Quotas>,
+    sessions: &Sessions,
+    volume: &str,
+    service: Service,
+) -> Result<(Open, Ask), Box<Problem>> {
+    let _turn = quotas.turn().await;
+    let exceeded =
+        |asked: &Asked| quotas.exceeded(peer, &*ask.0, sessions, asked).map_or(Ok(()), Err);
+    if let Some(terms) = ask.0.terms(volume, &Wish::Service(service)) {
+        exceeded(&Asked::Handle(terms))?;
+    }
+    let told = crate::convert::service_told(service);
+    let opened = ask.op(Op::HandleOpen { volume: volume.to_owned(), service }).await;
+    let opened = opened.map_err(|error| Box::new(problem::of_service(&error, &told)))?;
+    let Answer::Handle { handle } = opened else {
+        unreachable!("the pool answers Handle to who opens one")
+    };
+    quotas.note_handle(handle, peer);
+    let open = Open { ask: ask.clone(), handle, quotas: Arc::clone(quotas) };
+    // The volume may have changed since its terms were looked at.
+    exceeded(&Asked::Nothing)?;
+    let mut by = ask.clone();
+    by.1.handle = Some(handle);
+    Ok((open, by))
+}
