@@ -34,7 +34,7 @@ impl SharedWriter {
     ) -> Result<std::result::Result<Self, std::io::Error>> {
         let attached = Line::attach(socket, stream)?;
         let mapped = window::Client::open(attached.control, attached.data, attached.start);
-        Ok(mapped.map(|mapped| {
+        Ok(mapped.map(|mut mapped| {
             mapped.populate(window);
             let (watch, line) = (mapped.watch(), Arc::new(attached.line));
             Self { window: mapped, watch, line, armed: false, noticed: Bytes::ZERO }

@@ -351,3 +351,72 @@ fn a_block_is_filled_on_while_its_first_part_is_written() {
     let Ok(Reply::Data { span, .. }) = world.call(read) else { panic!("it can be read") };
     assert!(pattern_matches(6, Bytes::ZERO, world.bytes(span)));
 }
+
+/// What `Client::held` says is so: from the block on in which the program's last word was, to
+/// the end of what was told, every byte stays what it is, however far the node's window has
+/// gone, and wherever jumps met requests under way. Programs read it in any order. The places
+/// of blocks that follow each other are neighbours around the window, so that they lie in a
+/// row where it is mapped twice: after a jump as before.
+#[test]
+fn all_that_is_held_stays_and_lies_in_a_row() {
+    let (mut looks, mut breaks, mut follow, mut jumps) = (0, 0, 0, 0);
+    for seed in 0..16 {
+        let mut random = Random::new(seed);
+        let mut world = small_world(seed, 1 + seed as usize % 3);
+        create(&mut world, "v", SIZE);
+        fill(&mut world, "v", 5, SIZE);
+        let block = Bytes::kib(16) * (1 << random.below(4));
+        let asked = contract(block.get() * 4, block, block * random.below(5));
+        let stream = open(&mut world, "v", Mode::Read, asked);
+        let ring = world.node.stream(stream).expect("open").window;
+        // Told, and not given back in whole.
+        let mut held: Vec<(Bytes, Span)> = Vec::new();
+        let (mut point, mut told) = (Bytes::ZERO, Bytes::ZERO);
+        for _ in 0..200 {
+            for _ in 0..random.below(6) {
+                if told - point >= asked.burst.max(block) {
+                    break;
+                }
+                match world.call(Op::WindowNext { stream }) {
+                    Ok(Reply::Data { span, offset }) => {
+                        assert_eq!(offset, told);
+                        held.push((offset, span));
+                        told += span.len;
+                    }
+                    Ok(Reply::End) => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            if random.chance(60) {
+                let to = Bytes::new(random.between(point.get(), told.get()));
+                assert_eq!(moved(&mut world, stream, to - point), Ok(Reply::Done));
+                point = to;
+            } else if random.chance(20) {
+                point = Bytes::new(random.below(SIZE.get() - 1));
+                told = point;
+                held.clear();
+                jumps += 1;
+                let sought = world.call(Op::StreamSeek { stream, to: point });
+                assert!(matches!(sought, Ok(Reply::Ready { .. })), "{sought:?}");
+            }
+            world.run_for(random.span(Duration::from_millis(400)));
+            held.retain(|(offset, span)| *offset + span.len > point);
+            for _ in 0..held.len() {
+                let (offset, span) = *random.pick(&held);
+                assert!(pattern_matches(5, offset, world.bytes(span)), "seed {seed} {offset:?}");
+                looks += 1;
+            }
+            let base = Region(7).offset();
+            for pair in held.windows(2) {
+                let end = pair[0].1.offset + pair[0].1.len - base;
+                let next = pair[1].1.offset - base;
+                let is_row = end == next || (end == ring && next.is_zero());
+                (follow, breaks) = (follow + u32::from(is_row), breaks + u32::from(!is_row));
+            }
+        }
+        assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
+    }
+    eprintln!("{looks} looks, {follow} in a row, {breaks} not, {jumps} jumps");
+    assert!(looks > 2_000 && jumps > 100 && follow > 1_000);
+    assert!(breaks * 45 <= follow, "{breaks} of {follow} blocks do not follow");
+}

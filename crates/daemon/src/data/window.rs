@@ -146,8 +146,6 @@ impl<'a> Session<'a> {
         // In this order: what the program is done with, it said before it began to wait.
         let began = self.end.begins_to_wait();
         let moved = self.take_note().await?;
-        // One that was told of a piece since has been sent news of it.
-        let began = began && self.end.left().is_zero();
         if moved || (began && !self.waits) {
             self.idle_bells = self.idle_bells.saturating_sub(1);
         } else {
