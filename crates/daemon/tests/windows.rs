@@ -427,3 +427,55 @@ fn a_look_ahead_of_a_recording_waits_for_it() {
     reader.read_to_end(&mut all).unwrap();
     assert!(all == bytes(0, BLOCK.as_usize() * 8), "{} bytes", all.len());
 }
+
+/// A writer goes elsewhere and back, by both kinds of window, and its stream is the same one:
+/// what it wrote before is on the medium, durable offsets are of the new place for whoever
+/// follows them, and a place that would leave a hole is refused without harm.
+#[test]
+fn a_writer_goes_elsewhere_and_keeps_its_stream() {
+    for shared in [true, false] {
+        let daemon = recorded(1_500_000);
+        let client = match shared {
+            true => daemon.client.clone(),
+            false => daemon.client.clone().without_shared_windows(),
+        };
+        let mut writer = client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+        assert_eq!(writer.is_shared(), shared);
+        let mut wanted = bytes(0, 1_500_000);
+        wanted.resize(3 << 20, 0);
+        let mut write = |writer: &mut client::Writer, at: usize, value: u8, len: usize| {
+            writer.write_all(&vec![value; len]).unwrap();
+            wanted[at..at + len].fill(value);
+        };
+        write(&mut writer, 0, 1, 100_000);
+        for (round, place) in [20, 3, 32, 0, 5].into_iter().enumerate() {
+            let place = BLOCK * place;
+            writer.seek(place).unwrap();
+            assert_eq!((writer.accepted(), writer.durable()), (place, place));
+            let durability = writer.durability();
+            let follower = std::thread::spawn(move || durability.wait(place));
+            write(&mut writer, place.as_usize(), 10 + round as u8, 69_632);
+            let upto = writer.sync().unwrap();
+            assert_eq!(upto.get(), place.get() + 69_632);
+            let heard = follower.join().unwrap().expect("more is durable");
+            assert!(heard > place && heard <= upto, "{heard} of {upto}");
+        }
+        let before = (writer.accepted(), writer.stream());
+        for (place, code) in
+            [(100, Code::Invalid), (45 << 16, Code::Invalid), (8 << 20, Code::VolumeFull)]
+        {
+            let error = writer.seek(Bytes::new(place)).unwrap_err();
+            assert_eq!(error.code(), Some(code), "{place}: {error}");
+        }
+        assert_eq!((writer.accepted(), writer.stream()), before);
+        write(&mut writer, before.0.as_usize(), 99, 4096);
+        assert_eq!(writer.close().unwrap(), before.0 + Bytes::kib(4));
+        let mut reader = client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+        let mut back = Vec::new();
+        reader.read_to_end(&mut back).unwrap();
+        assert_eq!(back.len(), (32 << 16) + 69_632);
+        // Between 100,000 and the end of its 4 KiB the first writes have left what they had.
+        let same = |at: usize| back[at] == wanted[at] || (100_000..102_400).contains(&at);
+        assert_eq!((0..1_500_000).chain(32 << 16..back.len()).find(|&at| !same(at)), None);
+    }
+}

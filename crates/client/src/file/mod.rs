@@ -436,13 +436,21 @@ impl File {
     }
 
     /// Moves the cursor to a place of the window, forwards or backwards, as
-    /// [`Reader::set_playout`](crate::Reader::set_playout); without a contract for reading,
-    /// anywhere, as [`Seek::seek`] does.
+    /// [`Reader::set_playout`](crate::Reader::set_playout). Under a contract for writing the
+    /// stream goes anywhere, when what was written is on the medium, as
+    /// [`Writer::seek`](crate::Writer::seek): its contract is not given up meanwhile.
+    /// Without a contract, anywhere, as [`Seek::seek`] does.
     ///
     /// # Errors
-    /// Under a contract, where it is a place outside of the window: nothing has changed.
+    /// Where it is a place outside of the window, or one to which a writer's stream cannot
+    /// go: the cursor stays.
     pub fn set_playout(&mut self, place: Bytes) -> Result<()> {
-        if self.reads_under_contract()?
+        if let Some(Stream::Out(output)) = &mut self.stream {
+            self.seen.1.clear();
+            let (at, volume) = (place.get(), self.volume.as_str());
+            output.seek((&self.client, volume), at, &mut self.random)?;
+            (self.run, self.left) = (Run::default(), None);
+        } else if self.reads_under_contract()?
             && let Some(input) = self.input()?
         {
             input.set_playout(place.get())?;
