@@ -14,16 +14,9 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::streams::shared::Shared;
-use crate::streams::stream::{Slot, Stream};
+use crate::streams::stream::{Going, Slot, Stream};
 use store::EXTENT;
 use units::{Bytes, Instant};
-
-/// Where a writer goes, and who is told when it is there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Going {
-    pub ticket: Ticket,
-    pub to: Bytes,
-}
 
 impl Stream {
     /// [`Op::StreamSeek`] of a writer.

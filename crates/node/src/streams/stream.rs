@@ -15,7 +15,6 @@ use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::core::Core;
 use crate::memory::places::WindowMemory;
-use crate::streams::going::Going;
 use crate::streams::shared::Shared;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -47,6 +46,13 @@ pub(crate) struct DurableAsk {
     pub at_least: Bytes,
     /// A sync hurries the commit; a mere listener does not.
     pub urgent: bool,
+}
+
+/// Where a writer goes, and who is told when it is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Going {
+    pub ticket: Ticket,
+    pub to: Bytes,
 }
 
 #[derive(Clone, Debug)]
