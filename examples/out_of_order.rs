@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for next in [3, 0, 1, 2] {
             let mut frame = [0; FRAME as usize];
             film.read_at(Bytes::new((group * 4 + next) * FRAME), &mut frame)?;
-            println!("{}", frame[0]);
+            writeln!(std::io::stdout(), "{}", frame[0])?;
         }
         film.set_playout(Bytes::new((group + 1) * 4 * FRAME))?;
     }
