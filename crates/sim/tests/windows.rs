@@ -424,6 +424,9 @@ impl Program<Metadata> for Tracer {
             }
             (NEXT, Ok(Reply::Room { span })) => {
                 self.asked = false;
+                if self.pending && self.line == i128::MAX {
+                    return; // Told before it went elsewhere: void.
+                }
                 self.told += span.len;
                 self.ask_next(context);
             }
