@@ -85,8 +85,24 @@ int64_t sl_seek(sl_file *file, int64_t offset, int whence);
  * 0 at the end of the recorded data. They stay until the next call with this handle. */
 ssize_t sl_peek(sl_file *file, const void **data, size_t len_max);
 
+/* The same, and all of len bytes, where neither a gap nor the end is before that. Under a
+ * contract len is at most its burst (a block at least). */
+ssize_t sl_peek_whole(sl_file *file, const void **data, size_t len);
+
 /* Passes len bytes that sl_peek has shown. */
 int sl_advance(sl_file *file, size_t len);
+
+/* Copies what lies at a place and leaves the handle where it is. Under a contract for
+ * reading it is a place of the window: EINVAL for others. 0 at the end. */
+ssize_t sl_read_at(sl_file *file, uint64_t place, void *data, size_t len);
+
+/* Goes to a place of the window, forwards or backwards, at no cost. EINVAL, and nothing has
+ * changed, for others: sl_seek goes there. */
+int sl_playout_set(sl_file *file, uint64_t place);
+
+/* From now on so many bytes behind the handle's place are held in the window. They are part
+ * of the burst. */
+int sl_keep(sl_file *file, uint64_t len);
 
 /* Waits until the daemon has what was written; sl_sync, until it is on the medium. */
 int sl_flush(sl_file *file);

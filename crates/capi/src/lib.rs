@@ -11,8 +11,8 @@ mod error;
 mod options;
 mod stdio;
 
-use client::units::Bytes;
-use client::{Contract, Error, File, Peek};
+use client::units::{Bytes, Outside};
+use client::{Contract, Error, File, Peek, Piece};
 use error::{SlRefusal, guard, invalid};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 use options::{SlContract, SlInTime, SlOptions};
@@ -128,16 +128,74 @@ fn seek_from(offset: i64, whence: c_int) -> Result<SeekFrom, Error> {
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_read_at(
+    handle: *mut SlFile,
+    place: u64,
+    data: *mut c_void,
+    len: size_t,
+) -> ssize_t {
+    guard(-1, || {
+        let place = place_from(place)?;
+        // SAFETY: the header asks for an open handle and `len` bytes.
+        match unsafe { file(handle)?.read_at(place, bytes_mut(data, len)?) }? {
+            Piece::Data(read) => Ok(read as ssize_t),
+            Piece::Gap { offset, len } => Err(Error::Gap { offset, len }),
+            Piece::End => Ok(0),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_playout_set(handle: *mut SlFile, place: u64) -> c_int {
+    // SAFETY: the header asks for an open handle.
+    guard(-1, || unsafe { file(handle) }?.set_playout(place_from(place)?).map(|()| 0))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_keep(handle: *mut SlFile, len: u64) -> c_int {
+    // SAFETY: the header asks for an open handle.
+    guard(-1, || unsafe { file(handle) }?.keep(Bytes::new(len)).map(|()| 0))
+}
+
+/// A place of a volume, which is not beyond what can be one.
+fn place_from(place: u64) -> Result<Bytes, Error> {
+    Bytes::from_outside(place).map_err(|_| invalid("no volume has such a place"))
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sl_peek(
     handle: *mut SlFile,
     data: *mut *const c_void,
     len_max: size_t,
 ) -> ssize_t {
+    // SAFETY: the header asks for an open handle and a place for a pointer.
+    unsafe { show(handle, data, |file| file.peek(len_max)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_peek_whole(
+    handle: *mut SlFile,
+    data: *mut *const c_void,
+    len: size_t,
+) -> ssize_t {
+    // SAFETY: the header asks for an open handle and a place for a pointer.
+    unsafe { show(handle, data, |file| file.peek_whole(len)) }
+}
+
+/// Points to what a look shows.
+///
+/// # Safety
+/// As for `file`; `data` is null or a place for a pointer.
+unsafe fn show(
+    handle: *mut SlFile,
+    data: *mut *const c_void,
+    look: impl FnOnce(&mut File) -> Result<Peek<'_>, Error>,
+) -> ssize_t {
     guard(-1, || {
-        // SAFETY: the header asks for an open handle and a place for a pointer.
+        // SAFETY: as the caller promises.
         let (mut file, data) = unsafe { (file(handle)?, data.as_mut()) };
         let data = data.ok_or_else(|| invalid("there is no place for the pointer"))?;
-        match file.peek(len_max)? {
+        match look(&mut file)? {
             Peek::Data(bytes) => {
                 *data = bytes.as_ptr().cast();
                 Ok(bytes.len() as ssize_t)

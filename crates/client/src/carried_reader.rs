@@ -1,12 +1,15 @@
 //! A reader whose bytes are carried over the socket, where a window cannot be shared.
 //!
-//! Invariant: at most one `Next` is unanswered. Bytes that were asked for to be looked at
-//! are kept until they are advanced past.
+//! Invariant: at most one `Next` is unanswered. What was received is kept until the playout
+//! point has passed it, by as much as the program wants to keep.
 
 use crate::pieces::{Peek, Piece};
+use crate::shared_reader::{outside, within};
 use crate::{Error, Result, connection};
 use rustix::event::{PollFd, PollFlags};
+use std::collections::VecDeque;
 use std::io::Read;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -15,17 +18,25 @@ use wire::frame::{BODY_MAX, Head, VERSION};
 
 /// How much is asked for to be looked at.
 const LOOK: usize = 256 << 10;
+/// No gap is longer: it is a block, or what one of a file was cut to.
+const GAP_MAX: u64 = 64 << 20;
 
 /// See the module.
 #[derive(Debug)]
 pub struct CarriedReader {
     connection: UnixStream,
-    /// The volume offset behind what was received.
-    offset: Bytes,
-    gaps: Bytes,
-    /// What was received to be looked at, from `at` on.
+    /// What was received from the volume offset `start` on. Where `holes` are, the disk
+    /// failed, and these are no bytes.
     held: Vec<u8>,
-    at: usize,
+    start: u64,
+    holes: VecDeque<Range<u64>>,
+    /// The playout point.
+    position: u64,
+    keep: u64,
+    /// The furthest playout point before the program last went back, and the bytes of gaps
+    /// before that.
+    reached: u64,
+    gaps: u64,
     /// A `Next` has no answer yet.
     asked: bool,
 }
@@ -35,16 +46,35 @@ impl CarriedReader {
         let hello = Head::HelloStream { version: VERSION, stream };
         let (connection, welcome) = connection::attach(socket, hello, &[])?;
         let Head::Welcome { offset, .. } = welcome else { unreachable!("attach gives a welcome") };
-        let (gaps, held) = (Bytes::ZERO, Vec::new());
-        Ok(Self { connection, offset, gaps, held, at: 0, asked: false })
+        let start = offset.get();
+        Ok(Self {
+            connection,
+            held: Vec::new(),
+            start,
+            holes: VecDeque::new(),
+            position: start,
+            keep: 0,
+            reached: start,
+            gaps: 0,
+            asked: false,
+        })
     }
 
     pub fn offset(&self) -> Bytes {
-        self.offset - Bytes::new((self.held.len() - self.at) as u64)
+        Bytes::new(self.position)
     }
 
     pub fn gaps(&self) -> Bytes {
-        self.gaps
+        Bytes::new(self.gaps)
+    }
+
+    pub fn held(&self) -> Range<Bytes> {
+        Bytes::new(self.start)..Bytes::new(self.end())
+    }
+
+    /// Behind what was received.
+    fn end(&self) -> u64 {
+        self.start + self.held.len() as u64
     }
 
     /// What comes next; bytes go to the front of `buf`, at most 1 MiB at once.
@@ -52,9 +82,24 @@ impl CarriedReader {
         if buf.is_empty() {
             return Ok(Piece::Data(0));
         }
-        if self.at == self.held.len() && !self.asked {
+        if self.position == self.end() && !self.asked && self.keep == 0 {
             // Straight into the caller's buffer.
-            return self.receive_into(buf);
+            self.held.clear();
+            self.holes.clear();
+            self.start = self.position;
+            self.ask_next(buf.len())?;
+            if let Some(body) = self.receive_head()? {
+                if body > buf.len() {
+                    return Err(Error::Garbled("more bytes than were asked for".into()));
+                }
+                self.connection.read_exact(&mut buf[..body])?;
+                self.position += body as u64;
+                self.start = self.position;
+                return Ok(Piece::Data(body));
+            }
+            if self.position == self.end() {
+                return Ok(Piece::End);
+            }
         }
         match self.peek(buf.len())? {
             Peek::Data(bytes) => {
@@ -69,26 +114,40 @@ impl CarriedReader {
     }
 
     pub fn peek(&mut self, len_max: usize) -> Result<Peek<'_>> {
-        if self.at == self.held.len() {
-            let mut held = std::mem::take(&mut self.held);
-            held.resize(LOOK, 0);
-            let piece = self.receive_into(&mut held)?;
-            let len = if let Piece::Data(len) = piece { len } else { 0 };
-            held.truncate(len);
-            (self.held, self.at) = (held, 0);
-            match piece {
-                Piece::Data(_) => {}
-                Piece::Gap { offset, len } => return Ok(Peek::Gap { offset, len }),
-                Piece::End => return Ok(Peek::End),
+        if self.position == self.end() && !self.receive(LOOK)? {
+            return Ok(Peek::End);
+        }
+        self.show(len_max)
+    }
+
+    /// What was received at the playout point; a gap is passed.
+    fn show(&mut self, len_max: usize) -> Result<Peek<'_>> {
+        let at = self.position;
+        if let Some(end) = self.hole_at(at) {
+            self.pass(end);
+            return Ok(Peek::Gap { offset: Bytes::new(at), len: Bytes::new(end - at) });
+        }
+        Ok(Peek::Data(self.bytes(at, len_max)))
+    }
+
+    /// As [`Self::peek`], all of `len` bytes, which are no more than `ahead_max`.
+    pub fn peek_whole(&mut self, len: usize, ahead_max: Bytes) -> Result<Peek<'_>> {
+        within(Bytes::new(len as u64), ahead_max)?;
+        while self.end() - self.position < len as u64 && !self.holes_ahead() {
+            let more = len - (self.end() - self.position) as usize;
+            if !self.receive(more.max(LOOK))? {
+                if self.position == self.end() {
+                    return Ok(Peek::End);
+                }
+                break;
             }
         }
-        let end = self.held.len().min(self.at.saturating_add(len_max));
-        Ok(Peek::Data(&self.held[self.at..end]))
+        self.show(len)
     }
 
     /// As [`Self::peek`], where an answer has begun to come.
     pub fn try_peek(&mut self, len_max: usize) -> Result<Option<Peek<'_>>> {
-        if self.at == self.held.len() {
+        if self.position == self.end() {
             self.ask_next(LOOK)?;
             let mut waiting = [PollFd::new(&self.connection, PollFlags::IN)];
             let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -100,24 +159,100 @@ impl CarriedReader {
     }
 
     pub fn advance(&mut self, len: usize) {
-        assert!(len <= self.held.len() - self.at, "more than is at hand");
-        self.at += len;
+        assert!(len as u64 <= self.end() - self.position, "more than is at hand");
+        self.pass(self.position + len as u64);
+    }
+
+    /// Keeps so much behind the playout point.
+    pub fn keep(&mut self, len: Bytes) {
+        self.keep = len.get();
+        self.forget();
+    }
+
+    /// Sets the playout point to a place that is held, or will be: at most `ahead_max` on.
+    pub fn set_playout(&mut self, to: Bytes, ahead_max: Bytes) -> Result<()> {
+        let ahead = to.saturating_sub(self.offset());
+        while to.get() > self.end() && ahead <= ahead_max && self.receive(LOOK)? {}
+        if to.get() < self.start || to.get() > self.end() {
+            return Err(outside(to, &self.held()));
+        }
+        self.pass(to.get());
+        Ok(())
+    }
+
+    /// What lies at a place, copied.
+    pub fn read_at(&mut self, at: Bytes, buf: &mut [u8], ahead_max: Bytes) -> Result<Piece> {
+        if buf.is_empty() {
+            return Ok(Piece::Data(0));
+        }
+        let place = at.get();
+        while place >= self.end() && at.saturating_sub(self.offset()) < ahead_max {
+            if !self.receive(LOOK)? {
+                return Ok(Piece::End);
+            }
+        }
+        if place < self.start || place >= self.end() {
+            return Err(outside(at, &self.held()));
+        }
+        if let Some(end) = self.hole_at(place) {
+            return Ok(Piece::Gap { offset: at, len: Bytes::new(end - place) });
+        }
+        let bytes = self.bytes(place, buf.len());
+        buf[..bytes.len()].copy_from_slice(bytes);
+        Ok(Piece::Data(bytes.len()))
     }
 
     pub fn seek(&mut self, to: Bytes) -> Result<Duration> {
         let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
         while self.asked {
-            let mut void = vec![0; LOOK];
-            self.receive_into(&mut void)?;
+            self.receive(LOOK)?;
         }
         match self.ask(seek)? {
             (Head::Sought { offset, ready, .. }, _) => {
                 self.held.clear();
-                self.at = 0;
-                self.offset = offset;
+                self.holes.clear();
+                (self.start, self.position) = (offset.get(), offset.get());
+                self.reached = offset.get();
                 Ok(ready)
             }
             (other, body) => Err(connection::unexpected(&mut self.connection, other, body)),
+        }
+    }
+
+    /// The end of the gap that a place lies in.
+    fn hole_at(&self, at: u64) -> Option<u64> {
+        self.holes.iter().find(|hole| hole.contains(&at)).map(|hole| hole.end)
+    }
+
+    /// Whether a gap was received behind the playout point.
+    fn holes_ahead(&self) -> bool {
+        self.holes.back().is_some_and(|hole| hole.end > self.position)
+    }
+
+    /// What was received at a place, up to the next gap.
+    fn bytes(&self, at: u64, len_max: usize) -> &[u8] {
+        let hole = self.holes.iter().map(|hole| hole.start).find(|&start| start > at);
+        let len = (hole.unwrap_or(self.end()) - at).min(len_max as u64) as usize;
+        &self.held[(at - self.start) as usize..][..len]
+    }
+
+    /// The playout point goes to `to`, over all that lies between.
+    fn pass(&mut self, to: u64) {
+        self.reached = self.reached.max(self.position);
+        for hole in &self.holes {
+            self.gaps += hole.end.min(to).saturating_sub(hole.start.max(self.reached));
+        }
+        self.position = to;
+        self.forget();
+    }
+
+    /// Lets go of what is not to be kept, where that is worth moving the rest.
+    fn forget(&mut self) {
+        let past = self.position.saturating_sub(self.keep).saturating_sub(self.start);
+        if past as usize == self.held.len() || past as usize > LOOK.max(self.held.len() / 2) {
+            self.held.drain(..past as usize);
+            self.start += past;
+            self.holes.retain(|hole| hole.end > self.start);
         }
     }
 
@@ -131,24 +266,35 @@ impl CarriedReader {
         Ok(())
     }
 
-    /// Asks for the next piece, where that was not done, and receives it. `buf` is at
-    /// least as long as what was asked for.
-    fn receive_into(&mut self, buf: &mut [u8]) -> Result<Piece> {
-        self.ask_next(buf.len())?;
+    /// Asks for the next piece, where that was not done, and receives it behind the others;
+    /// false at the end.
+    fn receive(&mut self, len: usize) -> Result<bool> {
+        self.ask_next(len)?;
+        let before = self.end();
+        if let Some(body) = self.receive_head()? {
+            let at = self.held.len();
+            self.held.resize(at + body, 0);
+            if let Err(error) = self.connection.read_exact(&mut self.held[at..]) {
+                self.held.truncate(at);
+                return Err(error.into());
+            }
+        }
+        Ok(self.end() > before)
+    }
+
+    /// Receives the head of what was asked for: the length of the bytes that follow it. None
+    /// where that was a gap, which is then among the `holes`, or the end.
+    fn receive_head(&mut self) -> Result<Option<usize>> {
         let (head, body) = connection::receive_head(&mut self.connection)?;
         self.asked = false;
         match head {
-            Head::Data { offset } if offset == self.offset && body <= buf.len() => {
-                self.connection.read_exact(&mut buf[..body])?;
-                self.offset += Bytes::new(body as u64);
-                Ok(Piece::Data(body))
+            Head::Data { offset } if offset.get() == self.end() => Ok(Some(body)),
+            Head::Gap { offset, len } if offset.get() == self.end() && len.get() <= GAP_MAX => {
+                self.holes.push_back(self.end()..self.end() + len.get());
+                self.held.resize(self.held.len() + len.as_usize(), 0);
+                Ok(None)
             }
-            Head::Gap { offset, len } => {
-                self.offset = offset + len;
-                self.gaps += len;
-                Ok(Piece::Gap { offset, len })
-            }
-            Head::End { .. } => Ok(Piece::End),
+            Head::End { .. } => Ok(None),
             other => Err(connection::unexpected(&mut self.connection, other, body)),
         }
     }
@@ -163,9 +309,8 @@ impl CarriedReader {
 
     /// Closes the stream, and waits until that is done.
     pub fn close(mut self) -> Result<()> {
-        let mut void = vec![0; LOOK];
         while self.asked {
-            self.receive_into(&mut void)?;
+            self.receive(LOOK)?;
         }
         match self.ask(Head::Close)? {
             (Head::Closed { .. }, _) => Ok(()),

@@ -44,6 +44,8 @@ struct State {
     /// Answers to `Sync` so far.
     syncs: u64,
     closed: bool,
+    /// The answer to `Seek`.
+    sought: Option<Result<()>>,
     /// What stopped a write, and whether the caller knows.
     failed: Option<(Error, bool)>,
     /// Why no more answers come.
@@ -83,6 +85,15 @@ impl Shared {
                 state.durable = state.durable.max(upto);
                 state.closed = true;
             }
+            Head::Sought { offset, .. } => {
+                (state.accepted, state.durable) = (offset, offset);
+                state.failed = None;
+                state.sought = Some(Ok(()));
+            }
+            // A seek that failed has changed nothing.
+            Head::Failed { tag, .. } if tag != 0 => {
+                state.sought = Some(Err(connection::error_in(head, body)));
+            }
             Head::Failed { .. } => {
                 let error = connection::error_in(head, body);
                 state.failed.get_or_insert((error, false));
@@ -115,6 +126,7 @@ impl CarriedWriter {
             durable: offset,
             syncs: 0,
             closed: false,
+            sought: None,
             failed: None,
             over: None,
         };
@@ -158,6 +170,17 @@ impl CarriedWriter {
         let mut state = self.shared.wait(|state| state.syncs > before)?;
         state.failed = None;
         Ok(state.durable)
+    }
+
+    /// Goes on at another place, when all that was written is on the medium.
+    pub fn seek(&mut self, to: Bytes) -> Result<()> {
+        let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
+        self.send_room()?;
+        self.answered()?;
+        self.shared.state().sought = None;
+        self.send(seek, &[])?;
+        let answer = self.shared.wait(|state| state.sought.is_some())?.sought.take();
+        answer.expect("waited for")
     }
 
     /// Closes the stream, synced; gives the volume offset up to which everything

@@ -274,7 +274,11 @@ impl Heard {
                 self.durable = self.durable.max(upto);
                 self.closed = true;
             }
-            Head::Sought { first, offset, ready } => self.sought = Some((first, offset, ready)),
+            Head::Sought { first, offset, ready } => {
+                // Of a writer: what is durable is counted from there on.
+                self.durable = offset;
+                self.sought = Some((first, offset, ready));
+            }
             Head::Failed { .. } => {
                 let error = connection::error_in(head, body);
                 self.last_word = Some(error.again());

@@ -2,9 +2,10 @@
 
 use crate::carried_reader::CarriedReader;
 use crate::pieces::{Peek, Piece};
-use crate::shared_reader::SharedReader;
+use crate::shared_reader::{SharedReader, within};
 use crate::{Client, Error, Result};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use units::{Bytes, Duration};
 use wire::control::{Contract, Stream};
@@ -70,13 +71,13 @@ impl Reader {
     /// Bytes given up so far as declared gaps.
     pub fn gaps(&self) -> Bytes {
         match &self.carrier {
-            Carrier::Shared(reader) => reader.gaps(),
+            Carrier::Shared(reader) => reader.window.gaps(),
             Carrier::Carried(reader) => reader.gaps(),
         }
     }
 
     /// What comes next, where it lies, at most `len_max` (at least 1) bytes of it: as
-    /// many as lie in one piece, which may be fewer. Waits for the first where the caller
+    /// many as are there and lie in a row, which may be fewer. Waits for the first where the caller
     /// is faster than its contract. A gap and the end are told once: the next look is
     /// behind them.
     ///
@@ -113,6 +114,98 @@ impl Reader {
             Carrier::Shared(reader) => reader.advance(len),
             Carrier::Carried(reader) => reader.advance(len),
         }
+    }
+
+    /// As [`Reader::peek`], and all of `len` bytes in one piece, where neither a gap nor the
+    /// end is before that: waits for the last of them. They are copied only where the window
+    /// was resized, or where a jump met requests under way: then blocks that follow each
+    /// other may lie apart.
+    ///
+    /// # Errors
+    /// As [`Reader::peek`]; and where `len` is more than the contract gives at once (its
+    /// burst, a block at least).
+    pub fn peek_whole(&mut self, len: usize) -> Result<Peek<'_>> {
+        let at_once = self.at_once();
+        match &mut self.carrier {
+            Carrier::Shared(reader) => reader.peek_whole(len.max(1), at_once),
+            Carrier::Carried(reader) => reader.peek_whole(len.max(1), at_once),
+        }
+    }
+
+    /// The volume offsets of what is in memory, as far as this program has heard: it can be
+    /// read by [`Reader::read_at`], and the playout point can be set into it. A byte is held
+    /// until a playout point was further behind the end of the byte's block than
+    /// [`Reader::keep`] says.
+    pub fn held(&self) -> Range<Bytes> {
+        match &self.carrier {
+            Carrier::Shared(reader) => reader.window.held(),
+            Carrier::Carried(reader) => reader.held(),
+        }
+    }
+
+    /// From now on so many bytes behind the furthest playout point so far are held. They are
+    /// bytes of the window: what the contract promises ahead of the playout point is less by as much, so
+    /// that a program that keeps `len` asks for a burst that is larger by `len`.
+    ///
+    /// # Errors
+    /// Where that is more than the contract gives at once.
+    pub fn keep(&mut self, len: Bytes) -> Result<()> {
+        within(len, self.at_once())?;
+        match &mut self.carrier {
+            Carrier::Shared(reader) => reader.keep(len),
+            Carrier::Carried(reader) => reader.keep(len),
+        }
+        Ok(())
+    }
+
+    /// Sets the playout point to a place that is held, forwards or backwards, or to one that
+    /// is less than the burst ahead, for which this waits. It costs the disks nothing: what
+    /// is skipped is passed at the contract's rate, and what is read again is in memory.
+    ///
+    /// # Errors
+    /// Where it is another place, for which [`Reader::seek`] is made: nothing has changed.
+    pub fn set_playout(&mut self, to: Bytes) -> Result<()> {
+        let at_once = self.at_once();
+        match &mut self.carrier {
+            Carrier::Shared(reader) => reader.set_playout(to, at_once),
+            Carrier::Carried(reader) => reader.set_playout(to, at_once),
+        }
+    }
+
+    /// Copies what lies at a place of the window to the front of `buf`, as much as is there,
+    /// in any order, and leaves the playout point where it is. Waits for a place that is
+    /// less than the burst ahead and not there yet, as [`Reader::peek`] does.
+    ///
+    /// # Errors
+    /// Where it is a place outside of the window; when the stream has ended.
+    pub fn read_at(&mut self, at: Bytes, buf: &mut [u8]) -> Result<Piece> {
+        let at_once = self.at_once();
+        match &mut self.carrier {
+            Carrier::Shared(reader) => {
+                let read = reader.read_at(at, buf, at_once, true)?;
+                Ok(read.expect("it has waited"))
+            }
+            Carrier::Carried(reader) => reader.read_at(at, buf, at_once),
+        }
+    }
+
+    /// As [`Reader::read_at`], and none where that would have to wait: then the descriptor
+    /// ([`AsFd`]) can be read from when it is worth to look again. A reader whose window is
+    /// not shared waits.
+    ///
+    /// # Errors
+    /// As [`Reader::read_at`].
+    pub fn try_read_at(&mut self, at: Bytes, buf: &mut [u8]) -> Result<Option<Piece>> {
+        let at_once = self.at_once();
+        match &mut self.carrier {
+            Carrier::Shared(reader) => reader.read_at(at, buf, at_once, false),
+            Carrier::Carried(reader) => reader.read_at(at, buf, at_once).map(Some),
+        }
+    }
+
+    /// What the contract gives at once.
+    fn at_once(&self) -> Bytes {
+        self.contract.burst_bytes.max(self.contract.block_bytes)
     }
 
     /// What comes next; bytes go to the front of `buf`, as many as are there. Waits for

@@ -6,20 +6,23 @@
 use crate::line::Line;
 use crate::pieces::{Peek, Piece};
 use crate::{Error, Result, connection};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use units::{Bytes, Duration};
-use window::Kind;
+use window::{Kind, Look};
 use wire::frame::Head;
+use wire::{Code, Problem};
 
 /// See the module.
 #[derive(Debug)]
 pub struct SharedReader {
     pub window: window::Client,
     pub line: Arc<Line>,
-    /// The daemon knows that this program waits.
-    armed: bool,
-    gaps: Bytes,
+    /// The daemon knows that this program waits, since it had heard of so many pieces.
+    armed: Option<u64>,
+    /// A look across places that do not lie in a row.
+    copied: Vec<u8>,
 }
 
 /// What was taken: bytes are at hand then.
@@ -39,15 +42,11 @@ impl SharedReader {
     ) -> Result<std::result::Result<Self, std::io::Error>> {
         let attached = Line::attach(socket, stream)?;
         let mapped = window::Client::open(attached.control, attached.data, attached.start);
-        Ok(mapped.map(|mapped| {
+        Ok(mapped.map(|mut mapped| {
             mapped.populate(window);
             let line = Arc::new(attached.line);
-            Self { window: mapped, line, armed: false, gaps: Bytes::ZERO }
+            Self { window: mapped, line, armed: None, copied: Vec::new() }
         }))
-    }
-
-    pub fn gaps(&self) -> Bytes {
-        self.gaps
     }
 
     #[inline]
@@ -59,7 +58,7 @@ impl SharedReader {
                 Taken::End => return Ok(Peek::End),
             }
         }
-        Ok(Peek::Data(self.window.bytes(len_max)))
+        Ok(Peek::Data(self.window.bytes_in_a_row(len_max).map_err(garbled)?))
     }
 
     #[inline]
@@ -72,13 +71,147 @@ impl SharedReader {
                 Some(Taken::End) => return Ok(Some(Peek::End)),
             }
         }
-        Ok(Some(Peek::Data(self.window.bytes(len_max))))
+        Ok(Some(Peek::Data(self.window.bytes_in_a_row(len_max).map_err(garbled)?)))
+    }
+
+    /// As [`Self::peek`], all of `len` bytes, which are no more than `ahead_max`.
+    pub fn peek_whole(&mut self, len: usize, ahead_max: Bytes) -> Result<Peek<'_>> {
+        within(Bytes::new(len as u64), ahead_max)?;
+        match self.peek(1)? {
+            Peek::Gap { offset, len } => return Ok(Peek::Gap { offset, len }),
+            Peek::End => return Ok(Peek::End),
+            Peek::Data(_) => {}
+        }
+        // How much there is before a gap or the end.
+        let (start, mut there) = (self.window.offset(), 0);
+        let mut in_a_row = self.window.bytes_in_a_row(len).map_err(garbled)?.len();
+        while there < len {
+            let at = start + Bytes::new(there as u64);
+            let is_there = match self.window.look_at(at, len - there).map_err(garbled)? {
+                Look::Data(bytes) => {
+                    there += bytes.len();
+                    true
+                }
+                Look::NotYet => false,
+                Look::Gap { .. } | Look::Gone => break,
+            };
+            if !is_there && !self.more()? {
+                break;
+            }
+        }
+        if in_a_row < there {
+            in_a_row = self.window.bytes_in_a_row(there).map_err(garbled)?.len();
+        }
+        if in_a_row >= there {
+            return Ok(Peek::Data(self.window.bytes_in_a_row(there).map_err(garbled)?));
+        }
+        let mut copied = std::mem::take(&mut self.copied);
+        copied.resize(there, 0);
+        let read = self.copy(start, &mut copied);
+        self.copied = copied;
+        read.map(|_| Peek::Data(&self.copied))
     }
 
     #[inline]
     pub fn advance(&mut self, len: usize) {
         if self.window.advance(len) {
             self.line.ring();
+        }
+    }
+
+    /// Keeps so much behind the playout point.
+    pub fn keep(&mut self, len: Bytes) {
+        if self.window.keep(len) {
+            self.line.ring();
+        }
+    }
+
+    /// Sets the playout point to a place that is held, or will be: at most `ahead_max` on.
+    pub fn set_playout(&mut self, to: Bytes, ahead_max: Bytes) -> Result<()> {
+        loop {
+            if let Some(rings) = self.window.set_playout(to).map_err(garbled)? {
+                if rings {
+                    self.line.ring();
+                }
+                return Ok(());
+            }
+            let ahead = to.saturating_sub(self.window.offset());
+            if ahead.is_zero() || ahead > ahead_max || !self.more()? {
+                return Err(outside(to, &self.window.held()));
+            }
+        }
+    }
+
+    /// What lies at a place, copied: none where that would have to wait and shall not.
+    pub fn read_at(
+        &mut self,
+        at: Bytes,
+        buf: &mut [u8],
+        ahead_max: Bytes,
+        waits: bool,
+    ) -> Result<Option<Piece>> {
+        if buf.is_empty() {
+            return Ok(Some(Piece::Data(0)));
+        }
+        loop {
+            match self.copy(at, buf)? {
+                (0, Some(Look::Gap { end })) => {
+                    return Ok(Some(Piece::Gap { offset: at, len: end - at }));
+                }
+                (0, Some(Look::NotYet)) if at < self.window.offset() + ahead_max => {
+                    if waits {
+                        if !self.more()? {
+                            return Ok(Some(Piece::End));
+                        }
+                    } else if self.arm() {
+                        return self.line.look(|heard| heard.failed.take())?.map_or(Ok(None), Err);
+                    }
+                }
+                (0, _) => return Err(outside(at, &self.window.held())),
+                (done, _) => return Ok(Some(Piece::Data(done))),
+            }
+        }
+    }
+
+    /// Copies what is there from a place on: how much, and what stands behind it.
+    fn copy(&mut self, at: Bytes, buf: &mut [u8]) -> Result<(usize, Option<Look<'static>>)> {
+        let mut done = 0;
+        while done < buf.len() {
+            let place = at.checked_add(Bytes::new(done as u64)).unwrap_or(at);
+            match self.window.look_at(place, buf.len() - done).map_err(garbled)? {
+                Look::Data(bytes) => {
+                    buf[done..done + bytes.len()].copy_from_slice(bytes);
+                    done += bytes.len();
+                }
+                Look::Gap { end } => return Ok((done, Some(Look::Gap { end }))),
+                Look::NotYet => return Ok((done, Some(Look::NotYet))),
+                Look::Gone => return Ok((done, Some(Look::Gone))),
+            }
+        }
+        Ok((done, None))
+    }
+
+    /// Waits until the program hears of more of the volume; false at its end.
+    #[cold]
+    fn more(&mut self) -> Result<bool> {
+        let filled = self.window.held().end;
+        loop {
+            let ended = self.window.hear_all().map_err(garbled)?;
+            if self.window.held().end > filled || ended {
+                return Ok(!ended);
+            }
+            if !self.arm() {
+                continue;
+            }
+            let before = self.line.look(|heard| heard.frames)?;
+            // It may have come between.
+            if !self.window.has_heard_all() {
+                continue;
+            }
+            self.line.wait(|heard| {
+                let failed = heard.failed.take();
+                failed.map(Err).or((heard.frames > before).then_some(Ok(())))
+            })??;
         }
     }
 
@@ -117,7 +250,7 @@ impl SharedReader {
         })?;
         let (first, offset, ready) = answer?;
         self.window.sought(first, offset);
-        self.armed = false;
+        self.armed = None;
         Ok(ready)
     }
 
@@ -128,14 +261,11 @@ impl SharedReader {
 
     /// The next piece, where it is there.
     fn take(&mut self) -> Result<Option<Taken>> {
-        let piece = self.window.take().map_err(|garbled| Error::Garbled(garbled.to_string()))?;
-        let Some(piece) = piece else { return Ok(None) };
-        self.armed = false;
+        let Some(piece) = self.window.take().map_err(garbled)? else { return Ok(None) };
         Ok(Some(match piece.kind {
             Kind::Data | Kind::Room => Taken::Bytes,
             Kind::End => Taken::End,
             Kind::Gap => {
-                self.gaps += piece.len;
                 if self.window.passes_bell() {
                     self.line.ring();
                 }
@@ -189,15 +319,38 @@ impl SharedReader {
 
     /// Tells the daemon that this program waits; false where a piece has come meanwhile.
     fn arm(&mut self) -> bool {
-        if !self.armed {
+        let heard = self.window.heard();
+        if self.armed != Some(heard) {
             if !self.window.begin_to_wait() {
                 return false;
             }
-            self.armed = true;
+            self.armed = Some(heard);
             self.line.ring();
         }
         true
     }
+}
+
+fn garbled(garbled: window::Garbled) -> Error {
+    Error::Garbled(garbled.to_string())
+}
+
+/// What is looked at in one piece is no longer than what the contract promises at once.
+pub fn within(len: Bytes, at_once: Bytes) -> Result<()> {
+    if len <= at_once {
+        return Ok(());
+    }
+    let what = format!("{len} are more than the {at_once} that the contract gives at once");
+    let next = "look at less, or take a contract with a larger burst";
+    Err(Error::Problem(Box::new(Problem::new(Code::Invalid, what, next))))
+}
+
+/// A place that the window does not have.
+pub fn outside(at: Bytes, held: &Range<Bytes>) -> Error {
+    let (at, start, end) = (at.get(), held.start.get(), held.end.get());
+    let what = format!("offset {at} is not in the window, which holds {start} to {end}");
+    let next = "stay less than the burst ahead of the playout point, keep more behind it, or seek";
+    Error::Problem(Box::new(Problem::new(Code::Invalid, what, next)))
 }
 
 impl Drop for SharedReader {
@@ -226,7 +379,7 @@ mod tests {
         let (line, socket) = line::pair();
         socket.set_nonblocking(true).unwrap();
         let line = Arc::new(line);
-        (SharedReader { window, line, armed: false, gaps: Bytes::ZERO }, end, socket)
+        (SharedReader { window, line, armed: None, copied: Vec::new() }, end, socket)
     }
 
     fn publish(end: &mut Daemon, number: u64) -> bool {

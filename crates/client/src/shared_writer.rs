@@ -5,7 +5,7 @@
 //! a block; an error is told by the first call that can know of it.
 
 use crate::line::Line;
-use crate::{Error, Result};
+use crate::{Error, Result, connection};
 use std::path::Path;
 use std::sync::Arc;
 use units::Bytes;
@@ -34,7 +34,7 @@ impl SharedWriter {
     ) -> Result<std::result::Result<Self, std::io::Error>> {
         let attached = Line::attach(socket, stream)?;
         let mapped = window::Client::open(attached.control, attached.data, attached.start);
-        Ok(mapped.map(|mapped| {
+        Ok(mapped.map(|mut mapped| {
             mapped.populate(window);
             let (watch, line) = (mapped.watch(), Arc::new(attached.line));
             Self { window: mapped, watch, line, armed: false, noticed: Bytes::ZERO }
@@ -131,6 +131,23 @@ impl SharedWriter {
     pub fn try_synced(&self, before: u64) -> Result<Option<Bytes>> {
         let durable = self.line.try_wait(|heard| (heard.syncs > before).then_some(heard.durable));
         Ok(durable?.map(|durable| durable.max(self.durable())))
+    }
+
+    /// Goes on at another place, when all that was filled is on the medium.
+    pub fn seek(&mut self, to: Bytes) -> Result<()> {
+        let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
+        self.line.look(|heard| (heard.sought, heard.failed) = (None, None))?;
+        self.noticed = self.window.moved();
+        self.line.send(seek)?;
+        let answer = self.line.wait(|heard| match (heard.sought.take(), heard.failed.take()) {
+            (Some(sought), _) => Some(Ok(sought)),
+            (None, Some(failed)) => Some(Err(failed)),
+            (None, None) => None,
+        })?;
+        let (first, offset, _) = answer?;
+        self.window.sought(first, offset);
+        self.armed = false;
+        Ok(())
     }
 
     pub fn close(self) -> Result<Bytes> {

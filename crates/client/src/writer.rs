@@ -138,6 +138,24 @@ impl Writer {
         }
     }
 
+    /// Goes on at another offset of the volume, under the same contract, when everything
+    /// written so far is on the medium: this waits for that, as [`Writer::sync`] does. From
+    /// then on [`Writer::accepted`] and [`Writer::durable`] are of the new place: everything
+    /// that was written from there on, up to that offset, survives a crash, and so does all
+    /// that was written before. What follows the last byte in its 4 KiB is zeros, as after
+    /// [`Writer::close`].
+    ///
+    /// # Errors
+    /// Where the offset is no multiple of the contract's block, or has bytes before it in its
+    /// MiB of the volume that were never written: the writer stays where it is, and has
+    /// synced. When not everything came to the medium.
+    pub fn seek(&mut self, to: Bytes) -> Result<()> {
+        match &mut self.carrier {
+            Carrier::Shared(writer) => writer.seek(to),
+            Carrier::Carried(writer) => writer.seek(to),
+        }
+    }
+
     /// The contract that holds.
     pub fn contract(&self) -> Contract {
         self.contract

@@ -305,3 +305,177 @@ fn a_window_is_not_carried_nor_a_carried_stream_mapped() {
     assert!(matches!(head, Head::Failed { code: Code::Protocol, .. }), "{head:?}");
     assert!(daemon.client.health().is_ok());
 }
+
+/// Both kinds of window: bytes are read in any order ahead of the playout point and behind
+/// it, the playout point is set among them, and nothing is sent for it: the pool sees only
+/// how far the program has come.
+#[test]
+fn a_program_plays_out_of_order_within_its_window() {
+    let len = 2_000_001;
+    let daemon = recorded(len);
+    let burst = BLOCK * 4;
+    for shared in [true, false] {
+        let client = match shared {
+            true => daemon.client.clone(),
+            false => daemon.client.clone().without_shared_windows(),
+        };
+        let terms = client::control::Contract { burst_bytes: burst, ..contract(RATE, BLOCK) };
+        let mut reader = client.reader("v", terms, Bytes::new(777)).unwrap();
+        assert_eq!(reader.is_shared(), shared);
+        reader.keep(BLOCK).unwrap();
+        let (mut frame, mut looks, mut furthest) = (vec![0; 10_000], 0, 777u64);
+        loop {
+            let point = reader.offset().get();
+            // From the far end of the burst back to what is kept.
+            for behind in [burst - BLOCK - Bytes::new(10_000), BLOCK, Bytes::ZERO] {
+                let place = point + behind.get();
+                match reader.read_at(Bytes::new(place), &mut frame).unwrap() {
+                    Piece::Data(got) => assert!(frame[..got] == bytes(place, got), "{place}"),
+                    Piece::End => assert!(place >= len),
+                    gap => panic!("{gap:?}"),
+                }
+                looks += 1;
+            }
+            let held = reader.held();
+            // Kept is what lies before the furthest point.
+            assert!(held.start.get() <= furthest.saturating_sub(BLOCK.get()).max(777), "{held:?}");
+            let place = held.start.get();
+            match reader.read_at(held.start, &mut frame).unwrap() {
+                Piece::Data(got) => assert!(frame[..got] == bytes(place, got), "{place}"),
+                other => panic!("{other:?} at {place}"),
+            }
+            assert_eq!(reader.offset().get(), point, "it stays where it is");
+            if point >= len {
+                break;
+            }
+            // Two steps on and one back; what is kept is there for the way back.
+            reader.set_playout(Bytes::new((point + 90_000).min(len))).unwrap();
+            reader.set_playout(Bytes::new((point + 50_000).min(len))).unwrap();
+            let at = reader.offset().get();
+            if let Peek::Data(seen) = reader.peek(5000).unwrap() {
+                assert!(seen == bytes(at, seen.len()), "{at}");
+            }
+            furthest = (point + 90_000).min(len);
+        }
+        assert!(looks > 100);
+        for place in [0, 776, len + 1, len + burst.get()] {
+            let error = reader.set_playout(Bytes::new(place)).unwrap_err();
+            assert_eq!(error.code(), Some(Code::Invalid), "{place}: {error}");
+        }
+        assert_eq!((reader.offset().get(), reader.gaps()), (len, Bytes::ZERO));
+        let moved = reader.stats().unwrap().moved_bytes.get();
+        assert!(moved >= len - 777 - 2 * BLOCK.get() && moved <= len - 777, "{moved}");
+        reader.close().unwrap();
+    }
+}
+
+/// Frames lie in one piece wherever the blocks end, for laps and laps of the window: at any
+/// length up to the burst, from any place on, and after jumps.
+#[test]
+fn every_frame_lies_in_one_piece() {
+    let len = 3_000_000;
+    let daemon = recorded(len);
+    let burst = BLOCK * 3;
+    for shared in [true, false] {
+        let client = match shared {
+            true => daemon.client.clone(),
+            false => daemon.client.clone().without_shared_windows(),
+        };
+        let terms = client::control::Contract { burst_bytes: burst, ..contract(RATE, BLOCK) };
+        let mut reader = client.reader("v", terms, Bytes::ZERO).unwrap();
+        let too_much = reader.peek_whole(burst.as_usize() + 1).unwrap_err();
+        assert_eq!(too_much.code(), Some(Code::Invalid));
+        let mut at = 0;
+        for (frame, length) in
+            [50_000, 65_537, 100_000, 3, 196_608, 70_000].into_iter().cycle().enumerate()
+        {
+            let wanted = length.min((len - at) as usize);
+            match reader.peek_whole(length).unwrap() {
+                Peek::Data(seen) => assert!(seen == bytes(at, wanted), "frame {frame} at {at}"),
+                Peek::End => break,
+                other => panic!("{other:?}"),
+            }
+            reader.advance(wanted);
+            at += wanted as u64;
+            if frame == 20 {
+                at = 1_234_567;
+                reader.seek(Bytes::new(at)).unwrap();
+            }
+        }
+        assert_eq!(at, len);
+        reader.close().unwrap();
+    }
+}
+
+/// A place at the end of the volume, while more is recorded: who waits for it hears of it,
+/// and the end that another look has found is not the end of what is played later.
+#[test]
+fn a_look_ahead_of_a_recording_waits_for_it() {
+    let daemon = recorded(BLOCK.get() * 4);
+    let terms = client::control::Contract { burst_bytes: BLOCK * 8, ..contract(RATE, BLOCK) };
+    let mut reader = daemon.client.reader("v", terms, Bytes::ZERO).unwrap();
+    let mut one = [0; 1000];
+    assert_eq!(reader.read_at(BLOCK * 4, &mut one).unwrap(), Piece::End);
+    let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), BLOCK * 4).unwrap();
+    let place = BLOCK.get() * 6 + 5;
+    assert_eq!(reader.try_read_at(Bytes::new(place), &mut one).unwrap(), None);
+    writer.write_all(&bytes(BLOCK.get() * 4, BLOCK.as_usize() * 4)).unwrap();
+    assert_eq!(reader.read_at(Bytes::new(place), &mut one).unwrap(), Piece::Data(1000));
+    assert!(one[..] == bytes(place, 1000));
+    writer.close().unwrap();
+    let mut all = Vec::new();
+    reader.read_to_end(&mut all).unwrap();
+    assert!(all == bytes(0, BLOCK.as_usize() * 8), "{} bytes", all.len());
+}
+
+/// A writer goes elsewhere and back, by both kinds of window, and its stream is the same one:
+/// what it wrote before is on the medium, durable offsets are of the new place for whoever
+/// follows them, and a place that would leave a hole is refused without harm.
+#[test]
+fn a_writer_goes_elsewhere_and_keeps_its_stream() {
+    for shared in [true, false] {
+        let daemon = recorded(1_500_000);
+        let client = match shared {
+            true => daemon.client.clone(),
+            false => daemon.client.clone().without_shared_windows(),
+        };
+        let mut writer = client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+        assert_eq!(writer.is_shared(), shared);
+        let mut wanted = bytes(0, 1_500_000);
+        wanted.resize(3 << 20, 0);
+        let mut write = |writer: &mut client::Writer, at: usize, value: u8, len: usize| {
+            writer.write_all(&vec![value; len]).unwrap();
+            wanted[at..at + len].fill(value);
+        };
+        write(&mut writer, 0, 1, 100_000);
+        for (round, place) in [20, 3, 32, 0, 5].into_iter().enumerate() {
+            let place = BLOCK * place;
+            writer.seek(place).unwrap();
+            assert_eq!((writer.accepted(), writer.durable()), (place, place));
+            let durability = writer.durability();
+            let follower = std::thread::spawn(move || durability.wait(place));
+            write(&mut writer, place.as_usize(), 10 + round as u8, 69_632);
+            let upto = writer.sync().unwrap();
+            assert_eq!(upto.get(), place.get() + 69_632);
+            let heard = follower.join().unwrap().expect("more is durable");
+            assert!(heard > place && heard <= upto, "{heard} of {upto}");
+        }
+        let before = (writer.accepted(), writer.stream());
+        for (place, code) in
+            [(100, Code::Invalid), (45 << 16, Code::Invalid), (8 << 20, Code::VolumeFull)]
+        {
+            let error = writer.seek(Bytes::new(place)).unwrap_err();
+            assert_eq!(error.code(), Some(code), "{place}: {error}");
+        }
+        assert_eq!((writer.accepted(), writer.stream()), before);
+        write(&mut writer, before.0.as_usize(), 99, 4096);
+        assert_eq!(writer.close().unwrap(), before.0 + Bytes::kib(4));
+        let mut reader = client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+        let mut back = Vec::new();
+        reader.read_to_end(&mut back).unwrap();
+        assert_eq!(back.len(), (32 << 16) + 69_632);
+        // Between 100,000 and the end of its 4 KiB the first writes have left what they had.
+        let same = |at: usize| back[at] == wanted[at] || (100_000..102_400).contains(&at);
+        assert_eq!((0..1_500_000).chain(32 << 16..back.len()).find(|&at| !same(at)), None);
+    }
+}

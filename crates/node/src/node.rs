@@ -629,6 +629,9 @@ impl Node {
                     return stream.window_next(core, now, ticket, has_writer);
                 }
                 Op::WindowMoved { len, .. } => stream.window_moved(core, now, len),
+                Op::StreamSeek { to, .. } if stream.mode == Mode::Write => {
+                    return stream.go(core, now, ticket, to);
+                }
                 Op::StreamSeek { to, .. } => stream.seek(core, now, to, has_writer),
                 _ => stream.window_waits(core, now),
             };

@@ -80,10 +80,25 @@ class File(io.RawIOBase):
         self._handle.truncate(size)
         return size
 
-    def peek(self, size=1 << 20, /):
+    def peek(self, size=1 << 20, /, *, whole=False):
         """The next bytes where they are, as a memoryview: at most `size`, at least one,
-        none at the end. While the view is in use the file cannot move on: release it."""
-        return self._handle.peek(size)
+        none at the end; with `whole`, all of `size` where neither a gap nor the end is
+        before that. While the view is in use the file cannot move on: release it."""
+        return self._handle.peek(size, whole)
+
+    def read_at(self, place, buffer, /):
+        """Fills the front of a buffer with what lies at a place, and leaves the file where
+        it is; gives how many bytes, 0 at the end. Under a contract for reading it is a
+        place of the window."""
+        return self._handle.read_at(place, buffer)
+
+    def set_playout(self, place, /):
+        """Goes to a place of the window, forwards or backwards, at no cost."""
+        self._handle.set_playout(place)
+
+    def keep(self, size, /):
+        """From now on holds so many bytes of the window behind the place of the file."""
+        self._handle.keep(size)
 
     def advance(self, size, /):
         """Passes bytes that a peek has shown."""

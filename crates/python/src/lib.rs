@@ -11,8 +11,8 @@ mod lent;
 mod view;
 
 use client::control::Priority;
-use client::units::{Bytes, Rate};
-use client::{Contract, File, InTime, Peek};
+use client::units::{Bytes, Outside, Rate};
+use client::{Contract, File, InTime, Peek, Piece};
 use error::{Error, raise};
 use lent::Lent;
 use pyo3::exceptions::{PyBufferError, PyValueError};
@@ -174,22 +174,63 @@ impl Handle {
         self.ask(py, |file| Ok(file.position().get()))
     }
 
-    fn peek<'py>(slf: &Bound<'py, Self>, len_max: usize) -> PyResult<Bound<'py, PyMemoryView>> {
+    #[pyo3(signature = (len_max, whole=false))]
+    fn peek<'py>(
+        slf: &Bound<'py, Self>,
+        len_max: usize,
+        whole: bool,
+    ) -> PyResult<Bound<'py, PyMemoryView>> {
         let (py, handle) = (slf.py(), slf.get());
-        let (data, len) = handle.change(py, |file| match file.peek(len_max)? {
-            Peek::Data(bytes) => {
+        let look = |file: &mut File| {
+            let seen = if whole { file.peek_whole(len_max) } else { file.peek(len_max) };
+            Ok::<_, Failure>(match seen? {
+                Peek::Data(bytes) => Seen::Bytes(bytes.as_ptr() as usize, bytes.len()),
+                Peek::Gap { offset, len } => Seen::Gap(offset, len),
+                Peek::End => Seen::End,
+            })
+        };
+        let (data, len) = handle.change(py, |file| match look(file)? {
+            Seen::Bytes(data, len) => {
                 // From here on nothing moves the bytes, until the view is gone.
                 handle.views.fetch_add(1, Ordering::AcqRel);
-                Ok((bytes.as_ptr() as usize, bytes.len()))
+                Ok((data, len))
             }
-            Peek::Gap { offset, len } => Err(client::Error::Gap { offset, len }.into()),
-            Peek::End => {
+            Seen::Gap(offset, len) => Err(client::Error::Gap { offset, len }.into()),
+            Seen::End => {
                 handle.views.fetch_add(1, Ordering::AcqRel);
                 Ok((std::ptr::NonNull::<u8>::dangling().as_ptr() as usize, 0))
             }
         })?;
         let view = Bound::new(py, View::new(slf.clone().unbind(), data, len))?;
         PyMemoryView::from(view.as_any())
+    }
+
+    fn read_at(&self, py: Python<'_>, place: u64, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let lent = Lent::to_fill(buffer)?;
+        let (data, len) = (lent.address(), lent.len());
+        let place = place_from(place)?;
+        self.ask(py, |file| {
+            if len == 0 {
+                return Ok(0);
+            }
+            // SAFETY: as in `readinto`.
+            let buffer = unsafe { std::slice::from_raw_parts_mut(data as *mut u8, len) };
+            match file.read_at(place, buffer)? {
+                Piece::Data(read) => Ok(read),
+                Piece::Gap { offset, len } => Err(client::Error::Gap { offset, len }.into()),
+                Piece::End => Ok(0),
+            }
+        })
+    }
+
+    fn set_playout(&self, py: Python<'_>, place: u64) -> PyResult<()> {
+        let place = place_from(place)?;
+        self.change(py, |file| Ok(file.set_playout(place)?))
+    }
+
+    fn keep(&self, py: Python<'_>, len: &Bound<'_, PyAny>) -> PyResult<()> {
+        let len = bytes(len)?;
+        self.change(py, |file| Ok(file.keep(len)?))
     }
 
     fn advance(&self, py: Python<'_>, len: usize) -> PyResult<()> {
@@ -282,6 +323,18 @@ impl Handle {
         });
         closed.map_err(|failure| failure.raise(py))
     }
+}
+
+/// What a look has shown.
+enum Seen {
+    Bytes(usize, usize),
+    Gap(Bytes, Bytes),
+    End,
+}
+
+/// A place of a volume, which is not beyond what can be one.
+fn place_from(place: u64) -> PyResult<Bytes> {
+    Bytes::from_outside(place).map_err(|_| PyValueError::new_err("no volume has such a place"))
 }
 
 const PRIORITIES: [(&str, Priority); 3] = [

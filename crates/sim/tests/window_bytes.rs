@@ -351,3 +351,211 @@ fn a_block_is_filled_on_while_its_first_part_is_written() {
     let Ok(Reply::Data { span, .. }) = world.call(read) else { panic!("it can be read") };
     assert!(pattern_matches(6, Bytes::ZERO, world.bytes(span)));
 }
+
+/// What `Client::held` says is so: from the block on in which the program's last word was, to
+/// the end of what was told, every byte stays what it is, however far the node's window has
+/// gone, and wherever jumps met requests under way. Programs read it in any order. The places
+/// of blocks that follow each other are neighbours around the window, so that they lie in a
+/// row where it is mapped twice: after a jump as before.
+#[test]
+fn all_that_is_held_stays_and_lies_in_a_row() {
+    let (mut looks, mut breaks, mut follow, mut jumps) = (0, 0, 0, 0);
+    for seed in 0..16 {
+        let mut random = Random::new(seed);
+        let mut world = small_world(seed, 1 + seed as usize % 3);
+        create(&mut world, "v", SIZE);
+        fill(&mut world, "v", 5, SIZE);
+        let block = Bytes::kib(16) * (1 << random.below(4));
+        let asked = contract(block.get() * 4, block, block * random.below(5));
+        let stream = open(&mut world, "v", Mode::Read, asked);
+        let ring = world.node.stream(stream).expect("open").window;
+        // Told, and not given back in whole.
+        let mut held: Vec<(Bytes, Span)> = Vec::new();
+        let (mut point, mut told) = (Bytes::ZERO, Bytes::ZERO);
+        for _ in 0..200 {
+            for _ in 0..random.below(6) {
+                if told - point >= asked.burst.max(block) {
+                    break;
+                }
+                match world.call(Op::WindowNext { stream }) {
+                    Ok(Reply::Data { span, offset }) => {
+                        assert_eq!(offset, told);
+                        held.push((offset, span));
+                        told += span.len;
+                    }
+                    Ok(Reply::End) => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            if random.chance(60) {
+                let to = Bytes::new(random.between(point.get(), told.get()));
+                assert_eq!(moved(&mut world, stream, to - point), Ok(Reply::Done));
+                point = to;
+            } else if random.chance(20) {
+                point = Bytes::new(random.below(SIZE.get() - 1));
+                told = point;
+                held.clear();
+                jumps += 1;
+                let sought = world.call(Op::StreamSeek { stream, to: point });
+                assert!(matches!(sought, Ok(Reply::Ready { .. })), "{sought:?}");
+            }
+            world.run_for(random.span(Duration::from_millis(400)));
+            held.retain(|(offset, span)| *offset + span.len > point);
+            for _ in 0..held.len() {
+                let (offset, span) = *random.pick(&held);
+                assert!(pattern_matches(5, offset, world.bytes(span)), "seed {seed} {offset:?}");
+                looks += 1;
+            }
+            let base = Region(7).offset();
+            for pair in held.windows(2) {
+                let end = pair[0].1.offset + pair[0].1.len - base;
+                let next = pair[1].1.offset - base;
+                let is_row = end == next || (end == ring && next.is_zero());
+                (follow, breaks) = (follow + u32::from(is_row), breaks + u32::from(!is_row));
+            }
+        }
+        assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
+    }
+    eprintln!("{looks} looks, {follow} in a row, {breaks} not, {jumps} jumps");
+    assert!(looks > 2_000 && jumps > 100 && follow > 1_000);
+    assert!(breaks * 45 <= follow, "{breaks} of {follow} blocks do not follow");
+}
+
+/// A writer goes to and fro in its volume, over what it wrote and where nothing was, filled
+/// in part or not, by both kinds of window. Whenever it has arrived, all that it wrote before
+/// is on the medium as it wrote it last, and nothing else has changed; and its part of the
+/// disks is its own all the time, so that nobody else can have it.
+#[test]
+fn a_writer_that_goes_elsewhere_has_all_of_it_on_the_medium_and_keeps_its_contract() {
+    let (mut seeks, mut refused, mut over) = (0, 0, 0);
+    for seed in 0..12 {
+        let mut random = Random::new(seed);
+        let mut world = small_world(seed, 1 + seed as usize % 2);
+        create(&mut world, "v", SIZE);
+        let block = Bytes::kib(16) * (1 << random.below(4));
+        let asked = contract(block.get() * 5, block, block * random.below(4));
+        let shared = seed % 3 != 2;
+        let stream = match shared {
+            true => open(&mut world, "v", Mode::Write, asked),
+            false => {
+                let (volume, start) = ("v".into(), Bytes::ZERO);
+                let op = Op::StreamOpen { volume, mode: Mode::Write, contract: asked, start };
+                let Ok(Reply::Stream { stream, .. }) = world.call(op) else { panic!("refused") };
+                stream
+            }
+        };
+        let shares = world.node.stream(stream).expect("open").shares;
+        let mut model: Vec<Option<u8>> = vec![None; SIZE.as_usize()];
+        let (mut at, mut began, mut length) = (0usize, 0usize, 0usize);
+        let mut rest: Option<Span> = None;
+        for round in 1..60u8 {
+            // Some bytes, often to the middle of a block; or none: it only goes there.
+            let most = if random.chance(75) { 3 * block.get() } else { 0 };
+            let mut left = random.between(0, most) as usize;
+            left = left.min(SIZE.as_usize() - at);
+            while left > 0 {
+                let op = match shared {
+                    true => Op::WindowNext { stream },
+                    false => Op::StreamRoom { stream, len_max: Bytes::new(left as u64) },
+                };
+                let room = match rest.take() {
+                    Some(span) => Ok(Reply::Room { span }),
+                    None => world.call(op),
+                };
+                let Ok(Reply::Room { span }) = room else { panic!("no room") };
+                let len = left.min(span.len.as_usize());
+                world.bytes_mut(span)[..len].fill(round);
+                let done = match shared {
+                    true => moved(&mut world, stream, Bytes::new(len as u64)),
+                    false => world.call(Op::StreamWrite { stream, len: Bytes::new(len as u64) }),
+                };
+                assert_eq!(done, Ok(Reply::Done));
+                over += u32::from(model[at].is_some());
+                model[at..at + len].fill(Some(round));
+                (at, left) = (at + len, left - len);
+                length = length.max(at);
+                let end = Bytes::new(len as u64);
+                if shared && end < span.len {
+                    rest = Some(Span { offset: span.offset + end, len: span.len - end });
+                }
+            }
+            if at > began && !at.is_multiple_of(4096) {
+                // What follows in the same 4 KiB is zeros, or what the window's memory held.
+                let end = at.next_multiple_of(4096);
+                model[at..end].iter_mut().filter(|byte| byte.is_some()).for_each(|b| *b = None);
+            }
+            let to = match random.below(3) {
+                0 => block * random.below(SIZE / block),
+                1 => Bytes::MIB * random.below(SIZE / Bytes::MIB),
+                _ => block * (random.below(length as u64 + 1) / block.get()),
+            };
+            let to = to.min(SIZE - block);
+            match world.call(Op::StreamSeek { stream, to }) {
+                Ok(Reply::Ready { .. }) => {
+                    (at, began, rest) = (to.as_usize(), to.as_usize(), None);
+                    seeks += 1;
+                }
+                // It would leave a hole. The writer is where it was, and has synced.
+                Err(Error::Invalid { what: "offset", .. }) if !to.is_multiple_of(Bytes::MIB) => {
+                    refused += 1;
+                    assert_eq!(world.node.stream(stream).expect("open").durable.as_usize(), at);
+                }
+                other => panic!("seed {seed} to {to}: {other:?}"),
+            }
+            assert_eq!(world.node.stream(stream).expect("open").shares, shares);
+            // As if the power went now.
+            let store = sim::open(&mut world.disks.clone()).expect("the pool opens");
+            let volume = store.find("v").expect("it is there");
+            assert_eq!(volume.length().as_usize(), length, "seed {seed}: by what was written");
+            let mut bytes = vec![0; store::EXTENT.as_usize()];
+            for extent in 0..SIZE / store::EXTENT {
+                let from = (store::EXTENT * extent).as_usize();
+                let wanted = &model[from..from + bytes.len()];
+                if wanted.iter().all(Option::is_none) {
+                    continue;
+                }
+                let location = store.locate(volume.id(), extent).expect("an extent");
+                world.disks[location.disk.0 as usize].read(location.offset, &mut bytes);
+                let wrong =
+                    wanted.iter().zip(&bytes).position(|(w, got)| w.is_some_and(|w| w != *got));
+                assert_eq!(wrong, None, "seed {seed} round {round} extent {extent}");
+            }
+        }
+        let far = Op::StreamSeek { stream, to: SIZE };
+        assert_eq!(world.call(far), Err(Error::VolumeFull { size: SIZE }));
+        let odd = world.call(Op::StreamSeek { stream, to: Bytes::new(5) });
+        assert!(matches!(odd, Err(Error::Invalid { what: "offset", .. })), "{odd:?}");
+        let closed = world.call(Op::StreamClose { stream });
+        assert!(matches!(closed, Ok(Reply::Durable { .. })), "{closed:?}");
+        let memory = world.node.status(world.now()).memory;
+        assert_eq!((memory.regions, memory.windows), (Bytes::ZERO, Bytes::ZERO));
+    }
+    eprintln!("{seeks} seeks, {refused} refused, {over} writes over what was written");
+    assert!(seeks > 200 && refused > 5 && over > 50, "{seeks} {refused} {over}");
+}
+
+/// A program that fills all of its window at once, goes elsewhere, and does so again and
+/// again, moves no more than its contract and a window.
+#[test]
+fn a_writer_gains_nothing_by_going_elsewhere() {
+    let mut world = small_world(5, 1);
+    create(&mut world, "v", SIZE);
+    let (rate, block) = (200_000, Bytes::kib(64));
+    let stream = open(&mut world, "v", Mode::Write, contract(rate, block, block * 2));
+    let window = world.node.stream(stream).expect("open").window;
+    let (began, mut filled) = (world.now(), Bytes::ZERO);
+    for round in 0..24 {
+        for _ in 0..window / block {
+            let Ok(Reply::Room { span }) = world.call(Op::WindowNext { stream }) else { panic!() };
+            assert_eq!(moved(&mut world, stream, span.len), Ok(Reply::Done));
+            filled += span.len;
+        }
+        let to = Bytes::mib(round % 8);
+        let sought = world.call(Op::StreamSeek { stream, to });
+        assert!(matches!(sought, Ok(Reply::Ready { .. })), "{sought:?}");
+        let allowed = contract(rate, block, block * 2).rate.bytes_in(world.now() - began);
+        assert!(filled <= allowed + window, "{filled} in {}", world.now() - began);
+    }
+    // And nobody is told of it who keeps the contract: no request was late.
+    assert_eq!(world.node.stream(stream).expect("open").account.late_requests, 0);
+}

@@ -27,7 +27,7 @@ impl Ends {
         let data = Memory::create("bench", DATA, Rights::Read).unwrap();
         data.populate(0, DATA, Rights::Write);
         let fds = (daemon.fd().try_clone_to_owned(), data.fd().try_clone_to_owned());
-        let client = Client::open(fds.0.unwrap(), fds.1.unwrap(), Bytes::ZERO).unwrap();
+        let mut client = Client::open(fds.0.unwrap(), fds.1.unwrap(), Bytes::ZERO).unwrap();
         client.populate(Bytes::new(DATA as u64));
         Self { daemon, client, offset: 0 }
     }

@@ -1,15 +1,24 @@
 //! The program's end of a window.
 //!
-//! Invariants: the bytes of a piece belong to the program from when it takes the piece
-//! until it has moved past them: the daemon tells of no byte that a disk may still
+//! The program has a *playout point*, where it reads or fills next, and may set it anywhere
+//! among the bytes that it was told of and that are held ([`Client::held`]). What the daemon
+//! hears of (`moved`) is the *line*: everything before it may be used again, in whole
+//! pieces. The line is behind the playout point by as much as the program wants to keep, and
+//! it never goes back.
+//!
+//! Invariants: the bytes of a piece belong to the program from when it hears of the piece
+//! until the line is past the piece: the daemon tells of no byte that a disk may still
 //! write, and moves nothing that the program was not done with. A piece that does not
-//! lie in the data is not taken ([`Garbled`]).
+//! lie in the data, or does not follow the one before it, is not taken ([`Garbled`]).
+//! `line <= offset` or the program has gone back; both lie in `known` or at its end.
 #![allow(unsafe_code)]
 
-use crate::memory::{Memory, Rights};
+use crate::memory::{Memory, Rights, Ring};
 use crate::page::{self, Control, Kind, Mode, Piece, Word, fence};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,23 +39,55 @@ impl std::error::Error for Garbled {}
 #[derive(Debug)]
 pub struct Client {
     data: Memory,
+    /// The first part of the data once more, twice, one behind the other.
+    ring: Option<Ring>,
     control: Arc<Control>,
     mode: Mode,
     capacity: u64,
     /// The rest of the piece at hand: where it lies, how long it is.
     place: usize,
     left: usize,
-    /// The volume offset of the next byte.
+    /// The playout point: the volume offset of the next byte.
     offset: u64,
-    /// The number of the next piece, and how many there are as far as is known.
+    /// Pieces that the program has heard of and that are held, in the volume's order.
+    known: VecDeque<Piece>,
+    /// How many of these were taken: the one at hand is the last of them.
+    taken: usize,
+    /// Behind the last of them.
+    filled: u64,
+    /// The number of the next piece to hear of, and how many there are as far as is known.
     next: u64,
     published: u64,
-    /// Bytes done with since the window was made.
+    /// The volume offset before which the daemon may use memory again, and how many bytes
+    /// the program was done with there since the window was made.
+    line: u64,
     moved: u64,
+    /// How many bytes behind the playout point are kept.
+    keep: u64,
+    /// The furthest playout point before the program last went back, and the bytes of gaps
+    /// before that.
+    reached: u64,
+    gaps: u64,
     /// The last bell that was seen, and the last that was rung.
     bell_at: u64,
     rung: u64,
     waits: u64,
+}
+
+/// What a look at some place of a window finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look<'a> {
+    /// Bytes, at least one.
+    Data(&'a [u8]),
+    /// The disk failed on the bytes up to here.
+    Gap {
+        /// The volume offset behind them.
+        end: Bytes,
+    },
+    /// The program was not told of this byte yet.
+    NotYet,
+    /// Its memory may have been used again, or belongs to the room of a writer.
+    Gone,
 }
 
 impl Client {
@@ -75,31 +116,44 @@ impl Client {
         }
         let rights = if mode == Mode::Read { Rights::Read } else { Rights::Write };
         let (data, control) = (Memory::adopt(data, rights)?, Arc::new(control));
-        let (place, left, next, published, moved) = (0, 0, 0, 0, 0);
-        let (offset, bell_at, rung, waits) = (offset.get(), 0, 0, 0);
+        let offset = offset.get();
         Ok(Self {
             data,
+            ring: None,
             control,
             mode,
             capacity,
-            place,
-            left,
+            place: 0,
+            left: 0,
             offset,
-            next,
-            published,
-            moved,
-            bell_at,
-            rung,
-            waits,
+            known: VecDeque::new(),
+            taken: 0,
+            filled: offset,
+            next: 0,
+            published: 0,
+            line: offset,
+            moved: 0,
+            keep: 0,
+            reached: offset,
+            gaps: 0,
+            bell_at: 0,
+            rung: 0,
+            waits: 0,
         })
     }
 
     /// Makes the first `window` bytes of the data known to this process, so that the
-    /// first lap of the window is as quick as all later ones.
-    pub fn populate(&self, window: Bytes) {
+    /// first lap of the window is as quick as all later ones; and maps them twice, one
+    /// behind the other, so that what lies across their end lies in one piece all the same.
+    /// Where the system has no addresses for that, everything works as before.
+    pub fn populate(&mut self, window: Bytes) {
         let len = usize::try_from(window.get()).unwrap_or(usize::MAX).min(self.data.len());
         let rights = if self.mode == Mode::Read { Rights::Read } else { Rights::Write };
-        self.data.populate(0, len, rights);
+        self.ring = self.data.ring(len, rights).ok();
+        match &self.ring {
+            Some(ring) => ring.populate(rights),
+            None => self.data.populate(0, len, rights),
+        }
     }
 
     /// Which way it goes.
@@ -107,7 +161,7 @@ impl Client {
         self.mode
     }
 
-    /// The volume offset of the next byte.
+    /// The playout point: the volume offset of the next byte.
     #[inline]
     pub fn offset(&self) -> Bytes {
         Bytes::new(self.offset)
@@ -124,44 +178,238 @@ impl Client {
         self.left
     }
 
-    /// Takes the next piece, where there is one. Bytes and room are then at hand, a gap
-    /// is passed, an end is only told of. Panics while something is at hand.
+    /// Takes the next piece, where there is one: the rest of it, where the playout point
+    /// was set into it. Bytes and room are then at hand, a gap is passed, an end is only
+    /// told of. Panics while something is at hand.
     ///
     /// # Errors
     /// Where the piece makes no sense.
     pub fn take(&mut self) -> Result<Option<Piece>, Garbled> {
         assert_eq!(self.left, 0, "the piece at hand is used up first");
-        if self.next == self.published {
-            self.published = self.word(page::AT_PUBLISHED).load(Ordering::Acquire);
-            if self.next == self.published {
-                return Ok(None);
+        if self.taken == self.known.len() {
+            let Some(piece) = self.hear()? else { return Ok(None) };
+            if piece.kind == Kind::End {
+                return Ok(Some(piece));
             }
         }
-        let piece = self.slot(self.next)?;
-        self.next += 1;
-        match piece.kind {
-            Kind::Data | Kind::Room => {
-                self.offset = piece.offset.get();
-                self.place = piece.place.as_usize();
-                self.left = piece.len.as_usize();
-            }
-            Kind::Gap => {
-                self.offset = piece.offset.get() + piece.len.get();
-                self.moved += piece.len.get();
-                self.word(page::AT_MOVED).store(self.moved, Ordering::Release);
-            }
-            Kind::End => {}
+        let mut piece = self.known[self.taken];
+        self.taken += 1;
+        let passed = Bytes::new(self.offset - piece.offset.get());
+        (piece.offset, piece.len) = (piece.offset + passed, piece.len - passed);
+        if piece.kind == Kind::Gap {
+            self.pass(self.offset + piece.len.get());
+            self.follow();
+        } else {
+            piece.place += passed;
+            (self.place, self.left) = (piece.place.as_usize(), piece.len.as_usize());
         }
         Ok(Some(piece))
     }
 
     /// Whether the next piece is there, and has bytes or room.
     pub fn has_more(&mut self) -> bool {
+        let kind = |piece: Piece| matches!(piece.kind, Kind::Data | Kind::Room);
+        if let Some(&next) = self.known.get(self.taken) {
+            return kind(next);
+        }
+        self.look();
+        self.next != self.published && self.slot(self.next).is_ok_and(kind)
+    }
+
+    /// Hears of all pieces that there are. True where one of them was the end: it is told
+    /// once more when the program gets there and waits.
+    ///
+    /// # Errors
+    /// Where a piece makes no sense.
+    pub fn hear_all(&mut self) -> Result<bool, Garbled> {
+        let mut ended = false;
+        while let Some(piece) = self.hear()? {
+            ended = piece.kind == Kind::End;
+        }
+        Ok(ended)
+    }
+
+    /// Hears of the next piece, where there is one.
+    fn hear(&mut self) -> Result<Option<Piece>, Garbled> {
+        self.look();
+        if self.next == self.published {
+            return Ok(None);
+        }
+        self.forget();
+        let piece = self.slot(self.next)?;
+        let slots = self.published.wrapping_sub(self.next).max(self.known.len() as u64 + 1);
+        if slots > self.capacity {
+            return Err(Garbled("more pieces than there are slots"));
+        }
+        self.next += 1;
+        if piece.kind != Kind::End {
+            self.filled += piece.len.get();
+            self.known.push_back(piece);
+        }
+        Ok(Some(piece))
+    }
+
+    /// Looks how many pieces there are, where all that are known of were heard of.
+    fn look(&mut self) {
         if self.next == self.published {
             self.published = self.word(page::AT_PUBLISHED).load(Ordering::Acquire);
         }
-        let kind = |piece: Piece| matches!(piece.kind, Kind::Data | Kind::Room);
-        self.next != self.published && self.slot(self.next).is_ok_and(kind)
+    }
+
+    /// Whether the program has heard of all pieces that there are.
+    pub fn has_heard_all(&mut self) -> bool {
+        self.look();
+        self.next == self.published
+    }
+
+    /// How many pieces the program has heard of since the window was made.
+    pub fn heard(&self) -> u64 {
+        self.next
+    }
+
+    /// Pieces before the line are not held any more.
+    fn forget(&mut self) {
+        while let Some(first) = self.known.front()
+            && (first.offset + first.len).get() <= self.line
+            && self.taken > 0
+        {
+            self.known.pop_front();
+            self.taken -= 1;
+        }
+    }
+
+    /// The volume offsets of what is held: bytes, gaps or room. From the beginning of the
+    /// piece that the line is in, which the daemon does not use again before the line has
+    /// passed all of it, to the end of what was told, as far as the program has heard.
+    pub fn held(&self) -> Range<Bytes> {
+        let mut held = self.known.iter().map(|piece| (piece.offset, piece.offset + piece.len));
+        let first = held.find(|(_, end)| end.get() > self.line);
+        first.map_or(Bytes::new(self.line), |(start, _)| start)..Bytes::new(self.filled)
+    }
+
+    /// From now on so many bytes behind the playout point are held, as far as they are now.
+    /// What may be touched ahead of it is less by as much. True: the bell is to be rung.
+    #[must_use = "the daemon may sleep"]
+    pub fn keep(&mut self, len: Bytes) -> bool {
+        self.keep = len.get();
+        self.follow_and_ring()
+    }
+
+    /// The line follows the playout point. True: the bell is to be rung.
+    fn follow_and_ring(&mut self) -> bool {
+        self.follow() && self.moved >= self.bell_at && self.passes_bell()
+    }
+
+    /// The line follows the playout point; whether it has moved.
+    #[inline]
+    fn follow(&mut self) -> bool {
+        let to = self.offset.saturating_sub(self.keep);
+        if to <= self.line {
+            return false;
+        }
+        self.moved += to - self.line;
+        self.line = to;
+        self.word(page::AT_MOVED).store(self.moved, Ordering::Release);
+        true
+    }
+
+    /// The playout point goes on to `to`, over all that lies between.
+    fn pass(&mut self, to: u64) {
+        self.reached = self.reached.max(self.offset);
+        for piece in self.known.iter().filter(|piece| piece.kind == Kind::Gap) {
+            let (start, end) = (piece.offset.get(), (piece.offset + piece.len).get());
+            self.gaps += end.min(to).saturating_sub(start.max(self.reached));
+        }
+        self.offset = to;
+    }
+
+    /// Bytes of gaps that the playout point has passed, once each.
+    pub fn gaps(&self) -> Bytes {
+        Bytes::new(self.gaps)
+    }
+
+    /// Sets the playout point to any place that is [held](Client::held), or to the end of
+    /// that; true where the bell is to be rung. None, and nothing has changed, where it is
+    /// another place.
+    ///
+    /// # Errors
+    /// Where a piece makes no sense.
+    pub fn set_playout(&mut self, to: Bytes) -> Result<Option<bool>, Garbled> {
+        self.hear_all()?;
+        self.forget();
+        let held = self.held();
+        if to < held.start || to > held.end {
+            return Ok(None);
+        }
+        self.taken = self.known.partition_point(|piece| piece.offset + piece.len <= to);
+        self.left = 0;
+        self.pass(to.get());
+        Ok(Some(self.follow_and_ring()))
+    }
+
+    /// What lies at a place of the volume, at most `len_max` bytes of it, wherever the
+    /// playout point is: as much as lies in one piece of memory.
+    ///
+    /// # Errors
+    /// Where a piece makes no sense.
+    pub fn look_at(&mut self, at: Bytes, len_max: usize) -> Result<Look<'_>, Garbled> {
+        self.hear_all()?;
+        let held = self.held();
+        if at < held.start || self.mode != Mode::Read {
+            return Ok(Look::Gone);
+        }
+        let index = self.known.partition_point(|piece| piece.offset + piece.len <= at);
+        let Some(piece) = self.known.get(index) else { return Ok(Look::NotYet) };
+        if piece.kind == Kind::Gap {
+            return Ok(Look::Gap { end: piece.offset + piece.len });
+        }
+        let (start, len) = self.run(index, at - piece.offset, len_max);
+        // SAFETY: as in `bytes`: all of the run lies in pieces that are held, of a mapping
+        // that nobody writes to; moving the line borrows `self` exclusively.
+        Ok(Look::Data(unsafe { std::slice::from_raw_parts(start, len) }))
+    }
+
+    /// Where the bytes from `within` a piece on lie, and how many lie there in a row, over
+    /// as many pieces as do.
+    fn run(&self, index: usize, within: Bytes, len_max: usize) -> (*mut u8, usize) {
+        let first = self.known[index];
+        let start = self.address(first.place, first.len).wrapping_add(within.as_usize());
+        let mut len = (first.len - within).as_usize();
+        let (mut end, mut turned) = (first.place + first.len, false);
+        let in_ring = self.in_ring(first.place, first.len);
+        for piece in self.known.range(index + 1..) {
+            let same = piece.kind == first.kind && self.in_ring(piece.place, piece.len) == in_ring;
+            if len >= len_max || !same {
+                break;
+            }
+            let wraps = in_ring && !turned && piece.place.is_zero() && self.ends_ring(end);
+            turned |= wraps;
+            let next = piece.place + piece.len;
+            if !(wraps || piece.place == end) || (turned && next > first.place) {
+                break;
+            }
+            end = next;
+            len += piece.len.as_usize();
+        }
+        (start, len.min(len_max))
+    }
+
+    /// Whether all of a piece lies in the ring.
+    fn in_ring(&self, place: Bytes, len: Bytes) -> bool {
+        self.ring.as_ref().is_some_and(|ring| (place + len).as_usize() <= ring.len())
+    }
+
+    fn ends_ring(&self, at: Bytes) -> bool {
+        self.ring.as_ref().is_some_and(|ring| at.as_usize() == ring.len())
+    }
+
+    /// The address of a piece: in the ring, where all of it lies there.
+    fn address(&self, place: Bytes, len: Bytes) -> *mut u8 {
+        let base = match &self.ring {
+            Some(ring) if self.in_ring(place, len) => ring.base(),
+            _ => self.data.base(),
+        };
+        base.wrapping_add(place.as_usize())
     }
 
     /// The piece in a slot, checked.
@@ -179,10 +427,14 @@ impl Client {
             Kind::Gap => true,
             Kind::End => len.is_zero(),
         };
-        let counts =
-            offset.checked_add(len).is_some() && self.moved.checked_add(len.get()).is_some();
+        let ahead = self.filled.saturating_sub(self.line);
+        let counts = offset.checked_add(len).is_some()
+            && self.moved.checked_add(ahead).and_then(|told| told.checked_add(len.get())).is_some();
         if !fits || !counts || (len.is_zero() && kind != Kind::End) {
             return Err(Garbled("a piece outside its window"));
+        }
+        if offset.get() != self.filled && kind != Kind::End {
+            return Err(Garbled("a piece that does not follow the one before it"));
         }
         Ok(Piece { kind, place, offset, len })
     }
@@ -191,12 +443,23 @@ impl Client {
     #[inline]
     pub fn bytes(&self, len_max: usize) -> &[u8] {
         let len = self.left.min(len_max);
-        // SAFETY: `take` has checked that the piece lies in the data, which lives as long
+        // SAFETY: `hear` has checked that the piece lies in the data, which lives as long
         // as `self` and cannot shrink. The daemon, which this process trusts as it trusts
-        // the kernel, lets nothing write there before the program has moved past it, for
+        // the kernel, lets nothing write there before the line has moved past it, for
         // which `self` is borrowed exclusively. A reader's mapping cannot be written to,
         // and a writer's only through `bytes_mut`, which borrows `self` exclusively.
-        unsafe { std::slice::from_raw_parts(self.data.base().wrapping_add(self.place), len) }
+        unsafe { std::slice::from_raw_parts(self.hand(), len) }
+    }
+
+    /// The bytes at hand and those behind them, at most `len_max`: as many as are there and
+    /// lie in a row, over as many pieces as do. None where nothing is at hand.
+    ///
+    /// # Errors
+    /// Where a piece makes no sense.
+    pub fn bytes_in_a_row(&mut self, len_max: usize) -> Result<&[u8], Garbled> {
+        let (start, len) = self.row(len_max)?;
+        // SAFETY: as in `bytes`: the row lies in pieces that were told and are not moved past.
+        Ok(unsafe { std::slice::from_raw_parts(start, len) })
     }
 
     /// The room at hand, at most `len_max`; it holds whatever it held before. Panics on
@@ -208,22 +471,89 @@ impl Client {
         // SAFETY: as in `bytes`; the mapping of a writer's data may be written to, and
         // `self` is borrowed exclusively. A device may read these bytes only once the
         // program has moved past them.
-        unsafe { std::slice::from_raw_parts_mut(self.data.base().wrapping_add(self.place), len) }
+        unsafe { std::slice::from_raw_parts_mut(self.hand(), len) }
     }
 
-    /// Is done with `len` bytes of those at hand; true where the bell is to be rung.
-    /// Panics where less is at hand.
+    /// The room at hand and behind it, as [`Client::bytes_in_a_row`].
+    ///
+    /// # Errors
+    /// Where a piece makes no sense.
+    pub fn room_in_a_row(&mut self, len_max: usize) -> Result<&mut [u8], Garbled> {
+        assert_eq!(self.mode, Mode::Write, "a reader's window is not written to");
+        let (start, len) = self.row(len_max)?;
+        // SAFETY: as in `bytes_mut`; the row is less than a turn, so that no byte of it is
+        // there twice.
+        Ok(unsafe { std::slice::from_raw_parts_mut(start, len) })
+    }
+
+    /// Memory of a writer's for the byte at a place that is [held](Client::held) and not before
+    /// the playout point, and behind it, at most `len_max` in a row; none for other places.
+    ///
+    /// # Errors
+    /// Where a piece makes no sense.
+    pub fn room_at(&mut self, at: Bytes, len_max: usize) -> Result<Option<&mut [u8]>, Garbled> {
+        assert_eq!(self.mode, Mode::Write, "a reader's window is not written to");
+        self.hear_all()?;
+        if at.get() < self.offset || at.get() >= self.filled {
+            return Ok(None);
+        }
+        let index = self.known.partition_point(|piece| piece.offset + piece.len <= at);
+        let (start, len) = self.run(index, at - self.known[index].offset, len_max);
+        // SAFETY: as in `room_in_a_row`: the program has not moved past any of it.
+        Ok(Some(unsafe { std::slice::from_raw_parts_mut(start, len) }))
+    }
+
+    fn row(&mut self, len_max: usize) -> Result<(*mut u8, usize), Garbled> {
+        if self.left >= len_max || self.left == 0 {
+            return Ok((self.hand(), self.left.min(len_max)));
+        }
+        self.hear_all()?;
+        let piece = self.known[self.taken - 1];
+        let within = piece.len - Bytes::new(self.left as u64);
+        Ok(self.run(self.taken - 1, within, len_max))
+    }
+
+    /// Where the rest of the piece at hand lies.
+    #[inline]
+    fn hand(&self) -> *mut u8 {
+        let base = match &self.ring {
+            Some(ring) if self.place + self.left <= ring.len() => ring.base(),
+            _ => self.data.base(),
+        };
+        base.wrapping_add(self.place)
+    }
+
+    /// Is done with `len` bytes: of those at hand, or also of those that the program has
+    /// heard of behind them, up to a gap; true where the bell is to be rung. Panics where
+    /// less is there.
     #[inline]
     #[must_use = "the daemon may sleep"]
     pub fn advance(&mut self, len: usize) -> bool {
-        assert!(len <= self.left, "more than is at hand");
-        self.place += len;
-        self.left -= len;
-        self.offset += len as u64;
-        self.moved += len as u64;
-        self.word(page::AT_MOVED).store(self.moved, Ordering::Release);
+        if len > self.left {
+            self.advance_beyond(len);
+        } else {
+            self.place += len;
+            self.left -= len;
+            self.offset += len as u64;
+        }
         // The mark never falls: before the last that was seen, no look is needed.
-        self.moved >= self.bell_at && self.passes_bell()
+        self.follow_and_ring()
+    }
+
+    /// Goes on into the pieces behind the one at hand.
+    fn advance_beyond(&mut self, len: usize) {
+        let hand = self.taken.saturating_sub(1);
+        let kind = self.known.get(hand).map(|piece| piece.kind);
+        let same = self.known.range(hand..).take_while(|piece| Some(piece.kind) == kind);
+        let there: u64 = same.skip(1).map(|piece| piece.len.get()).sum();
+        assert!(self.left > 0 && len as u64 <= self.left as u64 + there, "more than is there");
+        self.offset += len as u64;
+        let at = self.known.partition_point(|piece| (piece.offset + piece.len).get() < self.offset);
+        let piece = self.known[at];
+        let passed = self.offset - piece.offset.get();
+        self.taken = at + 1;
+        self.place = piece.place.as_usize() + passed as usize;
+        self.left = piece.len.as_usize() - passed as usize;
     }
 
     /// Whether the mark that the daemon wants to hear of is passed, and was not told.
@@ -257,9 +587,12 @@ impl Client {
     /// and what was at hand is not.
     pub fn sought(&mut self, first: u64, offset: Bytes) {
         self.left = 0;
+        self.known.clear();
+        self.taken = 0;
         self.next = first;
         self.published = first;
-        self.offset = offset.get();
+        (self.offset, self.line, self.filled) = (offset.get(), offset.get(), offset.get());
+        self.reached = offset.get();
     }
 
     /// Whether the daemon has said that nothing more comes.

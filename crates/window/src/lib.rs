@@ -22,7 +22,7 @@ mod memory;
 mod orders;
 pub mod page;
 
-pub use client::{Client, Garbled, Watch};
+pub use client::{Client, Garbled, Look, Watch};
 pub use daemon::{Daemon, Further, Lie};
-pub use memory::{Memory, Rights};
+pub use memory::{Memory, Rights, Ring};
 pub use page::{Kind, Mode, Piece, ring_for};

@@ -77,10 +77,7 @@ impl Memory {
     }
 
     fn map(fd: OwnedFd, len: usize, rights: Rights) -> io::Result<Self> {
-        let access = match rights {
-            Rights::Read => ProtFlags::READ,
-            Rights::Write => ProtFlags::READ | ProtFlags::WRITE,
-        };
+        let access = access(rights);
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing
         // that exists.
         let base = unsafe {
@@ -138,12 +135,8 @@ impl Memory {
     /// not know how, the first touch does it.
     pub fn populate(&self, from: usize, len: usize, rights: Rights) {
         let start = self.range(from, len);
-        let advice = match rights {
-            Rights::Read => Advice::LinuxPopulateRead,
-            Rights::Write => Advice::LinuxPopulateWrite,
-        };
         // SAFETY: the range lies in this mapping; populating changes no byte.
-        let _ = unsafe { rustix::mm::madvise(start.cast(), len, advice) };
+        let _ = unsafe { rustix::mm::madvise(start.cast(), len, advice(rights)) };
     }
 
     /// Gives the pages of `len` bytes behind `from` back to the system: they read as
@@ -166,6 +159,94 @@ impl Memory {
         let end = from.checked_add(len);
         assert!(end.is_some_and(|end| end <= self.len), "{from}+{len} outside the memory");
         self.base().wrapping_add(from)
+    }
+}
+
+impl Memory {
+    /// The first `len` bytes once more, twice, one behind the other, with these rights.
+    ///
+    /// # Errors
+    /// When they are no whole pages of the memory, or there are no addresses left.
+    pub fn ring(&self, len: usize, rights: Rights) -> io::Result<Ring> {
+        let both = len.checked_mul(2).filter(|_| len > 0 && len <= self.len);
+        let both = both.filter(|_| len.is_multiple_of(4096)); // larger pages: the kernel refuses
+        let both = both.ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that
+        // exists.
+        let base = unsafe {
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            rustix::mm::mmap_anonymous(std::ptr::null_mut(), both, ProtFlags::empty(), flags)
+        }?;
+        let ring = Ring { base: NonNull::new(base.cast()).expect("nothing lies at zero"), len };
+        for at in [0, len] {
+            let access = access(rights);
+            let flags = MapFlags::SHARED | MapFlags::FIXED;
+            // SAFETY: both halves lie in the addresses that were set aside just now, which
+            // nobody else knows of.
+            unsafe {
+                let at = ring.base().wrapping_add(at).cast();
+                rustix::mm::mmap(at, len, access, flags, &self.fd, 0)
+            }?;
+        }
+        Ok(ring)
+    }
+}
+
+/// The front of a [`Memory`], mapped twice, one behind the other: what goes on at its
+/// beginning where it comes to its end lies in a row.
+#[derive(Debug)]
+pub struct Ring {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: as for `Memory`.
+unsafe impl Send for Ring {}
+// SAFETY: as for `Memory`.
+unsafe impl Sync for Ring {}
+
+impl Ring {
+    /// Its first byte.
+    pub fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// How long it is: so many bytes are mapped, and once more behind them.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it is of no length, which none is.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// As [`Memory::populate`], for both halves.
+    pub fn populate(&self, rights: Rights) {
+        // SAFETY: the range is this mapping; populating changes no byte.
+        let _ = unsafe { rustix::mm::madvise(self.base().cast(), self.len * 2, advice(rights)) };
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly what was set aside, and its owner is going away.
+        let unmapped = unsafe { rustix::mm::munmap(self.base().cast(), self.len * 2) };
+        debug_assert!(unmapped.is_ok(), "a whole mapping can be taken away");
+    }
+}
+
+fn access(rights: Rights) -> ProtFlags {
+    match rights {
+        Rights::Read => ProtFlags::READ,
+        Rights::Write => ProtFlags::READ | ProtFlags::WRITE,
+    }
+}
+
+fn advice(rights: Rights) -> Advice {
+    match rights {
+        Rights::Read => Advice::LinuxPopulateRead,
+        Rights::Write => Advice::LinuxPopulateWrite,
     }
 }
 
@@ -203,6 +284,28 @@ mod tests {
         let fd = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING).unwrap();
         rustix::fs::ftruncate(&fd, 4096).unwrap();
         assert!(Memory::adopt(fd, Rights::Read).is_err());
+    }
+
+    #[test]
+    fn a_ring_is_the_front_of_the_memory_twice() {
+        let memory = Memory::create("test", 16_384, Rights::Write).unwrap();
+        let ring = memory.ring(8192, Rights::Write).unwrap();
+        ring.populate(Rights::Write);
+        for at in [0, 8191, 8192, 16_383] {
+            // SAFETY: all of these lie in the ring, or in the memory; nothing borrows them.
+            unsafe {
+                ring.base().wrapping_add(at).write_volatile((at as u8).wrapping_add(1));
+                let behind = memory.base().wrapping_add(at % 8192).read_volatile();
+                assert_eq!(behind, (at as u8).wrapping_add(1));
+            }
+        }
+        for len in [0, 4095, 16_385, 32_768, usize::MAX] {
+            assert!(memory.ring(len, Rights::Write).is_err(), "{len}");
+        }
+        let fd = memory.fd().try_clone_to_owned().unwrap();
+        drop(memory);
+        let look = Memory::adopt(fd, Rights::Read).unwrap();
+        assert_eq!(look.ring(16_384, Rights::Read).unwrap().len(), 16_384);
     }
 
     #[test]

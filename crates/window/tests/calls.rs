@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use units::Bytes;
-use window::{Client, Daemon, Further, Kind, Memory, Mode, Piece, Rights, ring_for};
+use window::{Client, Daemon, Further, Kind, Look, Memory, Mode, Piece, Rights, ring_for};
 
 const SLOTS: u64 = 64;
 const DATA: usize = 65_536;
@@ -183,11 +183,13 @@ fn a_piece_that_does_not_lie_in_its_window_is_not_taken() {
         (Mode::Write, Kind::Room, 0, 0, d, true),
         (Mode::Write, Kind::Room, 0, 0, d + 1, false),
         (Mode::Write, Kind::Data, 0, 0, 1, false),
-        (Mode::Read, Kind::Gap, end, 0, end - 7, true),
-        (Mode::Read, Kind::Gap, 0, 0, end - 6, false),
+        (Mode::Read, Kind::Gap, end, 0, end - 1007, true),
+        (Mode::Read, Kind::Gap, 0, 0, end - 1006, false),
         (Mode::Read, Kind::Gap, 0, 0, 0, false),
-        (Mode::Read, Kind::End, 0, 7, 0, true),
-        (Mode::Read, Kind::End, 0, 7, 1, false),
+        (Mode::Read, Kind::End, 0, 0, 0, true),
+        (Mode::Read, Kind::End, 0, 0, 1, false),
+        (Mode::Read, Kind::Data, 0, 1, 1, false),
+        (Mode::Read, Kind::End, 0, 1, 0, true),
     ] {
         let (mut daemon, mut client, _, page) = window(mode);
         // Seven bytes are moved past first: they count, too.
@@ -196,6 +198,8 @@ fn a_piece_that_does_not_lie_in_its_window_is_not_taken() {
         let _ = daemon.publish(piece(first, 7, 1007, 1));
         client.take().unwrap();
         let _ = client.advance(7);
+        // Where it has to go on, or as far behind that.
+        let offset = offset.saturating_add(1007);
         for (n, value) in [kind as u64, place, offset, len].into_iter().enumerate() {
             page.words()[RING + 4 + n].store(value, Ordering::Relaxed);
         }
@@ -243,7 +247,7 @@ fn what_is_no_page_is_not_opened() {
 #[test]
 fn a_window_is_known_to_its_program_before_the_first_lap() {
     for mode in [Mode::Read, Mode::Write] {
-        let (_, client, data, _) = window(mode);
+        let (_, mut client, data, _) = window(mode);
         let blocks = || rustix::fs::fstat(data.fd()).unwrap().st_blocks;
         assert_eq!(blocks(), 0);
         client.populate(Bytes::new(8192));
@@ -275,4 +279,170 @@ fn rings_are_powers_of_two_within_bounds() {
         assert!(std::panic::catch_unwind(|| Daemon::create(Mode::Read, capacity)).is_err());
     }
     assert!(Daemon::create(Mode::Read, 1 << 16).is_ok());
+}
+
+const BLOCK: u64 = 4096;
+
+fn at(offset: u64) -> Bytes {
+    Bytes::new(1000 + offset)
+}
+
+/// Publishes the block of this number, in its place among so many, filled with its number.
+fn publish_block(daemon: &mut Daemon, data: &Memory, number: u64, blocks: u64) {
+    let place = number % blocks * BLOCK;
+    let words = &data.words()[(place / 8) as usize..][..(BLOCK / 8) as usize];
+    words.iter().for_each(|word| word.store(number + 1, Ordering::Relaxed));
+    let _ = daemon.publish(piece(Kind::Data, place, 1000 + number * BLOCK, BLOCK));
+}
+
+fn word_at(bytes: &[u8], index: usize) -> u64 {
+    u64::from_ne_bytes(bytes[index * 8..][..8].try_into().unwrap())
+}
+
+/// Bytes are given at any place of the window, in any order, and the daemon hears nothing;
+/// the playout point goes on over several pieces with one word, and back as far as the piece
+/// in which it lies. A program that keeps more has more to go back to.
+#[test]
+fn the_playout_point_is_set_anywhere_in_what_is_held() {
+    let (mut daemon, _, _, _) = window(Mode::Read);
+    let memory = Memory::create("data", DATA, Rights::Write).unwrap();
+    let mut client = Client::open(fd(daemon.fd()), fd(memory.fd()), at(0)).unwrap();
+    for number in 0..6 {
+        publish_block(&mut daemon, &memory, number, 16);
+    }
+    for number in [5, 0, 3, 1, 4, 2u64] {
+        let look = client.look_at(at(number * BLOCK + 8), 16).unwrap();
+        let Look::Data(bytes) = look else { panic!("{look:?}") };
+        assert_eq!((bytes.len(), word_at(bytes, 0)), (16, number + 1));
+    }
+    assert_eq!(client.look_at(at(6 * BLOCK), 1).unwrap(), Look::NotYet);
+    assert_eq!(client.look_at(Bytes::new(999), 1).unwrap(), Look::Gone);
+    assert_eq!(daemon.further().unwrap(), Further::default(), "nothing was moved");
+
+    let _ = client.set_playout(at(2 * BLOCK + 104)).unwrap().expect("it is held");
+    assert_eq!(client.held(), at(2 * BLOCK)..at(6 * BLOCK));
+    assert_eq!(daemon.further().unwrap().bytes, Bytes::new(2 * BLOCK + 104));
+    assert_eq!(client.take().unwrap().unwrap().len, Bytes::new(BLOCK - 104));
+    assert_eq!(word_at(client.bytes(8), 0), 3);
+    // Back: to the beginning of the block, and no further. The daemon hears nothing.
+    assert_eq!(client.set_playout(at(2 * BLOCK)).unwrap(), Some(false));
+    assert_eq!(client.set_playout(at(2 * BLOCK - 1)).unwrap(), None);
+    assert_eq!(client.look_at(at(2 * BLOCK - 1), 1).unwrap(), Look::Gone);
+    assert_eq!(client.offset(), at(2 * BLOCK), "nothing has changed");
+    client.take().unwrap().unwrap();
+    let _ = client.advance(90);
+    assert_eq!(daemon.further().unwrap().bytes, Bytes::ZERO, "read again");
+    let _ = client.advance(20);
+    assert_eq!(daemon.further().unwrap().bytes, Bytes::new(6));
+
+    // What is kept is not moved past.
+    let _ = client.keep(Bytes::new(2 * BLOCK));
+    let _ = client.set_playout(at(6 * BLOCK)).unwrap().expect("the end of what is there");
+    assert_eq!(daemon.further().unwrap().bytes, Bytes::new(2 * BLOCK - 110));
+    assert_eq!(client.held(), at(4 * BLOCK)..at(6 * BLOCK));
+    assert_eq!(client.take().unwrap(), None);
+    assert!(client.set_playout(at(6 * BLOCK + 1)).unwrap().is_none());
+    assert!(client.set_playout(at(4 * BLOCK)).unwrap().is_some());
+    assert!(client.set_playout(at(4 * BLOCK - 1)).unwrap().is_none());
+    // Kept no longer, the line follows as soon as the playout point does.
+    let _ = client.keep(Bytes::ZERO);
+    assert_eq!(daemon.further().unwrap().bytes, Bytes::ZERO);
+    let _ = client.set_playout(at(6 * BLOCK)).unwrap().unwrap();
+    assert_eq!(daemon.further().unwrap().bytes, Bytes::new(2 * BLOCK));
+}
+
+/// A gap that is passed counts once, also where the program goes back before it.
+#[test]
+fn a_gap_is_passed_by_setting_the_playout_point_and_counts_once() {
+    let (mut daemon, mut client, _, _) = window(Mode::Read);
+    let _ = daemon.publish(piece(Kind::Data, 0, 1000, 100));
+    let _ = daemon.publish(piece(Kind::Gap, 0, 1100, 50));
+    let _ = daemon.publish(piece(Kind::Data, 100, 1150, 100));
+    assert_eq!(client.look_at(Bytes::new(1120), 9).unwrap(), Look::Gap { end: Bytes::new(1150) });
+    let _ = client.keep(Bytes::new(1000));
+    let _ = client.set_playout(Bytes::new(1120)).unwrap().unwrap();
+    assert_eq!(client.gaps(), Bytes::new(20));
+    let rest = client.take().unwrap().unwrap();
+    assert_eq!((rest.kind, rest.offset.get(), rest.len.get()), (Kind::Gap, 1120, 30));
+    assert_eq!(client.gaps(), Bytes::new(50));
+    for to in [1000, 1200, 1010, 1250] {
+        let _ = client.set_playout(Bytes::new(to)).unwrap().unwrap();
+    }
+    assert_eq!(client.gaps(), Bytes::new(50));
+}
+
+/// Blocks that follow each other around the end of the ring lie in a row in the program's
+/// addresses; where their places are no neighbours the row ends, and nothing is shown that
+/// is not the bytes of its place.
+#[test]
+fn what_lies_across_the_end_of_the_ring_lies_in_a_row() {
+    let (mut daemon, _, _, _) = window(Mode::Read);
+    let memory = Memory::create("data", DATA, Rights::Write).unwrap();
+    let open = |daemon: &Daemon| Client::open(fd(daemon.fd()), fd(memory.fd()), at(0)).unwrap();
+    let mut client = open(&daemon);
+    client.populate(Bytes::new(5 * BLOCK));
+    let mut told = 0;
+    for round in 0..40 {
+        while told < round + 5 {
+            publish_block(&mut daemon, &memory, told, 5);
+            told += 1;
+        }
+        if client.left() == 0 {
+            client.take().unwrap().unwrap();
+        }
+        let row = client.bytes_in_a_row(usize::MAX).unwrap();
+        assert_eq!(row.len() as u64, 5 * BLOCK, "all of it");
+        for ahead in 0..5 {
+            assert_eq!(word_at(row, ahead as usize * 512), round + ahead + 1);
+        }
+        let _ = client.advance(BLOCK as usize);
+        daemon.further().unwrap();
+    }
+    // One more place behind the ring: the window was made larger.
+    let (mut daemon, _, _, _) = window(Mode::Read);
+    let mut client = open(&daemon);
+    client.populate(Bytes::new(2 * BLOCK));
+    for (number, place) in [1, 0, 2, 3].into_iter().enumerate() {
+        let words = &memory.words()[place * 512..][..512];
+        words.iter().for_each(|word| word.store(number as u64 + 1, Ordering::Relaxed));
+        let (place, offset) = (place as u64 * BLOCK, 1000 + number as u64 * BLOCK);
+        let _ = daemon.publish(piece(Kind::Data, place, offset, BLOCK));
+    }
+    client.take().unwrap();
+    let row = client.bytes_in_a_row(usize::MAX).unwrap();
+    assert_eq!((row.len() as u64, word_at(row, 0), word_at(row, 512)), (2 * BLOCK, 1, 2));
+    let _ = client.set_playout(at(2 * BLOCK)).unwrap();
+    client.take().unwrap();
+    let row = client.bytes_in_a_row(usize::MAX).unwrap();
+    assert_eq!((row.len() as u64, word_at(row, 0), word_at(row, 512)), (2 * BLOCK, 3, 4));
+}
+
+/// A writer fills its room in any order, over the end of the ring, and hands it over once.
+#[test]
+fn room_is_filled_in_any_order_before_it_is_handed_over() {
+    let (mut daemon, mut client, data, _) = window(Mode::Write);
+    client.populate(Bytes::new(3 * BLOCK));
+    for number in 0..2 {
+        let place = number * BLOCK;
+        let _ = daemon.publish(piece(Kind::Room, place, 1000 + number * BLOCK, BLOCK));
+    }
+    client.take().unwrap();
+    let _ = client.advance(BLOCK as usize);
+    daemon.further().unwrap();
+    for (number, place) in [(2, 2), (3, 0)] {
+        let offset = 1000 + number * BLOCK;
+        let _ = daemon.publish(piece(Kind::Room, place * BLOCK, offset, BLOCK));
+    }
+    client.take().unwrap();
+    assert_eq!(client.room_in_a_row(usize::MAX).unwrap().len() as u64, 3 * BLOCK);
+    client.room_at(at(4 * BLOCK - 8), 8).unwrap().expect("room").fill(7);
+    client.room_at(at(3 * BLOCK - 4), 8).unwrap().expect("room").fill(9);
+    assert!(client.room_at(at(BLOCK - 1), 1).unwrap().is_none(), "handed over");
+    assert!(client.room_at(at(4 * BLOCK), 1).unwrap().is_none(), "no room yet");
+    assert_eq!(daemon.further().unwrap(), Further::default());
+    let _ = client.advance(3 * BLOCK as usize);
+    assert_eq!(daemon.further().unwrap().bytes, Bytes::new(3 * BLOCK));
+    let word = |at: u64| data.words()[at as usize / 8].load(Ordering::Relaxed).to_ne_bytes();
+    assert_eq!((word(BLOCK - 8), word(3 * BLOCK - 8)), ([7; 8], [0, 0, 0, 0, 9, 9, 9, 9]));
+    assert_eq!(word(0), [9, 9, 9, 9, 0, 0, 0, 0]);
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use units::Bytes;
-use window::{Client, Daemon, Kind, Memory, Mode, Piece, Rights};
+use window::{Client, Daemon, Kind, Look, Memory, Mode, Piece, Rights};
 
 const SLOTS: u64 = 64;
 
@@ -151,13 +151,16 @@ fn a_program_does_not_leave_its_window_for_garbage_either() {
     let fds = || (end.fd().try_clone_to_owned().unwrap(), data.fd().try_clone_to_owned().unwrap());
     let (control, memory) = fds();
     let mut window = Client::open(control, memory, Bytes::ZERO).unwrap();
+    window.populate(Bytes::new(4096));
     let words = page.words();
-    let (mut taken, mut refused) = (0u64, 0u64);
+    let (mut taken, mut refused, mut looked, mut set) = (0u64, 0u64, 0u64, 0u64);
     for _ in 0..pages() {
+        let next = window.heard();
         if window.moved().get() > 1 << 60 {
             // A gap of that length was believed; the next window begins anew.
             let (control, memory) = fds();
             window = Client::open(control, memory, Bytes::ZERO).unwrap();
+            window.populate(Bytes::new(4096));
         }
         for word in &words[8..] {
             word.store(random.next() >> random.below(64), Ordering::Relaxed);
@@ -165,12 +168,40 @@ fn a_program_does_not_leave_its_window_for_garbage_either() {
                 break;
             }
         }
-        // A slot that is nearly right.
-        let at = 24 + (random.below(SLOTS) * 4) as usize;
-        for n in 0..4 {
-            words[at + n].store(random.below(5) * random.below(3000), Ordering::Relaxed);
+        // Slots that are nearly right, most often as many as there can be.
+        let there = random.below(4) * random.below(SLOTS / 2);
+        let mut follows = window.held().end.get();
+        for number in 0..there.min(SLOTS) {
+            let at = 24 + ((next + number) % SLOTS * 4) as usize;
+            for n in 0..4 {
+                words[at + n].store(random.below(5) * random.below(3000), Ordering::Relaxed);
+            }
+            words[at].store(1 + random.below(5), Ordering::Relaxed);
+            if random.below(50) > 0 {
+                words[at + 2].store(follows, Ordering::Relaxed);
+                follows += words[at + 3].load(Ordering::Relaxed);
+            }
         }
-        words[at].store(1 + random.below(5), Ordering::Relaxed);
+        words[8].store(next + there, Ordering::Relaxed);
+        // At any place, over several pieces, forwards and back.
+        let held = window.held();
+        let look = held.start + Bytes::new(random.below((held.end - held.start).get() + 1));
+        if let Ok(Look::Data(bytes)) = window.look_at(look, 9000) {
+            looked += 1;
+            assert!(bytes.len() <= 9000 && bytes.iter().all(|&byte| byte == 0));
+        }
+        if let Ok(row) = window.bytes_in_a_row(9000) {
+            assert!(row.iter().all(|&byte| byte == 0));
+        }
+        if random.below(8) == 0 {
+            let _ = window.keep(Bytes::new(random.below(3) * random.below(9000)));
+            let held = window.held();
+            let to = held.start.get() + random.below((held.end - held.start).get() + 1);
+            set += u64::from(matches!(window.set_playout(Bytes::new(to)), Ok(Some(_))));
+        }
+        if window.left() > 0 {
+            let _ = window.advance(window.left());
+        }
         match window.take() {
             Ok(Some(_)) => {
                 taken += 1;
@@ -179,15 +210,16 @@ fn a_program_does_not_leave_its_window_for_garbage_either() {
                 let left = window.left();
                 let _ = window.advance(left);
             }
-            Ok(None) => window.sought(random.next() >> 1, Bytes::ZERO),
+            Ok(None) => window.sought(random.next() >> 2, Bytes::ZERO),
             Err(_) => {
                 refused += 1;
-                window.sought(random.next() >> 1, Bytes::ZERO);
+                window.sought(random.next() >> 2, Bytes::ZERO);
             }
         }
     }
     println!("{taken} pieces taken, {refused} refused");
-    assert!(taken > 1000 && refused > 1000);
+    println!("{looked} looks elsewhere, {set} playout points set");
+    assert!(taken > 1000 && refused > 1000 && looked > 1000 && set > 1000);
     for word in &words[..4] {
         let right = word.swap(random.next(), Ordering::Relaxed);
         let (control, memory) = fds();

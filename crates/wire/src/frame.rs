@@ -26,7 +26,7 @@ use std::fmt;
 use units::{Bytes, Duration, OutOfRange, Outside};
 
 /// The version of this protocol, sent in the first frame of each side.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Length of every head.
 pub const HEAD_LEN: usize = 32;
 /// Longest body: the longest single transfer of a disk.

@@ -68,6 +68,33 @@ impl Input {
         Ok(peek)
     }
 
+    /// As [`Input::peek`], all of `len` bytes.
+    pub fn peek_whole(&mut self, len: usize) -> Result<Peek<'_>> {
+        self.seen = 0;
+        let peek = self.reader.peek_whole(len)?;
+        if let Peek::Data(bytes) = peek {
+            self.seen = bytes.len();
+        }
+        Ok(peek)
+    }
+
+    /// What lies at a place of the window, copied.
+    pub fn read_at(&mut self, place: u64, buf: &mut [u8]) -> Result<Piece> {
+        self.reader.read_at(Bytes::new(place), buf)
+    }
+
+    /// Sets the playout point to a place of the window.
+    pub fn set_playout(&mut self, place: u64) -> Result<()> {
+        self.reader.set_playout(Bytes::new(place))?;
+        self.seen = 0;
+        Ok(())
+    }
+
+    /// Keeps so much behind the playout point.
+    pub fn keep(&mut self, len: Bytes) -> Result<()> {
+        self.reader.keep(len)
+    }
+
     /// How much was seen by [`Input::peek`] and not passed.
     pub fn seen(&self) -> usize {
         self.seen

@@ -69,6 +69,8 @@ pub struct File {
     /// Best effort: bytes seen by a peek, and where they stand.
     seen: (u64, Vec<u8>),
     run: Run,
+    /// Under a contract for reading: how much is held behind the cursor.
+    keep: Bytes,
     /// Where the contract's stream stood when it was ended for a patch elsewhere.
     left: Option<u64>,
 }
@@ -108,6 +110,7 @@ impl File {
             random,
             seen: (0, Vec::new()),
             run: Run::default(),
+            keep: Bytes::ZERO,
             left: None,
         }
     }
@@ -269,10 +272,14 @@ impl File {
         let (mode, terms) = (self.direction(&contract)?, contract.terms());
         let (client, volume) = (&self.client, &self.volume);
         Ok(match mode {
-            Mode::Read => Stream::In(match &self.path {
-                Some(path) => Input::open_file(client, path, terms, self.cursor)?,
-                None => Input::open(client, volume, terms, self.cursor)?,
-            }),
+            Mode::Read => {
+                let mut input = match &self.path {
+                    Some(path) => Input::open_file(client, path, terms, self.cursor)?,
+                    None => Input::open(client, volume, terms, self.cursor)?,
+                };
+                input.keep(self.keep)?;
+                Stream::In(input)
+            }
             Mode::Write => {
                 let random = &mut self.random;
                 Stream::Out(Output::open(client, volume, terms, self.cursor, random)?)
@@ -390,11 +397,104 @@ impl File {
             return Ok(Peek::End);
         }
         let Some(Stream::In(input)) = &mut self.stream else { unreachable!("just looked at") };
-        let peek = input.peek(len_max.min(PEEK_MAX))?;
+        let peek = input.peek(len_max)?;
         if let Peek::Gap { len, .. } = peek {
             self.cursor += len.get();
         }
         Ok(peek)
+    }
+
+    /// As [`File::peek`], and all of `len` bytes in one piece, where neither a gap nor the end
+    /// is before that: under a contract as [`Reader::peek_whole`](crate::Reader::peek_whole),
+    /// otherwise 1 MiB at the most.
+    ///
+    /// # Errors
+    /// Where `len` is more than that.
+    pub fn peek_whole(&mut self, len: usize) -> Result<Peek<'_>> {
+        self.may(self.access.read, "reading")?;
+        if len == 0 {
+            return Ok(Peek::Data(&[]));
+        }
+        if !self.reads_under_contract()? {
+            if len > PEEK_MAX {
+                let what = format!("{len} bytes are more than the {PEEK_MAX} of best effort");
+                return Err(problem(Code::Invalid, what, "look at less, or take a contract"));
+            }
+            if self.seen_at_cursor().is_some_and(|seen| seen.len() < len) {
+                self.seen.1.clear();
+            }
+            return self.peek_best_effort(len);
+        }
+        if self.input()?.is_none() {
+            return Ok(Peek::End);
+        }
+        let Some(Stream::In(input)) = &mut self.stream else { unreachable!("just looked at") };
+        let peek = input.peek_whole(len)?;
+        if let Peek::Gap { len, .. } = peek {
+            self.cursor += len.get();
+        }
+        Ok(peek)
+    }
+
+    /// Copies what lies at `place` to the front of `buf`, as much as comes at once, and
+    /// leaves the cursor where it is. Under a contract for reading, it is a place of the
+    /// window, as for [`Reader::read_at`](crate::Reader::read_at); otherwise any place.
+    ///
+    /// # Errors
+    /// Under a contract, where it is a place outside of the window.
+    pub fn read_at(&mut self, place: Bytes, buf: &mut [u8]) -> Result<Piece> {
+        self.may(self.access.read, "reading")?;
+        if self.reads_under_contract()? {
+            return match self.input()? {
+                Some(input) => input.read_at(place.get(), buf),
+                None => Ok(Piece::End),
+            };
+        }
+        let cursor = std::mem::replace(&mut self.cursor, place.get());
+        let piece = if buf.is_empty() { Ok(Piece::Data(0)) } else { self.read_best_effort(buf) };
+        self.cursor = cursor;
+        piece
+    }
+
+    /// Moves the cursor to a place of the window, forwards or backwards, as
+    /// [`Reader::set_playout`](crate::Reader::set_playout). Under a contract for writing the
+    /// stream goes anywhere, when what was written is on the medium, as
+    /// [`Writer::seek`](crate::Writer::seek): its contract is not given up meanwhile.
+    /// Without a contract, anywhere, as [`Seek::seek`] does.
+    ///
+    /// # Errors
+    /// Where it is a place outside of the window, or one to which a writer's stream cannot
+    /// go: the cursor stays.
+    pub fn set_playout(&mut self, place: Bytes) -> Result<()> {
+        if let Some(Stream::Out(output)) = &mut self.stream {
+            self.seen.1.clear();
+            let (at, volume) = (place.get(), self.volume.as_str());
+            output.seek((&self.client, volume), at, &mut self.random)?;
+            (self.run, self.left) = (Run::default(), None);
+        } else if self.reads_under_contract()?
+            && let Some(input) = self.input()?
+        {
+            input.set_playout(place.get())?;
+        }
+        self.cursor = place.get();
+        Ok(())
+    }
+
+    /// From now on so many bytes behind the cursor are held, under a contract for reading, as
+    /// [`Reader::keep`](crate::Reader::keep).
+    ///
+    /// # Errors
+    /// Where there is no such contract, or that is more than it gives at once.
+    pub fn keep(&mut self, len: Bytes) -> Result<()> {
+        if !self.reads_under_contract()? {
+            let what = "nothing is kept without a contract for reading";
+            return Err(problem(Code::WrongMode, what, "take one, or read what is needed again"));
+        }
+        if let Some(Stream::In(input)) = &mut self.stream {
+            input.keep(len)?;
+        }
+        self.keep = len;
+        Ok(())
     }
 
     fn peek_best_effort(&mut self, len_max: usize) -> Result<Peek<'_>> {

@@ -44,6 +44,26 @@ impl Output {
         Ok(Self { writer, position: start, recorded, lead, padded: false })
     }
 
+    /// Goes on at another place, under the same contract; everything is on the medium then.
+    pub fn seek(
+        &mut self,
+        (client, volume): (&Client, &str),
+        place: u64,
+        random: &mut Random,
+    ) -> Result<()> {
+        self.pad(random)?;
+        let block = self.writer.contract().block_bytes.get().max(1);
+        let begin = place - place % block;
+        self.writer.seek(Bytes::new(begin))?;
+        // Without what stands before the place, the stream takes nothing.
+        (self.position, self.padded) = (begin, true);
+        self.recorded = client.volume(volume)?.length_bytes.get();
+        let mut lead = vec![0; (place - begin) as usize];
+        random.read_exact(begin, &mut lead)?;
+        (self.position, self.lead, self.padded) = (place, lead, false);
+        Ok(())
+    }
+
     pub fn stream(&self) -> u64 {
         self.writer.stream()
     }

@@ -166,7 +166,7 @@ impl<'a> Session<'a> {
         let writes = self.opened.mode == Mode::Write;
         match head {
             Head::Bell => self.bell().await?,
-            Head::Seek { tag, offset } if !writes => self.seek(tag, offset).await?,
+            Head::Seek { tag, offset } => self.seek(tag, offset).await?,
             Head::Sync if writes => self.sync().await?,
             Head::Close => return Ok(Goes::Closed),
             other => return Err(misplaced(other, "a shared window")),
@@ -179,8 +179,6 @@ impl<'a> Session<'a> {
         // In this order: what the program is done with, it said before it began to wait.
         let began = self.end.begins_to_wait();
         let moved = self.take_note().await?;
-        // One that was told of a piece since has been sent news of it.
-        let began = began && self.end.left().is_zero();
         if moved || (began && !self.waits) {
             self.idle_bells = self.idle_bells.saturating_sub(1);
         } else {
@@ -293,6 +291,19 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// A writer goes on at `to`: from now on durable offsets are of that place.
+    async fn durable_from(&mut self, to: Bytes) -> Result<(), Over> {
+        // What was asked for was answered with an offset of the old place, or with this one.
+        if let Some(of_before) = self.durable.take() {
+            let _ = of_before.await;
+        }
+        (self.offset, self.beyond) = (to, to);
+        if self.end.durable(to) {
+            self.output.send(Head::News, &[]).await?;
+        }
+        Ok(())
+    }
+
     async fn sync(&mut self) -> Result<(), Over> {
         self.take_note().await?;
         let op = Op::StreamSync { stream: self.opened.stream };
@@ -307,6 +318,9 @@ impl<'a> Session<'a> {
             Ok(Answer::Ready { at, seeks, .. }) => {
                 self.seeks = seeks;
                 (self.paused, self.waits) = (false, false);
+                if self.opened.mode == Mode::Write {
+                    self.durable_from(to).await?;
+                }
                 let first = self.end.void();
                 let ready = at.saturating_since(self.now());
                 self.output.send(Head::Sought { first, offset: to, ready }, &[]).await

@@ -7,7 +7,8 @@ use super::frames::{Incoming, Outgoing, Over, failed, misplaced};
 use crate::pool::Ask;
 use crate::sessions::Opened;
 use node::{Error, Op};
-use units::Bytes;
+use tokio::sync::watch;
+use units::{Bytes, Duration};
 use wire::frame::Head;
 
 /// Serves a writer until it closes its stream, or an error ends the connection.
@@ -17,9 +18,11 @@ pub async fn serve(
     output: &Outgoing,
     ask: &Ask,
 ) -> Result<(), Over> {
+    // Where the writer went last: durable offsets are of that place.
+    let (sought, seeks) = watch::channel(opened.start);
     tokio::select! {
-        over = take_bytes(opened, input, output, ask) => over,
-        over = tell_durable(opened, output, ask) => Err(over),
+        over = take_bytes(opened, input, output, ask, &sought) => over,
+        over = tell_durable(opened, output, ask, seeks) => Err(over),
     }
 }
 
@@ -28,6 +31,7 @@ async fn take_bytes(
     input: &mut Incoming,
     output: &Outgoing,
     ask: &Ask,
+    sought: &watch::Sender<Bytes>,
 ) -> Result<(), Over> {
     let stream = opened.stream;
     let mut upto = opened.start;
@@ -53,6 +57,17 @@ async fn take_bytes(
                 stopped = None;
                 let upto = ask.durable(Op::StreamSync { stream }).await.map_err(failed)?;
                 output.send(Head::Synced { upto }, &[]).await?;
+            }
+            (Head::Seek { tag, offset: to }, _) => {
+                match ask.op(Op::StreamSeek { stream, to }).await {
+                    Ok(_) => {
+                        (upto, stopped) = (to, None);
+                        sought.send_replace(to);
+                        let ready = Duration::ZERO;
+                        output.send(Head::Sought { first: 0, offset: to, ready }, &[]).await?;
+                    }
+                    Err(error) => output.fail(tag, &crate::problem::of(&error)).await?,
+                }
             }
             (Head::Close, _) => return Ok(()),
             (other, _) => return Err(misplaced(other, "a writer")),
@@ -92,13 +107,31 @@ async fn write(
 }
 
 /// Sends every advance of the durable offset until the connection must end.
-async fn tell_durable(opened: &Opened, output: &Outgoing, ask: &Ask) -> Over {
+async fn tell_durable(
+    opened: &Opened,
+    output: &Outgoing,
+    ask: &Ask,
+    mut sought: watch::Receiver<Bytes>,
+) -> Over {
     let stream = opened.stream;
     let mut beyond = opened.start;
     loop {
-        match ask.durable(Op::StreamDurable { stream, beyond }).await {
+        let durable = tokio::select! {
+            biased;
+            // What was asked for at the old place is not told any more.
+            Ok(()) = sought.changed() => {
+                beyond = *sought.borrow_and_update();
+                continue;
+            }
+            durable = ask.durable(Op::StreamDurable { stream, beyond }) => durable,
+        };
+        match durable {
+            // The writer has gone elsewhere, which is about to be heard here.
+            Ok(upto) if upto <= beyond => {
+                let _ = sought.changed().await;
+                beyond = *sought.borrow_and_update();
+            }
             Ok(upto) => {
-                assert!(upto > beyond, "the pool was asked for more than {beyond:?}");
                 beyond = upto;
                 if let Err(over) = output.send(Head::Durable { upto }, &[]).await {
                     return over;

@@ -70,8 +70,10 @@ pub enum Op {
     /// Close; a writer is synced first. [`Reply::Durable`] for writers,
     /// [`Reply::Done`] for readers.
     StreamClose { stream: StreamId },
-    /// Go on at another place of the volume: a reader under contract, of either kind.
-    /// What was told or given before is void. [`Reply::Ready`] at once.
+    /// Go on at another place of the volume under the same contract, with a window of either
+    /// kind. What was told or given before is void. [`Reply::Ready`]: to a reader at once, to a
+    /// writer when all that it has filled is on the medium. A writer goes to a multiple of its
+    /// block, where its MiB of the volume is written up to it, or to a MiB's beginning.
     StreamSeek { stream: StreamId, to: Bytes },
     /// As [`Op::StreamOpen`], with the window in a region of its own. It is used with
     /// `WindowNext`, `WindowMoved` and `WindowWaits` in the place of `StreamRead`,

@@ -1,5 +1,6 @@
 //! Open streams: their windows, their playout points, and what they wait for.
 
+pub(crate) mod going;
 pub(crate) mod index;
 pub(crate) mod reader;
 pub(crate) mod rounds;

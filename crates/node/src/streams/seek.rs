@@ -101,13 +101,17 @@ impl Stream {
 
     /// Puts the window elsewhere, with what both have in common. Returns the requests that
     /// were not started; none of them has a slot any more.
+    ///
+    /// Places go on being used in the order in which they were, around the window, so that
+    /// blocks that follow each other stay neighbours for the program that has mapped them:
+    /// what the strays have comes last, and the first block is in what follows on that.
     fn move_window(&mut self, core: &mut Core, base: u64) -> Vec<CommandId> {
         let (old, count) = (self.window.first(), self.window.len() as usize);
         let slots = self.window.replace(base, VecDeque::new());
         let places = core::mem::take(&mut self.places);
         let mut new: VecDeque<(Slot, Bytes)> =
             (0..count).map(|_| (Slot::Nowhere, Bytes::ZERO)).collect();
-        let (mut free, mut waiting) = (Vec::new(), Vec::new());
+        let (mut free, mut waiting, mut behind_strays) = (Vec::new(), Vec::new(), 0);
         for (block, (slot, place)) in (old..).zip(slots.into_iter().zip(places)) {
             let at = block.checked_sub(base).filter(|&at| at < count as u64);
             match (slot, at) {
@@ -118,11 +122,17 @@ impl Stream {
                         free.push(place);
                     }
                     (false, Some(at)) => new[at as usize] = (slot, place),
-                    (false, None) => self.strays.push(place),
+                    (false, None) => {
+                        self.strays.push(place);
+                        behind_strays = free.len();
+                    }
                 },
                 (Slot::Ready, Some(at)) => new[at as usize] = (slot, place),
                 (Slot::Ready | Slot::Open | Slot::Failed(..), _) => free.push(place),
             }
+        }
+        if new.iter().all(|(slot, _)| *slot == Slot::Nowhere) {
+            free.rotate_left(behind_strays);
         }
         let mut free = free.into_iter();
         for empty in new.iter_mut().filter(|(slot, _)| *slot == Slot::Nowhere) {

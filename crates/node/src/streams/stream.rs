@@ -9,7 +9,7 @@
 //! holds (`held`) is never touched.
 //! What a reader or a writer does with the window is in `reader.rs` and
 //! `writer.rs`; what is different where it is shared with the program in `window.rs`;
-//! how a reader goes elsewhere in `seek.rs`.
+//! how a reader goes elsewhere in `seek.rs`, and a writer in `going.rs`.
 
 use crate::admission::contract::{self, Joined};
 use crate::api::*;
@@ -46,6 +46,13 @@ pub(crate) struct DurableAsk {
     pub at_least: Bytes,
     /// A sync hurries the commit; a mere listener does not.
     pub urgent: bool,
+}
+
+/// Where a writer goes, and who is told when it is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Going {
+    pub ticket: Ticket,
+    pub to: Bytes,
 }
 
 #[derive(Clone, Debug)]
@@ -90,9 +97,13 @@ pub(crate) struct Stream {
     committing: Bytes,
     counted: u64,
     pub durable: Bytes,
+    /// Writer: where it went last; nothing is recorded by going there.
+    sought: Option<Bytes>,
     pub durable_asks: Vec<DurableAsk>,
     /// Writer: a partial block is being written, up to here.
     pub partial: Option<Bytes>,
+    /// Writer: it goes to another place (`going.rs`).
+    pub going: Option<Going>,
     pub closing: bool,
     pub close_ticket: Option<Ticket>,
     pub open_since: Instant,
@@ -139,6 +150,8 @@ impl Stream {
             durable: start,
             durable_asks: Vec::new(),
             partial: None,
+            going: None,
+            sought: None,
             closing: false,
             close_ticket: None,
             open_since: now,
@@ -157,6 +170,20 @@ impl Stream {
             (self.committing, self.counted) = (self.covered(core), core.commits.begun());
             self.written = upto;
         }
+    }
+
+    /// Writer: from now on offsets are counted from `start`, before which everything that
+    /// was written is on the medium.
+    pub(crate) fn begin_segment(&mut self, core: &Core, start: Bytes) {
+        (self.written, self.committing, self.durable) = (start, start, start);
+        self.counted = core.commits.begun();
+        self.sought = Some(start);
+    }
+
+    /// Writer: something was written since it was opened or went elsewhere, or it is where
+    /// it was opened.
+    pub(crate) fn has_recorded(&self) -> bool {
+        self.sought != Some(self.written)
     }
 
     /// Writer: the commit that began last covers everything before this. Nobody has to
@@ -413,7 +440,10 @@ impl Stream {
                     }
                 }
             }
-            Mode::Write => self.pump_writer(core, now),
+            Mode::Write => {
+                self.stop_going(core, Error::NoSuchStream { stream: self.id });
+                self.pump_writer(core, now);
+            }
         }
     }
 

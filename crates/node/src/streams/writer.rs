@@ -69,6 +69,10 @@ impl Stream {
         }
         self.write_partial(core, now);
         self.note_written(core, now);
+        self.arrive(core, now);
+        if self.going.is_some() {
+            return;
+        }
         if self.shared.is_some() {
             self.tell_room(core, now);
         } else {
@@ -93,6 +97,7 @@ impl Stream {
         for ask in core::mem::take(&mut self.durable_asks) {
             core.answer(ask.ticket, Err(error.clone()));
         }
+        self.stop_going(core, error.clone());
     }
 
     fn answer_writer(&mut self, core: &mut Core, now: Instant) {
@@ -136,6 +141,7 @@ impl Stream {
     /// A sync, or the close, waits for bytes of a block that is not full.
     fn write_partial(&mut self, core: &mut Core, now: Instant) {
         let wanted = self.closing
+            || self.going.is_some()
             || self.durable_asks.iter().any(|ask| ask.urgent && ask.at_least > self.written());
         let block = self.block_at(self.position);
         let filled = self.position % self.contract.block;
@@ -181,7 +187,9 @@ impl Stream {
 
     /// Tells the store and the commit how far the data is on the device.
     fn note_written(&mut self, core: &mut Core, now: Instant) {
-        core.store.note_length(self.volume, self.written());
+        if self.has_recorded() {
+            core.store.note_length(self.volume, self.written());
+        }
         let covered = self.covered(core);
         if self.written() > covered {
             core.changed(now);
@@ -189,7 +197,8 @@ impl Stream {
         let waits_for_commit = |ask: &DurableAsk| {
             ask.urgent && ask.at_least <= self.written() && ask.at_least > covered
         };
-        let closes = self.closing && self.written() == self.position && covered < self.written();
+        let ends = self.closing || self.going.is_some();
+        let closes = ends && self.written() == self.position && covered < self.written();
         if closes || self.durable_asks.iter().any(waits_for_commit) {
             core.commit_soon(now);
         }

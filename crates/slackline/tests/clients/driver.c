@@ -149,6 +149,28 @@ static void peek_it(uint32_t seed, size_t len)
 		printf("saw %s\n", same(bytes, seed, at, seen));
 }
 
+static void whole(uint32_t seed, size_t len)
+{
+	const void *bytes;
+	uint64_t at = sl_seek(file, 0, SEEK_CUR);
+	ssize_t seen = sl_peek_whole(file, &bytes, len);
+	if (seen < 0)
+		ok(-1);
+	else
+		printf("saw %zd %s\n", seen, same(bytes, seed, at, seen));
+}
+
+static void read_at(uint32_t seed, uint64_t at, size_t len)
+{
+	uint8_t *bytes = malloc(len);
+	ssize_t got = sl_read_at(file, at, bytes, len);
+	if (got < 0)
+		ok(-1);
+	else
+		printf("read %zd %s\n", got, same(bytes, seed, at, got));
+	free(bytes);
+}
+
 static void place(const char *word, int64_t at)
 {
 	if (at < 0)
@@ -189,8 +211,8 @@ static void show_contract(void)
 static void step(const char *line)
 {
 	char word[16] = "";
-	unsigned long long a = 0, b = 0;
-	sscanf(line, "%15s %llu %llu", word, &a, &b);
+	unsigned long long a = 0, b = 0, c = 0;
+	sscanf(line, "%15s %llu %llu %llu", word, &a, &b, &c);
 	if (!strcmp(word, "open"))
 		open_it(line);
 	else if (!strcmp(word, "close"))
@@ -205,6 +227,14 @@ static void step(const char *line)
 		read_it(a, b);
 	else if (!strcmp(word, "peek"))
 		peek_it(a, b);
+	else if (!strcmp(word, "whole"))
+		whole(a, b);
+	else if (!strcmp(word, "readat"))
+		read_at(a, b, c);
+	else if (!strcmp(word, "playout"))
+		ok(sl_playout_set(file, a));
+	else if (!strcmp(word, "keep"))
+		ok(sl_keep(file, a));
 	else if (!strcmp(word, "seek"))
 		seek_it(line);
 	else if (!strcmp(word, "tell"))

@@ -60,6 +60,17 @@ def peek_it(seed, length):
         return "saw " + (same(bytes(view), int(seed), file.tell()) if len(view) else "nothing")
 
 
+def whole(seed, length):
+    with file.peek(int(length), whole=True) as view:
+        return f"saw {len(view)} {same(bytes(view), int(seed), file.tell())}"
+
+
+def read_at(seed, place, length):
+    data = bytearray(int(length))
+    got = file.read_at(int(place), data)
+    return f"read {got} {same(bytes(data[:got]), int(seed), int(place))}"
+
+
 def refused():
     if not last.refusal:
         return "not refused"
@@ -99,6 +110,10 @@ STEPS = {
     "peek": peek_it,
     "seek": lambda offset, whence: f"at {file.seek(int(offset), WHENCE[whence])}",
     "tell": lambda: f"at {file.tell()}",
+    "whole": whole,
+    "readat": read_at,
+    "playout": lambda place: file.set_playout(int(place)),
+    "keep": lambda length: file.keep(int(length)),
     "advance": lambda length: file.advance(int(length)),
     "priority": priority,
     "within": within,

@@ -1,5 +1,5 @@
 //! The examples, as a person would build and run them: each records a real video under
-//! contract and plays it back.
+//! contract and plays it back; or writes frames, goes back to one, and plays them out of order.
 
 use crate::installed::{built, compile, prefix, root, run};
 use crate::python::python;
@@ -9,10 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Longer is no example any more.
-const LINES_MAX: usize = 30;
+const LINES_MAX: usize = 40;
 
 fn example(extension: &str) -> PathBuf {
-    let source = root().join("examples/record_and_play").with_extension(extension);
+    named("record_and_play", extension)
+}
+
+fn named(name: &str, extension: &str) -> PathBuf {
+    let source = root().join("examples").join(name).with_extension(extension);
     let lines = std::fs::read_to_string(&source).unwrap().lines().count();
     assert!(lines <= LINES_MAX, "{}: {lines} lines", source.display());
     source
@@ -56,4 +60,27 @@ fn the_example_in_python_records_and_plays_a_video() {
         python.arg(&source);
         python
     });
+}
+
+#[test]
+fn the_examples_play_out_of_order_and_write_one_frame_anew() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    prefix();
+    named("out_of_order", "rs");
+    let mut python = python();
+    python.arg(named("out_of_order", "py"));
+    let programs = [
+        ("rs", Command::new(built().join("examples/out_of_order"))),
+        ("c", Command::new(compile(&named("out_of_order", "c"), &dir.path("")))),
+        ("py", python),
+    ];
+    for (language, mut program) in programs {
+        program.env("SLACKLINE_SOCKET", dir.path("s.sock"));
+        let said = run(program.arg(language));
+        let frames: Vec<u64> = said.lines().map(|line| line.parse().unwrap()).collect();
+        let wanted = (0..32).map(|i| i / 4 * 4 + [3, 0, 1, 2][i as usize % 4]);
+        let wanted = wanted.map(|frame| if frame == 8 { 88 } else { frame });
+        assert_eq!(frames, wanted.collect::<Vec<u64>>(), "{language}");
+    }
 }

@@ -26,11 +26,11 @@ pub fn prefix() -> &'static Path {
     })
 }
 
-/// Builds the libraries and the example in Rust in the profile and at the place of this
+/// Builds the libraries and the examples in Rust in the profile and at the place of this
 /// test.
 fn build() {
     let libraries = ["-p", "slackline-capi", "-p", "slackline-preload", "-p", "slackline-python"];
-    let example = ["-p", "slackline-client", "--example", "record_and_play"];
+    let example = ["-p", "slackline-client", "--examples"];
     for what in [&libraries[..], &example[..]] {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(root()).args(["build", "--quiet", "--offline"]).args(what);

@@ -2,7 +2,7 @@
 
 use client::control::Priority;
 use client::units::{Bytes, Duration, Rate};
-use client::{Contract, Error, File, InTime, Peek};
+use client::{Contract, Error, File, InTime, Peek, Piece};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -162,6 +162,30 @@ fn on(file: &mut File, words: &[&str]) -> Answer {
                 Peek::End => "saw nothing".into(),
             }
         }
+        ["whole", seed, len] => {
+            let (seed, at) = (seed.parse().unwrap(), file.position().get());
+            match file.peek_whole(len.parse().unwrap())? {
+                Peek::Data(seen) if seen == bytes(seed, at, seen.len()) => {
+                    format!("saw {} same", seen.len())
+                }
+                other => format!("saw {other:?}"),
+            }
+        }
+        ["readat", seed, place, len] => {
+            let place: u64 = place.parse().unwrap();
+            let mut back = vec![0; len.parse().unwrap()];
+            match file.read_at(Bytes::new(place), &mut back)? {
+                Piece::Data(got) if back[..got] == bytes(seed.parse().unwrap(), place, got) => {
+                    format!("read {got} same")
+                }
+                Piece::End => "read 0 same".into(),
+                other => format!("read {other:?}"),
+            }
+        }
+        ["playout", to] => {
+            file.set_playout(Bytes::new(to.parse().unwrap())).map(|()| "ok".into())?
+        }
+        ["keep", len] => file.keep(Bytes::new(len.parse().unwrap())).map(|()| "ok".into())?,
         ["advance", len] => file.advance(len.parse().unwrap()).map(|()| "ok".into())?,
         ["sync"] => file.sync().map(|()| "ok".into())?,
         ["durable"] => {
