@@ -158,7 +158,7 @@ impl Device {
             depth: profile.depth().min(READS_MAX),
             ..sched::Options::default()
         };
-        let schedule = Schedule::new(PolicyKind::Slack, under);
+        let schedule = Schedule::new(PolicyKind::SLACK, under);
         let device = queue::Device {
             capacity: profile.capacity(),
             profile,

@@ -9,8 +9,8 @@
 //!
 //! A disk serves one command at a time, never interrupts one, and needs at most
 //! the task's `cost` for each; the host takes at most [`Options::gap`] from its end to the
-//! next. Under the policies [`PolicyKind::Slack`] and
-//! [`PolicyKind::DeltaL`] no request of an admitted task is late while that holds.
+//! next. Under the policies [`PolicyKind::SLACK`],
+//! [`PolicyKind::DELTA_L`] and [`PolicyKind::EDL`] no request of an admitted task is late while that holds.
 #![no_std]
 
 extern crate alloc;
@@ -20,7 +20,9 @@ mod commands;
 mod containers;
 mod cycle;
 mod divide;
+mod kind;
 pub mod limits;
+pub mod parts;
 mod phases;
 mod policies;
 mod policy;
@@ -39,7 +41,7 @@ pub use commands::{
     Planner, Standing, Step, Way, Ways,
 };
 pub use cycle::{CycleAnalysis, CycleRefusal, CycleStream, shortest_cycle, time_cycle};
-pub use policies::{PolicyKind, Promise, UnknownPolicy, usd_admits};
+pub use kind::{PolicyKind, Promise};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
 pub use request::{

@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
     /// Scheduling of the disks [default: slack]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = policies::named)]
     policy: Option<Policy>,
     /// Take every contract; only for comparisons
     #[arg(long)]

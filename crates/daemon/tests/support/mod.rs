@@ -529,7 +529,7 @@ impl Pool for Fake {
 
     fn description(&self) -> Description {
         let devices = vec!["emulated:laptop:/tmp/disk".into()];
-        Description { name: "fake".into(), devices, policy: Policy::Slack }
+        Description { name: "fake".into(), devices, policy: Policy::SLACK }
     }
 
     fn host_lateness(&self) -> HostLateness {

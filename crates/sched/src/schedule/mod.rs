@@ -11,6 +11,7 @@ mod gap;
 
 use self::core::Core;
 use crate::analysis::TaskSet;
+use crate::kind::PolicyKind;
 use crate::limits::{SLACK_CREDIT, SLACK_RETRY};
 use crate::phases;
 use crate::policy::{Choice, Policy, View};
@@ -30,7 +31,15 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// An empty schedule under any policy.
+    /// An empty schedule under a policy.
+    ///
+    /// # Panics
+    /// Where `options.depth` is zero.
+    pub fn new(policy: PolicyKind, options: Options) -> Self {
+        Self::with_policy(policy.start(), options)
+    }
+
+    /// An empty schedule under a policy in any state.
     ///
     /// # Panics
     /// Where `options.depth` is zero.
@@ -254,7 +263,12 @@ impl Schedule {
         }
     }
 
-    /// Goes on under any other policy, with the same contracts and requests.
+    /// Goes on under another policy, with the same contracts and requests.
+    pub fn set_policy(&mut self, policy: PolicyKind) {
+        self.follow(policy.start());
+    }
+
+    /// Goes on under a policy in any state, with the same contracts and requests.
     pub fn follow(&mut self, policy: Box<dyn Policy>) {
         self.policy = policy;
         self.core.bring_back();

@@ -513,7 +513,7 @@ impl<'a> World<'a> {
 /// and as soon as it may. True where a request is late.
 fn one_tick_more_is_too_much(state: &State, extra: u64) -> bool {
     let mut state = state.clone();
-    state.schedule.set_policy(PolicyKind::Edf);
+    state.schedule.set_policy(PolicyKind::EDF);
     let best_effort = state.schedule.queues().by_arrival().into_iter();
     let best_effort = best_effort.filter(|waiting| waiting.contract().is_none());
     for key in best_effort.map(|waiting| waiting.key).collect::<Vec<_>>() {
