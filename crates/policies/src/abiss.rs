@@ -14,7 +14,9 @@
 //!
 //! Promises: a request under contract enters the queue at once while fewer than its
 //! guaranteed places are in use, and waits for lower priorities only as a stream is
-//! held. Does not: requests of an admitted set can be late; lower priorities can wait
+//! held. Does not: a place is no time: a stream's window, asked for ahead, goes in one batch,
+//! and a stream that comes a moment later has its place and is late, so that no admission by
+//! places is a promise; lower priorities can wait
 //! for ever behind higher ones. Cost: O(log n) per decision, O(tasks + n log n) when
 //! streams are let go. Source: ABISS, sections 3.2 to 3.4.
 

@@ -10,7 +10,7 @@ extern crate alloc;
 
 use alloc::boxed::Box;
 use core::fmt;
-use sched::{Policy, PolicyKind, Promise};
+use sched::{Admission, Policy, PolicyKind, Promise};
 
 mod abiss;
 mod anticipatory;
@@ -45,15 +45,18 @@ pub use usd::usd_admits;
 
 const NOTHING: Promise = Promise::NOTHING;
 const EVERYONE: Promise = Promise::EVERYONE;
+const NONE: Admission = Admission::Nothing;
 
-/// One line registers a policy: its constant, its name, what it promises, how it starts.
+/// One line registers a policy: its constant, its name, what it promises, by which analysis
+/// contracts are taken that it keeps, how it starts.
 macro_rules! table {
-    ($($(#[doc = $doc:literal])* $kind:ident, $name:literal, $promise:expr, $new:expr;)*) => {$(
+    ($($(#[doc = $doc:literal])* $kind:ident, $name:literal, $promise:expr, $admission:expr, $new:expr;)*) => {$(
         $(#[doc = $doc])*
         pub const $kind: PolicyKind = PolicyKind {
             name: $name,
             summary: concat!($($doc,)*).trim_ascii_start(),
             promise: $promise,
+            admission: $admission,
             start: || -> Box<dyn Policy> { Box::new($new) },
         };
     )*};
@@ -61,60 +64,60 @@ macro_rules! table {
 
 table! {
     /// Contracts only where no best effort waits: what they cost best effort under `slack`.
-    BEST_EFFORT_FIRST, "best-effort-first", EVERYONE, best_effort_first::BestEffortFirst::default();
+    BEST_EFFORT_FIRST, "best-effort-first", EVERYONE, NONE, best_effort_first::BestEffortFirst::default();
     /// First come, first served. Contracts count for nothing.
-    FCFS, "fcfs", EVERYONE, fcfs::Fcfs::default();
+    FCFS, "fcfs", EVERYONE, NONE, fcfs::Fcfs::default();
     /// The nearest request next. Promises nothing; what is far can wait for ever.
-    SSTF, "sstf", NOTHING, sstf::Sstf::default();
+    SSTF, "sstf", NOTHING, NONE, sstf::Sstf::default();
     /// The shortest device time next. Promises nothing; what is slow can wait for ever.
-    SATF, "satf", NOTHING, satf::Satf::default();
+    SATF, "satf", NOTHING, NONE, satf::Satf::default();
     /// Up and down from edge to edge; a turn serves what waited when it began.
-    SCAN, "scan", EVERYONE, scan::Scan::default();
+    SCAN, "scan", EVERYONE, NONE, scan::Scan::default();
     /// Upward only, then back to the lowest.
-    C_SCAN, "c-scan", EVERYONE, c_scan::CScan::default();
+    C_SCAN, "c-scan", EVERYONE, NONE, c_scan::CScan::default();
     /// Up and down, turning at the last request.
-    LOOK, "look", EVERYONE, look::Look::default();
+    LOOK, "look", EVERYONE, NONE, look::Look::default();
     /// C-SCAN, with background work in rotations that would be waited out.
-    FREEBLOCK, "freeblock", EVERYONE, freeblock::Freeblock::default();
+    FREEBLOCK, "freeblock", EVERYONE, NONE, freeblock::Freeblock::default();
     /// The shortest period first. Admission does not cover it.
-    RATE_MONOTONIC, "rate-monotonic", EVERYONE, rate_monotonic::RateMonotonic::default();
+    RATE_MONOTONIC, "rate-monotonic", EVERYONE, NONE, rate_monotonic::RateMonotonic::default();
     /// Earliest deadline first, with sweeps among deadlines that are as good as equal.
-    SCAN_EDF, "scan-edf", EVERYONE, scan_edf::ScanEdf::default();
+    SCAN_EDF, "scan-edf", EVERYONE, NONE, scan_edf::ScanEdf::default();
     /// One request of each stream in turn.
-    ROUND_ROBIN, "round-robin", EVERYONE, round_robin::RoundRobin::default();
+    ROUND_ROBIN, "round-robin", EVERYONE, NONE, round_robin::RoundRobin::default();
     /// A cycle of slots, the free ones kept next for synchronous best effort.
-    BUBBLE_UP, "bubble-up", EVERYONE, bubble_up::BubbleUp::default();
+    BUBBLE_UP, "bubble-up", EVERYONE, NONE, bubble_up::BubbleUp::default();
     /// Groups in deadline order, a sweep within each.
-    GSS, "gss", EVERYONE, gss::Gss::default();
+    GSS, "gss", EVERYONE, NONE, gss::Gss::default();
     /// Best effort in the static slack as the thesis printed it. Unsafe: requests of
     /// an admitted set can be late.
-    DELTA_L_1999, "delta-l-1999", EVERYONE, delta_l_1999::DeltaL1999::default();
+    DELTA_L_1999, "delta-l-1999", EVERYONE, NONE, delta_l_1999::DeltaL1999::default();
     /// Best effort until the latest start time of what waits. Does not foresee what
     /// comes.
-    LST, "lst", EVERYONE, lst::Lst;
+    LST, "lst", EVERYONE, NONE, lst::Lst;
     /// Earliest deadline first, where whoever was late is served less.
-    USD, "usd", EVERYONE, usd::Usd::default();
+    USD, "usd", EVERYONE, NONE, usd::Usd::default();
     /// Shares of the disk for classes, and an order within each.
-    CELLO, "cello", EVERYONE, cello::Cello::default();
+    CELLO, "cello", EVERYONE, NONE, cello::Cello::default();
     /// Deficit round robin between streams and flows, as in MARS.
-    DRR, "drr", EVERYONE, drr::Drr::default();
+    DRR, "drr", EVERYONE, NONE, drr::Drr::default();
     /// One sweep of requests under contract per cycle, with a bubble slot for
     /// interactive requests and a slack register for best effort.
-    TIME_CYCLE, "time-cycle", EVERYONE, time_cycle::TimeCycle::default();
+    TIME_CYCLE, "time-cycle", EVERYONE, time_cycle::ADMISSION, time_cycle::TimeCycle::default();
     /// Priorities, guaranteed places in a bounded queue, and streams that fetch
     /// together: the ABISS elevator.
-    ABISS, "abiss", NOTHING, abiss::Abiss::default();
+    ABISS, "abiss", NOTHING, NONE, abiss::Abiss::default();
     /// Priorities above and below an unchanged best-effort scheduler, with a slack
     /// register: the UCSB meta-scheduler.
-    UCSB, "ucsb", EVERYONE, ucsb::Ucsb::default();
+    UCSB, "ucsb", EVERYONE, ucsb::ADMISSION, ucsb::Ucsb::default();
     /// First come, first served, with merging, as in Linux 2.6.
-    NOOP, "noop", EVERYONE, noop::Noop::default();
+    NOOP, "noop", EVERYONE, NONE, noop::Noop::default();
     /// One-way elevator with expiry times, as in Linux 2.6.
-    DEADLINE, "deadline", EVERYONE, deadline::Deadline::default();
+    DEADLINE, "deadline", EVERYONE, NONE, deadline::Deadline::default();
     /// The same with a pause for readers that come back, as in Linux 2.6.
-    ANTICIPATORY, "anticipatory", EVERYONE, anticipatory::Anticipatory::default();
+    ANTICIPATORY, "anticipatory", EVERYONE, NONE, anticipatory::Anticipatory::default();
     /// Time slices for queues, as in Linux 2.6.
-    CFQ, "cfq", EVERYONE, cfq::Cfq::default();
+    CFQ, "cfq", EVERYONE, NONE, cfq::Cfq::default();
 }
 
 /// Every policy, those of `sched` among them.

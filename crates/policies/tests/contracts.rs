@@ -359,3 +359,20 @@ fn best_effort_first_serves_contracts_when_no_best_effort_waits_however_late_the
     world.submit(7, Class::Background, read(7, 10));
     assert_eq!(world.run(&Plain), [6, 5, 4, 3, 1, 2, 8, 7]);
 }
+
+/// A stream asks for its window ahead; the elevator lets all of it go at once, with far fewer
+/// requests than there are guaranteed places. A stream that comes a moment later is in the
+/// elevator at once, too, and late.
+#[test]
+fn guaranteed_places_are_no_promise_of_time() {
+    let mut world = World::new(policies::ABISS);
+    let (far, near) = (world.join(20, 400), world.join(20, 200));
+    let command = |key: u64| read(1000 * key, 20);
+    for key in 0..31 {
+        world.submit(key, Class::RealTime(far), command(key));
+    }
+    world.step(&Plain);
+    world.submit(100, Class::RealTime(near), command(0));
+    world.run(&Plain);
+    assert_eq!(world.late(), [(100, ms(420))]);
+}

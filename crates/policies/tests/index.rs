@@ -2,7 +2,7 @@
 //! cannot go stale: `SLACKLINE_WRITE=1 cargo test -p slackline-policies --test index`
 //! writes it.
 
-use sched::PolicyKind;
+use sched::{Admission, PolicyKind};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
@@ -46,20 +46,32 @@ fn index() -> String {
         "# Policies\n\n\
          Generated from the table in `crates/policies/src/lib.rs` and the first lines of each\n\
          policy's file; see `crates/policies/tests/index.rs`. A disk follows one policy at a\n\
-         time and can change it while it works. *Contracts*: no request of an\n\
-         admitted task is late while costs stay within their bounds; searched exhaustively in\n\
-         small worlds. *Everyone*: every best-effort request is served in the end. A new policy\n\
-         is a file of the crate `policies`, its `mod`, and its line in the table.\n\n\
+         time and can change it while it works. *Everyone*: every best-effort request is\n\
+         served in the end. A new policy is a file of the crate `policies`, its `mod`, and its\n\
+         line in the table.\n\n\
+         *Contracts*: no request of a contract is late that this analysis admits, while costs\n\
+         stay within their bounds. *Exact*: demand and blocking at every deadline; searched\n\
+         exhaustively in small worlds. *By cycles*: all requests of a cycle within it\n\
+         ([who may join](admission.md)); tried with 1,000,000 requests under contract each,\n\
+         beside best effort that always waits, while contracts join, change and leave\n\
+         (`crates/policies/tests/by_cycles.rs`). *No promise*: a daemon that follows this policy\n\
+         refuses contracts, but for those of its own log; with `--no-admission` it takes them,\n\
+         and shows them as what they are.\n\n\
          | policy | contracts | everyone | what it is |\n|---|---|---|---|\n",
     );
     let yes = |promised| if promised { "yes" } else { "-" };
+    let analysis = |kind: PolicyKind| match kind.admission {
+        Admission::Exact => "exact",
+        Admission::Cycles(_) => "by cycles",
+        Admission::Nothing => "no promise",
+    };
     for &kind in policies::ALL {
         let promise = kind.promise;
         writeln!(
             out,
             "| [`{kind}`](../{}) | {} | {} | {} |",
             file_of(kind),
-            yes(promise.contracts),
+            analysis(kind),
             yes(promise.everyone),
             kind.summary
         )
@@ -98,5 +110,12 @@ fn a_policy_that_promises_contracts_says_so_in_words_and_no_other_does() {
         assert_eq!(says, kind.promise.contracts, "{kind}");
         let says = promises.contains("veryone");
         assert!(says || !kind.promise.everyone || promises.contains("shares"), "{kind}");
+    }
+}
+
+#[test]
+fn whoever_promises_contracts_admits_by_the_exact_analysis_and_no_other_does() {
+    for &kind in policies::ALL {
+        assert_eq!(kind.promise.contracts, kind.admission == Admission::Exact, "{kind}");
     }
 }

@@ -4,6 +4,7 @@
 //! `sched` knows of none but those that keep contracts, and of the order that the analysis
 //! takes for granted.
 
+use crate::admission::Admission;
 use crate::policy::Policy;
 use alloc::boxed::Box;
 use core::cmp::Ordering;
@@ -13,8 +14,9 @@ use core::hash::{Hash, Hasher};
 /// What a policy promises, besides an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// No request of an admitted task is late while costs stay within bounds,
-    /// whatever else comes.
+    /// No request of a task that the exact analysis admits is late while costs stay within
+    /// bounds, whatever else comes. Some that do not promise this keep what another analysis
+    /// admits ([`PolicyKind::admission`]).
     pub contracts: bool,
     /// Every best-effort request is served in the end, whatever best effort comes
     /// after it, while tasks keep to their contracts and leave some of the disk.
@@ -39,11 +41,18 @@ pub struct PolicyKind {
     pub summary: &'static str,
     /// What it promises.
     pub promise: Promise,
+    /// By which analysis contracts are taken that it keeps.
+    pub admission: Admission,
     /// Makes the policy; see [`PolicyKind::start`].
     pub start: fn() -> Box<dyn Policy>,
 }
 
 impl PolicyKind {
+    /// True where there are contracts that it keeps: those that its own analysis admits.
+    pub fn keeps_contracts(self) -> bool {
+        self.admission != Admission::Nothing
+    }
+
     /// The policy in its first state.
     pub fn start(self) -> Box<dyn Policy> {
         (self.start)()

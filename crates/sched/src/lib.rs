@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+mod admission;
 mod analysis;
 mod commands;
 mod containers;
@@ -35,6 +36,7 @@ mod sweep;
 mod task;
 mod waiting;
 
+pub use admission::{Admission, Cycle, CycleRule};
 pub use analysis::TaskSet;
 pub use commands::{
     Account, Bounded, Chunking, Ended, JustInTime, Manner, Mechanics, Motion, Part, Piece, Plan,

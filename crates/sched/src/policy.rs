@@ -5,6 +5,7 @@
 //! accounts) is the schedule's. Those that keep contracts are in `policies/`; all others
 //! are in the crate `policies`, one file and one line of its table each.
 
+use crate::admission::Cycle;
 use crate::queues::{Queues, Waiting};
 use crate::request::{Outcome, Predict};
 use crate::schedule::core::Core;
@@ -90,6 +91,11 @@ impl View<'_> {
     /// The contracts.
     pub fn tasks(&self) -> &TaskSet {
         &self.core.tasks
+    }
+    /// The cycle of the contracts, where they were admitted by cycles: what is promised holds
+    /// in cycles of this length. One look at each class of tasks.
+    pub fn cycle(&self) -> Option<Cycle> {
+        if self.core.options.admission { self.core.tasks.cycle() } else { None }
     }
     /// How the schedule is set up.
     pub fn options(&self) -> &Options {

@@ -1,6 +1,7 @@
 //! The policies that keep every contract, and the order that the analysis takes for
 //! granted. All others are in the crate `policies`.
 
+use crate::admission::Admission;
 use crate::kind::{PolicyKind, Promise};
 use alloc::boxed::Box;
 
@@ -19,6 +20,7 @@ impl PolicyKind {
         name: "slack",
         summary: "Best effort in the exact online slack, in bursts. Keeps every contract.",
         promise: Promise::BOTH,
+        admission: Admission::Exact,
         start: || Box::new(slack::Slack::default()),
     };
 
@@ -27,6 +29,7 @@ impl PolicyKind {
         name: "delta-l",
         summary: "Best effort in the static slack. Keeps every contract.",
         promise: Promise::BOTH,
+        admission: Admission::Exact,
         start: || Box::new(delta_l::DeltaL::default()),
     };
 
@@ -36,6 +39,7 @@ impl PolicyKind {
         summary: "Earliest deadline late: best effort in order of arrival whenever the exact slack \
                   covers it. Keeps every contract.",
         promise: Promise::BOTH,
+        admission: Admission::Exact,
         start: || Box::new(edl::Edl::default()),
     };
 
@@ -45,6 +49,7 @@ impl PolicyKind {
         summary: "Earliest deadline first, best effort when nothing else waits. Best effort that \
                   begins on an idle disk can make requests late.",
         promise: Promise::EVERYONE,
+        admission: Admission::Nothing,
         start: || Box::new(edf::Edf::default()),
     };
 }

@@ -222,7 +222,8 @@ pub fn schedule_of_mix(
     // Some bursts count in ticks alone, some in requests, too.
     let (burst_requests, burst) = (burst % 2, Duration::from_nanos(burst));
     let (reserve, gap) = (Duration::ZERO, Duration::ZERO);
-    let options = Options { admission, reserve, burst, burst_requests, depth: 1, gap };
+    let options =
+        Options { admission, reserve, burst, burst_requests, depth: 1, gap, ..Options::default() };
     let mut schedule = Schedule::with_policy(policy.clone_box(), options);
     let join =
         |deal: &Deal| schedule.join(Instant::EPOCH, deal.contract()).expect("an admitted set");
