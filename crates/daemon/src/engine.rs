@@ -109,7 +109,6 @@ impl Pool for engine::Pool {
         Description {
             name: own.name.clone(),
             devices: own.devices.iter().map(ToString::to_string).collect(),
-            policy: own.config.policy,
         }
     }
 

@@ -705,6 +705,7 @@ impl Device {
             account: stream.account,
             open_since: stream.open_since,
             shares: Vec::from([(self.index, ppm(stream.task.1.cost, stream.task.1.period))]),
+            promised: true,
         };
         self.streams.values().map(status).collect()
     }

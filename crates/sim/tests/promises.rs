@@ -28,7 +28,11 @@ fn random_world(
     let mut random = Random::new(seed);
     let disks = random.between(1, 3) as usize;
     let host_latency = heard.unwrap_or_default();
-    let config = Config { host_latency, ..config(policy) };
+    let mut config = Config { host_latency, ..config(policy) };
+    if policy.admission != Policy::SLACK.admission && policy.keeps_contracts() {
+        // The shortest deadline binds all of them, and that is the log's.
+        config.commit_interval = Duration::from_secs(8);
+    }
     let mut world = world(config, disks, Bytes::GIB, |model, profile, index| match timing {
         None => drive(model, profile, index),
         Some(100) => Timing::Percent(Box::new(profile.clone()), 100),
@@ -108,7 +112,16 @@ fn random_world(
 }
 
 fn keeps_its_promises(policy: Policy, timing: Option<u64>, heard: Option<Duration>) {
-    let worlds = 12;
+    keeps_in_worlds(policy, timing, heard, (12, 3));
+}
+
+/// In so many worlds, with more than so many streams each.
+fn keeps_in_worlds(
+    policy: Policy,
+    timing: Option<u64>,
+    heard: Option<Duration>,
+    (worlds, each): (u64, u64),
+) {
     let (mut players, mut best_effort) = (0, Bytes::ZERO);
     for seed in 0..worlds {
         let outcome = random_world(seed, policy, timing, heard);
@@ -116,7 +129,7 @@ fn keeps_its_promises(policy: Policy, timing: Option<u64>, heard: Option<Duratio
         players += outcome.players;
         best_effort += outcome.best_effort;
     }
-    assert!(players as u64 > 3 * worlds, "too few streams for a test: {players}");
+    assert!(players as u64 > each * worlds, "too few streams for a test: {players}");
     assert!(best_effort > Bytes::mib(worlds), "best effort must move: {best_effort}");
 }
 
@@ -141,6 +154,16 @@ fn no_admitted_request_is_late_where_disks_go_on_before_the_node_hears() {
 #[test]
 fn no_admitted_request_is_late_at_any_cost_within_bounds_under_delta_l() {
     keeps_its_promises(Policy::DELTA_L, Some(50), None);
+}
+
+/// What these policies admit by their own analysis they keep in a pool, with all that a pool
+/// does beside streams: its log, best effort that always waits, readers behind writers.
+#[test]
+fn no_contract_is_broken_under_policies_that_admit_by_cycles() {
+    for policy in [policies::TIME_CYCLE, policies::UCSB] {
+        keeps_in_worlds(policy, None, None, (6, 1));
+        keeps_in_worlds(policy, Some(100), None, (6, 1));
+    }
 }
 
 /// The canary: the same worlds without admission and without deadlines must be

@@ -6,6 +6,7 @@ use crate::contract::{PlacementArgs, placement_words};
 use crate::failure::Failure;
 use crate::output::{Table, counted};
 use crate::permissions::{Change, Whose, access};
+use crate::stream::no_promise;
 use client::control::{
     Access, Permissions, Priority, Service, ServiceAccount, Volume, VolumeCreate, Volumes,
 };
@@ -282,7 +283,7 @@ fn shown(volume: &Volume) -> String {
         .map(|(disk, extents)| format!("{} on disk {disk}", counted(*extents, "extent")))
         .collect();
     format!(
-        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}\nstreams    {}\nservice    {}{}\n",
+        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}\nstreams    {}\nservice    {}{}{}\n",
         volume.name,
         owner_words(volume),
         volume.size_bytes,
@@ -291,6 +292,7 @@ fn shown(volume: &Volume) -> String {
         extents.join(", "),
         volume.streams,
         service_words(&volume.service),
+        no_promise(volume.promised),
         kept(&volume.account),
     )
 }

@@ -492,6 +492,7 @@ impl Pool for Fake {
             },
             operations: volume.operations,
             memory: Bytes::ZERO,
+            promised: !matches!(volume.service, Service::BestEffort(_)),
         });
         let streams = state.streams.iter().map(|(&id, stream)| StreamStatus {
             stream: StreamId(id),
@@ -509,9 +510,12 @@ impl Pool for Fake {
             },
             open_since: Instant::from_nanos(id),
             shares: vec![(DiskIndex(0), share(stream.contract.rate))],
+            promised: true,
         });
         Status {
             now: Instant::from_nanos(1_000_000),
+            policy: Policy::SLACK,
+            promised: true,
             disks: vec![disk_status()],
             volumes: volumes.collect(),
             streams: streams.collect(),
@@ -529,7 +533,7 @@ impl Pool for Fake {
 
     fn description(&self) -> Description {
         let devices = vec!["emulated:laptop:/tmp/disk".into()];
-        Description { name: "fake".into(), devices, policy: Policy::SLACK }
+        Description { name: "fake".into(), devices }
     }
 
     fn host_lateness(&self) -> HostLateness {

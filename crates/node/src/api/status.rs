@@ -16,6 +16,10 @@ use units::{Bytes, Duration, Instant, Rate};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub now: Instant,
+    /// How the disks are scheduled.
+    pub policy: Policy,
+    /// Contracts are admitted by an analysis that the policy keeps.
+    pub promised: bool,
     pub disks: Vec<DiskStatus>,
     pub volumes: Vec<VolumeStatus>,
     pub streams: Vec<StreamStatus>,
@@ -148,6 +152,8 @@ pub struct VolumeStatus {
     /// is no contract.
     pub operations: u64,
     pub memory: Bytes,
+    /// What the service's contract says is promised; false where it is none, too.
+    pub promised: bool,
 }
 
 /// Requests of a volume under its service's contract, since it got one.
@@ -179,6 +185,8 @@ pub struct StreamStatus {
     pub open_since: Instant,
     /// What its contract has of each disk's time, in parts per million.
     pub shares: Vec<(DiskIndex, u64)>,
+    /// What its contract says is promised.
+    pub promised: bool,
 }
 
 /// The arena's use at one instant.

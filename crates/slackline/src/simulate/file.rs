@@ -146,7 +146,7 @@ pub fn parse(path: &Path, text: String, instead: &Instead) -> Result<Read, Failu
         faults: Vec::new(),
         policy,
         // Without a promise to keep there is nothing to admit by.
-        admission: instead.admission.or(file.admission).unwrap_or(policy.promise.contracts),
+        admission: instead.admission.or(file.admission).unwrap_or(policy.keeps_contracts()),
         memory: instead.memory.or(file.memory).unwrap_or(default.memory).round_down(Bytes::MIB),
         commit_interval: file.commit_interval.unwrap_or(default.commit_interval),
         warm_up: instead.warm_up.or(file.warm_up).unwrap_or(Duration::from_secs(10)),
