@@ -367,7 +367,7 @@ impl Pool for Fake {
             Op::ProfileSet { disk, .. } | Op::Reprofile { disk } if disk.0 > 0 => {
                 Err(Error::NoSuchDisk { disk, disks: 1 })
             }
-            Op::ProfileSet { .. } | Op::Reprofile { .. } => Ok(Answer::Done),
+            Op::ProfileSet { .. } | Op::Reprofile { .. } | Op::PolicySet { .. } => Ok(Answer::Done),
             Op::Block { volume, .. } => {
                 state.volume(&volume).map(|_| Answer::Block { block: Bytes::kib(8) })
             }
