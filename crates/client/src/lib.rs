@@ -66,9 +66,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::{Bytes, Rate};
 use wire::control::{
-    Access, BlockAsk, BlockChosen, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, Priority,
-    Quotas, Service, Status, Stream, StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams,
-    Volume, VolumeCreate, VolumeResize, Volumes,
+    Access, BlockAsk, BlockChosen, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, PolicySet,
+    PolicyState, Priority, Quotas, Service, Status, Stream, StreamChange, StreamClosed, StreamOpen,
+    StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -123,6 +123,18 @@ impl Client {
     /// Everything at one instant.
     pub fn status(&self) -> Result<Status> {
         http::call(&self.socket, "GET", "/v1/status", None::<&()>)
+    }
+
+    /// How the disks are scheduled, and what that promises.
+    pub fn policy(&self) -> Result<PolicyState> {
+        http::call(&self.socket, "GET", "/v1/policy", None::<&()>)
+    }
+
+    /// Schedules the disks by another policy from now on, until the daemon stops. Refused where
+    /// an open contract would not be kept.
+    pub fn set_policy(&self, policy: &str) -> Result<PolicyState> {
+        let body = PolicySet { policy: policy.into() };
+        http::call(&self.socket, "PUT", "/v1/policy", Some(&body))
     }
 
     /// Uses another profile (TOML) for a disk from now on, and stores it.

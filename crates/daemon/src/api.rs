@@ -106,6 +106,7 @@ fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(volume_block))
         .routes(routes!(stream_list, stream_open))
         .routes(routes!(stream_show, stream_change, stream_close))
+        .routes(routes!(policy_show, policy_set))
         .routes(routes!(disk_profile))
         .routes(routes!(disk_reprofile))
         .routes(routes!(plan))
@@ -164,6 +165,46 @@ async fn status(
 ) -> Json<api::Status> {
     let (pool, shown) = (&*control.entry.0, control.shown(&peer));
     Json(convert::status(pool, shown, &control.sessions, &control.quotas, control.since))
+}
+
+/// Show how the disks are scheduled, and what that promises.
+#[utoipa::path(get, path = "/v1/policy", tag = "daemon",
+    responses(
+        (status = 200, description = "The policy of the pool", body = api::PolicyState),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn policy_show(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+) -> Json<api::PolicyState> {
+    Json(convert::policy(&control.shown(&peer)))
+}
+
+/// Schedule the disks by another policy from now on, until the daemon stops. Every open
+/// contract is admitted again, by the analysis that this policy keeps. Refused, and nothing
+/// changes, where one would not fit.
+#[utoipa::path(put, path = "/v1/policy", tag = "daemon",
+    request_body = api::PolicySet,
+    responses(
+        (status = 200, description = "The disks follow it", body = api::PolicyState),
+        (status = 400, description = "No policy has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "Open contracts would not be kept; which, with the figures",
+            body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn policy_set(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Body(request): Body<api::PolicySet>,
+) -> Answered<Json<api::PolicyState>> {
+    control.quotas.only_administrator(&peer, "the policy of the pool")?;
+    let policy = policies::named(&request.policy);
+    let policy = policy.map_err(|error| Failure::from(problem::of_policy(error)))?;
+    control.by(&peer).done(Op::PolicySet { policy }).await?;
+    Ok(Json(convert::policy(&control.shown(&peer))))
 }
 
 /// Use another profile for a disk from now on, and store it. Refused, and nothing

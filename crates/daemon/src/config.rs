@@ -29,7 +29,7 @@ pub struct Options {
     #[serde(deserialize_with = "from_text")]
     pub memory: Option<Bytes>,
     /// Scheduling of the disks: `slack`, or another by its name.
-    #[serde(deserialize_with = "from_text")]
+    #[serde(deserialize_with = "policy_from_text")]
     pub policy: Option<Policy>,
     /// False takes every contract; only for comparisons.
     pub admission: Option<bool>,
@@ -86,6 +86,12 @@ impl FromStr for SocketMode {
             _ => Err("not a file mode; write for example 0660"),
         }
     }
+}
+
+/// A policy by its name.
+fn policy_from_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Policy>, D::Error> {
+    let text = String::deserialize(from)?;
+    policies::named(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
 pub(crate) fn from_text<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
@@ -203,7 +209,7 @@ mod tests {
         let flags = Options { memory: Some(Bytes::mib(32)), ..Options::default() };
         let settings = flags.or(file).settle(|| unreachable!("the file has it")).unwrap();
         assert_eq!(settings.node.memory, Bytes::mib(32), "from the flag");
-        assert_eq!(settings.node.policy, Policy::Edf, "from the file");
+        assert_eq!(settings.node.policy, Policy::EDF, "from the file");
         assert_eq!(settings.socket_mode, SocketMode(0o600), "from the file");
         assert!(settings.shared_drive, "from the file");
         assert!(!settings.node.remeasure && node_default().remeasure, "from the file");

@@ -139,6 +139,7 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
         kept_out: volume.kept_out.as_ref().map(kept_out),
         handles: volume.handles.iter().map(|one| handle(one, quotas)).collect(),
         account: service_account(volume.account),
+        promised: volume.promised || matches!(volume.service, node::Service::BestEffort(_)),
     }
 }
 
@@ -163,6 +164,7 @@ pub fn stream(
             block_bytes: stream.contract.block,
             burst_bytes: stream.contract.burst,
         },
+        promised: stream.promised,
         window_bytes: stream.window,
         position_bytes: stream.position,
         moved_bytes: stream.account.moved,
@@ -290,6 +292,21 @@ pub fn streams(
     streams.into_iter().map(|one| stream(one, now, sessions, quotas)).collect()
 }
 
+/// How the disks are scheduled.
+pub fn policy(status: &Status) -> api::PolicyState {
+    let policy = status.policy;
+    api::PolicyState {
+        policy: policy.to_string(),
+        summary: policy.summary.into(),
+        admission: match policy.admission {
+            node::Admission::Exact => api::PolicyAdmission::Exact,
+            node::Admission::Cycles(_) => api::PolicyAdmission::Cycles,
+            node::Admission::Nothing => api::PolicyAdmission::Nothing,
+        },
+        promised: status.promised,
+    }
+}
+
 /// What is shown of everything at one instant; `since` is when the pool was opened.
 pub fn status(
     pool: &dyn Pool,
@@ -303,7 +320,7 @@ pub fn status(
     let mut warned = pool.warnings();
     warned.extend(warnings(&status.volumes));
     api::Status {
-        policy: description.policy.to_string(),
+        policy: status.policy.to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
         up_ns: status.now.saturating_since(since),
         read_only: status.read_only,

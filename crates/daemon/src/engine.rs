@@ -144,7 +144,6 @@ impl Pool for engine::Pool {
         Description {
             name: own.name.clone(),
             devices: own.devices.iter().map(ToString::to_string).collect(),
-            policy: own.config.policy,
         }
     }
 

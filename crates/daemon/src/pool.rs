@@ -87,8 +87,6 @@ pub struct Description {
     pub name: String,
     /// What each disk was opened with.
     pub devices: Vec<String>,
-    /// The policy of its schedules.
-    pub policy: node::Policy,
 }
 
 /// How late the host was since the pool was opened.

@@ -24,6 +24,17 @@ pub fn of(error: &Error) -> Problem {
             let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));
             Problem::new(Code::Refused, detail, next)
         }
+        Error::PolicyRefused { .. } => {
+            let text = error.to_string();
+            let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));
+            Problem::new(Code::Refused, detail, next)
+        }
+        Error::KeepsNothing { policy } => Problem::new(
+            Code::Refused,
+            format!("the pool's policy `{policy}` keeps no contracts, and contracts are admitted"),
+            "let it follow one that keeps them (`slackline pool set --policy slack`), or start \
+             the daemon with `--no-admission`, where nothing is promised",
+        ),
         Error::NoSuchVolume { name } => Problem::new(
             Code::NoSuchVolume,
             format!("there is no volume \"{name}\""),
@@ -99,6 +110,12 @@ pub fn of(error: &Error) -> Problem {
         Error::Device { .. } | Error::ReadOnly { .. } => of_device(error),
         Error::Store(error) => of_store(error),
     }
+}
+
+/// A name that no policy has.
+pub fn of_policy(error: policies::UnknownPolicy) -> Problem {
+    let next = "choose one of these; docs/policies.md says what each promises";
+    Problem::new(Code::Invalid, error.to_string(), next)
 }
 
 /// A profile that is none.
@@ -316,6 +333,13 @@ mod tests {
         let (asked, free, size) = (Bytes::GIB, Bytes::MIB, Bytes::GIB);
         let name = || String::from("v");
         let errors = [
+            Error::KeepsNothing { policy: node::Policy::EDF },
+            Error::PolicyRefused {
+                policy: node::Policy::EDF,
+                streams: vec![node::StreamId(1)],
+                volumes: Vec::new(),
+                refusal: None,
+            },
             Error::LogRefused {
                 record: size,
                 refusal: Box::new(Refusal {

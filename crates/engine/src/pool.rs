@@ -46,7 +46,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let config = Config {
-            policy: Policy::Slack,
+            policy: Policy::SLACK,
             admission: true,
             memory: Bytes::mib(256),
             host_latency: Duration::from_millis(2),

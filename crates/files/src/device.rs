@@ -159,7 +159,7 @@ impl Device {
             depth: profile.depth().min(READS_MAX),
             ..sched::Options::default()
         };
-        let schedule = Schedule::new(PolicyKind::Slack, under);
+        let schedule = Schedule::new(PolicyKind::SLACK, under);
         let device = queue::Device {
             capacity: profile.capacity(),
             profile,
@@ -707,6 +707,7 @@ impl Device {
             account: stream.account,
             open_since: stream.open_since,
             shares: Vec::from([(self.index, ppm(stream.task.1.cost, stream.task.1.period))]),
+            promised: true,
         };
         self.streams.values().map(status).collect()
     }

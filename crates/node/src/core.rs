@@ -95,7 +95,8 @@ impl Core {
         store: Store,
     ) -> Result<Self, Error> {
         for (disk, setup) in store.disks().iter().zip(&setups) {
-            let least = Costs::new(&config, &setup.profile, disk.capacity).commit_interval();
+            let costs = Costs::new(&config, &setup.profile, disk.capacity);
+            let least = costs.commit_interval_under(config.policy, setup.profile.depth());
             config.commit_interval = config.commit_interval.max(least);
         }
         let mut disks = Vec::with_capacity(setups.len());
@@ -143,6 +144,28 @@ impl Core {
             }
         }
         result
+    }
+
+    /// Whether what contracts say is promised: they are admitted, by an analysis that the
+    /// policy keeps.
+    pub(crate) fn promises(&self) -> bool {
+        self.config.admission && self.config.policy.keeps_contracts()
+    }
+
+    /// Refuses what asks for a promise, or whether one could be given, where contracts are
+    /// admitted and the policy keeps none.
+    pub(crate) fn may_promise(&self, op: &Op) -> Result<(), Error> {
+        let asks = match op {
+            Op::StreamOpen { .. } | Op::WindowOpen { .. } | Op::StreamChange { .. } | Op::Plan => {
+                true
+            }
+            Op::VolumeService { service, .. } => !matches!(service, Service::BestEffort(_)),
+            _ => false,
+        };
+        if asks && self.config.admission && !self.promises() {
+            return Err(Error::KeepsNothing { policy: self.config.policy });
+        }
+        Ok(())
     }
 
     pub(crate) fn disk(&mut self, disk: DiskIndex) -> &mut Disk {
@@ -223,7 +246,7 @@ impl Core {
         owner: Owner,
     ) -> CommandId {
         // Other policies do not look at the exact slack before they let others go first.
-        let exact = self.config.policy == Policy::Slack && !action.needs_no_disk();
+        let exact = self.config.policy == Policy::SLACK && !action.needs_no_disk();
         let queue = &mut self.disk(disk).queue;
         let (advance, comes) = (queue.advance(), queue.schedule().next_release(task).max(now));
         let is_behind = exact && comes > turn.from.saturating_add(advance);
@@ -422,6 +445,7 @@ impl Disk {
         let Costs { advance, piece, best_effort: reserve, .. } = costs;
         let mut options = sched::Options {
             admission: config.admission,
+            by: config.policy.admission,
             reserve: costs.best_effort,
             depth: profile.depth(),
             ..sched::Options::default()

@@ -53,6 +53,7 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         | Op::Release { .. }
         | Op::Sync
         | Op::Reprofile { .. }
+        | Op::PolicySet { .. }
         | Op::Plan
         | Op::HandleClose { .. }
         | Op::Shutdown => Ok(()),

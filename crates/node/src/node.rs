@@ -156,6 +156,9 @@ impl Node {
                 _ => self.core.answer(ticket, Err(error)),
             };
         }
+        if let Err(error) = self.core.may_promise(&op) {
+            return self.core.answer(ticket, Err(error));
+        }
         match op {
             Op::VolumeCreate { name, size, placement, access } => {
                 let made = self.create(who, &name, size, &placement, access);
@@ -256,6 +259,10 @@ impl Node {
             Op::ProfileSet { disk, profile } => {
                 let set = self.set_profile(now, disk, &profile);
                 self.change(now, ticket, set);
+            }
+            Op::PolicySet { policy } => {
+                let set = self.set_policy(now, policy);
+                self.core.answer(ticket, set.map(|()| Reply::Done));
             }
             Op::Reprofile { disk } => {
                 let begun = self.reprofile(now, disk);

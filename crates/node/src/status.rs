@@ -40,6 +40,8 @@ impl Look {
     pub fn new(now: Instant) -> Self {
         let status = Status {
             now,
+            policy: Policy::default(),
+            promised: false,
             disks: Vec::new(),
             volumes: Vec::new(),
             streams: Vec::new(),
@@ -72,6 +74,7 @@ impl Node {
                 None => {
                     status.memory = core.arena.status();
                     status.read_only = self.is_read_only();
+                    (status.policy, status.promised) = (core.config.policy, core.promises());
                     look.next = Next::VolumesAfter(None);
                 }
             },
@@ -152,7 +155,8 @@ impl Node {
 
     fn stream_status(&self, stream: &Stream) -> StreamStatus {
         let volume = self.core.store.volume(stream.volume);
-        stream.status(volume.map(|volume| String::from(volume.name())).unwrap_or_default())
+        let name = volume.map(|volume| String::from(volume.name())).unwrap_or_default();
+        StreamStatus { promised: self.core.promises(), ..stream.status(name) }
     }
 
     fn volume_status(&self, volume: &Volume) -> VolumeStatus {
@@ -175,6 +179,7 @@ impl Node {
             operations,
             memory,
             handles: core.handles_on(volume.id()),
+            promised: core.promises() && !matches!(service, Service::BestEffort(_)),
         }
     }
 }

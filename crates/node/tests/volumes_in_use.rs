@@ -36,7 +36,7 @@ impl Held {
         store.note_length(volume, Bytes::mib(2));
         sim::commit(&mut disks, &mut store).unwrap();
         let config = Config {
-            policy: Policy::Slack,
+            policy: Policy::SLACK,
             admission: true,
             memory: Bytes::mib(16),
             host_latency: Duration::ZERO,

@@ -10,7 +10,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
 use disk::{Head, Profile};
-use sched::{Class, Contract, Refusal, Request, Schedule, TaskId, TaskSet};
+use sched::{Class, Contract, PolicyKind, Refusal, Request, Schedule, TaskId, TaskSet};
 use units::{Bytes, Command, Duration, Instant, Lba};
 
 /// Whether the device does only what its queue says.
@@ -226,6 +226,15 @@ impl<W> Queue<W> {
     /// Puts a schedule back as it was copied before, with no command come or gone since.
     pub fn restore(&mut self, schedule: Schedule) {
         self.schedule = schedule;
+    }
+
+    /// As [`Schedule::change_policy`].
+    ///
+    /// # Errors
+    /// Where what is promised would not be kept.
+    pub fn change_policy(&mut self, now: Instant, policy: PolicyKind) -> Result<(), Refusal> {
+        let now = self.time(now);
+        self.schedule.change_policy(now, policy)
     }
 
     /// Other costs from now on; what is promised stays as it is.

@@ -50,7 +50,7 @@ fn device(usage: Use) -> Device {
 }
 
 fn queue(usage: Use) -> Queue<&'static str> {
-    let schedule = Schedule::new(PolicyKind::Slack, Options::default());
+    let schedule = Schedule::new(PolicyKind::SLACK, Options::default());
     Queue::new(device(usage), schedule, [])
 }
 
@@ -184,7 +184,7 @@ fn an_extent_that_fails_is_suspect() {
 /// slack covers that, or where nobody but the queue's owner has a contract.
 #[test]
 fn a_slow_extent_waits_for_slack() {
-    let mut schedule = Schedule::new(PolicyKind::Slack, Options::default());
+    let mut schedule = Schedule::new(PolicyKind::SLACK, Options::default());
     let tight = Task::new(ms_(1_000), ms_(200), ms_(12));
     schedule.join(at(0), tight).unwrap();
     let mut queue = Queue::new(device(Use::Alone), schedule, []);

@@ -23,10 +23,10 @@ fn main() {
     println!("{:62} {:>10} {:>10} {:>10}   aim", "", "min", "median", "max");
     for load in [Load::Greedy, Load::Moderate] {
         for streams in [10, 100, 1_000] {
-            dispatch(PolicyKind::Slack, streams, load, runs, quick);
+            dispatch(PolicyKind::SLACK, streams, load, runs, quick);
         }
     }
-    for policy in [PolicyKind::DeltaL, PolicyKind::Edf, PolicyKind::Fcfs] {
+    for policy in [PolicyKind::DELTA_L, PolicyKind::EDF, policies::FCFS] {
         dispatch(policy, 1_000, Load::Greedy, runs, quick);
     }
     for ppm in [500_000, 800_000, 980_000] {
@@ -301,7 +301,7 @@ fn flash(quick: bool) {
             reserve: Duration::from_millis(1),
             ..Options::default()
         };
-        let mut schedule = Schedule::new(PolicyKind::Slack, options);
+        let mut schedule = Schedule::new(PolicyKind::SLACK, options);
         let (mut asks, mut ids) = (BinaryHeap::new(), Vec::new());
         for at in 0..streams as usize {
             let period = Duration::from_nanos(random.within(mean * 4 / 5, mean * 5 / 4));
@@ -391,7 +391,7 @@ fn dispatch(policy: PolicyKind, streams: u64, load: Load, runs: usize, quick: bo
         decisions += stage.deciding.calls / 2;
     }
     let name = format!("{policy}, {streams} streams, best effort {load:?}");
-    let aim = if policy == PolicyKind::Slack { "< 1 us" } else { "" };
+    let aim = if policy == PolicyKind::SLACK { "< 1 us" } else { "" };
     row(&format!("{name}: who is next"), deciding, aim);
     println!("    {tail} (last run)");
     row("    a request comes, or is done", handling, "");
@@ -483,7 +483,7 @@ fn edge(streams: u64, runs: usize) {
 fn joining(streams: u64, runs: usize, aim: &str) {
     let (mut joins, mut leaves) = (Vec::new(), Vec::new());
     for run in 0..runs {
-        let mut stage = Stage::new(PolicyKind::Slack, streams - 1, Load::Greedy, run as u64 + 1);
+        let mut stage = Stage::new(PolicyKind::SLACK, streams - 1, Load::Greedy, run as u64 + 1);
         stage.run(4 * streams);
         let task = stage.ids[0].1;
         for _ in 0..20 {

@@ -9,18 +9,21 @@
 //!
 //! A disk serves one command at a time, never interrupts one, and needs at most
 //! the task's `cost` for each; the host takes at most [`Options::gap`] from its end to the
-//! next. Under the policies [`PolicyKind::Slack`] and
-//! [`PolicyKind::DeltaL`] no request of an admitted task is late while that holds.
+//! next. Under the policies [`PolicyKind::SLACK`],
+//! [`PolicyKind::DELTA_L`] and [`PolicyKind::EDL`] no request of an admitted task is late while that holds.
 #![no_std]
 
 extern crate alloc;
 
+mod admission;
 mod analysis;
 mod commands;
 mod containers;
 mod cycle;
 mod divide;
+mod kind;
 pub mod limits;
+pub mod parts;
 mod phases;
 mod policies;
 mod policy;
@@ -33,13 +36,14 @@ mod sweep;
 mod task;
 mod waiting;
 
+pub use admission::{Admission, Cycle, CycleRule};
 pub use analysis::TaskSet;
 pub use commands::{
     Account, Bounded, Chunking, Ended, JustInTime, Manner, Mechanics, Motion, Part, Piece, Plan,
     Planner, Standing, Step, Way, Ways,
 };
 pub use cycle::{CycleAnalysis, CycleRefusal, CycleStream, shortest_cycle, time_cycle};
-pub use policies::{PolicyKind, Promise, UnknownPolicy, usd_admits};
+pub use kind::{PolicyKind, Promise};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
 pub use request::{

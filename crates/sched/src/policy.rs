@@ -2,9 +2,10 @@
 //!
 //! A policy sees the queues, the contracts and the slack, and answers with a
 //! request or with patience. All else (release times, deadlines, bounds,
-//! accounts) is the schedule's. One file each under `policies/`, and one line in
-//! `policies/mod.rs`.
+//! accounts) is the schedule's. Those that keep contracts are in `policies/`; all others
+//! are in the crate `policies`, one file and one line of its table each.
 
+use crate::admission::Cycle;
 use crate::queues::{Queues, Waiting};
 use crate::request::{Outcome, Predict};
 use crate::schedule::core::Core;
@@ -98,6 +99,11 @@ impl View<'_> {
     pub fn tasks(&self) -> &TaskSet {
         &self.core.tasks
     }
+    /// The cycle of the contracts, where they were admitted by cycles: what is promised holds
+    /// in cycles of this length. One look at each class of tasks.
+    pub fn cycle(&self) -> Option<Cycle> {
+        if self.core.options.admission { self.core.tasks.cycle() } else { None }
+    }
     /// How the schedule is set up.
     pub fn options(&self) -> &Options {
         &self.core.options
@@ -114,6 +120,10 @@ impl View<'_> {
     /// Bound on the device time of a request, were it started next.
     pub fn predicted(&self, request: &Waiting) -> Duration {
         self.predict.bound(self.core.head, &request.command)
+    }
+    /// The same with the head at `from`.
+    pub fn predicted_from(&self, from: Lba, request: &Waiting) -> Duration {
+        self.predict.bound(from, &request.command)
     }
     /// True where a request under contract would take longer than the contract covers: to
     /// start it at its turn would make others late for it. Never where nothing is promised.

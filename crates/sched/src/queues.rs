@@ -60,7 +60,8 @@ impl Waiting {
         self.class.task().filter(|_| self.times.deadline < Instant::MAX)
     }
 
-    pub(crate) fn is_real_time(&self) -> bool {
+    /// True where it waits under a contract ([`Waiting::contract`]).
+    pub fn is_real_time(&self) -> bool {
         self.contract().is_some()
     }
 

@@ -1,5 +1,6 @@
 //! What goes into a [`Schedule`](crate::Schedule) and what comes out.
 
+use crate::admission::Admission;
 use crate::{Task, TaskId};
 use units::{Command, Duration, Instant, Lba};
 
@@ -147,6 +148,9 @@ pub struct Options {
     /// What is promised of the set holds as before; of one that cannot be kept nothing
     /// is, and `slack` lets best effort begin whenever nothing under contract waits.
     pub admission: bool,
+    /// By which analysis tasks are taken. Other than exact only under the policy that keeps
+    /// what it takes ([`PolicyKind::admission`](crate::PolicyKind::admission)).
+    pub by: Admission,
     /// Static slack that admission leaves. At least the cost of the longest
     /// best-effort command, so that best effort never waits for ever.
     pub reserve: Duration,
@@ -173,6 +177,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             admission: true,
+            by: Admission::Exact,
             reserve: Duration::from_millis(50),
             // Of 100 to 600 ms tried, the one that serves cello's file systems soonest at the
             // highest loads (figure 6.5: 90 ms, 102 at 100) without making those wait that

@@ -59,6 +59,13 @@ pub struct TaskId {
     pub(crate) generation: u32,
 }
 
+impl TaskId {
+    /// Its place among the tasks that are there now: for [`Policy::remember`](crate::Policy::remember).
+    pub const fn index(self) -> u32 {
+        self.index
+    }
+}
+
 /// The share of the disk's time that is promised, rounded up by less than 2^-64
 /// for each class of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -68,6 +75,14 @@ pub struct Utilisation(pub(crate) u128);
 pub(crate) const WHOLE: u128 = 1 << 64;
 
 impl Utilisation {
+    /// The whole disk.
+    pub const WHOLE: Self = Self(WHOLE);
+
+    /// In units of 2^-64 of the disk.
+    pub const fn parts(self) -> u128 {
+        self.0
+    }
+
     /// Parts per million, rounded up.
     pub fn ppm(self) -> u64 {
         u64::try_from((self.0.saturating_mul(1_000_000)).div_ceil(WHOLE)).unwrap_or(u64::MAX)

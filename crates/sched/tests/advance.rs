@@ -28,7 +28,7 @@ fn read(millis: u64) -> Command {
 }
 
 fn schedule() -> Schedule {
-    Schedule::new(PolicyKind::Slack, Options { reserve: ms(20), ..Options::default() })
+    Schedule::new(PolicyKind::SLACK, Options { reserve: ms(20), ..Options::default() })
 }
 
 struct Random(u64);

@@ -65,7 +65,7 @@ fn drain(schedule: &mut Schedule, mut now: u64) -> Vec<u64> {
 
 #[test]
 fn the_regulator_spaces_requests_by_the_period() {
-    let mut schedule = schedule(PolicyKind::Slack);
+    let mut schedule = schedule(PolicyKind::SLACK);
     let id = join(&mut schedule, 100);
     let class = Class::RealTime(id);
     assert_eq!(submit(&mut schedule, 5, 1, class, 0), (5, 105));
@@ -77,7 +77,7 @@ fn the_regulator_spaces_requests_by_the_period() {
 
 #[test]
 fn who_is_over_eager_does_not_get_before_others() {
-    let mut schedule = schedule(PolicyKind::Slack);
+    let mut schedule = schedule(PolicyKind::SLACK);
     let (eager, other) = (join(&mut schedule, 100), join(&mut schedule, 300));
     for key in 0..5 {
         submit(&mut schedule, 0, key, Class::RealTime(eager), 0);
@@ -91,7 +91,7 @@ fn who_is_over_eager_does_not_get_before_others() {
 
 #[test]
 fn early_requests_go_before_best_effort_up_to_a_period_ahead() {
-    let mut schedule = schedule(PolicyKind::Slack);
+    let mut schedule = schedule(PolicyKind::SLACK);
     let id = join(&mut schedule, 200);
     for key in 0..4 {
         submit(&mut schedule, 0, key, Class::RealTime(id), 0);
@@ -107,7 +107,7 @@ fn early_requests_go_before_best_effort_up_to_a_period_ahead() {
 
 #[test]
 fn best_effort_is_swept_synchronous_first() {
-    for policy in [PolicyKind::Slack, PolicyKind::DeltaL, PolicyKind::Edf] {
+    for policy in [PolicyKind::SLACK, PolicyKind::DELTA_L, PolicyKind::EDF] {
         let mut schedule = schedule(policy);
         for (key, class, sector) in [
             (1, IDLE_WRITE, 100),
@@ -127,7 +127,7 @@ fn best_effort_is_swept_synchronous_first() {
 /// and one asynchronous write.
 #[test]
 fn nobody_waits_for_ever_behind_a_sweep_that_does_not_end() {
-    for policy in [PolicyKind::Slack, PolicyKind::DeltaL, PolicyKind::Edf] {
+    for policy in [PolicyKind::SLACK, PolicyKind::DELTA_L, PolicyKind::EDF] {
         let mut schedule = schedule(policy);
         let (far, write) = (1_000_000, 1_000_001);
         submit(&mut schedule, 0, far, URGENT, 5);
@@ -153,7 +153,7 @@ fn nobody_waits_for_ever_behind_a_sweep_that_does_not_end() {
 
 #[test]
 fn ordered_requests_of_a_flow_run_one_after_another() {
-    for &policy in PolicyKind::ALL {
+    for &policy in policies::ALL {
         let mut schedule = Schedule::new(policy, Options { depth: 4, ..Options::default() });
         submit(&mut schedule, 0, 1, ordered(7, false), 900);
         submit(&mut schedule, 0, 2, ordered(7, false), 100);
@@ -176,7 +176,7 @@ fn ordered_requests_of_a_flow_run_one_after_another() {
 
 #[test]
 fn who_waits_behind_an_ordered_request_hurries_it() {
-    let mut schedule = schedule(PolicyKind::Slack);
+    let mut schedule = schedule(PolicyKind::SLACK);
     submit(&mut schedule, 0, 1, ordered(7, false), 9_000);
     submit(&mut schedule, 0, 2, IDLE_WRITE, 10);
     submit(&mut schedule, 0, 3, URGENT, 20);
@@ -192,7 +192,7 @@ fn who_waits_behind_an_ordered_request_hurries_it() {
 
 #[test]
 fn an_overrun_is_reported_and_paid_out_of_slack() {
-    let mut schedule = schedule(PolicyKind::Slack);
+    let mut schedule = schedule(PolicyKind::SLACK);
     let tight = Task::new(ms(1_000), ms(100), ms(10));
     let id = schedule.join(Instant::EPOCH, tight).unwrap();
     let enough = ms(500);
@@ -224,7 +224,7 @@ fn an_overrun_is_reported_and_paid_out_of_slack() {
 /// On a disk with a queue the others behind an overrun are later too.
 #[test]
 fn an_overrun_moves_what_is_in_flight_behind_it() {
-    let mut schedule = Schedule::new(PolicyKind::Slack, Options { depth: 3, ..Options::default() });
+    let mut schedule = Schedule::new(PolicyKind::SLACK, Options { depth: 3, ..Options::default() });
     join(&mut schedule, 200);
     let enough = ms(1_000);
     for key in 0..3 {
@@ -241,7 +241,7 @@ fn an_overrun_moves_what_is_in_flight_behind_it() {
 
 #[test]
 fn early_completions_give_slack_back() {
-    let mut schedule = schedule(PolicyKind::Slack);
+    let mut schedule = schedule(PolicyKind::SLACK);
     let id = join(&mut schedule, 40);
     submit(&mut schedule, 0, 1, Class::RealTime(id), 0);
     submit(&mut schedule, 0, 2, Class::RealTime(id), 0);
@@ -255,7 +255,7 @@ fn early_completions_give_slack_back() {
 
 #[test]
 fn a_disk_is_given_no_more_commands_than_it_takes() {
-    for &policy in PolicyKind::ALL {
+    for &policy in policies::ALL {
         let mut schedule = Schedule::new(policy, Options { depth: 3, ..Options::default() });
         for key in 0..8 {
             submit(&mut schedule, 0, key, URGENT, key * 100);
@@ -274,7 +274,7 @@ fn a_disk_is_given_no_more_commands_than_it_takes() {
 
 #[test]
 fn leaving_drops_what_waits_and_frees_the_share() {
-    let mut schedule = schedule(PolicyKind::Slack);
+    let mut schedule = schedule(PolicyKind::SLACK);
     let id = join(&mut schedule, 100);
     let alone = schedule.tasks().slack();
     let other = join(&mut schedule, 300);
@@ -294,7 +294,7 @@ fn leaving_drops_what_waits_and_frees_the_share() {
 #[test]
 #[should_panic(expected = "a request of a task that has joined")]
 fn a_request_of_a_task_that_has_left_is_a_mistake_of_the_caller() {
-    let mut schedule = schedule(PolicyKind::Slack);
+    let mut schedule = schedule(PolicyKind::SLACK);
     let id = join(&mut schedule, 100);
     schedule.leave(id);
     join(&mut schedule, 100);
@@ -304,7 +304,7 @@ fn a_request_of_a_task_that_has_left_is_a_mistake_of_the_caller() {
 #[test]
 fn without_admission_everything_is_taken_and_counted_late() {
     let options = Options { admission: false, ..Options::default() };
-    let mut schedule = Schedule::new(PolicyKind::Fcfs, options);
+    let mut schedule = Schedule::new(policies::FCFS, options);
     let ids: Vec<TaskId> = (0..20).map(|_| join(&mut schedule, 100)).collect();
     assert_eq!(schedule.tasks().utilisation().ppm(), 2_000_000);
     for (key, &id) in ids.iter().enumerate() {
@@ -317,15 +317,15 @@ fn without_admission_everything_is_taken_and_counted_late() {
 
 #[test]
 fn a_change_of_policy_keeps_contracts_and_requests() {
-    let mut schedule = schedule(PolicyKind::Fcfs);
+    let mut schedule = schedule(policies::FCFS);
     let id = join(&mut schedule, 500);
     submit(&mut schedule, 0, 1, IDLE_WRITE, 900);
     submit(&mut schedule, 0, 2, URGENT, 500);
     submit(&mut schedule, 0, 3, Class::RealTime(id), 0);
-    for &policy in PolicyKind::ALL {
+    for &policy in policies::ALL {
         schedule.set_policy(policy);
     }
-    schedule.set_policy(PolicyKind::Fcfs);
+    schedule.set_policy(policies::FCFS);
     assert_eq!(drain(&mut schedule, 0), [1, 2, 3]);
 }
 
@@ -334,7 +334,7 @@ fn a_change_of_policy_keeps_contracts_and_requests() {
 #[test]
 fn who_joins_a_busy_disk_may_have_to_wait_a_little() {
     let set = [Ticks::rate(2, 10), Ticks::rate(3, 12)];
-    let policy = PolicyKind::Slack.start();
+    let policy = PolicyKind::SLACK.start();
     let (mut schedule, ids) = world::schedule_of(&set, policy.as_ref(), 0, true);
     let start = Instant::from_nanos;
     let request = |class, ticks| Request { class, command: world::command(ticks) };

@@ -69,7 +69,7 @@ fn step(schedule: &mut Schedule, now: &mut u64) -> Option<u64> {
 
 #[test]
 fn requests_to_a_server_share_a_container_and_the_rest_waits_for_budget() {
-    let mut schedule = schedule(PolicyKind::Edf);
+    let mut schedule = schedule(PolicyKind::EDF);
     let id = server(&mut schedule, 100, 1000, 1000);
     assert_eq!(ask(&mut schedule, 5, 1, id, 40), Some((5, 1005)));
     assert_eq!(ask(&mut schedule, 6, 2, id, 40), Some((5, 1005)), "as if it had been there");
@@ -86,7 +86,7 @@ fn requests_to_a_server_share_a_container_and_the_rest_waits_for_budget() {
 
 #[test]
 fn a_program_with_one_request_at_a_time_gets_its_whole_budget() {
-    let mut schedule = schedule(PolicyKind::Edf);
+    let mut schedule = schedule(PolicyKind::EDF);
     let id = server(&mut schedule, 100, 1000, 1000);
     let mut now = 0;
     for key in 0..10 {
@@ -98,7 +98,7 @@ fn a_program_with_one_request_at_a_time_gets_its_whole_budget() {
 
 #[test]
 fn a_change_keeps_what_is_released_and_moves_what_came_early() {
-    let mut schedule = schedule(PolicyKind::Slack);
+    let mut schedule = schedule(PolicyKind::SLACK);
     let id = stream(&mut schedule, 10, 100, 100);
     for key in 0..3 {
         schedule.submit(at(0), key, Request { class: Class::RealTime(id), command: read(key, 10) });
@@ -128,7 +128,7 @@ fn a_change_keeps_what_is_released_and_moves_what_came_early() {
 
 #[test]
 fn a_stream_becomes_a_server_and_a_stream_again() {
-    let mut schedule = schedule(PolicyKind::Edf);
+    let mut schedule = schedule(PolicyKind::EDF);
     let id = stream(&mut schedule, 10, 100, 100);
     for key in 0..3 {
         schedule.submit(at(0), key, Request { class: Class::RealTime(id), command: read(key, 10) });
@@ -149,7 +149,7 @@ fn a_stream_becomes_a_server_and_a_stream_again() {
 
 #[test]
 fn a_waiting_request_is_upgraded_to_a_server_and_to_a_stream() {
-    let mut schedule = schedule(PolicyKind::Edf);
+    let mut schedule = schedule(PolicyKind::EDF);
     let (volume, reader) = (server(&mut schedule, 20, 50, 100), stream(&mut schedule, 10, 45, 100));
     let request = Request { class: Class::best_effort(true), command: read(7, 10) };
     schedule.submit(at(0), 7, request);
@@ -211,7 +211,7 @@ fn play_on(
 
 /// Policies that promise contracts.
 fn promising() -> impl Iterator<Item = PolicyKind> {
-    PolicyKind::ALL.iter().copied().filter(|kind| kind.promise().contracts)
+    policies::ALL.iter().copied().filter(|kind| kind.promise.contracts)
 }
 
 /// An interactive stream that asks at any times, at least a period apart, beside rate
@@ -334,7 +334,7 @@ fn background_is_served_only_when_nothing_else_wants_the_disk() {
 /// those in an order, and while the policy, and the contract, change.
 #[test]
 fn every_policy_serves_servers() {
-    for &kind in PolicyKind::ALL {
+    for &kind in policies::ALL {
         for change in [false, true] {
             let mut schedule = schedule(kind);
             let (id, volume) =
@@ -352,12 +352,12 @@ fn every_policy_serves_servers() {
             script.extend((0..20).map(|k| (200 + k, k * 31, Class::best_effort(k < 9), 10)));
             let mut done = play(&mut schedule, &script, 300);
             if change {
-                schedule.set_policy(PolicyKind::Slack);
+                schedule.set_policy(PolicyKind::SLACK);
                 schedule.set_policy(kind);
                 let small = Task::new(ms(300), ms(100), ms(10));
                 let changed = schedule.change(at(340), volume, Contract::Server(small));
                 // Where others are late already nothing is promised.
-                assert!(changed.is_ok() || !kind.promise().contracts, "{kind}: {changed:?}");
+                assert!(changed.is_ok() || !kind.promise.contracts, "{kind}: {changed:?}");
             }
             // The disk may have been busy for a little longer; what came meanwhile is there.
             let left = script.into_iter().filter(|one| {

@@ -70,7 +70,7 @@ fn scale() -> usize {
 }
 
 fn promising() -> impl Iterator<Item = PolicyKind> {
-    PolicyKind::ALL.iter().copied().filter(|kind| kind.promise().contracts)
+    policies::ALL.iter().copied().filter(|kind| kind.promise.contracts)
 }
 
 /// Searches every world under every policy that promises contracts.
@@ -146,7 +146,7 @@ fn the_slack_beside_a_server_is_exact() {
         brute(&ticks).work < brute(&ticks).common
     };
     for mix in mixes(28, 2, 5, false).filter(below_all).take(6 * scale()) {
-        let found = search_mix(&mix.set, None, &*PolicyKind::Slack.start(), 0, rules);
+        let found = search_mix(&mix.set, None, &*PolicyKind::SLACK.start(), 0, rules);
         assert_eq!(found.miss, None, "{mix:?}");
         shown += found.tight;
     }
@@ -163,7 +163,7 @@ fn a_deferrable_budget_is_caught() {
     for mix in mixes(29, 2, 6, false).filter(one_server).take(30) {
         let deferrable = models::Deferrable::default();
         caught += usize::from(search_mix(&mix.set, None, &deferrable, 0, rules).miss.is_some());
-        let slack = PolicyKind::Slack.start();
+        let slack = PolicyKind::SLACK.start();
         right += usize::from(search_mix(&mix.set, None, &*slack, 0, rules).miss.is_none());
     }
     println!("caught in {caught} of 30 worlds");

@@ -46,7 +46,7 @@ fn late_around_a_stall(best_effort: u64) -> ([u64; 2], u64) {
         reserve: Duration::from_micros(500),
         ..Options::default()
     };
-    let mut schedule = Schedule::new(PolicyKind::Slack, options);
+    let mut schedule = Schedule::new(PolicyKind::SLACK, options);
     let mean = COST * STREAMS * 10 / 9;
     let mut streams = Vec::new();
     for _ in 0..STREAMS {

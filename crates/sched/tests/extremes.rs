@@ -111,7 +111,7 @@ fn many_of_the_longest_are_refused_together() {
 #[test]
 fn a_schedule_stands_any_numbers() {
     let mut random = Random::new(42);
-    let promising = PolicyKind::ALL.iter().filter(|kind| kind.promise().contracts);
+    let promising = policies::ALL.iter().filter(|kind| kind.promise.contracts);
     let promising: Vec<PolicyKind> = promising.copied().collect();
     let (mut started, mut late) = (0, 0);
     for round in 0..6_000 {
@@ -171,7 +171,7 @@ fn a_schedule_stands_any_numbers() {
 /// A bound that is as good as for ever is covered by no slack.
 #[test]
 fn what_takes_for_ever_is_never_started_beside_a_contract() {
-    for kind in PolicyKind::ALL.iter().filter(|kind| kind.promise().contracts) {
+    for kind in policies::ALL.iter().filter(|kind| kind.promise.contracts) {
         for bound in [1 << 51, 1 << 60, (1 << 63) - 1, 1 << 63, (1 << 63) + 5, u64::MAX] {
             let mut schedule = Schedule::new(*kind, Options::default());
             let second = Duration::from_secs(1);

@@ -38,7 +38,7 @@ fn read(cost: u64) -> Command {
 }
 
 fn promising() -> Vec<PolicyKind> {
-    PolicyKind::ALL.iter().copied().filter(|kind| kind.promise().contracts).collect()
+    policies::ALL.iter().copied().filter(|kind| kind.promise.contracts).collect()
 }
 
 struct Member {
@@ -251,7 +251,7 @@ fn nobody_is_late_where_a_gap_follows_each_command() {
 fn somebody_is_late_where_the_gap_is_more_than_was_said() {
     let mut late = 0;
     for seed in 0..60 {
-        let mut world = World::new(seed, PolicyKind::Slack);
+        let mut world = World::new(seed, PolicyKind::SLACK);
         world.unsaid = 2;
         (0..1_500).for_each(|_| world.step());
         late += u64::from(world.late > 0);
@@ -281,7 +281,7 @@ fn crowd(
     rounds: u32,
 ) -> (usize, u64, u64, Duration) {
     let options = Options { reserve: cost, gap: charged, ..Options::default() };
-    let mut schedule = Schedule::new(PolicyKind::Slack, options);
+    let mut schedule = Schedule::new(PolicyKind::SLACK, options);
     let task = Task::new(period, period.saturating_sub(latency), cost);
     let mut join = || schedule.join(Instant::EPOCH, task).ok();
     let ids: Vec<TaskId> = (0..most).map_while(|_| join()).collect();
@@ -363,7 +363,7 @@ fn admission_charges_each_request_for_a_gap() {
 #[test]
 fn another_gap_is_taken_where_all_contracts_can_be_kept_with_it() {
     let options = Options { reserve: ticks(5), gap: ticks(1), ..Options::default() };
-    let mut schedule = Schedule::new(PolicyKind::Slack, options);
+    let mut schedule = Schedule::new(PolicyKind::SLACK, options);
     let task = Task::new(ticks(100), ticks(100), ticks(10));
     let ids: Vec<TaskId> = (0..8).map(|_| schedule.join(at(0), task).expect("eight fit")).collect();
     assert_eq!(schedule.tasks().slack(), ticks(12));

@@ -263,13 +263,13 @@ fn no_request_is_late_in_large_worlds() {
 }
 
 fn one_world(seed: u64, requests: u64, sum: &Sum) {
-    let policy = [PolicyKind::Slack, PolicyKind::Slack, PolicyKind::DeltaL][seed as usize % 3];
+    let policy = [PolicyKind::SLACK, PolicyKind::SLACK, PolicyKind::DELTA_L][seed as usize % 3];
     let mut world = World::new(seed, |options| Schedule::new(policy, options));
     let tasks = world.schedule.tasks().len();
-    let parts = match (policy, world.shape.promised >= 900) {
-        (PolicyKind::Slack, true) => TIGHT_PARTS * (tasks as u64 / 100).max(1),
-        (PolicyKind::Slack, false) => (tasks as u64 / 100).max(1),
-        _ => 1,
+    let parts = match world.shape.promised >= 900 {
+        _ if policy != PolicyKind::SLACK => 1,
+        true => TIGHT_PARTS * (tasks as u64 / 100).max(1),
+        false => (tasks as u64 / 100).max(1),
     };
     let requests = (requests / parts).max(200);
     let begin = std::time::Instant::now();
@@ -319,6 +319,6 @@ fn one_command_more_than_the_slack_is_late_and_so_is_fcfs() {
     };
     let planted = late(&|options| Schedule::with_policy(Box::new(OneTooMany), options));
     assert!(planted >= 3, "{planted} of 8");
-    let fcfs = late(&|options| Schedule::new(PolicyKind::Fcfs, options));
+    let fcfs = late(&|options| Schedule::new(policies::FCFS, options));
     assert!(fcfs >= 3, "{fcfs} of 8");
 }

@@ -151,7 +151,7 @@ impl World {
 
 /// Policies that promise contracts.
 fn promising() -> impl Iterator<Item = PolicyKind> {
-    PolicyKind::ALL.iter().copied().filter(|kind| kind.promise().contracts)
+    policies::ALL.iter().copied().filter(|kind| kind.promise.contracts)
 }
 
 /// Fifteen streams, half of the disk, all at once; best effort takes what slack there is.
@@ -251,8 +251,8 @@ fn a_little_more_than_the_contract_covers_is_served_in_slack_and_in_time() {
 /// What waits for slack is not lost when the policy changes to one that knows nothing of it.
 #[test]
 fn another_policy_serves_what_waited_for_slack() {
-    for &kind in PolicyKind::ALL {
-        let mut world = World::new(PolicyKind::Slack, Disk { ms_per_sector: 10 }, 0);
+    for &kind in policies::ALL {
+        let mut world = World::new(PolicyKind::SLACK, Disk { ms_per_sector: 10 }, 0);
         world.join(Task::new(ms(1_000), ms(1_000), ms(10)), 30);
         world.join(Task::new(ms(100), ms(100), ms(10)), 1);
         world.run(at(3));
@@ -260,12 +260,12 @@ fn another_policy_serves_what_waited_for_slack() {
         let waiting = world.schedule.counts().waiting_real_time;
         assert_eq!(waiting, 1, "its 300 ms never fit");
         world.schedule.set_policy(kind);
-        world.schedule.set_policy(PolicyKind::Slack);
+        world.schedule.set_policy(PolicyKind::SLACK);
         world.schedule.set_policy(kind);
         let key = world.schedule.queues().by_arrival()[0].key;
         world.run(at(1_200));
         let waits = world.schedule.queues().get(key).is_some();
-        assert_eq!(waits, kind.promise().contracts, "{kind}");
+        assert_eq!(waits, kind.promise.contracts, "{kind}");
     }
 }
 
@@ -292,7 +292,7 @@ fn a_request_to_a_server_that_says_too_little_leaves_the_budget_to_others() {
         let waits = |world: &World, key| world.schedule.queues().get(key).is_some();
         assert_eq!([right, longer].map(|key| waits(&world, key)), [false, true], "{policy}");
         world.run_without_streams(at(800));
-        assert!(!waits(&world, long) || policy == PolicyKind::DeltaL, "{policy}");
+        assert!(!waits(&world, long) || policy == PolicyKind::DELTA_L, "{policy}");
         assert_eq!(world.schedule.slack_now(at(800), ms(1_000)), slack, "nothing is kept");
         let again = ask(&mut world, 3, 30);
         assert_eq!(world.schedule.times(again).expect("it waits").deadline, at(1_200));
@@ -373,7 +373,7 @@ impl Predict for WholeTicks {
 #[test]
 fn a_request_over_its_cost_can_be_redirected() {
     let disk = Disk { ms_per_sector: 1 };
-    let mut schedule = Schedule::new(PolicyKind::Slack, Options::default());
+    let mut schedule = Schedule::new(PolicyKind::SLACK, Options::default());
     let task = schedule.join(at(0), Task::new(ms(200), ms(200), ms(10))).unwrap();
     schedule.join(at(0), Task::new(ms(200), ms(120), ms(30))).unwrap();
     let submit = |schedule: &mut Schedule, key| {

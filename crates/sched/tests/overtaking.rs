@@ -58,7 +58,7 @@ impl World {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let options = Options { admission: false, ..Options::default() };
-        let mut schedule = Schedule::new(PolicyKind::Slack, options);
+        let mut schedule = Schedule::new(PolicyKind::SLACK, options);
         let (count, percent) = (random.within(2, 12), random.within(110, 250));
         let tasks = (0..count).map(|_| {
             let period = ms(random.within(50, 1_000));
@@ -151,7 +151,7 @@ fn who_is_overtaken_is_on_time_also_where_too_much_is_promised() {
 #[test]
 fn where_too_much_is_promised_best_effort_goes_while_nothing_under_contract_waits() {
     let options = Options { admission: false, ..Options::default() };
-    let mut schedule = Schedule::new(PolicyKind::Slack, options);
+    let mut schedule = Schedule::new(PolicyKind::SLACK, options);
     let task = Task::new(ms(100), ms(100), ms(60));
     let ids = [0, 1].map(|_| schedule.join(Instant::EPOCH, task).expect("nobody is refused"));
     let read = |at: u64| {

@@ -55,7 +55,7 @@ struct World {
 
 impl World {
     fn new(seed: u64, policy: PolicyKind, depth: u32) -> Self {
-        let safe = policy.promise().contracts;
+        let safe = policy.promise.contracts;
         let mut random = Random::new(seed);
         let burst = *random.pick(&[ms(0), ms(30), ms(100)]);
         let reserve = if safe { *random.pick(&[ms(0), ms(12), ms(50)]) } else { ms(0) };
@@ -232,7 +232,7 @@ impl World {
 fn no_request_is_late_while_costs_keep_to_their_bounds() {
     let (mut done, mut in_slack, mut refused, mut computed) = (0, 0, 0, 0);
     for seed in 0..40 {
-        let policy = *[PolicyKind::Slack, PolicyKind::DeltaL].get(seed as usize % 2).unwrap();
+        let policy = *[PolicyKind::SLACK, PolicyKind::DELTA_L].get(seed as usize % 2).unwrap();
         let depth = [1, 1, 2, 8][seed as usize / 2 % 4];
         let mut world = World::new(seed, policy, depth);
         for _ in 0..80 {
@@ -248,7 +248,7 @@ fn no_request_is_late_while_costs_keep_to_their_bounds() {
                 );
             });
             if seed % 5 == 0 {
-                let other = if part % 2 == 0 { PolicyKind::Slack } else { PolicyKind::DeltaL };
+                let other = if part % 2 == 0 { PolicyKind::SLACK } else { PolicyKind::DELTA_L };
                 world.schedule.set_policy(other);
             }
         }
@@ -265,7 +265,7 @@ fn no_request_is_late_while_costs_keep_to_their_bounds() {
 /// The harness proves itself: the same worlds under policies without a promise.
 #[test]
 fn the_same_worlds_are_late_without_slack() {
-    for policy in [PolicyKind::Edf, PolicyKind::Fcfs] {
+    for policy in [PolicyKind::EDF, policies::FCFS] {
         let mut late = 0;
         for seed in 0..6 {
             let mut world = World::new(seed, policy, 1);

@@ -25,7 +25,7 @@ impl Predict for Plain {
 }
 
 fn promising() -> impl Iterator<Item = PolicyKind> {
-    PolicyKind::ALL.iter().copied().filter(|kind| kind.promise().contracts)
+    policies::ALL.iter().copied().filter(|kind| kind.promise.contracts)
 }
 
 /// A disk whose every command takes its bound, beside streams that ask for all they may.
@@ -161,7 +161,7 @@ fn a_thousand_that_never_fit_shut_nobody_out_and_cost_no_more() {
 /// gets it, and the others go on for most of the time.
 #[test]
 fn one_that_fits_now_and_then_gets_its_turn_beside_greedy_best_effort() {
-    for policy in promising().filter(|&policy| policy != PolicyKind::DeltaL) {
+    for policy in promising().filter(|&policy| policy != PolicyKind::DELTA_L) {
         for (burst, streams) in [(0, 1), (200, 1), (0, 3), (200, 3)] {
             let set = [(400, 2_000), (100, 2_000), (100, 2_000)];
             let mut world = World::new(policy, burst, &set[..streams]);
@@ -193,7 +193,7 @@ fn one_that_fits_now_and_then_gets_its_turn_beside_greedy_best_effort() {
 /// that could fit and does not.
 #[test]
 fn those_that_were_set_aside_take_turns() {
-    for policy in promising().filter(|&policy| policy != PolicyKind::DeltaL) {
+    for policy in promising().filter(|&policy| policy != PolicyKind::DELTA_L) {
         let mut world = World::new(policy, 200, &[(400, 2_000)]);
         let never = [world.read(9_000), world.read(9_000)];
         assert!(never.iter().all(|&key| world.never_fits(key)), "{policy}");
@@ -309,8 +309,8 @@ fn what_never_fitted_is_served_when_the_contract_leaves() {
 /// The same where its policy gives way to another one.
 #[test]
 fn what_was_set_aside_is_known_to_another_policy() {
-    for &policy in PolicyKind::ALL {
-        let mut world = World::new(PolicyKind::Slack, 200, &[(20, 200)]);
+    for &policy in policies::ALL {
+        let mut world = World::new(PolicyKind::SLACK, 200, &[(20, 200)]);
         let long = world.read(500);
         world.run(1_000, |world| {
             if world.now.is_multiple_of(100) {
@@ -327,7 +327,7 @@ fn what_was_set_aside_is_known_to_another_policy() {
         }
         let waits = world.schedule.queues().get(long).is_some();
         // The budget of these is all that they give; none of them serves it.
-        let has_budget = policy.promise().contracts || policy == PolicyKind::DeltaL1999;
+        let has_budget = policy.promise.contracts || policy == policies::DELTA_L_1999;
         assert_eq!(waits, has_budget, "{policy}");
     }
 }
@@ -335,14 +335,14 @@ fn what_was_set_aside_is_known_to_another_policy() {
 /// Nothing never fits that is under contract, or where nothing is promised.
 #[test]
 fn only_what_waits_for_slack_never_fits() {
-    let mut world = World::new(PolicyKind::Slack, 200, &[(20, 200)]);
+    let mut world = World::new(PolicyKind::SLACK, 200, &[(20, 200)]);
     let id = world.streams[0].0;
     let promised = world.submit(Class::RealTime(id), 20);
     assert!(!world.never_fits(promised) && !world.never_fits(99_999));
     let short = world.read(100);
     let long = world.read(1_000_000_000);
     assert!(!world.never_fits(short) && world.never_fits(long));
-    let mut idle = World::new(PolicyKind::Slack, 200, &[]);
+    let mut idle = World::new(PolicyKind::SLACK, 200, &[]);
     let long = idle.read(1_000_000_000);
     assert!(!idle.never_fits(long));
 }

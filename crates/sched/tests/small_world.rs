@@ -99,10 +99,10 @@ fn search_world(world: &World, tally: &mut Tally) -> bool {
     // With the whole disk promised the online slack is nothing by decree; with
     // bursts it is held back on purpose; early requests compete for it.
     let tight = known.work < known.common && world.burst == 0 && !world.submits_early;
-    let slack = PolicyKind::Slack.start();
+    let slack = PolicyKind::SLACK.start();
     let found = search(&world.set, slack.as_ref(), world.burst, Rules { tight, ..rules });
     assert_safe(world, "slack", &found);
-    let static_slack = search(&world.set, PolicyKind::DeltaL.start().as_ref(), world.burst, rules);
+    let static_slack = search(&world.set, PolicyKind::DELTA_L.start().as_ref(), world.burst, rules);
     assert_safe(world, "delta-l", &static_slack);
     if !found.complete || !static_slack.complete {
         tally.too_large += 1;
@@ -169,10 +169,10 @@ fn joining_and_leaving_at_any_time_makes_nobody_late() {
     let (mut sets, mut states) = (0, 0);
     let worlds = Worlds::new(15, [60, 60, 300]).filter(|world| world.set.len() < 4);
     for world in worlds.take(150) {
-        for kind in [PolicyKind::Slack, PolicyKind::DeltaL] {
+        for kind in [PolicyKind::SLACK, PolicyKind::DELTA_L] {
             let rules = Rules { joins: true, submits_early: world.submits_early, ..RULES };
             let found = search(&world.set, kind.start().as_ref(), world.burst, rules);
-            assert_safe(&world, kind.name(), &found);
+            assert_safe(&world, kind.name, &found);
             states += found.states;
             sets += u64::from(found.complete);
         }
@@ -185,7 +185,7 @@ fn joining_and_leaving_at_any_time_makes_nobody_late() {
 /// that differ in nothing else are told apart here, and each gives all it can.
 #[test]
 fn bounds_that_are_remembered_change_nothing() {
-    let slack = PolicyKind::Slack.start();
+    let slack = PolicyKind::SLACK.start();
     let (mut sets, mut states, mut plain) = (0, 0, 0);
     let worlds = Worlds::new(14, [40, 40, 300]).filter(|world| world.set.len() < 4);
     for world in worlds.take(100) {
@@ -217,7 +217,7 @@ fn every_refused_set_can_miss() {
         let known = brute(&set);
         if known.work <= known.common && known.least < 0 {
             refused += 1;
-            let found = search(&set, PolicyKind::Slack.start().as_ref(), 0, rules);
+            let found = search(&set, PolicyKind::SLACK.start().as_ref(), 0, rules);
             assert!(found.miss.is_some(), "{set:?} is refused and never misses");
         }
     }
@@ -241,9 +241,9 @@ fn planted_bugs_are_caught() {
         ("the budget is full again too early", Box::new(Budget::refilled_too_early())),
         ("what may still be released is not counted", Box::new(LatestStart)),
         ("an idle disk takes anything", Box::new(SlackOnlyWhenBusy)),
-        ("earliest deadline first with best effort on an idle disk", PolicyKind::Edf.start()),
-        ("first come, first served", PolicyKind::Fcfs.start()),
-        ("best effort before contracts, always", PolicyKind::BestEffortFirst.start()),
+        ("earliest deadline first with best effort on an idle disk", PolicyKind::EDF.start()),
+        ("first come, first served", policies::FCFS.start()),
+        ("best effort before contracts, always", policies::BEST_EFFORT_FIRST.start()),
     ] {
         let caught = caught(policy.as_ref(), 60);
         println!("{name}: caught in {caught} of 60 worlds");

@@ -93,7 +93,7 @@ impl<'a> World<'a> {
     fn new(tasks: &'a [(StatisticalTask, Costs)], together: bool, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let options = Options { admission: false, reserve: RESERVE, ..Options::default() };
-        let mut schedule = Schedule::new(PolicyKind::Edf, options);
+        let mut schedule = Schedule::new(PolicyKind::EDF, options);
         let (mut asks, mut ids) = (BinaryHeap::new(), Vec::new());
         for (at, (one, _)) in tasks.iter().enumerate() {
             ids.push(schedule.join(Instant::EPOCH, one.task).expect("admission is off"));

@@ -100,7 +100,7 @@ fn utilisation_alone_admits_a_set_that_misses_by_7_at_507() {
     let set = [(42, 250), (69, 250), (122, 1000), (163, 2000)].map(|(c, t)| Ticks::rate(c, t));
     let events =
         [(0, Task(0)), (0, Task(1)), (0, Task(2)), (0, Task(3)), (250, Task(0)), (250, Task(1))];
-    let done = played(PolicyKind::Edf.start(), false, &set, &events);
+    let done = played(PolicyKind::EDF.start(), false, &set, &events);
     let expected = [
         ("task 1", 42, 0),
         ("task 2", 111, 0),
@@ -112,7 +112,7 @@ fn utilisation_alone_admits_a_set_that_misses_by_7_at_507() {
     assert_eq!(done, expected);
     // Admission refuses the fourth task, whatever the policy.
     let options = sched::Options { reserve: Duration::ZERO, ..Default::default() };
-    let mut schedule = Schedule::new(PolicyKind::Edf, options);
+    let mut schedule = Schedule::new(PolicyKind::EDF, options);
     for task in &set[..3] {
         schedule.join(Instant::EPOCH, task.task()).unwrap();
     }
@@ -128,7 +128,7 @@ fn latest_start_time_takes_a_command_that_makes_the_next_request_late() {
     let events = [(0, Task(0)), (0, BestEffort(25)), (20, Task(1))];
     let done = played(Box::new(LatestStart), true, &set, &events);
     assert_eq!(done, [("best effort", 25, 0), ("task 1", 35, 0), ("task 2", 55, 5)]);
-    for kind in [PolicyKind::Slack, PolicyKind::DeltaL] {
+    for kind in [PolicyKind::SLACK, PolicyKind::DELTA_L] {
         let done = played(kind.start(), true, &set, &events);
         // A command of 25 never fits beside these two.
         assert_eq!(done, [("task 1", 10, 0), ("task 2", 40, 0)], "{kind}");
@@ -145,7 +145,7 @@ fn an_uncharged_command_on_an_idle_disk_makes_a_request_late() {
     let events = [(0, BestEffort(5)), (0, BestEffort(5)), (0, Task(0))];
     let done = played(Box::new(Budget::of_1999()), true, &set, &events);
     assert_eq!(done, [("best effort", 5, 0), ("best effort", 10, 0), ("task 1", 15, 5)]);
-    for kind in [PolicyKind::Slack, PolicyKind::DeltaL] {
+    for kind in [PolicyKind::SLACK, PolicyKind::DELTA_L] {
         let done = played(kind.start(), true, &set, &events);
         assert_eq!(done[..2], [("best effort", 5, 0), ("task 1", 10, 0)], "{kind}");
     }
@@ -214,7 +214,7 @@ fn best_effort_with_a_contract_leaves_925_825_and_725_ms() {
 /// on an idle disk is what the analysis says.
 #[test]
 fn a_server_beside_streams_leaves_the_slack_of_the_analysis() {
-    let mut schedule = Schedule::new(PolicyKind::Slack, sched::Options::default());
+    let mut schedule = Schedule::new(PolicyKind::SLACK, sched::Options::default());
     let ms = Duration::from_millis;
     for ticks in streams_of_section_6_5_4(133, 54) {
         let task = sched::Task::new(ms(ticks.period), ms(ticks.period), ms(ticks.cost));

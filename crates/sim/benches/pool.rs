@@ -122,7 +122,7 @@ impl Scene {
         }
         sim::commit(&mut disks, &mut store).expect("disks that work");
         let config = Config {
-            policy: Policy::Slack,
+            policy: Policy::SLACK,
             admission: true,
             memory: Bytes::mib(64) + Bytes::mib(2) * streams,
             host_latency: Duration::from_millis(2),

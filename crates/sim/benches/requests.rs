@@ -40,7 +40,7 @@ fn machine(disks: u32, block: Bytes, best_effort: BestEffort) -> Machine {
     let model = Model::named("quantum-atlas-ii").expect("a model that comes with the program");
     let end = Lba::containing(model.capacity());
     let options = Options { reserve: Duration::from_millis(40), ..Options::default() };
-    let disk = DiskSetup::new(model, PolicyKind::Slack, options);
+    let disk = DiskSetup::new(model, PolicyKind::SLACK, options);
     let mut machine = Machine::new(Setup::alike(&disk, disks, 1));
     let outer: Range<Lba> = Lba::new(0)..Lba::new(1_772 * 10 * 179);
     let cost = machine.profile(0).worst(outer.clone(), block, Direction::Read);

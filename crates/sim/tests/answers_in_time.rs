@@ -19,7 +19,7 @@ const SIZE: Bytes = Bytes::mib(8);
 
 /// Volumes that are written: `p` for a contract, `g` for the others.
 fn pool(memory: Bytes, disks: usize, timing: impl Fn(usize) -> Option<u64>, seed: u64) -> World {
-    let config = node::Config { memory, ..config(Policy::Slack) };
+    let config = node::Config { memory, ..config(Policy::SLACK) };
     let mut world = world(config, disks, Bytes::GIB, |model, profile, index| match timing(index) {
         None => drive(model, profile, index),
         Some(100) => Timing::Percent(Box::new(profile.clone()), 100),

@@ -151,7 +151,7 @@ impl Bench {
             cell.late += world.results().late;
             assert_eq!(world.results().overruns, 0, "the bounds hold");
         }
-        if column.policy.promise().contracts {
+        if column.policy.promise.contracts {
             assert_eq!(cell.late, 0, "{column:?} in {row:?}");
         }
         cell
@@ -162,24 +162,24 @@ impl Bench {
 fn columns(all: bool) -> Vec<Column> {
     let column = |policy| Column { policy, burst: Options::default().burst };
     let mut columns: Vec<Column> =
-        [PolicyKind::Edf, PolicyKind::Lst, PolicyKind::DeltaL, PolicyKind::Edl].map(column).into();
-    columns.push(Column { policy: PolicyKind::Slack, burst: Duration::ZERO });
-    columns.push(column(PolicyKind::Slack));
+        [PolicyKind::EDF, policies::LST, PolicyKind::DELTA_L, PolicyKind::EDL].map(column).into();
+    columns.push(Column { policy: PolicyKind::SLACK, burst: Duration::ZERO });
+    columns.push(column(PolicyKind::SLACK));
     if all {
-        let others = PolicyKind::ALL.iter().copied().map(column);
+        let others = policies::ALL.iter().copied().map(column);
         let others: Vec<Column> = others.filter(|it| !columns.contains(it)).collect();
         columns.extend(others);
     } else {
-        columns.extend([PolicyKind::Satf, PolicyKind::Scan].map(column));
+        columns.extend([policies::SATF, policies::SCAN].map(column));
     }
     columns
 }
 
 fn name(column: &Column) -> String {
-    match (column.policy, column.burst.is_zero()) {
-        (PolicyKind::Slack, true) => "slack, no bursts".into(),
-        (policy, _) => policy.to_string(),
+    if column.policy == PolicyKind::SLACK && column.burst.is_zero() {
+        return "slack, no bursts".into();
     }
+    column.policy.to_string()
 }
 
 /// All cells, by row and column; each row on a thread of its own, two at a time.
@@ -230,7 +230,7 @@ fn slack_answers_best_effort_no_later_than_any_policy_that_keeps_the_contracts()
     let mut worse = Vec::new();
     for (row, cells) in ROWS.iter().zip(&table) {
         let kept = columns.iter().zip(cells).filter(|(_, cell)| cell.late == 0);
-        let apart = [PolicyKind::Slack, PolicyKind::BestEffortFirst];
+        let apart = [PolicyKind::SLACK, policies::BEST_EFFORT_FIRST];
         for (column, cell) in kept.filter(|(column, _)| !apart.contains(&column.policy)) {
             let (mean, margin) = (cells[ours].mean(), cells[ours].margin(cell));
             // Where nothing is under way nearly always, orders differ by microseconds.

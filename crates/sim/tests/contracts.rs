@@ -73,7 +73,7 @@ fn serve(world: &mut World, name: &str, service: Service) -> Result<Reply, Error
 /// Volumes that are filled and in use: `s` by streams, `p` by a prober, `r` and `g` by
 /// greedy readers.
 fn busy_world(disks: usize, timing: impl Fn(usize) -> Option<u64>, seed: u64) -> World {
-    let mut world = world(config(Policy::Slack), disks, Bytes::GIB, |model, profile, index| {
+    let mut world = world(config(Policy::SLACK), disks, Bytes::GIB, |model, profile, index| {
         match timing(index) {
             None => drive(model, profile, index),
             Some(100) => Timing::Percent(Box::new(profile.clone()), 100),
@@ -266,7 +266,7 @@ fn changes_of_any_contract_make_nobody_late_at_any_cost_within_bounds() {
 /// The canary: where nothing is refused, the same histories are late.
 #[test]
 fn without_admission_the_same_streams_are_late() {
-    let mut config = config(Policy::Slack);
+    let mut config = config(Policy::SLACK);
     config.admission = false;
     let mut world = world(config, 1, Bytes::GIB, drive);
     create(&mut world, "s", SIZE);
@@ -283,7 +283,7 @@ fn without_admission_the_same_streams_are_late() {
 /// one binds at once; the window's memory goes with the burst.
 #[test]
 fn an_open_stream_gets_faster_slower_larger_and_smaller() {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
     let size = Bytes::mib(120);
     create(&mut world, "v", size);
     fill(&mut world, "v", 1, size);
@@ -350,7 +350,7 @@ fn a_growth_that_the_streams_do_not_bear_changes_nothing() {
     let block = Bytes::kib(64);
     let mut refused = 0;
     for count in 1.. {
-        let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+        let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
         create(&mut world, "v", Bytes::mib(1));
         fill(&mut world, "v", 1, Bytes::mib(1));
         create(&mut world, "between", Bytes::mib(800));
@@ -485,7 +485,7 @@ fn priorities_of_best_effort_are_kept_and_can_be_changed() {
 /// and what it takes is free again.
 #[test]
 fn a_service_lives_as_long_as_its_volume() {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
     create(&mut world, "v", Bytes::mib(4));
     let within = Duration::from_millis(200);
     let service = Service::Latency { len: PROBE, within, every: within };

@@ -111,14 +111,14 @@ fn run(model: &str, cache: bool, policy: PolicyKind, variant: u64) -> u64 {
 
 /// Model, whether it has its cache, policy, variant, digest.
 const EXPECTED: &[(&str, bool, PolicyKind, u64, u64)] = &[
-    ("quantum-atlas-ii", false, PolicyKind::Slack, 0, 0x70c3_0cac_b110_124b),
-    ("quantum-atlas-ii", false, PolicyKind::Slack, 1, 0x5bc7_9e1f_4898_b171),
-    ("quantum-atlas-ii", false, PolicyKind::Slack, 2, 0x5639_4222_6c03_8c06),
-    ("quantum-atlas-ii", true, PolicyKind::DeltaL, 1, 0x36a4_d620_7406_1b5f),
-    ("seagate-st318437lw", true, PolicyKind::Slack, 1, 0x0bee_97b4_44ae_66a2),
-    ("hdd-7200-20tb", false, PolicyKind::Lst, 2, 0x8cc1_f722_3edb_e50e),
-    ("seagate-cheetah", true, PolicyKind::Edf, 0, 0xa367_9a60_0dc8_03ee),
-    ("ssd-sata", false, PolicyKind::Slack, 1, 0x90b0_ec09_c186_2634),
+    ("quantum-atlas-ii", false, PolicyKind::SLACK, 0, 0x70c3_0cac_b110_124b),
+    ("quantum-atlas-ii", false, PolicyKind::SLACK, 1, 0x5bc7_9e1f_4898_b171),
+    ("quantum-atlas-ii", false, PolicyKind::SLACK, 2, 0x5639_4222_6c03_8c06),
+    ("quantum-atlas-ii", true, PolicyKind::DELTA_L, 1, 0x36a4_d620_7406_1b5f),
+    ("seagate-st318437lw", true, PolicyKind::SLACK, 1, 0x0bee_97b4_44ae_66a2),
+    ("hdd-7200-20tb", false, policies::LST, 2, 0x8cc1_f722_3edb_e50e),
+    ("seagate-cheetah", true, PolicyKind::EDF, 0, 0xa367_9a60_0dc8_03ee),
+    ("ssd-sata", false, PolicyKind::SLACK, 1, 0x90b0_ec09_c186_2634),
 ];
 
 #[test]

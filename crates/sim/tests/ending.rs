@@ -53,7 +53,7 @@ fn place(number: u64) -> Bytes {
 
 #[test]
 fn what_no_disk_has_begun_is_handed_back_and_what_was_answered_is_there() {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
     create(&mut world, "v", SIZE);
     fill(&mut world, "v", 1, SIZE);
     let ends: Ends = Rc::new(RefCell::new(vec![None; 2 * MANY as usize]));
@@ -85,5 +85,5 @@ fn what_no_disk_has_begun_is_handed_back_and_what_was_answered_is_there() {
 fn restarted(world: World) -> World {
     let disks: Vec<SimDisk> = world.cut(&mut Random::new(5));
     let profile = Profile::of(&model(disks[0].capacity()));
-    start(config(Policy::Slack), disks, &profile)
+    start(config(Policy::SLACK), disks, &profile)
 }

@@ -59,7 +59,7 @@ fn contracts() -> impl Iterator<Item = Contract> {
 
 /// A pool with a volume `v` that lies on all disks and has 2 MiB of data.
 fn pool(disks: usize) -> World {
-    let mut world = world(config(Policy::Slack), disks, Bytes::mib(160), drive);
+    let mut world = world(config(Policy::SLACK), disks, Bytes::mib(160), drive);
     create(&mut world, "v", Bytes::mib(32));
     fill(&mut world, "v", 5, Bytes::mib(2));
     world

@@ -177,7 +177,7 @@ fn one_disk(model: &Model, interval: Duration, seed: u64) -> World {
     let timing = Timing::WithinBound(Box::new(profile.clone()), Random::new(seed));
     let mut disks = vec![SimDisk::new(profile.capacity(), timing)];
     sim::format(&mut disks, "test", &profile, 1).unwrap();
-    let mut config = config(Policy::Slack);
+    let mut config = config(Policy::SLACK);
     config.commit_interval = interval;
     start(config, disks, &profile)
 }
@@ -330,7 +330,7 @@ fn open(
 /// grow with it, on every disk. When writers have gone they shrink again.
 #[test]
 fn a_writer_whose_records_do_not_fit_the_log_is_refused() {
-    let mut world = world(config(Policy::Slack), 2, Bytes::GIB, drive);
+    let mut world = world(config(Policy::SLACK), 2, Bytes::GIB, drive);
     let few = Bytes::kib(4);
     let slow = contract(7, few, Bytes::ZERO);
     for number in 0..40 {
@@ -404,7 +404,7 @@ fn no_record_is_longer_than_what_the_contracts_of_the_log_hold() {
     for seed in 0..4 {
         let mut random = Random::new(seed);
         let disks = 1 + random.below(3) as usize;
-        let mut world = world(config(Policy::Slack), disks, Bytes::GIB * 2, drive);
+        let mut world = world(config(Policy::SLACK), disks, Bytes::GIB * 2, drive);
         for number in 0..120 {
             create(&mut world, &format!("v{number}"), Bytes::mib(6));
         }

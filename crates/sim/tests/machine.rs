@@ -66,7 +66,7 @@ fn small_reads(machine: &Machine, disk: u32) -> LoadPlan {
 fn blocks_take_turns_on_the_disks_of_a_stream() {
     let rate = 817 * 1024;
     let fits = |disks: u32| {
-        let alike = Setup::alike(&disk("quantum-atlas-ii", PolicyKind::Slack), disks, 1);
+        let alike = Setup::alike(&disk("quantum-atlas-ii", PolicyKind::SLACK), disks, 1);
         let mut machine = Machine::new(alike);
         let names: Vec<u32> = (0..disks).collect();
         let task = machine.task(&stream(&names, rate), 0);
@@ -103,7 +103,7 @@ fn blocks_take_turns_on_the_disks_of_a_stream() {
 #[test]
 fn a_stream_joins_all_of_its_disks_or_none() {
     let mut machine =
-        Machine::new(Setup::alike(&disk("quantum-atlas-ii", PolicyKind::Slack), 2, 1));
+        Machine::new(Setup::alike(&disk("quantum-atlas-ii", PolicyKind::SLACK), 2, 1));
     while machine.join(stream(&[1], 400_000)).is_ok() {}
     assert!(machine.join(stream(&[0, 1], 800_000)).is_err());
     assert_eq!(machine.schedule(0).tasks().len(), 0);
@@ -120,7 +120,7 @@ fn a_stream_joins_all_of_its_disks_or_none() {
 #[test]
 fn disks_wait_for_the_bus_that_they_share() {
     let run = |bus: Option<u32>, margin: Duration| {
-        let cheetah = disk("seagate-cheetah", PolicyKind::Slack);
+        let cheetah = disk("seagate-cheetah", PolicyKind::SLACK);
         let mut machine = Machine::new(Setup::alike(&DiskSetup { bus, margin, ..cheetah }, 3, 1));
         for at in 0..3 {
             let places = Places::Sequential(Lba::new(0)..Lba::new(2_000_000));
@@ -152,7 +152,7 @@ fn demand(at: Duration, disk: u32, lba: u64) -> Demand {
 fn a_source_is_played_at_any_speed_on_the_parts_that_stand_for_its_disks() {
     for speed_percent in [100, 400] {
         let mut machine =
-            Machine::new(Setup::alike(&disk("quantum-atlas-ii", PolicyKind::Slack), 2, 1));
+            Machine::new(Setup::alike(&disk("quantum-atlas-ii", PolicyKind::SLACK), 2, 1));
         let demands: Vec<Demand> =
             (0..1_000).map(|at| demand(ms(100 * at), at as u32 % 3, at * 7_001)).collect();
         let part = Lba::new(1_000_000)..Lba::new(1_100_000);
@@ -186,7 +186,7 @@ fn a_source_is_played_at_any_speed_on_the_parts_that_stand_for_its_disks() {
 #[test]
 fn a_load_under_a_contract_is_served_out_of_its_budget() {
     let mut machine =
-        Machine::new(Setup::alike(&disk("quantum-atlas-ii", PolicyKind::Slack), 1, 1));
+        Machine::new(Setup::alike(&disk("quantum-atlas-ii", PolicyKind::SLACK), 1, 1));
     let cost = Profile::of(&Model::named("quantum-atlas-ii").unwrap()).worst(
         whole(&machine),
         Bytes::kib(8),
@@ -207,7 +207,7 @@ fn a_load_under_a_contract_is_served_out_of_its_budget() {
 /// of best effort between them.
 #[test]
 fn switches_and_runs_are_those_that_a_watcher_sees() {
-    for policy in [PolicyKind::Slack, PolicyKind::Edf, PolicyKind::Lst] {
+    for policy in [PolicyKind::SLACK, PolicyKind::EDF, policies::LST] {
         let mut machine = Machine::new(Setup::alike(&disk("quantum-atlas-ii", policy), 1, 3));
         for at in 0..6 {
             machine.join(StreamPlan { phase: ms(31 * at), ..stream(&[0], 700_000) }).unwrap();
@@ -250,7 +250,7 @@ fn data_pages() -> u64 {
 fn memory_does_not_grow_with_simulated_time() {
     let busy = || {
         let mut machine =
-            Machine::new(Setup::alike(&disk("quantum-atlas-ii", PolicyKind::Slack), 2, 1));
+            Machine::new(Setup::alike(&disk("quantum-atlas-ii", PolicyKind::SLACK), 2, 1));
         for at in 0..8 {
             let places = Places::Sequential(outer());
             machine
@@ -287,7 +287,7 @@ fn memory_does_not_grow_with_simulated_time() {
 #[test]
 fn runs_of_many_seeds_are_the_same_whatever_the_workers() {
     let run = |seed: u64| {
-        let one = disk("quantum-atlas-ii", PolicyKind::Slack);
+        let one = disk("quantum-atlas-ii", PolicyKind::SLACK);
         let mut machine = Machine::new(Setup::alike(&one, 1, seed));
         machine.join(stream(&[0], 800_000)).unwrap();
         let load = small_reads(&machine, 0);

@@ -34,7 +34,7 @@ fn lost(disks: &[SimDisk], store: &Store, name: &str, seed: u64, durable: Bytes)
 
 /// Runs the recorders to their ends. Says how many cuts were judged, and what was wrong.
 fn record(seed: u64) -> (u64, Vec<String>) {
-    let mut config = config(Policy::Slack);
+    let mut config = config(Policy::SLACK);
     config.commit_interval = Duration::from_millis(500);
     let mut world = world(config, 2, Bytes::mib(256), |_, profile, index| {
         Timing::WithinBound(Box::new(profile.clone()), Random::new(seed + index as u64))
@@ -95,7 +95,7 @@ fn each_writer_hears_of_each_commit_and_of_no_more_than_it_covers() {
 /// What a status shows while streams open and close between its steps.
 #[test]
 fn a_status_in_steps_shows_everything_that_stays() {
-    let mut world = world(config(Policy::Slack), 2, Bytes::mib(256), drive);
+    let mut world = world(config(Policy::SLACK), 2, Bytes::mib(256), drive);
     for number in 0..100 {
         create(&mut world, &format!("v{number}"), SIZE);
     }

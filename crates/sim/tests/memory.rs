@@ -36,7 +36,7 @@ impl Program for Hoarder {
 }
 
 fn filled() -> World {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
     create(&mut world, "v", Bytes::mib(64));
     fill(&mut world, "v", 1, Bytes::mib(64));
     world

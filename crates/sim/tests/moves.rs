@@ -76,12 +76,12 @@ fn restarted(world: World) -> World {
         disk.flush();
     }
     let profile = Profile::of(&model(disks[0].capacity()));
-    start(config(Policy::Slack), disks, &profile)
+    start(config(Policy::SLACK), disks, &profile)
 }
 
 #[test]
 fn data_in_a_slow_zone_is_moved_beside_streams_that_keep_their_contracts() {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
     for (name, seed) in [("films", 1), ("files", 2)] {
         create(&mut world, name, SIZE);
         fill(&mut world, name, seed, SIZE);
@@ -134,7 +134,7 @@ fn data_in_a_slow_zone_is_moved_beside_streams_that_keep_their_contracts() {
 
 #[test]
 fn what_cannot_be_read_stays_where_it_is_and_is_named_and_moves_when_it_can() {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
     create(&mut world, "v", SIZE);
     fill(&mut world, "v", 1, SIZE);
     let before = places(&world, "v");
@@ -161,7 +161,7 @@ fn what_cannot_be_read_stays_where_it_is_and_is_named_and_moves_when_it_can() {
 
 #[test]
 fn writes_to_an_extent_on_its_way_are_never_lost() {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
     create(&mut world, "v", SIZE);
     fill(&mut world, "v", 1, SIZE);
     let mut random = Random::new(11);
@@ -207,7 +207,7 @@ fn writes_to_an_extent_on_its_way_are_never_lost() {
 #[test]
 fn a_volume_that_is_deleted_or_shrunk_on_the_way_leaves_nothing_behind() {
     for shrink in [false, true] {
-        let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+        let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
         create(&mut world, "v", SIZE);
         fill(&mut world, "v", 1, SIZE);
         let free = |world: &World| world.node.status(world.now()).disks[0].free;

@@ -62,7 +62,7 @@ fn measured(world: &World) -> Option<Outcome> {
 fn a_disk_that_keeps_its_profile_is_fresh_and_one_that_is_slower_is_not() {
     for (percent, fresh, remeasure) in [(100, true, true), (130, false, true), (130, false, false)]
     {
-        let config = Config { remeasure, ..config(Policy::Slack) };
+        let config = Config { remeasure, ..config(Policy::SLACK) };
         let mut world = world(config, 1, Bytes::GIB, |_, profile, _| {
             Timing::Percent(Box::new(profile.clone()), percent)
         });
@@ -85,7 +85,7 @@ fn a_disk_that_keeps_its_profile_is_fresh_and_one_that_is_slower_is_not() {
 /// profile; that is stored, and nothing speaks against it from then on.
 #[test]
 fn a_stale_profile_is_replaced_by_a_wider_one_that_holds() {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, |_, profile, _| {
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, |_, profile, _| {
         Timing::Percent(Box::new(profile.clone()), 130)
     });
     create(&mut world, "v", SIZE);
@@ -129,7 +129,7 @@ fn a_stale_profile_is_replaced_by_a_wider_one_that_holds() {
 
 #[test]
 fn a_profile_that_open_contracts_do_not_fit_is_refused_by_name_and_used_when_they_have_closed() {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, |_, profile, _| {
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, |_, profile, _| {
         Timing::WithinBound(Box::new(profile.clone()), Random::new(3))
     });
     create(&mut world, "v", SIZE);
@@ -178,7 +178,7 @@ fn a_profile_that_open_contracts_do_not_fit_is_refused_by_name_and_used_when_the
 
 #[test]
 fn bad_and_slow_extents_are_learned_and_new_volumes_get_others_while_there_are_any() {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
     create(&mut world, "v", SIZE);
     fill(&mut world, "v", 1, SIZE);
     let [bad, slow, once] = [5, 11, 17].map(|extent| place(&world.disks[0], extent));
@@ -200,7 +200,7 @@ fn bad_and_slow_extents_are_learned_and_new_volumes_get_others_while_there_are_a
     delete(&mut world, "v");
     let disks = world.cut(&mut Random::new(1));
     let profile = Profile::of(&model(disks[0].capacity()));
-    let mut world = start(config(Policy::Slack), disks, &profile);
+    let mut world = start(config(Policy::SLACK), disks, &profile);
     let free = |world: &World| world.node.status(world.now()).disks[0].free;
     let all = free(&world);
     create(&mut world, "most", all - Bytes::mib(3));
@@ -226,7 +226,7 @@ fn bad_and_slow_extents_are_learned_and_new_volumes_get_others_while_there_are_a
 #[test]
 fn flushes_that_take_longer_than_foretold_are_counted_with_what_they_take() {
     for remeasure in [true, false] {
-        let config = Config { remeasure, ..config(Policy::Slack) };
+        let config = Config { remeasure, ..config(Policy::SLACK) };
         let mut world = world(config, 1, Bytes::GIB, |_, profile, _| {
             Timing::Percent(Box::new(profile.clone()), 100)
         });
@@ -267,7 +267,7 @@ fn flushes_that_take_longer_than_foretold_are_counted_with_what_they_take() {
 /// A disk whose flushes take seconds is not made the measure of all commits.
 #[test]
 fn flushes_that_would_put_commits_far_apart_do_not_widen_the_profile() {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, |_, profile, _| {
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, |_, profile, _| {
         Timing::Percent(Box::new(profile.clone()), 100)
     });
     create(&mut world, "v", SIZE);

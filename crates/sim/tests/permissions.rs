@@ -32,7 +32,7 @@ fn everybody() -> [(&'static str, Who, Option<u32>); 5] {
 }
 
 fn pool() -> World {
-    world(config(Policy::Slack), 1, Bytes::mib(64), drive)
+    world(config(Policy::SLACK), 1, Bytes::mib(64), drive)
 }
 
 fn volume_of_alice(world: &mut World, name: &str, mode: u16) {

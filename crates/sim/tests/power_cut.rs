@@ -111,7 +111,7 @@ struct Findings {
 /// One random history, cut at about one of `every` events. `break_disk` plants a fault.
 fn history(seed: u64, every: u64, break_disk: impl Fn(&mut SimDisk)) -> Findings {
     let mut random = Random::new(seed);
-    let mut config = config(Policy::Slack);
+    let mut config = config(Policy::SLACK);
     config.commit_interval = Duration::from_millis(500);
     let count = random.between(1, 3) as usize;
     let mut world = world(config, count, Bytes::mib(96), |_, profile, index| {
@@ -360,7 +360,7 @@ fn nothing_was_lost(found: Cuts, seed: u64) -> u64 {
 fn a_recording_through_a_window_that_is_cut_anywhere_loses_nothing_that_was_told() {
     let mut cuts = 0;
     for seed in 0..3 {
-        let mut config = config(Policy::Slack);
+        let mut config = config(Policy::SLACK);
         config.commit_interval = Duration::from_millis(500);
         let mut world = world(config, 1 + seed as usize % 2, Bytes::mib(96), |_, profile, _| {
             Timing::WithinBound(Box::new(profile.clone()), Random::new(seed))
@@ -396,7 +396,7 @@ fn a_recording_through_a_window_that_is_cut_anywhere_loses_nothing_that_was_told
 fn a_move_that_is_cut_anywhere_loses_nothing() {
     let mut cuts = 0;
     for seed in 0..2 {
-        let mut config = config(Policy::Slack);
+        let mut config = config(Policy::SLACK);
         config.commit_interval = Duration::from_millis(500);
         let mut world = world(config, 1 + seed as usize % 2, Bytes::mib(96), |_, profile, _| {
             Timing::WithinBound(Box::new(profile.clone()), Random::new(seed))

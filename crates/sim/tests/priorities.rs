@@ -15,7 +15,7 @@ const PIECE: Bytes = Bytes::kib(16);
 
 /// A volume that was written, on one disk.
 fn filled(seed: u64) -> World {
-    let mut world = world(config(Policy::Slack), 1, Bytes::GIB, drive);
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
     for (number, name) in ["v", "s"].into_iter().enumerate() {
         create(&mut world, name, SIZE);
         fill(&mut world, name, seed + number as u64, SIZE);

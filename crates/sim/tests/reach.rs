@@ -234,13 +234,13 @@ fn what_is_promised_is_kept_and_nobody_refused_goes_further() {
         let runs = |policy, admission| {
             (0..seeds).map(move |seed| Run { policy, admission, seconds, seed })
         };
-        for run in runs(PolicyKind::Slack, true) {
+        for run in runs(PolicyKind::SLACK, true) {
             let late = bench.run(&programs[..worst], run);
             assert_eq!(late.0, 0, "worst case: {worst} of {mix:?}");
             let late = bench.run(&programs[..rare], Run { admission: false, ..run });
             assert_eq!(late.0, 0, "once in 1,000,000: {rare} of {mix:?}");
         }
-        let [edf, reached] = [PolicyKind::Edf, PolicyKind::Slack]
+        let [edf, reached] = [PolicyKind::EDF, PolicyKind::SLACK]
             .map(|policy| bench.reach(&programs, seldom, runs(policy, false)));
         assert!(reached.0 > rare && rare >= worst, "{mix:?}: {reached:?}, {rare}, {worst}");
         assert!(reached.0 >= edf.0, "{mix:?}: {reached:?}, edf {edf:?}");

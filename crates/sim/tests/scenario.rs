@@ -66,7 +66,7 @@ fn mixed() -> Scenario {
         streams: vec![streams("camera", 4, Mode::Write, 500_000), player],
         loads: vec![greedy("greedy", 8)],
         faults: Vec::new(),
-        policy: Policy::Slack,
+        policy: Policy::SLACK,
         admission: true,
         memory: Bytes::mib(128),
         commit_interval: Duration::from_secs(5),
@@ -105,7 +105,7 @@ fn nobody_is_late_under_contract_and_everybody_moves() {
 /// The canary: were nobody late here, the test above would test nothing.
 #[test]
 fn first_come_first_served_without_admission_is_late() {
-    let outcome = play(&Scenario { policy: Policy::Fcfs, admission: false, ..mixed() });
+    let outcome = play(&Scenario { policy: policies::FCFS, admission: false, ..mixed() });
     assert!(missed(&outcome) > 50, "{}", missed(&outcome));
     let camera = &outcome.classes[0];
     assert_eq!(camera.caused_by(Cause::NoAdmission), camera.missed());

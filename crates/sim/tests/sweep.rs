@@ -196,7 +196,7 @@ fn worst_seeks(disk: &Disk, block: Bytes, cost: Duration) -> (u64, TaskSet) {
 }
 
 fn run_worst(disk: &Disk, block: Bytes, set: &TaskSet, timing: Timing, span: Duration) -> Outcome {
-    let mut run = Run::new(disk, PolicyKind::Slack, disk.gap(), block);
+    let mut run = Run::new(disk, PolicyKind::SLACK, disk.gap(), block);
     for (_, task) in set.iter() {
         let phase = Duration::from_nanos(run.random.below(task.period.as_nanos()));
         run.join(task, phase);
@@ -218,7 +218,7 @@ fn run_sweep(
     let work = disk.costs(block).sweep(requests);
     let part = Duration::from_nanos(work.as_nanos().div_ceil(requests)).min(plan.cycle);
     // No bubble: the gap is there for the command that runs into the cycle.
-    let mut run = Run::new(disk, PolicyKind::TimeCycle, Duration::ZERO, block);
+    let mut run = Run::new(disk, policies::TIME_CYCLE, Duration::ZERO, block);
     for _ in 0..requests {
         run.join(Task::new(plan.cycle, plan.cycle, part), Duration::ZERO);
     }

@@ -10,7 +10,7 @@ use units::{Bytes, Duration, Rate};
 #[test]
 fn the_terms_of_a_contract_are_those_that_a_status_shows_afterwards() {
     let mut random = Random::new(3);
-    let mut world = world(config(Policy::Slack), 3, Bytes::mib(256), drive);
+    let mut world = world(config(Policy::SLACK), 3, Bytes::mib(256), drive);
     for (name, disks) in [("all", vec![]), ("one", vec![DiskIndex(1)])] {
         let placement = Placement { disks, ..Placement::default() };
         let size = Bytes::mib(12);

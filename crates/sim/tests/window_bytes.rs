@@ -10,7 +10,7 @@ use units::{Bytes, Duration};
 const SIZE: Bytes = Bytes::mib(8);
 
 fn small_world(seed: u64, disks: usize) -> World {
-    world(config(Policy::Slack), disks, Bytes::mib(96), |_, profile, index| {
+    world(config(Policy::SLACK), disks, Bytes::mib(96), |_, profile, index| {
         Timing::WithinBound(Box::new(profile.clone()), Random::new(seed + index as u64))
     })
 }

@@ -619,7 +619,7 @@ fn run(seed: u64, traces: u64, seen: &Shared) {
         _ => random.span(Duration::from_millis(30)),
     };
     let exact = random.chance(80);
-    let policy = if exact { Policy::Slack } else { Policy::DeltaL };
+    let policy = if exact { Policy::SLACK } else { Policy::DELTA_L };
     let mut world = world(seed, policy, Bytes::mib(96), host_latency, false);
     volumes(&mut world);
     let host_latency = Rc::new(Cell::new(host_latency));
@@ -732,7 +732,7 @@ impl Program<Metadata> for Lateness {
 fn windows_are_resized_and_nobody_misses_through_a_thousand_changes() {
     let seen = Shared::default();
     let mut random = Random::new(77);
-    let mut world = world(77, Policy::Slack, Bytes::mib(512), Duration::ZERO, true);
+    let mut world = world(77, Policy::SLACK, Bytes::mib(512), Duration::ZERO, true);
     volumes(&mut world);
     let host_latency = Rc::new(Cell::new(Duration::ZERO));
     for number in 0..9 {
@@ -772,7 +772,7 @@ fn windows_are_resized_and_nobody_misses_through_a_thousand_changes() {
 fn a_window_is_made_for_the_lateness_that_is_measured() {
     let waits = |told: bool| {
         let seen = Shared::default();
-        let mut world = world(3, Policy::Slack, Bytes::mib(64), Duration::ZERO, true);
+        let mut world = world(3, Policy::SLACK, Bytes::mib(64), Duration::ZERO, true);
         volumes(&mut world);
         create(&mut world, "w0");
         let host_latency = Rc::new(Cell::new(Duration::ZERO));

@@ -8,7 +8,8 @@ use crate::output::{Table, counted, percent};
 use crate::volume::kept_out_words;
 use crate::{Common, confirm, explain, stream};
 use client::control::{
-    Bus, Disk, KeptOut, Lateness, ProfileState, Status, StuckExtent, SuspectExtent, Verdict,
+    Bus, Disk, KeptOut, Lateness, PolicyAdmission, PolicyState, ProfileState, Status, StuckExtent,
+    SuspectExtent, Verdict,
 };
 use disk::Profile;
 use engine::{BusSpec, CreateOptions, Created, DeviceSpec, Pool};
@@ -59,6 +60,16 @@ pub enum Command {
     },
     /// Show the pool that the daemon serves
     Status,
+    /// Change how the served pool is scheduled, until the daemon stops
+    ///
+    /// Every contract that is open is admitted again, by the analysis that the policy
+    /// keeps; where one would not fit, it is named and nothing changes. docs/policies.md
+    /// says what each policy promises.
+    Set {
+        /// The policy of all disks, by its name
+        #[arg(long, value_name = "NAME", required = true)]
+        policy: String,
+    },
     /// Give a disk of the served pool another profile
     ///
     /// Every contract that is open is admitted again with what the profile says; where
@@ -115,8 +126,13 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             create(&name, &specs, &options, common)
         }
         Command::Status => {
-            let status = common.client()?.status()?;
-            common.output().result(&status, shown)
+            let client = common.client()?;
+            let (status, policy) = (client.status()?, client.policy()?);
+            common.output().result(&status, |status| shown(status, &policy))
+        }
+        Command::Set { policy } => {
+            let state = common.client()?.set_policy(&policy)?;
+            common.output().result(&state, policy_set)
         }
         Command::Profile { set, disk } => {
             let text = read_profile(&set)?.to_toml();
@@ -191,6 +207,20 @@ fn may_overwrite(name: &str, specs: &[DeviceSpec]) -> Result<bool, Failure> {
     Ok(any)
 }
 
+fn policy_set(state: &PolicyState) -> String {
+    format!("the disks follow the policy {}{}\n", state.policy, no_promise(state))
+}
+
+/// What stands behind a policy under which no contract is a promise.
+fn no_promise(state: &PolicyState) -> &'static str {
+    match (state.promised, state.admission) {
+        (true, PolicyAdmission::Cycles) => "; contracts are admitted by cycles",
+        (true, _) => "",
+        (false, PolicyAdmission::Nothing) => ", which keeps no contracts",
+        (false, _) => ", without admission: no contract is a promise",
+    }
+}
+
 fn profile_set(disk: &Disk) -> String {
     let number = disk.disk;
     match disk.profile.for_next_start {
@@ -239,10 +269,13 @@ fn made(name: &str, created: &Created) -> String {
     format!("made pool {name}\n{}serve it with: slackline serve{devices}\n", table.text("  "))
 }
 
-fn shown(status: &Status) -> String {
+fn shown(status: &Status, state: &PolicyState) -> String {
     let Status { pool, policy, up_ns, .. } = status;
     let read_only = if status.read_only { ", READ-ONLY since a metadata write failed" } else { "" };
-    let mut text = format!("pool {pool}, served for {up_ns} under policy {policy}{read_only}\n");
+    let mut text = format!(
+        "pool {pool}, served for {up_ns} under policy {policy}{}{read_only}\n",
+        no_promise(state)
+    );
     text.push_str(&disks(&status.disks));
     let memory = &status.memory;
     text.push_str(&format!(

@@ -31,8 +31,8 @@ pub struct Args {
     /// Memory for windows and transfers [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
-    /// Scheduling of the disks [default: slack]
-    #[arg(long, value_name = "NAME")]
+    /// Scheduling of the disks; docs/policies.md says what each promises [default: slack]
+    #[arg(long, value_name = "NAME", value_parser = policies::named)]
     policy: Option<Policy>,
     /// Take every contract; only for comparisons
     #[arg(long)]

@@ -92,7 +92,7 @@ pub fn table(streams: &[Stream]) -> String {
             stream.volume.clone(),
             stream.user.clone(),
             direction(stream.mode).into(),
-            stream.contract.rate_bytes_per_second.to_string(),
+            format!("{}{}", stream.contract.rate_bytes_per_second, no_promise(stream.promised)),
             stream.contract.block_bytes.to_string(),
             stream.position_bytes.to_string(),
             stream.moved_bytes.to_string(),
@@ -102,6 +102,11 @@ pub fn table(streams: &[Stream]) -> String {
         ]);
     }
     table.text("")
+}
+
+/// What stands behind a contract that is none.
+pub fn no_promise(promised: bool) -> &'static str {
+    if promised { "" } else { ", no promise" }
 }
 
 fn shown(stream: &Stream) -> String {
@@ -119,7 +124,7 @@ fn shown(stream: &Stream) -> String {
     format!(
         "stream     {id}, {} {volume}, open for {}{carried}\n\
          user       {}\n\
-         contract   {}, bursts of {burst}\n\
+         contract   {}, bursts of {burst}{}\n\
          window     {} of memory\n\
          position   offset {}, {} moved\n{durable}\
          requests   {requests}, {late}; longest {}\n\
@@ -129,6 +134,7 @@ fn shown(stream: &Stream) -> String {
         stream.open_ns,
         stream.user,
         contract::words(&stream.contract),
+        no_promise(stream.promised),
         stream.window_bytes,
         stream.position_bytes.get(),
         stream.moved_bytes,

@@ -6,6 +6,7 @@ use crate::contract::{PlacementArgs, placement_words};
 use crate::failure::Failure;
 use crate::output::{Table, counted};
 use crate::permissions::{Change, Whose, access};
+use crate::stream::no_promise;
 use client::control::{
     Access, Handle, KeptOut, Permissions, Priority, Service, ServiceAccount, Volume, VolumeCreate,
     Volumes,
@@ -311,7 +312,7 @@ fn shown(volume: &Volume) -> String {
         .map(|(disk, extents)| format!("{} on disk {disk}", counted(*extents, "extent")))
         .collect();
     format!(
-        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}\nstreams    {}\nservice    {}{}{}\n",
+        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}\nstreams    {}\nservice    {}{}{}{}\n",
         volume.name,
         owner_words(volume),
         volume.size_bytes,
@@ -323,6 +324,7 @@ fn shown(volume: &Volume) -> String {
             Some(kept_out) => kept_out_words(kept_out),
             None => service_words(&volume.service),
         },
+        no_promise(volume.promised),
         kept(&volume.account),
         given_by,
     ) + &handles(&volume.handles)

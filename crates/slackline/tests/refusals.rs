@@ -105,3 +105,55 @@ fn wrong_usage_ends_with_2_and_a_missing_daemon_with_1() {
     let serve = ["serve", "--config", config.to_str().unwrap()];
     dir.run(&serve).failed(2, &["c.toml", "line 1", "memori"]);
 }
+
+/// Another policy is followed at once; one that keeps nothing takes no contract, and says what
+/// to do; without admission it takes them, and they are shown as what they are.
+#[test]
+fn the_policy_is_changed_while_the_daemon_runs_and_one_that_keeps_nothing_promises_nothing() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let record = ["record", "v", "--create", "8MiB", "--rate", "1MB/s"];
+    {
+        let _daemon = dir.serve(&disks);
+        dir.run_with(&record, b"x").succeeded();
+        for policy in ["edl", "delta-l", "slack"] {
+            let set = dir.run(&["pool", "set", "--policy", policy, "--json"]).succeeded().json();
+            assert_eq!((&set["policy"], &set["promised"]), (&policy.into(), &true.into()));
+            let text = dir.run(&["pool", "status"]).succeeded().text().to_owned();
+            assert!(text.contains(&format!("under policy {policy}\n")), "{text}");
+        }
+        dir.run(&["pool", "set", "--policy", "fair"]).failed(1, &["no such policy", "slack"]);
+        dir.run(&["pool", "set", "--policy", "abiss"]).succeeded();
+        let what = ["`abiss` keeps no contracts", "pool set --policy slack", "--no-admission"];
+        dir.run(&["play", "v", "--rate", "1MB/s"]).failed(3, &what);
+        let text = dir.run(&["pool", "status"]).succeeded().text().to_owned();
+        assert!(text.contains("policy abiss, which keeps no contracts"), "{text}");
+        // A stream that is open keeps the pool from it.
+        dir.run(&["pool", "set", "--policy", "slack"]).succeeded();
+        let mut child = dir.command(&["record", "w", "--create", "8MiB", "--rate", "1MB/s"]);
+        let mut child = child.spawn().unwrap();
+        while dir.run(&["stream", "list", "--json"]).succeeded().json()["streams"][0].is_null() {}
+        dir.run(&["pool", "set", "--policy", "abiss"]).failed(3, &["keeps no contracts", "stream"]);
+        drop(child.stdin.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+    let flags = ["--policy", "abiss", "--no-admission"];
+    let _daemon = dir.try_serve(&disks, &flags).unwrap_or_else(|ran| panic!("{}", ran.err));
+    let mut child = dir.command(&["record", "x", "--create", "8MiB", "--rate", "1MB/s"]);
+    let mut child = child.spawn().unwrap();
+    let stream = loop {
+        let all = dir.run(&["stream", "list", "--json"]).succeeded().json();
+        if !all["streams"][0].is_null() {
+            break all["streams"][0].clone();
+        }
+    };
+    assert_eq!(stream["promised"], false);
+    assert!(dir.run(&["stream", "list"]).succeeded().text().contains("no promise"));
+    let shown = dir.run(&["stream", "show", &stream["id"].to_string()]).succeeded();
+    let shown = shown.text();
+    assert!(shown.contains("no promise"), "{shown}");
+    dir.run(&["volume", "set", "x", "--rate", "100kB/s"]).succeeded();
+    assert!(dir.run(&["volume", "show", "x"]).succeeded().text().contains("no promise"));
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

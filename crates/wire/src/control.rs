@@ -165,6 +165,15 @@ pub struct Volume {
     pub handles: Vec<Handle>,
     /// What became of those under a contract.
     pub account: ServiceAccount,
+    /// False where the service's contract is no promise: it was not admitted, or the policy
+    /// of the pool keeps none. True where the service is no contract.
+    #[serde(default = "promised")]
+    pub promised: bool,
+}
+
+/// What is said of contracts by a daemon that says nothing else.
+fn promised() -> bool {
+    true
 }
 
 /// All volumes.
@@ -276,6 +285,10 @@ pub struct Stream {
     pub mode: Mode,
     /// What was asked and promised.
     pub contract: Contract,
+    /// False where it is no promise: it was not admitted, or the policy of the pool keeps
+    /// none.
+    #[serde(default = "promised")]
+    pub promised: bool,
     /// Whose program opened it: a name, or a number where there is none.
     #[serde(default)]
     pub user: String,
@@ -526,6 +539,43 @@ pub struct MeasuredPart {
     #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub rate_bytes_per_second: Option<Rate>,
+}
+
+/// How the disks of the pool are scheduled, and what that promises.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PolicyState {
+    /// Its name.
+    pub policy: String,
+    /// What it is, in a sentence or two.
+    pub summary: String,
+    /// By which analysis contracts are admitted that it keeps.
+    pub admission: PolicyAdmission,
+    /// False where no contract is a promise: the policy keeps none, or the daemon was started
+    /// with `--no-admission`.
+    pub promised: bool,
+}
+
+/// By which analysis a policy keeps what was admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyAdmission {
+    /// Demand and blocking at every deadline.
+    Exact,
+    /// All requests of a cycle within it.
+    Cycles,
+    /// None: it keeps no contract.
+    Nothing,
+}
+
+/// Another policy for the pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PolicySet {
+    /// Its name.
+    pub policy: String,
 }
 
 /// A profile for a disk.

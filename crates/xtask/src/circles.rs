@@ -7,45 +7,17 @@
 //! comes from. Tests, and modules for tests alone, do not count.
 
 use crate::finding::Finding;
-use crate::lexer::split;
+use crate::modules::{self, Modules};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// One module: its file, and what it says outside of tests.
-struct Module {
-    file: String,
-    code: String,
-}
-
-type Modules = BTreeMap<Vec<String>, Module>;
 
 /// The circles in each crate, one finding for each.
 pub fn check(files: &BTreeMap<String, String>) -> Vec<Finding> {
-    let mut crates: BTreeMap<&str, Modules> = BTreeMap::new();
-    for (path, text) in files {
-        let Some((name, file)) =
-            path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
-        else {
-            continue;
-        };
-        let Some(file) = file.strip_suffix(".rs") else { continue };
-        let mut place: Vec<String> = file.split('/').map(Into::into).collect();
-        if matches!(place.last().map(String::as_str), Some("mod" | "lib" | "main")) {
-            place.pop();
-        }
-        let module = Module { file: path.clone(), code: without_tests(&split(text).code) };
-        crates.entry(name).or_default().insert(place, module);
-    }
+    let mut crates = modules::of(files);
     crates.values_mut().flat_map(circles).collect()
 }
 
 fn circles(modules: &mut Modules) -> Vec<Finding> {
-    let for_tests: Vec<Vec<String>> = modules
-        .iter()
-        .flat_map(|(place, module)| {
-            only_in_tests(&module.code).into_iter().map(|name| [&place[..], &[name]].concat())
-        })
-        .collect();
-    modules.retain(|place, _| !for_tests.iter().any(|tests| place.starts_with(tests)));
+    let for_tests = modules::take_tests(modules);
     let edges: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> =
         modules.keys().map(|place| (place, imports(modules, &for_tests, place))).collect();
     let reach: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> =
@@ -168,45 +140,6 @@ fn only_declares(code: &str) -> bool {
         }
     }
     !is_empty
-}
-
-/// The modules that are declared for tests alone.
-fn only_in_tests(code: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    for (at, _) in code.match_indices("#[cfg(test)]") {
-        let rest = code[at + "#[cfg(test)]".len()..].trim_start();
-        let Some(statement) = rest.split(';').next() else { continue };
-        if let Some((before, name)) = statement.split_once("mod ")
-            && matches!(before.trim(), "" | "pub" | "pub(crate)" | "pub(super)")
-            && !name.contains('{')
-        {
-            names.push(name.trim().into());
-        }
-    }
-    names
-}
-
-/// Code without its last module of tests, and without imports for tests.
-fn without_tests(code: &str) -> String {
-    let mut left = String::new();
-    let mut rest = code;
-    while let Some(at) = rest.find("#[cfg(test)]") {
-        left.push_str(&rest[..at]);
-        let after = &rest[at + "#[cfg(test)]".len()..];
-        let words = after.trim_start();
-        let is_import =
-            ["use ", "pub use ", "pub(crate) use "].iter().any(|it| words.starts_with(it));
-        if words.starts_with("mod tests {") {
-            return left;
-        }
-        if is_import {
-            rest = after.split_once(';').map_or("", |(_, rest)| rest);
-        } else {
-            left.push_str("#[cfg(test)]");
-            rest = after;
-        }
-    }
-    left + rest
 }
 
 /// All paths that begin with `crate` or `super`.

@@ -3,7 +3,7 @@
 //!
 //! What a compiler does not refuse and a reader would have to remember is
 //! checked here: the arrows of ARCHITECTURE.md, the purity of the pure crates,
-//! the opening paragraph of every file, licences, links. Every rule is a
+//! the opening paragraph of every file, names, licences, links. Every rule is a
 //! function from text to findings, so that its test can plant a violation.
 #![allow(clippy::print_stdout)] // this program's whole output is its findings
 
@@ -14,7 +14,9 @@ mod lexer;
 mod licences;
 mod links;
 mod locks;
+mod modules;
 mod mutate;
+mod names;
 mod places;
 mod purity;
 mod source;

@@ -12,8 +12,8 @@ use crate::workspace::{Package, Workspace};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rooms where all decisions live.
-pub const PURE: [&str; 8] =
-    ["units", "sched", "disk", "queue", "playout", "store", "node", "files"];
+pub const PURE: [&str; 9] =
+    ["units", "sched", "policies", "disk", "queue", "playout", "store", "node", "files"];
 
 /// Packages from outside that pure crates may name in their manifests, and why.
 const ALLOWED: [(&str, &str); 3] = [

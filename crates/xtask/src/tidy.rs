@@ -5,7 +5,7 @@
 
 use crate::finding::Finding;
 use crate::workspace::{Workspace, stdout_of};
-use crate::{arrows, circles, licences, links, locks, mutate, places, purity, source};
+use crate::{arrows, circles, licences, links, locks, mutate, names, places, purity, source};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -51,6 +51,7 @@ pub fn run(root: &Path) -> Result<Report, String> {
     }
     findings.extend(links::check(&files));
     findings.extend(circles::check(&files));
+    findings.extend(names::check(&files, &workspace));
     findings.extend(mutate::check(&files));
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     findings.extend(purity::check_dependencies(&workspace, read));

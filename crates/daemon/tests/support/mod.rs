@@ -372,7 +372,7 @@ impl Pool for Fake {
             Op::ProfileSet { disk, .. } | Op::Reprofile { disk } if disk.0 > 0 => {
                 Err(Error::NoSuchDisk { disk, disks: 1 })
             }
-            Op::ProfileSet { .. } | Op::Reprofile { .. } => Ok(Answer::Done),
+            Op::ProfileSet { .. } | Op::Reprofile { .. } | Op::PolicySet { .. } => Ok(Answer::Done),
             Op::Block { volume, .. } => {
                 state.volume(&volume).map(|_| Answer::Block { block: Bytes::kib(8) })
             }
@@ -506,6 +506,7 @@ impl Pool for Fake {
             operations: volume.operations,
             memory: Bytes::ZERO,
             handles: Vec::new(),
+            promised: !matches!(volume.service, Service::BestEffort(_)),
         });
         let streams = state.streams.iter().map(|(&id, stream)| StreamStatus {
             stream: StreamId(id),
@@ -523,9 +524,12 @@ impl Pool for Fake {
             },
             open_since: Instant::from_nanos(id),
             shares: vec![(DiskIndex(0), share(stream.contract.rate))],
+            promised: true,
         });
         Status {
             now: Instant::from_nanos(1_000_000),
+            policy: Policy::SLACK,
+            promised: true,
             disks: vec![disk_status()],
             volumes: volumes.collect(),
             streams: streams.collect(),
@@ -543,7 +547,7 @@ impl Pool for Fake {
 
     fn description(&self) -> Description {
         let devices = vec!["emulated:laptop:/tmp/disk".into()];
-        Description { name: "fake".into(), devices, policy: Policy::Slack }
+        Description { name: "fake".into(), devices }
     }
 
     fn host_lateness(&self) -> HostLateness {

@@ -280,7 +280,7 @@ fn node() -> Node {
     }
     sim::commit(&mut disks, &mut store).unwrap();
     let config = Config {
-        policy: Policy::Slack,
+        policy: Policy::SLACK,
         admission: true,
         memory: MEMORY,
         host_latency: Duration::ZERO,

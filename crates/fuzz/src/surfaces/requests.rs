@@ -27,7 +27,7 @@ struct Base {
 impl Base {
     fn new() -> Self {
         let config = Config {
-            policy: Policy::Slack,
+            policy: Policy::SLACK,
             admission: true,
             memory: MEMORY,
             host_latency: Duration::from_millis(1),

@@ -1,9 +1,9 @@
 //! What a disk's own business costs it, and shares of its time.
 
-use crate::api::Config;
+use crate::api::{Config, Policy};
 use crate::limits;
 use disk::Profile;
-use sched::Task;
+use sched::{Admission, CycleRule, Task};
 use units::{Bytes, Direction, Duration, Lba};
 
 /// What a disk's own business costs it.
@@ -40,6 +40,22 @@ impl Costs {
     /// third of it, leaves most of the disk to others.
     pub(crate) fn commit_interval(&self) -> Duration {
         (self.advance + self.best_effort + self.write + self.flush * 2) * 4
+    }
+
+    /// The same for the policy of the pool, on a disk that holds `depth` commands at once.
+    pub(crate) fn commit_interval_under(&self, policy: Policy, depth: u32) -> Duration {
+        match policy.admission {
+            Admission::Cycles(rule) => self.commit_interval().max(self.in_cycles(rule, depth)),
+            Admission::Exact | Admission::Nothing => self.commit_interval(),
+        }
+    }
+
+    /// The shortest at which the log's contracts fit into the cycle of such a policy.
+    fn in_cycles(&self, rule: CycleRule, depth: u32) -> Duration {
+        let longest = self.write.max(self.flush).max(self.best_effort);
+        let registers = self.best_effort * u64::from(rule.registers);
+        let cycle = self.write + self.flush + longest * u64::from(depth) + registers;
+        (self.advance + cycle * u64::from(rule.cycles)) * 3
     }
 
     /// The contracts of the metadata log: flush, write. A commit is a flush, a

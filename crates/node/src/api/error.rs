@@ -2,7 +2,7 @@
 #![allow(missing_docs)] // a field that is named for what it holds is not explained twice
 
 use super::who::Act;
-use super::words::{DiskIndex, StreamId};
+use super::words::{DiskIndex, Policy, StreamId};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -27,6 +27,19 @@ pub enum Error {
         streams: Vec<StreamId>,
         volumes: Vec<String>,
         refusal: Box<Refusal>,
+    },
+    /// These streams, and the services of these volumes, would not be kept under that policy;
+    /// the refusal is of its own analysis. Without one the policy keeps no contract at all,
+    /// or, where both are empty, what waits now would be late.
+    PolicyRefused {
+        policy: Policy,
+        streams: Vec<StreamId>,
+        volumes: Vec<String>,
+        refusal: Option<Box<Refusal>>,
+    },
+    /// Contracts are admitted, and the pool's policy keeps none.
+    KeepsNothing {
+        policy: Policy,
     },
     NoSuchVolume {
         name: String,

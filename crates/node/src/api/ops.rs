@@ -131,6 +131,10 @@ pub enum Op {
     /// changes, where an open contract would not fit. One of another depth is only
     /// stored, for when the pool is opened again. [`Reply::Done`], durable.
     ProfileSet { disk: DiskIndex, profile: Box<disk::Profile> },
+    /// Schedule all disks by this policy from now on. Every contract is admitted again, by the
+    /// analysis that this policy keeps; a refusal names those that do not fit, and changes
+    /// nothing. Lives as long as the node. [`Reply::Done`].
+    PolicySet { policy: Policy },
     /// Measure a disk again in the background, with reads; what comes of it is in its
     /// status. [`Reply::Done`] when it has begun, or was on its way.
     Reprofile { disk: DiskIndex },

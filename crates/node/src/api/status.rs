@@ -17,6 +17,10 @@ use units::{Bytes, Duration, Instant, Rate};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub now: Instant,
+    /// How the disks are scheduled.
+    pub policy: Policy,
+    /// Contracts are admitted by an analysis that the policy keeps.
+    pub promised: bool,
     pub disks: Vec<DiskStatus>,
     pub volumes: Vec<VolumeStatus>,
     pub streams: Vec<StreamStatus>,
@@ -157,6 +161,8 @@ pub struct VolumeStatus {
     pub memory: Bytes,
     /// Handles on it that have contracts of their own.
     pub handles: Vec<HandleStatus>,
+    /// What the service's contract says is promised; false where it is none, too.
+    pub promised: bool,
 }
 
 /// A handle that has a contract of its own.
@@ -211,6 +217,8 @@ pub struct StreamStatus {
     pub open_since: Instant,
     /// What its contract has of each disk's time, in parts per million.
     pub shares: Vec<(DiskIndex, u64)>,
+    /// What its contract says is promised.
+    pub promised: bool,
 }
 
 /// The arena's use at one instant.

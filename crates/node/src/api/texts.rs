@@ -147,6 +147,36 @@ impl fmt::Display for Error {
                     "too much is waiting ({waiting} operations); try again when some have ended"
                 )
             }
+            Error::PolicyRefused { policy, streams, volumes, refusal: Some(refusal) } => write!(
+                f,
+                "under the policy `{policy}` {} would not fit: {}; nothing was changed: {}, and \
+                 set it again",
+                crate::jobs::profiles::listed(streams, volumes),
+                Shortage(refusal),
+                match streams.is_empty() && volumes.is_empty() {
+                    true => "start the daemon with that policy, so that it commits less often",
+                    false => "close these, or give them less",
+                }
+            ),
+            Error::PolicyRefused { policy, streams, volumes, refusal: None } => {
+                match streams.is_empty() && volumes.is_empty() {
+                    true => write!(
+                        f,
+                        "some of what waits now would be late under the policy `{policy}`; \
+                         nothing was changed: set it again when less waits"
+                    ),
+                    false => write!(
+                        f,
+                        "the policy `{policy}` keeps no contracts, and there are those of {}; \
+                         nothing was changed: close these, and set it again",
+                        crate::jobs::profiles::listed(streams, volumes)
+                    ),
+                }
+            }
+            Error::KeepsNothing { policy } => write!(
+                f,
+                "the pool's policy `{policy}` keeps no contracts: let it follow one that does (`slackline pool set --policy slack`), or serve with `--no-admission`, where nothing is promised"
+            ),
             Error::WrongMode => {
                 write!(
                     f,

@@ -41,6 +41,9 @@ impl LogTasks {
     pub(crate) fn ids_mut(&mut self) -> impl Iterator<Item = &mut TaskId> {
         self.writes.iter_mut().map(|write| &mut write.id).chain([&mut self.flush])
     }
+    pub(crate) fn ids(&self) -> impl Iterator<Item = TaskId> {
+        self.writes.iter().map(|write| write.id).chain([self.flush])
+    }
     /// The contract that may release a write first.
     pub(crate) fn next_write(&self, schedule: &Schedule) -> TaskId {
         let ids = self.writes.iter().map(|write| write.id);

@@ -1,7 +1,9 @@
-//! What the pool does of its own accord: extents are moved, disks measured again.
+//! What the pool does of its own accord: extents are moved, disks measured again; and
+//! what changes for all of it: a profile, the policy.
 
 pub(crate) mod measuring;
 pub(crate) mod moves;
 pub(crate) mod moving;
+pub(crate) mod policy;
 pub(crate) mod profiles;
 pub(crate) mod remeasure;

@@ -75,7 +75,8 @@ impl Node {
         let core = &mut self.core;
         let capacity = core.disks[disk.as_usize()].queue.capacity();
         let costs = Costs::new(&core.config, profile, capacity);
-        core.config.commit_interval = core.config.commit_interval.max(costs.commit_interval());
+        let least = costs.commit_interval_under(core.config.policy, profile.depth());
+        core.config.commit_interval = core.config.commit_interval.max(least);
         let reserve = core.disks[disk.as_usize()].queue.tasks().reserve();
         let state = core.disk(disk);
         state.piece = piece_within(profile, capacity, costs.piece, reserve);

@@ -123,7 +123,7 @@ impl Planner {
         while self.disks() < count {
             let PlanDisk { profile, capacity, .. } = &self.disks[0];
             let costs = Costs::new(&self.config, profile, *capacity);
-            let mut set = Self::set(&self.config, &costs);
+            let mut set = Self::set(&self.config, &costs, profile);
             for task in costs.metadata(&self.config) {
                 set.add_unchecked(task);
             }

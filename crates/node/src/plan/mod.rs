@@ -177,7 +177,7 @@ impl Planner {
         let disk = |(index, profile): (u16, Profile)| {
             let capacity = profile.capacity();
             let costs = Costs::new(&config, &profile, capacity);
-            let mut set = Self::set(&config, &costs);
+            let mut set = Self::set(&config, &costs, &profile);
             for task in costs.metadata(&config) {
                 let refused = |refusal| contract::refused(DiskIndex(index), &refusal);
                 set.add(task).map_err(refused).map_err(Error::Refused)?;
@@ -189,9 +189,11 @@ impl Planner {
     }
 
     /// A disk with nothing promised, admitting as its schedule would under the policy.
-    fn set(config: &Config, costs: &Costs) -> TaskSet {
+    fn set(config: &Config, costs: &Costs, profile: &Profile) -> TaskSet {
         let has_online_slack = config.admission && config.policy.start().has_online_slack();
-        TaskSet::new(costs.best_effort).with_online_slack(has_online_slack)
+        TaskSet::new(costs.best_effort)
+            .with_admission(config.policy.admission, profile.depth())
+            .with_online_slack(has_online_slack)
     }
 
     /// How many disks.

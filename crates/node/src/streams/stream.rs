@@ -476,6 +476,7 @@ impl Stream {
             account: self.account,
             open_since: self.open_since,
             shares: contract::used(&self.tasks),
+            promised: false,
         }
     }
 }

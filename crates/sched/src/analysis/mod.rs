@@ -24,6 +24,7 @@ mod cells;
 mod rows;
 mod search;
 
+use crate::admission::{Admission, Cycle, CycleRule};
 use crate::limits::{CELLS_FROM, PERIOD_MAX, TASKS_MAX};
 use crate::task::{Analysis, Refusal, Task, TaskId, Utilisation, WHOLE};
 use alloc::boxed::Box;
@@ -44,6 +45,10 @@ pub struct TaskSet {
     has_online_slack: bool,
     /// What the host takes after each command.
     gap: u64,
+    /// What else has to hold of the set: for a policy that works in cycles.
+    cycles: Option<CycleRule>,
+    /// Commands that the disk may hold at once.
+    depth: u32,
     slots: Vec<Slot>,
     vacant: Vec<u32>,
     /// Shared between copies until one of them changes: searches copy schedules often.
@@ -93,6 +98,8 @@ impl TaskSet {
             reserve: reserve.as_nanos(),
             has_online_slack: false,
             gap: 0,
+            cycles: None,
+            depth: 1,
             slots: Vec::new(),
             vacant: Vec::new(),
             rows: Arc::default(),
@@ -136,14 +143,46 @@ impl TaskSet {
         self
     }
 
-    /// The same tasks, by the same names, under another kind of policy; not admitted again.
-    pub(crate) fn under(&self, has_online_slack: bool) -> Self {
+    /// An empty set of tasks for a policy that keeps those which are admitted so, on a disk
+    /// that holds `depth` commands at once. Where it keeps nothing, the exact analysis is
+    /// made all the same.
+    ///
+    /// # Panics
+    /// Where the set is not empty.
+    #[must_use]
+    pub fn with_admission(mut self, admission: Admission, depth: u32) -> Self {
+        assert!(self.is_empty(), "only an empty set can be told");
+        self.cycles = match admission {
+            Admission::Cycles(rule) => Some(rule),
+            Admission::Exact | Admission::Nothing => None,
+        };
+        self.depth = depth;
+        self
+    }
+
+    /// The same tasks, by the same names, admitted otherwise. Where `admits`, only if they
+    /// can be kept so.
+    ///
+    /// # Errors
+    /// As [`TaskSet::add_all`].
+    pub(crate) fn under(
+        &self,
+        admission: Admission,
+        has_online_slack: bool,
+        admits: bool,
+    ) -> Result<Self, Refusal> {
+        let set = Self::new(self.reserve()).with_gap(self.gap());
+        let set = set.with_admission(admission, self.depth).with_online_slack(has_online_slack);
+        self.into_set(set, admits)
+    }
+
+    /// The same tasks, by the same names, under a policy that has online slack or has none;
+    /// not admitted again.
+    pub(crate) fn with_slack_of(&self, has_online_slack: bool) -> Self {
         let mut set = Self::new(self.reserve()).with_gap(self.gap());
-        (set.cells_from, set.has_online_slack) = (self.cells_from, has_online_slack);
-        self.iter().for_each(|(_, task)| set.insert(&task));
-        set.look();
-        (set.slots, set.vacant) = (self.slots.clone(), self.vacant.clone());
-        set
+        (set.cycles, set.depth) = (self.cycles, self.depth);
+        let set = self.into_set(set.with_online_slack(has_online_slack), false);
+        set.expect("nothing is admitted")
     }
 
     /// Whether it was made so ([`TaskSet::with_online_slack`]).
@@ -166,7 +205,14 @@ impl TaskSet {
     /// As [`TaskSet::with_gap`].
     pub(crate) fn in_gap(&self, gap: Duration, admits: bool) -> Result<Self, Refusal> {
         let mut set = Self::new(self.reserve()).with_gap(gap);
-        (set.cells_from, set.has_online_slack) = (self.cells_from, self.has_online_slack);
+        (set.cycles, set.depth) = (self.cycles, self.depth);
+        set.has_online_slack = self.has_online_slack;
+        self.into_set(set, admits)
+    }
+
+    /// These tasks, by the same names, in an empty set.
+    fn into_set(&self, mut set: Self, admits: bool) -> Result<Self, Refusal> {
+        set.cells_from = self.cells_from;
         self.iter().for_each(|(_, task)| set.insert(&task));
         if admits && !self.is_empty() {
             let proof = set.decide(&Search::with(&set, None))?;
@@ -478,8 +524,42 @@ impl TaskSet {
         Duration::from_nanos(self.stair.blocking(interval.as_nanos()))
     }
 
-    /// Whether the set that is searched leaves the reserve, and what that shows.
+    /// The cycle of a set that is admitted by cycles; `None` where it is not, where it has
+    /// no tasks, and where they do not fit into one (only with [`TaskSet::add_unchecked`]).
+    /// One look at each class.
+    pub fn cycle(&self) -> Option<Cycle> {
+        self.cycle_of(&Search::with(self, None))?.ok()
+    }
+
+    /// The cycle of the set that is searched, if it has one; else the cycle and the time that
+    /// is missing.
+    fn cycle_of(&self, search: &Search<'_>) -> Option<Result<Cycle, (Duration, Duration)>> {
+        let candidate = search.candidate;
+        let deadlines = self.rows.deadline_min().into_iter();
+        let deadline = deadlines.chain(candidate.map(|row| row.deadline)).min()?;
+        let costs = self.rows.list().iter().chain(&candidate).map(|row| row.cost);
+        let work = costs.fold(0, u64::saturating_add);
+        let longest = self.stair.blocking(0).max(search.command).max(self.leaves());
+        let in_the_way = longest.saturating_mul(u64::from(self.depth));
+        let [deadline, work, in_the_way, least] =
+            [deadline, work, in_the_way, self.leaves()].map(Duration::from_nanos);
+        Some(self.cycles?.cycle(deadline, work, in_the_way, least))
+    }
+
+    /// Whether the set that is searched leaves the reserve, and what that shows; where it is
+    /// admitted by cycles, whether it fits into one, too.
     fn decide(&self, search: &Search<'_>) -> Result<Proof, Refusal> {
+        let proof = self.decide_exactly(search)?;
+        match self.cycle_of(search) {
+            Some(Err(missing)) => {
+                let utilisation_ppm = Utilisation(search.sums.share).ppm();
+                Err(Refusal { utilisation_ppm, deadline: Some(missing), undecided: false })
+            }
+            _ => Ok(proof),
+        }
+    }
+
+    fn decide_exactly(&self, search: &Search<'_>) -> Result<Proof, Refusal> {
         // Two ways to the same answer, each bounded: what one gives up on the other may
         // find. Whether the least difference is below the reserve is mostly easier to say
         // than where and what it is.

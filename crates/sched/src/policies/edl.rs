@@ -17,6 +17,7 @@
 //! Source: Clockwise thesis, section 6.1.3 (Chetto and Chetto 1989).
 
 use super::long::{self, Trial, Trials};
+use super::oldest::oldest;
 use super::over_cost::{self, Turn};
 use super::slack::start_ready;
 use crate::policy::{Choice, Policy, View};
@@ -79,10 +80,4 @@ impl Policy for Edl {
     fn clone_box(&self) -> Box<dyn Policy> {
         Box::new(*self)
     }
-}
-
-/// The best-effort request that came first.
-pub(super) fn oldest(view: &View<'_>) -> Option<Waiting> {
-    let both = [true, false].map(|synchronous| view.queues().best_effort_oldest(synchronous));
-    both.into_iter().flatten().min_by_key(|request| request.arrival).copied()
 }

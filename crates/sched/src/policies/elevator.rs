@@ -18,7 +18,7 @@ use units::Duration;
 
 /// The state of the turns.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Elevator {
+pub struct Elevator {
     /// The turns of asynchronous and of synchronous requests; empty where no request
     /// is left in one.
     turns: [Turn; 2],
@@ -35,7 +35,8 @@ struct Turn {
 
 /// A choice that becomes final with [`Elevator::took`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pick {
+pub struct Pick {
+    /// The request.
     pub request: Waiting,
     /// Over its age: goes before early requests under contract too.
     pub aged: bool,
@@ -44,7 +45,7 @@ pub(super) struct Pick {
 
 impl Elevator {
     /// The next best-effort request.
-    pub(super) fn pick(&self, view: &View<'_>) -> Option<Pick> {
+    pub fn pick(&self, view: &View<'_>) -> Option<Pick> {
         let mut after = Self { passed: 0, ..*self };
         if let Some(synchronous) = over_age(view) {
             if self.passed + 1 >= AGED_EVERY {
@@ -58,11 +59,12 @@ impl Elevator {
     }
 
     /// The request is started.
-    pub(super) fn took(&mut self, pick: &Pick) {
+    pub fn took(&mut self, pick: &Pick) {
         *self = pick.after;
     }
 
-    pub(super) fn remember(&self, state: &mut Vec<u64>) {
+    /// Appends what later choices depend on, as [`Policy::remember`](crate::Policy::remember).
+    pub fn remember(&self, state: &mut Vec<u64>) {
         state.extend(self.turns.map(|turn| turn.end - turn.begin));
         state.push(u64::from(self.passed));
     }

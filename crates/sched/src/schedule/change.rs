@@ -14,6 +14,7 @@
 
 use super::Schedule;
 use super::core::Core;
+use crate::admission::Admission;
 use crate::containers::Renewal;
 use crate::queues::Waiting;
 use crate::request::{Class, Contract, Times};
@@ -44,6 +45,10 @@ impl Schedule {
         let contract = contract.into();
         let before = self.core.clone();
         let old = self.core.tasks.get(id).expect("a task that has joined");
+        if self.core.carries_into_cycle(id, &contract) {
+            let utilisation_ppm = self.core.tasks.utilisation().ppm();
+            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+        }
         self.core.tasks.change(id, contract.task())?;
         let mut moves = self.core.put_in_place(now, id, &old, contract);
         if !self.core.begin(now, id, &mut moves) {
@@ -69,6 +74,15 @@ impl Schedule {
 }
 
 impl Core {
+    /// A released request of the task costs more than the new contract: a set that is
+    /// admitted by cycles has no room for the difference.
+    fn carries_into_cycle(&self, id: TaskId, contract: &Contract) -> bool {
+        let by_cycles = matches!(self.options.by, Admission::Cycles(_));
+        let cost = self.tasks.charged(&contract.task()).cost;
+        let carried = |waiting: &Waiting| waiting.class.task() == Some(id) && waiting.cost > cost;
+        by_cycles && self.options.admission && self.queues.ready().any(carried)
+    }
+
     /// The task as it is now in the place of `old`, from the earliest instant that both
     /// contracts know of. Returns its requests as they were.
     fn put_in_place(

@@ -57,9 +57,10 @@ fn bounded(time: u64) -> i64 {
 
 impl Core {
     pub(super) fn new(options: Options) -> Self {
+        let tasks = TaskSet::new(options.reserve).with_gap(options.gap);
         Self {
             options,
-            tasks: TaskSet::new(options.reserve).with_gap(options.gap),
+            tasks: tasks.with_admission(options.by, options.depth),
             queues: Queues::default(),
             in_flight: Vec::new(),
             head: Lba::default(),

@@ -8,9 +8,11 @@ mod advance;
 mod change;
 pub(crate) mod core;
 mod gap;
+mod policy_change;
 
 use self::core::Core;
 use crate::analysis::TaskSet;
+use crate::kind::PolicyKind;
 use crate::limits::{SLACK_CREDIT, SLACK_RETRY};
 use crate::phases;
 use crate::policy::{Choice, Policy, View};
@@ -30,14 +32,22 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// An empty schedule under any policy.
+    /// An empty schedule under a policy.
+    ///
+    /// # Panics
+    /// Where `options.depth` is zero.
+    pub fn new(policy: PolicyKind, options: Options) -> Self {
+        Self::with_policy(policy.start(), options)
+    }
+
+    /// An empty schedule under a policy in any state.
     ///
     /// # Panics
     /// Where `options.depth` is zero.
     pub fn with_policy(policy: Box<dyn Policy>, options: Options) -> Self {
         assert!(options.depth > 0, "a disk that takes no command");
         let mut core = Core::new(options);
-        core.tasks = core.tasks.under(options.admission && policy.has_online_slack());
+        core.tasks = core.tasks.with_slack_of(options.admission && policy.has_online_slack());
         Self { core, policy }
     }
 
@@ -255,14 +265,19 @@ impl Schedule {
         }
     }
 
-    /// Goes on under any other policy, with the same contracts and requests.
+    /// Goes on under another policy, with the same contracts and requests.
+    pub fn set_policy(&mut self, policy: PolicyKind) {
+        self.follow(policy.start());
+    }
+
+    /// Goes on under a policy in any state, with the same contracts and requests.
     pub fn follow(&mut self, policy: Box<dyn Policy>) {
         self.policy = policy;
         let has_online_slack = self.core.options.admission && self.policy.has_online_slack();
         if self.core.tasks.has_online_slack() != has_online_slack {
             // Contracts are kept under either; without online slack there may be less than
             // the reserve for best effort until some of them have left.
-            self.core.tasks = self.core.tasks.under(has_online_slack);
+            self.core.tasks = self.core.tasks.with_slack_of(has_online_slack);
             self.core.meter = Meter::unknown();
         }
         self.core.bring_back();

@@ -222,7 +222,8 @@ pub fn schedule_of_mix(
     // Some bursts count in ticks alone, some in requests, too.
     let (burst_requests, burst) = (burst % 2, Duration::from_nanos(burst));
     let (reserve, gap) = (Duration::ZERO, Duration::ZERO);
-    let options = Options { admission, reserve, burst, burst_requests, depth: 1, gap };
+    let options =
+        Options { admission, reserve, burst, burst_requests, depth: 1, gap, ..Options::default() };
     let mut schedule = Schedule::with_policy(policy.clone_box(), options);
     let join =
         |deal: &Deal| schedule.join(Instant::EPOCH, deal.contract()).expect("an admitted set");
@@ -513,7 +514,7 @@ impl<'a> World<'a> {
 /// and as soon as it may. True where a request is late.
 fn one_tick_more_is_too_much(state: &State, extra: u64) -> bool {
     let mut state = state.clone();
-    state.schedule.set_policy(PolicyKind::Edf);
+    state.schedule.set_policy(PolicyKind::EDF);
     let best_effort = state.schedule.queues().by_arrival().into_iter();
     let best_effort = best_effort.filter(|waiting| waiting.contract().is_none());
     for key in best_effort.map(|waiting| waiting.key).collect::<Vec<_>>() {

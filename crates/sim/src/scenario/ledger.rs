@@ -93,7 +93,7 @@ impl Ledger {
             streams: BTreeMap::new(),
             programs: Vec::new(),
             seen: seen.collect(),
-            is_promised: match (scenario.admission, scenario.policy.promise().contracts) {
+            is_promised: match (scenario.admission, scenario.policy.keeps_contracts()) {
                 (false, _) => Err(Cause::NoAdmission),
                 (true, false) => Err(Cause::Policy),
                 (true, true) => Ok(()),

@@ -11,7 +11,7 @@ pub const MEMORY: Bytes = Bytes::mib(96);
 pub fn config(policy: Policy) -> Config {
     Config {
         policy,
-        admission: policy != Policy::Fcfs,
+        admission: policy != policies::FCFS,
         memory: MEMORY,
         host_latency: Duration::ZERO,
         commit_interval: Duration::from_secs(2),

@@ -41,7 +41,7 @@ struct Outcome {
 /// One history; its violation where there is no order that explains it.
 fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     let mut random = Random::new(seed ^ 0x5eed);
-    let mut config = config(Policy::Slack);
+    let mut config = config(Policy::SLACK);
     config.commit_interval = Duration::from_millis(random.between(50, 800));
     // Little memory now and then, so that programs wait for it.
     config.memory = if random.chance(30) { node::limits::MEMORY_MIN } else { common::MEMORY };

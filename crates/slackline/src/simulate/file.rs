@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::plan::list::{from_text, one};
 use disk::{Model, Profile};
 use node::Policy;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use sim::scenario::{DiskPlan, DriveKind, Scenario};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -42,12 +42,18 @@ pub struct Instead {
     pub memory: Option<Bytes>,
 }
 
+/// A policy by its name.
+fn policy_from_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Policy>, D::Error> {
+    let text = String::deserialize(from)?;
+    policies::named(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     name: Option<String>,
     about: Option<String>,
-    #[serde(default, deserialize_with = "from_text")]
+    #[serde(default, deserialize_with = "policy_from_text")]
     policy: Option<Policy>,
     admission: Option<bool>,
     #[serde(default, deserialize_with = "from_text")]
@@ -140,7 +146,7 @@ pub fn parse(path: &Path, text: String, instead: &Instead) -> Result<Read, Failu
         faults: Vec::new(),
         policy,
         // Without a promise to keep there is nothing to admit by.
-        admission: instead.admission.or(file.admission).unwrap_or(policy.promise().contracts),
+        admission: instead.admission.or(file.admission).unwrap_or(policy.keeps_contracts()),
         memory: instead.memory.or(file.memory).unwrap_or(default.memory).round_down(Bytes::MIB),
         commit_interval: file.commit_interval.unwrap_or(default.commit_interval),
         warm_up: instead.warm_up.or(file.warm_up).unwrap_or(Duration::from_secs(10)),
@@ -278,7 +284,7 @@ mod tests {
         let read = read(SMALL).unwrap();
         let scenario = read.scenario;
         assert_eq!((scenario.name.as_str(), read.runs, read.seed), ("a", 5, 1));
-        assert_eq!((scenario.policy, scenario.admission), (Policy::Slack, true));
+        assert_eq!((scenario.policy, scenario.admission), (Policy::SLACK, true));
         let stream = &scenario.streams[0];
         assert_eq!((stream.count, stream.mode, stream.pace), (1, Mode::Read, Pace::Constant));
         assert_eq!(stream.contract.burst, stream.contract.block);

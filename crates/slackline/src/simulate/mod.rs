@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
     /// In place of the file's: how the disks are scheduled. Any of docs/policies.md
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = policies::named)]
     policy: Option<Policy>,
     /// In place of the file's: take every contract, whether it can be kept or not
     #[arg(long)]

@@ -195,7 +195,7 @@ pub fn of(scenario: &Scenario, about: Option<String>, outcomes: &[Outcome]) -> R
     Results {
         scenario: scenario.name.clone(),
         about,
-        policy: scenario.policy.name(),
+        policy: scenario.policy.name,
         admission: scenario.admission,
         seeds: outcomes.iter().map(|outcome| outcome.seed).collect(),
         warm_up_ns: scenario.warm_up.as_nanos(),

@@ -38,7 +38,7 @@ fn keeps(name: &str) -> Results {
 
 /// The canary: the same, first come first served, and whoever comes is let in.
 fn breaks(name: &str) {
-    let broken = Instead { policy: Some(node::Policy::Fcfs), admission: Some(false), ..short() };
+    let broken = Instead { policy: Some(policies::FCFS), admission: Some(false), ..short() };
     let results = played(name, &broken);
     assert!(results.missed > 0, "{}", super::words::all(&results));
     assert!(super::words::verdict(&results).contains("were broken"));

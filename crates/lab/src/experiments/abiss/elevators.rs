@@ -35,17 +35,17 @@ const PAGE: Bytes = Bytes::kib(4);
 /// Name, policy, pages of a batch; printed MB/s beside one reader and beside four.
 type Row = (&'static str, PolicyKind, u64, [f64; 2]);
 const ROWS: [Row; 10] = [
-    ("ABISS, 10 pages", PolicyKind::Abiss, 10, [7.7, 0.3]),
-    ("ABISS, 20 pages", PolicyKind::Abiss, 20, [8.0, 2.5]),
-    ("ABISS, 40 pages", PolicyKind::Abiss, 40, [8.7, 4.0]),
-    ("ABISS, 80 pages", PolicyKind::Abiss, 80, [9.4, 5.8]),
-    ("ABISS, 160 pages", PolicyKind::Abiss, 160, [9.5, 6.6]),
+    ("ABISS, 10 pages", policies::ABISS, 10, [7.7, 0.3]),
+    ("ABISS, 20 pages", policies::ABISS, 20, [8.0, 2.5]),
+    ("ABISS, 40 pages", policies::ABISS, 40, [8.7, 4.0]),
+    ("ABISS, 80 pages", policies::ABISS, 80, [9.4, 5.8]),
+    ("ABISS, 160 pages", policies::ABISS, 160, [9.5, 6.6]),
     // One priority for all is upward sweeps.
-    ("ABISS, best effort", PolicyKind::CScan, 16, [7.7, 1.5]),
-    ("anticipatory", PolicyKind::Anticipatory, 16, [7.8, 2.7]),
-    ("deadline", PolicyKind::Deadline, 16, [7.9, 1.8]),
-    ("CFQ", PolicyKind::Cfq, 16, [7.9, 1.8]),
-    ("noop", PolicyKind::Noop, 16, [7.9, 2.0]),
+    ("ABISS, best effort", policies::C_SCAN, 16, [7.7, 1.5]),
+    ("anticipatory", policies::ANTICIPATORY, 16, [7.8, 2.7]),
+    ("deadline", policies::DEADLINE, 16, [7.9, 1.8]),
+    ("CFQ", policies::CFQ, 16, [7.9, 1.8]),
+    ("noop", policies::NOOP, 16, [7.9, 2.0]),
 ];
 const BATCHES: usize = 5;
 
@@ -103,7 +103,7 @@ fn run(run: &Run<'_>) -> Findings {
         let bytes = results.synchronous.bytes + results.asynchronous.bytes;
         bytes.get() as f64 / 1e6 / seconds
     };
-    let alone = rate(&serve(run, PolicyKind::Noop, 16, 0));
+    let alone = rate(&serve(run, policies::NOOP, 16, 0));
     let mut found = Vec::new();
     for (at, row) in ROWS.into_iter().enumerate() {
         run.progress(at, ROWS.len());

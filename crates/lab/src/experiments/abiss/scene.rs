@@ -60,7 +60,7 @@ fn world(files: &BTreeMap<String, (Bytes, bool)>) -> World<Metadata> {
     }
     sim::commit(&mut disks, &mut store).expect("a disk without faults");
     let config = Config {
-        policy: Policy::Slack,
+        policy: Policy::SLACK,
         admission: true,
         memory: MEMORY,
         host_latency: Duration::ZERO,

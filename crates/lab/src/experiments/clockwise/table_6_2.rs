@@ -3,8 +3,9 @@
 
 use crate::by_hand::{Ask, Served, play, task};
 use crate::{Claim, Experiment, Findings, Paper, Run};
+use policies::usd_admits;
 use report::Table;
-use sched::{Options, PolicyKind, Schedule, usd_admits};
+use sched::{Options, PolicyKind, Schedule};
 use units::Instant;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -32,16 +33,16 @@ const SCRIPT: [Ask; 3] = [
 
 fn run(_: &Run<'_>) -> Findings {
     let mut findings = Findings::default();
-    let served = play(PolicyKind::Usd, &TABLE, &releases(&TABLE, 2000));
+    let served = play(policies::USD, &TABLE, &releases(&TABLE, 2000));
     let late: Vec<&Served> = served.iter().filter(|request| request.late > 0).collect();
     let [first, ..] = late[..] else { panic!("a set that cannot be served is served") };
-    let mut schedule = Schedule::new(PolicyKind::Usd, Options::default());
+    let mut schedule = Schedule::new(policies::USD, Options::default());
     for (cost, period) in TABLE {
         schedule.join(Instant::EPOCH, task(cost, period)).ok();
     }
     let in_schedule = schedule.tasks().iter().count();
     let unchecked = Options { admission: false, ..Options::default() };
-    let mut all = Schedule::new(PolicyKind::Usd, unchecked);
+    let mut all = Schedule::new(policies::USD, unchecked);
     for (cost, period) in TABLE {
         all.join(Instant::EPOCH, task(cost, period)).expect("without admission");
     }
@@ -68,7 +69,7 @@ fn run(_: &Run<'_>) -> Findings {
         order.row(figures.iter().map(u64::to_string).collect());
     }
     findings.table("The first eight requests under USD (figure 6.3)", order);
-    for (policy, printed) in [(PolicyKind::Lst, 5), (PolicyKind::Slack, 0)] {
+    for (policy, printed) in [(policies::LST, 5), (PolicyKind::SLACK, 0)] {
         let late: u64 = play(policy, &PAIR, &SCRIPT).iter().map(|request| request.late).sum();
         let text = format!("section 6.4.2 under {policy}: the request of stream 2 is late by");
         findings.claim(Claim::near(text, f64::from(printed), late as f64, 0.0, "ms"));

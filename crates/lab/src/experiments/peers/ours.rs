@@ -82,7 +82,7 @@ impl Filled {
 
     fn open(&self, admission: bool) -> Result<Pool, String> {
         let config = Config {
-            policy: Policy::Slack,
+            policy: Policy::SLACK,
             admission,
             host_latency: units::Duration::from_millis(8),
             ..Options::default().config

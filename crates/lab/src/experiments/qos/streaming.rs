@@ -186,14 +186,14 @@ const BLOCK_OF_WINDOW: f64 = 1.05 / 4.0;
 
 /// Under contract, with `join` adding the others.
 fn under_contract(join: impl FnMut(&mut Machine, u64) -> LoadIndex) -> Seen {
-    let mut machine = machine(PolicyKind::Slack, RESERVE);
+    let mut machine = machine(PolicyKind::SLACK, RESERVE);
     let first = machine.join(stream(EIGHT)).expect("the disk is fast enough");
     watch(machine, &First::Stream(first), LENGTH, join)
 }
 
 /// The same without a contract, first come, first served.
 fn without(join: impl FnMut(&mut Machine, u64) -> LoadIndex) -> Seen {
-    let mut machine = machine(PolicyKind::Fcfs, RESERVE);
+    let mut machine = machine(policies::FCFS, RESERVE);
     let plan = paced(EIGHT, Bytes::MIB, 1, 0, LENGTH);
     let first = machine.play(plan).expect("no contract");
     watch(machine, &First::Load(first), LENGTH, join)
@@ -294,8 +294,8 @@ fn response(run: &Run<'_>) -> Findings {
     let (mut high, mut low, mut late) = (Vec::new(), Vec::new(), 0);
     for count in 1..=4 {
         run.progress(count as usize - 1, 4);
-        let (first, others, _) = responses(PolicyKind::Edf, count, length);
-        let (patient, served, late_here) = responses(PolicyKind::Slack, count, length);
+        let (first, others, _) = responses(PolicyKind::EDF, count, length);
+        let (patient, served, late_here) = responses(PolicyKind::SLACK, count, length);
         let figures = [first, others, patient, served].map(report::number);
         let row = [count.to_string()].into_iter().chain(figures);
         table.row(row.chain([late_here.to_string()]).collect());

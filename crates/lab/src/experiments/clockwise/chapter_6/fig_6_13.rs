@@ -34,7 +34,7 @@ const SYSTEM: usize = 5;
 const BUDGETS: [u64; 3] = [0, 100, 200];
 const PERIOD: Duration = Duration::from_secs(3);
 const SPAN: Duration = Duration::from_secs(10);
-const POLICIES: [PolicyKind; 2] = [PolicyKind::DeltaL1999, PolicyKind::Slack];
+const POLICIES: [PolicyKind; 2] = [policies::DELTA_L_1999, PolicyKind::SLACK];
 
 /// What file systems of one run saw.
 struct Seen {
@@ -60,7 +60,7 @@ fn contracts(budget: u64) -> Vec<Option<(Duration, Duration)>> {
 fn pairs(load: &Load) -> u64 {
     let contracts = contracts(200);
     let fits = |pairs: &u64| {
-        let scene = Scene::new(load, PolicyKind::Slack, *pairs, 0);
+        let scene = Scene::new(load, PolicyKind::SLACK, *pairs, 0);
         Scene { contracts: &contracts, ..scene }.array().is_ok()
     };
     (1..).take_while(fits).last().unwrap_or(0)
@@ -166,7 +166,7 @@ fn run(run: &Run<'_>) -> Findings {
         charts.into_iter().for_each(|chart| {
             findings.chart(chart);
         });
-        if policy == PolicyKind::Slack {
+        if policy == PolicyKind::SLACK {
             findings.claim(Claim::near(
                 "late requests of streams under slack",
                 0.0,

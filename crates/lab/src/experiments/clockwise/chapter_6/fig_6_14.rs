@@ -28,7 +28,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// In percent of the contract.
 const FACTORS: [u64; 7] = [100, 200, 400, 800, 1200, 1800, 2500];
-const POLICIES: [PolicyKind; 2] = [PolicyKind::DeltaL1999, PolicyKind::Slack];
+const POLICIES: [PolicyKind; 2] = [policies::DELTA_L_1999, PolicyKind::SLACK];
 
 /// What came of one over-allocation.
 #[derive(Clone, Debug, Default)]
@@ -131,7 +131,7 @@ fn levels(findings: &mut Findings, policy: PolicyKind, [with, without]: &Curves)
              take all of that (slack puts best effort before those far ahead)",
         ),
     );
-    if policy == PolicyKind::DeltaL1999 {
+    if policy == policies::DELTA_L_1999 {
         findings
             .claim(Claim::holds(
                 "delta-l-1999: latency without a contract goes on growing",
@@ -189,7 +189,7 @@ fn charts(findings: &mut Findings, policy: PolicyKind, factors: &[u64], curves: 
             .map(|(&factor, seen)| (factor as f64 / 100.0, seen.all / 1000.0));
         chart = chart.with(Series::new(name, Style::Line, points));
     }
-    if policy == PolicyKind::DeltaL1999 {
+    if policy == policies::DELTA_L_1999 {
         chart = chart.reference("printed: 25 ms", 0.025).reference("printed: 51 ms", 0.051);
     }
     findings.chart(chart);
@@ -229,7 +229,7 @@ fn behaving(findings: &mut Findings, run: &Run<'_>, factors: &[u64]) {
     let loads = [days::quiet(run.choose(900, 100), Order::Grouped)];
     let fits = |pairs: &u64| {
         let contracts = vec![Some((Duration::from_secs(1), Duration::from_secs(30))); 8];
-        let scene = Scene::new(&loads[0], PolicyKind::Slack, *pairs, 1);
+        let scene = Scene::new(&loads[0], PolicyKind::SLACK, *pairs, 1);
         Scene { contracts: &contracts, greedy: Some(100), ..scene }.array().is_ok()
     };
     let pairs = (1..).take_while(fits).last().unwrap_or(0);
@@ -239,7 +239,7 @@ fn behaving(findings: &mut Findings, run: &Run<'_>, factors: &[u64]) {
         ">late: those that keep to theirs",
         ">the greedy one",
     ]);
-    for policy in [PolicyKind::Slack, PolicyKind::DeltaL] {
+    for policy in [PolicyKind::SLACK, PolicyKind::DELTA_L] {
         let mut late = 0;
         for &factor in factors {
             let seen = seen(&loads[..1], policy, factor, pairs, true);

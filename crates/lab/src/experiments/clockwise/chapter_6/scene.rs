@@ -184,7 +184,7 @@ impl Array {
 pub(super) fn pairs_max(layout: Layout, order: Order) -> u64 {
     let load = Load { systems: Vec::new(), span: Duration::ZERO };
     let fits = |pairs: &u64| {
-        let scene = Scene { layout, order, ..Scene::new(&load, PolicyKind::Slack, *pairs, 0) };
+        let scene = Scene { layout, order, ..Scene::new(&load, PolicyKind::SLACK, *pairs, 0) };
         scene.array().is_ok()
     };
     (1..).take_while(fits).last().unwrap_or(0)
@@ -208,7 +208,7 @@ fn stream_range(number: u64) -> Range<Lba> {
 /// bounds allow.
 pub(super) fn promised(layout: Layout, order: Order, pairs: u64) -> f64 {
     let load = Load { systems: Vec::new(), span: Duration::ZERO };
-    let scene = Scene { layout, order, ..Scene::new(&load, PolicyKind::Slack, pairs, 0) };
+    let scene = Scene { layout, order, ..Scene::new(&load, PolicyKind::SLACK, pairs, 0) };
     let Ok(array) = scene.array() else { return f64::NAN };
     let of = |disk| array.machine.schedule(disk).tasks().utilisation().ppm();
     let most = (0..DISKS as u32).map(of).max().expect("some disk");

@@ -95,8 +95,8 @@ fn search(run: &Run<'_>) -> Tally {
                 if tally.shown.len() < SHOWN {
                     tally.shown.push(set.clone());
                 }
-                tally.late_1999 += u64::from(late(PolicyKind::DeltaL1999, &set, printed) > 0);
-                for policy in [PolicyKind::DeltaL, PolicyKind::Slack] {
+                tally.late_1999 += u64::from(late(policies::DELTA_L_1999, &set, printed) > 0);
+                for policy in [PolicyKind::DELTA_L, PolicyKind::SLACK] {
                     tally.late_ours += u64::from(late(policy, &set, printed) > 0);
                 }
             }
@@ -114,7 +114,7 @@ fn row(table: &mut Table, set: &[(u64, u64)]) -> u64 {
     let printed = Printed::of(&all).slack(&all).expect("the thesis admits it");
     let printed = printed.as_nanos() / 1_000_000;
     let exact = exact(&all).expect("it can be kept").as_nanos() / 1_000_000;
-    let policies = [PolicyKind::DeltaL1999, PolicyKind::DeltaL, PolicyKind::Slack];
+    let policies = [policies::DELTA_L_1999, PolicyKind::DELTA_L, PolicyKind::SLACK];
     let found = policies.map(|policy| late(policy, set, printed));
     let words: Vec<String> = set.iter().map(|(c, t)| format!("({c}, {t})")).collect();
     let mut cells = vec![words.join(" ")];

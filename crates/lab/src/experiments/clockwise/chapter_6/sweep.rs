@@ -13,11 +13,11 @@ use units::Duration;
 
 /// What the thesis compares, its static slack mended, and ours.
 pub(super) const POLICIES: [PolicyKind; 5] = [
-    PolicyKind::Edf,
-    PolicyKind::Lst,
-    PolicyKind::DeltaL1999,
-    PolicyKind::DeltaL,
-    PolicyKind::Slack,
+    PolicyKind::EDF,
+    policies::LST,
+    policies::DELTA_L_1999,
+    PolicyKind::DELTA_L,
+    PolicyKind::SLACK,
 ];
 
 pub(super) const EDF: usize = 0;
@@ -79,7 +79,7 @@ impl Sweep<'_> {
     /// What best effort has in the order of slack if contracts count for nothing, step by
     /// step.
     pub fn yardstick(&self) -> Vec<Cell> {
-        self.steps.iter().map(|&pairs| self.cell(PolicyKind::BestEffortFirst, pairs)).collect()
+        self.steps.iter().map(|&pairs| self.cell(policies::BEST_EFFORT_FIRST, pairs)).collect()
     }
 
     fn cell(&self, policy: PolicyKind, pairs: u64) -> Cell {

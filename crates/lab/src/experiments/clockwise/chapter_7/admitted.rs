@@ -94,7 +94,7 @@ fn stream(disks: Vec<u32>, rate: Rate, cost: Option<Duration>, number: u64) -> S
 /// Streams let in by deadlines, on all disks in turn or each on one.
 fn by_deadlines(name: &str, cost: Option<Duration>, rotate: bool, span: Duration) -> Found {
     let options = Options { reserve: Duration::from_millis(40), ..Options::default() };
-    let mut machine = machine(PolicyKind::Slack, options);
+    let mut machine = machine(PolicyKind::SLACK, options);
     let (mut streams, mut kib, mut memory) = (0, 0, Bytes::ZERO);
     for rate in RATES {
         let mut refused = 0;
@@ -121,7 +121,7 @@ fn by_deadlines(name: &str, cost: Option<Duration>, rotate: bool, span: Duration
 /// More than three disks can deliver, let in by nobody: the canary.
 fn too_many(span: Duration) -> Found {
     let options = Options { admission: false, ..Options::default() };
-    let mut machine = machine(PolicyKind::Slack, options);
+    let mut machine = machine(PolicyKind::SLACK, options);
     let streams = 36;
     for number in 0..streams {
         let rate = Rate::per_second(RATES[0] * 1024);
@@ -155,7 +155,7 @@ fn by_sweeps(kib: u64, span: Duration) -> Found {
     let part = Duration::from_nanos(work.as_nanos().div_ceil(most * plan.blocks));
     // The sweeps are what lets them in; the gap takes the command that runs into a cycle.
     let options = Options { admission: false, reserve: Duration::ZERO, ..Options::default() };
-    let mut machine = machine(PolicyKind::TimeCycle, options);
+    let mut machine = machine(policies::TIME_CYCLE, options);
     for disk in 0..DISKS {
         for _ in 0..most * plan.blocks {
             let each = Rate::of(BLOCK, plan.cycle);

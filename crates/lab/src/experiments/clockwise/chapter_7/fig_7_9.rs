@@ -23,7 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// MB/s of a volume on so many disks.
 fn rate(disks: u32, kib: u64, span: Duration) -> f64 {
     let model = Model::named("quantum-atlas-ii").expect("it comes with us");
-    let one = DiskSetup::new(model, PolicyKind::Slack, Options::default());
+    let one = DiskSetup::new(model, PolicyKind::SLACK, Options::default());
     let mut machine = Machine::new(Setup::alike(&one, disks, 1));
     for disk in 0..disks {
         machine.load(LoadPlan {

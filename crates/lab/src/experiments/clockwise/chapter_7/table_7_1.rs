@@ -30,7 +30,7 @@ const DISKS: u32 = 3;
 /// Those of cello that do something in this time.
 const BUSY: [u32; 5] = [0, 2, 5, 6, 7];
 const POLICIES: [PolicyKind; 4] =
-    [PolicyKind::Edf, PolicyKind::Lst, PolicyKind::DeltaL, PolicyKind::Slack];
+    [PolicyKind::EDF, policies::LST, PolicyKind::DELTA_L, PolicyKind::SLACK];
 
 /// Mean latency in ms of best effort for which somebody waits, and how many were late.
 fn latency(policy: PolicyKind, streams: u64, seed: u64, span: Duration) -> (f64, u64) {

@@ -32,7 +32,7 @@ const TOLERANCE: f64 = 0.15;
 /// A host that woke threads so late may have moved the means by more.
 const HOST_LATE: Duration = Duration::from_millis(10);
 
-const POLICIES: [Policy; 3] = [Policy::Edf, Policy::DeltaL, Policy::Slack];
+const POLICIES: [Policy; 3] = [Policy::EDF, Policy::DELTA_L, Policy::SLACK];
 
 /// What one world found under one policy with so many films.
 #[derive(Clone, Copy, Debug)]

@@ -39,7 +39,7 @@ impl Filled {
             CreateOptions { size: Some(CAPACITY), force: true, ..CreateOptions::default() };
         Pool::create("section-7.1", &specs, &create).map_err(|error| error.to_string())?;
         let filled = Self { specs, backing, host_late: units::Duration::ZERO };
-        let pool = filled.open(Policy::Slack)?;
+        let pool = filled.open(Policy::SLACK)?;
         for (name, size) in load.volumes() {
             make(&pool, &name, size).map_err(|error| error.to_string())?;
         }

@@ -1,0 +1,108 @@
+//! Another policy for a pool that serves.
+//!
+//! Every contract is admitted again, by the analysis of the new policy, on all disks or on
+//! none. As with a new profile, all streams and volumes are looked at where some do not fit.
+
+use crate::admission::contract::refused;
+use crate::api::*;
+use crate::node::Node;
+use crate::volumes::services::Holder;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use sched::TaskSet;
+use units::Instant;
+
+/// Who does not fit.
+type Names = (Vec<StreamId>, Vec<String>);
+
+impl Node {
+    /// [`Op::PolicySet`].
+    pub(crate) fn set_policy(&mut self, now: Instant, policy: Policy) -> Result<(), Error> {
+        if policy == self.core.config.policy {
+            return Ok(());
+        }
+        let refused_by = |(streams, volumes): Names, refusal: Option<Refusal>| {
+            let refusal = refusal.map(Box::new);
+            Error::PolicyRefused { policy, streams, volumes, refusal }
+        };
+        if self.core.config.admission && !policy.keeps_contracts() {
+            let all = self.contracts();
+            if all != Names::default() {
+                return Err(refused_by(all, None));
+            }
+        }
+        let disks = (0..self.core.disks.len() as u16).map(DiskIndex);
+        let set = self.core.attempt(disks.clone(), |core| {
+            disks.clone().try_for_each(|disk| {
+                let changed = core.disk(disk).queue.change_policy(now, policy);
+                changed.map_err(|refusal| (disk, refusal))
+            })
+        });
+        match set {
+            Ok(()) => {
+                self.core.config.policy = policy;
+                self.core.disks.iter_mut().for_each(crate::core::Disk::wake);
+                Ok(())
+            }
+            // It is what waits now, not the contracts.
+            Err((_, refusal)) if refusal.undecided => Err(refused_by(Names::default(), None)),
+            Err((disk, refusal)) => {
+                let names = self.not_fitting(disk, policy);
+                Err(refused_by(names, Some(refused(disk, &refusal))))
+            }
+        }
+    }
+
+    /// The streams, and the volumes with a contract.
+    fn contracts(&self) -> Names {
+        let streams = self.streams.iter().map(|stream| stream.id).collect();
+        let mut volumes: Vec<_> = self.served().map(|(_, name)| name).collect();
+        volumes.dedup();
+        (streams, volumes)
+    }
+
+    /// What is under contract of a volume, or of a handle on one, with the volume's name.
+    fn served(&self) -> impl Iterator<Item = (Holder, String)> + '_ {
+        self.core.store.volumes().flat_map(|volume| {
+            let holders = self.core.under_contract(volume.id()).into_iter();
+            holders.map(|holder| (holder, volume.name().into()))
+        })
+    }
+
+    /// Of the contracts on a disk, in the order in which they were made, those that do not fit
+    /// beside the log and the ones before them.
+    fn not_fitting(&self, disk: DiskIndex, policy: Policy) -> Names {
+        let queue = &self.core.disks[disk.as_usize()].queue;
+        let (tasks, depth) = (queue.tasks(), queue.profile().depth());
+        let set = TaskSet::new(tasks.reserve()).with_gap(tasks.gap());
+        let has_online_slack = policy.start().has_online_slack();
+        let mut set =
+            set.with_admission(policy.admission, depth).with_online_slack(has_online_slack);
+        let mut fits = |task| set.add(task).is_ok();
+        let log = self.core.disks[disk.as_usize()].log.ids().filter_map(|id| tasks.get(id));
+        log.for_each(|task| {
+            fits(task);
+        });
+        let mut streams = Vec::new();
+        for stream in self.streams.iter() {
+            let theirs = stream.tasks.iter().filter(|own| own.disk == disk);
+            if !theirs.fold(true, |all, own| fits(own.task) && all) {
+                streams.push(stream.id);
+            }
+        }
+        let mut volumes = Vec::new();
+        for (holder, name) in self.served() {
+            let (service, _) = self.core.services.of(holder);
+            let shares = self.core.shares(holder.volume);
+            let share = shares.iter().find(|share| share.disk == disk);
+            let task =
+                share.and_then(|share| self.core.seen(disk).service(&service, share).ok()?);
+            if task.is_some_and(|task| !fits(task)) {
+                volumes.push(name);
+            }
+        }
+        volumes.dedup();
+        (streams, volumes)
+    }
+}

@@ -1,0 +1,141 @@
+//! `ucsb`: the meta-scheduler of the UCSB QoS scheduler: priorities above and below a
+//! best-effort scheduler that is left as it is.
+//!
+//! Requests under contract, those of servers among them while there is budget, are of high
+//! priority, in order of release; then best effort, in
+//! the order of the kernel's `deadline`; background is of low priority. A slack
+//! register, which a program would set every cycle, lets best effort go before
+//! requests under contract while it lasts. Where contracts were admitted by cycles it is
+//! set to what the cycle, the shortest deadline, has left; else to the static slack, each
+//! shortest period.
+//!
+//! Promises: requests of a set that was admitted by cycles are done within one, also beside
+//! commands that began on an idle disk: the sum of the costs of all tasks, what may be in
+//! the way, and two registers fit into it (a register is set anew once in the time that a
+//! request waits; the inequality of section III.B leaves that, and what is in the way, to
+//! the part that is not for contracts); everyone but background is served while tasks keep
+//! to their contracts. Does not: priorities are no deadlines, so that requests of a set that
+//! was admitted for its deadlines can be late. A low-priority request is one command here:
+//! whoever submits it cuts it into chunks. Cost: O(log n) per decision, O(tasks) once a
+//! cycle. Source: UCSB QoS scheduler, sections III.A and III.B.
+
+use super::deadline::Deadline;
+use super::ranked::Ranked;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use sched::Class;
+use sched::Waiting;
+use sched::{Admission, Choice, CycleRule, Policy, View};
+use units::{Duration, Instant};
+
+/// A request waits for one of each other task at the most; the register is set anew once in
+/// that time, so that two may be spent.
+pub(super) const ADMISSION: Admission = Admission::Cycles(CycleRule { cycles: 1, registers: 2 });
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ucsb {
+    high: Ranked<Instant>,
+    best_effort: Deadline,
+    /// Goes next of the best effort, once the register covers it or nothing is above.
+    next: Option<Waiting>,
+    register: Duration,
+    ends: Instant,
+    has_joined: bool,
+}
+
+impl Ucsb {
+    fn set_register(&mut self, view: &View<'_>) {
+        let (register, length) = match view.cycle() {
+            Some(cycle) => (cycle.register, Some(cycle.length)),
+            // As in the paper, where a program sets it.
+            None => {
+                let length = view.tasks().iter().map(|(_, task)| task.period).min();
+                (view.tasks().slack(), length)
+            }
+        };
+        self.register = register;
+        self.ends = length.map_or(Instant::MAX, |length| view.now().saturating_add(length));
+    }
+
+    /// The register was set for a smaller set. It is empty until the cycle ends: set anew
+    /// with each of many contracts it could be spent as often.
+    fn shorten(&mut self, view: &View<'_>) {
+        self.register = Duration::ZERO;
+        self.ends = match view.cycle() {
+            Some(cycle) => self.ends.min(view.now().saturating_add(cycle.length)),
+            None => Instant::EPOCH,
+        };
+    }
+
+    fn high_priority(&mut self, view: &View<'_>) -> Option<u64> {
+        self.high.release(view.now());
+        Some(self.high.first()?.0)
+    }
+}
+
+impl Policy for Ucsb {
+    fn choose(&mut self, view: &mut View<'_>) -> Choice {
+        if core::mem::take(&mut self.has_joined) {
+            self.shorten(view);
+        }
+        if view.now() >= self.ends {
+            self.set_register(view);
+        }
+        self.next = self.next.take().or_else(|| self.best_effort.take(view));
+        let high = self.high_priority(view);
+        if let Some(next) = self.next {
+            let cost = view.predicted(&next).saturating_add(view.options().gap);
+            let left = self.register.checked_sub(cost);
+            if high.is_none() || left.is_some() {
+                self.register = if high.is_none() { self.register } else { left.unwrap() };
+                self.next = None;
+                return Choice::Start(next.key);
+            }
+        }
+        let queues = view.queues();
+        let early = queues.early_first().or_else(|| queues.background_first());
+        match high.or_else(|| early.map(|request| request.key)) {
+            Some(key) => {
+                self.dropped(&queues.get(key).copied().expect("what is chosen waits"));
+                Choice::Start(key)
+            }
+            None => Choice::Wait { until: None },
+        }
+    }
+
+    fn submitted(&mut self, request: &Waiting) {
+        match request.class {
+            _ if request.is_real_time() => self.high.insert(request, request.times.release),
+            Class::RealTime(_) => {}
+            Class::BestEffort { .. } | Class::Server { .. } => self.best_effort.insert(request),
+            Class::Background => {}
+        }
+    }
+
+    fn entered(&mut self, request: &Waiting) {
+        self.dropped(request);
+        self.high.insert(request, request.times.release);
+    }
+
+    fn dropped(&mut self, request: &Waiting) {
+        self.high.remove(request, request.times.release);
+        self.best_effort.remove(request);
+        self.next = self.next.filter(|next| next.key != request.key);
+    }
+
+    fn joined(&mut self) {
+        self.has_joined = true;
+    }
+
+    fn remember(&self, now: Instant, state: &mut Vec<u64>) {
+        self.high.remember(state);
+        self.best_effort.write_state(state);
+        state.extend(self.has_joined.then_some(1));
+        state.extend(self.next.map(|next| next.key));
+        state.extend([self.register, self.ends.saturating_since(now)].map(Duration::as_nanos));
+    }
+
+    fn clone_box(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,77 @@
+//! By which analysis contracts are taken, as the policy says that is to keep them.
+//!
+//! *By cycles* is the inequality of the UCSB scheduler (section III.B, inequality 1; `cycle`
+//! has it as printed) for requests that come when they come and are as large as they are.
+//! There a program has its cycle begin with the disk's, asks for what it uses in one, and
+//! nothing else is in the way. Here
+//!
+//! * a request has to be done within its deadline, and waits for the cycle under way where
+//!   the policy gathers requests: so the cycle is the shortest deadline by
+//!   [`CycleRule::cycles`];
+//! * a task has one request in each cycle, however short it is, since a period is no shorter
+//!   than the deadline: the work is the sum of all costs, a latency and a block each;
+//! * commands that the disk was given before, `depth` of them, run into the cycle;
+//! * the slack register may be used up once for each cycle that a request waits in:
+//!   [`CycleRule::registers`] times.
+//!
+//! So the set fits iff `sum of C_i + depth * longest command + registers * register <= cycle`
+//! with a register of at least the reserve. Whatever is left is added to the register.
+
+use units::Duration;
+
+/// By which analysis contracts are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Admission {
+    /// Demand and blocking at every deadline: [`TaskSet`](crate::TaskSet).
+    #[default]
+    Exact,
+    /// All requests of a cycle within it.
+    Cycles(CycleRule),
+    /// By none: the policy keeps no contract, whatever is taken.
+    Nothing,
+}
+
+/// How a policy works in cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CycleRule {
+    /// A request is done within so many cycles of its release; at least 1.
+    pub cycles: u32,
+    /// So many slack registers may be spent while one request waits; at least 1.
+    pub registers: u32,
+}
+
+/// The cycle of a set that was admitted by cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cycle {
+    /// How long it is.
+    pub length: Duration,
+    /// What the requests of one cycle cost at the most.
+    pub work: Duration,
+    /// Commands that may run into it.
+    pub in_the_way: Duration,
+    /// The slack register: what may be given away in each cycle.
+    pub register: Duration,
+}
+
+impl CycleRule {
+    /// The cycle of tasks that cost `work` in sum and are due within `deadline` at the
+    /// soonest; `Err` with the cycle and the time that is missing in it where a register of
+    /// `least` does not fit.
+    pub(crate) fn cycle(
+        self,
+        deadline: Duration,
+        work: Duration,
+        in_the_way: Duration,
+        least: Duration,
+    ) -> Result<Cycle, (Duration, Duration)> {
+        let length = deadline / u64::from(self.cycles.max(1));
+        let registers = u64::from(self.registers.max(1));
+        let fixed = work.saturating_add(in_the_way);
+        let needed = fixed.saturating_add(least.saturating_mul(registers));
+        if needed > length {
+            return Err((length, needed.saturating_sub(length)));
+        }
+        let register = length.saturating_sub(fixed) / registers;
+        Ok(Cycle { length, work, in_the_way, register })
+    }
+}

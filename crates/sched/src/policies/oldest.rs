@@ -1,0 +1,10 @@
+//! Best effort in order of arrival: what several policies serve in their slack.
+
+use crate::policy::View;
+use crate::queues::Waiting;
+
+/// The best-effort request that came first.
+pub fn oldest(view: &View<'_>) -> Option<Waiting> {
+    let both = [true, false].map(|synchronous| view.queues().best_effort_oldest(synchronous));
+    both.into_iter().flatten().min_by_key(|request| request.arrival).copied()
+}

@@ -1,0 +1,151 @@
+//! The policy of a pool: what is refused under one that keeps nothing, and how it changes
+//! while the pool serves.
+
+mod common;
+
+use common::*;
+use node::{Config, Error, Mode, Op, Policy, Reply, Service};
+use sim::{Greedy, Player, Random, Recorder, World};
+use units::{Bytes, Duration, Rate};
+
+const SIZE: Bytes = Bytes::mib(12);
+
+fn pool(config: Config) -> World {
+    let mut world = world(config, 1, Bytes::GIB, drive);
+    create(&mut world, "v", SIZE);
+    fill(&mut world, "v", 1, SIZE);
+    world
+}
+
+fn open(volume: &str) -> Op {
+    let contract = contract(400_000, Bytes::kib(256), Bytes::ZERO);
+    Op::StreamOpen { volume: volume.into(), mode: Mode::Read, contract, start: Bytes::ZERO }
+}
+
+fn rate(name: &str) -> Op {
+    let (rate, block) = (Rate::per_second(200_000), Bytes::kib(64));
+    let service = Service::Rate { rate, block, period: Duration::from_secs(2) };
+    Op::VolumeService { name: name.into(), service }
+}
+
+/// A policy that keeps no contract takes none: neither of a stream nor of a volume. Best
+/// effort is served and made durable under it, by the contracts of the pool's own log.
+#[test]
+fn under_a_policy_that_keeps_nothing_contracts_are_refused_and_best_effort_is_served() {
+    for policy in [policies::ABISS, Policy::EDF, policies::CFQ] {
+        let mut world = pool(Config { admission: true, ..config(policy) });
+        let refused = Err(Error::KeepsNothing { policy });
+        assert_eq!(world.call(open("v")), refused);
+        assert_eq!(world.call(rate("v")), refused);
+        assert_eq!(world.call(Op::Plan).err(), refused.clone().err());
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("--policy slack") && text.contains("--no-admission"), "{text}");
+        let free = Service::BestEffort(node::Priority::Background);
+        let free = Op::VolumeService { name: "v".into(), service: free };
+        assert_eq!(world.call(free), Ok(Reply::Done));
+        fill(&mut world, "v", 2, SIZE);
+        assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
+        assert!(!world.node.status(world.now()).promised);
+    }
+}
+
+/// Without admission everything is taken, and nowhere shown as a promise.
+#[test]
+fn without_admission_a_stream_is_taken_and_shown_as_no_promise() {
+    for policy in [policies::ABISS, Policy::SLACK] {
+        let mut world = pool(Config { admission: false, ..config(policy) });
+        assert!(matches!(world.call(open("v")), Ok(Reply::Stream { .. })));
+        assert_eq!(world.call(rate("v")), Ok(Reply::Done));
+        let status = world.node.status(world.now());
+        assert!(!status.promised && !status.streams[0].promised && !status.volumes[0].promised);
+    }
+    let mut world = pool(config(Policy::SLACK));
+    assert!(matches!(world.call(open("v")), Ok(Reply::Stream { .. })));
+    let status = world.node.status(world.now());
+    assert!(status.promised && status.streams[0].promised);
+}
+
+fn set(world: &mut World, policy: Policy) -> Result<Reply, Error> {
+    world.call(Op::PolicySet { policy })
+}
+
+/// Policies of one analysis take over from each other while readers, a writer and greedy
+/// programs are at work. Nobody is late, before or after.
+#[test]
+fn a_change_between_policies_that_keep_contracts_makes_nobody_late() {
+    for seed in 0..4 {
+        let mut world = pool(config(Policy::SLACK));
+        let mut tallies = Vec::new();
+        for number in 0..4 {
+            let contract = contract(250_000, Bytes::kib(256), Bytes::kib(256));
+            let player = Player::new("v", 1, contract, Bytes::kib(50 + number), SIZE);
+            tallies.push(player.tally());
+            world.add(player);
+        }
+        create(&mut world, "w", SIZE);
+        let contract = contract(300_000, Bytes::kib(256), Bytes::ZERO);
+        let recorder = Recorder::new("w", 5, contract, Bytes::kib(50), SIZE);
+        tallies.push(recorder.tally());
+        world.add(recorder);
+        (0..3).for_each(|number| world.add(Greedy::new("v", SIZE, Bytes::kib(64), 8, number)));
+        let mut random = Random::new(seed);
+        let (all, mut changes) = ([Policy::SLACK, Policy::EDL, Policy::DELTA_L], 0);
+        while tallies.iter().any(|tally| !tally.borrow().done) {
+            world.run_for(random.span(Duration::from_millis(700)));
+            let policy = all[random.below(3) as usize];
+            assert_eq!(set(&mut world, policy), Ok(Reply::Done));
+            let status = world.node.status(world.now());
+            assert_eq!(status.policy, policy);
+            assert_eq!(late(&world), 0, "seed {seed}, {policy}");
+            changes += 1;
+        }
+        assert!(changes > 60, "{changes}");
+        for tally in &tallies {
+            let tally = tally.borrow();
+            assert_eq!((&tally.error, tally.gaps, tally.wrong), (&None, Bytes::ZERO, Bytes::ZERO));
+        }
+    }
+}
+
+/// A policy that admits less names who does not fit, and is not followed; when they have gone
+/// it is, and keeps what there is.
+#[test]
+fn a_policy_that_cannot_keep_what_is_open_says_who_does_not_fit_and_nothing_changes() {
+    let mut world =
+        pool(Config { commit_interval: Duration::from_secs(8), ..config(Policy::SLACK) });
+    let mut streams = Vec::new();
+    while let Ok(Reply::Stream { stream, .. }) = world.call(open("v")) {
+        streams.push(stream);
+    }
+    assert!(streams.len() > 3, "{}", streams.len());
+    // Their windows fill.
+    world.run_for(Duration::from_secs(30));
+    let Err(Error::PolicyRefused { streams: named, refusal: Some(refusal), .. }) =
+        set(&mut world, policies::UCSB)
+    else {
+        panic!("more than a cycle holds")
+    };
+    assert!(!named.is_empty() && named.iter().all(|one| streams.contains(one)), "{named:?}");
+    assert!(named.len() < streams.len() && refusal.deadline.is_some(), "{refusal:?}");
+    assert_eq!(world.node.status(world.now()).policy, Policy::SLACK);
+    for stream in named {
+        assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
+        streams.retain(|&other| other != stream);
+    }
+    assert_eq!(set(&mut world, policies::UCSB), Ok(Reply::Done));
+    assert!(matches!(world.call(open("v")), Err(Error::Refused(_))), "the cycle is full");
+    assert_eq!(set(&mut world, Policy::EDL), Ok(Reply::Done));
+    // One that keeps nothing is followed by no pool that has promised.
+    let refused = set(&mut world, policies::CFQ).unwrap_err();
+    let Error::PolicyRefused { streams: named, refusal: None, .. } = &refused else { panic!() };
+    assert_eq!(*named, streams);
+    assert!(refused.to_string().contains("keeps no contracts"), "{refused}");
+    for stream in streams {
+        assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
+    }
+    assert_eq!(set(&mut world, policies::CFQ), Ok(Reply::Done));
+    assert_eq!(world.call(open("v")), Err(Error::KeepsNothing { policy: policies::CFQ }));
+    assert_eq!(set(&mut world, Policy::SLACK), Ok(Reply::Done));
+    assert!(matches!(world.call(open("v")), Ok(Reply::Stream { .. })));
+    assert_eq!(late(&world), 0);
+}
