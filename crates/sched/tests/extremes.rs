@@ -118,6 +118,7 @@ fn a_schedule_stands_any_numbers() {
         let policy = *random.pick(&promising);
         let limited = |random: &mut Random| ns(any(random)).min(PERIOD_MAX);
         let options = Options {
+            by: policy.admission,
             admission: !random.one_in(4),
             reserve: if random.one_in(2) { ns(0) } else { limited(&mut random) },
             burst: ns(any(&mut random)),

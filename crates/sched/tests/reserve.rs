@@ -109,7 +109,7 @@ fn sets_that_the_sum_refused_never_miss_under_online_slack() {
         if product > 150 || !fits(&set, reserve) || admits(&set, reserve, false, 64) {
             continue;
         }
-        for policy in [PolicyKind::Slack, PolicyKind::Edl] {
+        for policy in [PolicyKind::SLACK, PolicyKind::EDL] {
             let found = search(&set, policy.start().as_ref(), 0, Rules::PLAIN);
             if let Some(way) = &found.miss {
                 panic!("{set:?} beside {reserve} misses under {policy}:\n{}", way.join("\n"));
@@ -163,9 +163,9 @@ fn services(policy: PolicyKind) -> (Schedule, Vec<(sched::TaskId, u64, u64)>, us
 /// for ten minutes: nobody is late, and best effort has what contracts leave.
 #[test]
 fn services_beside_films_fit_that_the_sum_refused_and_best_effort_lives() {
-    let (_, _, by_the_sum) = services(PolicyKind::DeltaL);
+    let (_, _, by_the_sum) = services(PolicyKind::DELTA_L);
     assert_eq!(by_the_sum, 1);
-    for policy in [PolicyKind::Slack, PolicyKind::Edl] {
+    for policy in [PolicyKind::SLACK, PolicyKind::EDL] {
         let (mut schedule, tasks, count) = services(policy);
         assert_eq!(count, 4, "{policy}");
         let class = Class::best_effort(false);

@@ -34,7 +34,7 @@ fn setup(model: Model, bus: Option<u32>, share: Option<BusShare>, piece: Bytes) 
     let worst = |direction| profile.worst(whole.clone(), piece, direction);
     let reserve = worst(Direction::Read).max(worst(Direction::Write));
     let options = Options { reserve, ..Options::default() };
-    DiskSetup { cache: true, bus, share, ..DiskSetup::new(model, PolicyKind::Slack, options) }
+    DiskSetup { cache: true, bus, share, ..DiskSetup::new(model, PolicyKind::SLACK, options) }
 }
 
 fn whole(machine: &Machine, disk: u32) -> std::ops::Range<Lba> {

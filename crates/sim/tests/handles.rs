@@ -24,7 +24,7 @@ fn service_of(contract: InTime) -> Service {
 }
 
 fn pool(disks: usize, memory: Bytes) -> World {
-    let config = node::Config { memory, ..config(Policy::Slack) };
+    let config = node::Config { memory, ..config(Policy::SLACK) };
     let mut world = world(config, disks, Bytes::GIB, drive);
     for name in ["p", "g"] {
         create(&mut world, name, SIZE);

@@ -61,7 +61,7 @@ fn services(status: &Status) -> Vec<Served> {
 /// very instant at which it is served again.
 #[test]
 fn contracts_of_twenty_volumes_hold_from_the_first_request_after_a_power_cut() {
-    let config = Config { memory: Bytes::mib(64), ..config(Policy::Slack) };
+    let config = Config { memory: Bytes::mib(64), ..config(Policy::SLACK) };
     let mut world = world(config, 2, CAPACITY, drive);
     for number in 0..20 {
         create(&mut world, &format!("v{number}"), SIZE);
@@ -136,7 +136,7 @@ fn contracts_of_twenty_volumes_hold_from_the_first_request_after_a_power_cut() {
 /// Volumes with contracts of answers in time, one of which does not fit when the pool is served
 /// by a daemon that is told that its host is later.
 fn too_much() -> (World, Config, [InTime; 3]) {
-    let config = Config { memory: Bytes::mib(64), ..config(Policy::Slack) };
+    let config = Config { memory: Bytes::mib(64), ..config(Policy::SLACK) };
     let mut world = world(config, 1, CAPACITY, drive);
     let contracts = [320, 340, 900].map(|within| InTime {
         len: Bytes::kib(64),
