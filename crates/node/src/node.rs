@@ -403,6 +403,8 @@ impl Node {
         }
         if fits.is_err() {
             self.core.store.resize(volume, before).expect("shrinking back takes no space");
+            // What it grew by is free again with the next commit: nobody else may ask for one.
+            self.core.changed(now);
         }
         fits
     }

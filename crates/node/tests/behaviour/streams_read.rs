@@ -345,7 +345,10 @@ fn a_volume_grows_under_a_reader_with_its_contract_or_not_at_all() {
     let full = driver.node.status(driver.now);
     let told = driver.at_once(resize("film", Bytes::mib(4)));
     assert!(is_refused(&told), "{told:?}");
+    driver.run(Duration::from_secs(5));
     let after = driver.node.status(driver.now);
+    let space = |status: &node::Status| status.disks.iter().map(|disk| disk.free).sum::<Bytes>();
+    assert_eq!(space(&full), space(&after), "its space is free again");
     let promised = |status: &node::Status| -> Vec<_> {
         status.disks.iter().map(|disk| (disk.utilisation_ppm, disk.slack)).collect()
     };
