@@ -169,8 +169,7 @@ fn a_rate_is_had_beside_greedy_programs_and_more_in_an_idle_pool() {
     assert_eq!(told.late_requests, 0);
     assert!(told.requests > 0 && told.latency_max > Duration::ZERO);
     // Alone it has all of the disk.
-    while !greedy.reads.is_empty() {
-        let ticket = greedy.reads.pop().unwrap();
+    while let Some(ticket) = greedy.reads.pop() {
         if let Ok(Reply::Data { span, .. }) = own.wait(&mut driver, ticket) {
             driver.done(Op::Release { span });
         }

@@ -8,7 +8,7 @@ use node::{
 };
 use queue::{Queue, Shared};
 use std::sync::{Arc, Mutex};
-use units::{Bytes, Duration, Instant, Rate};
+use units::{Bytes, Duration, Rate};
 
 /// Gathered in steps, however many volumes and streams there are: all of them, each once.
 #[test]

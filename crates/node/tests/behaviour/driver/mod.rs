@@ -33,10 +33,6 @@ pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-pub fn at(ms: u64) -> Instant {
-    Instant::EPOCH + Duration::from_millis(ms)
-}
-
 /// A profile by which time is easily told.
 pub fn profile(capacity: Bytes, fixed: Duration, flush: Duration) -> Profile {
     let line = Line { fixed, rate: SPEED };
@@ -144,11 +140,8 @@ fn store_on(disks: &mut [MemoryDisk]) -> Store {
 /// A command that has ended.
 #[derive(Clone, Debug)]
 pub struct Done {
-    pub disk: DiskIndex,
     pub action: DiskAction,
-    pub predicted: Duration,
     pub started: Instant,
-    pub finished: Instant,
     pub result: Result<(), DeviceError>,
     pub report: Option<Finished>,
 }
@@ -299,10 +292,10 @@ impl Driver {
         let flight: Flight = self.disks[number].flights.remove(&id).expect("under way");
         let result = self.disks[number].end(&mut self.memory, &flight);
         let (disk, finished) = (DiskIndex(number as u16), self.now);
-        let (started, predicted) = (flight.started, flight.command.predicted);
+        let started = flight.started;
         self.node.handle(self.now, Event::CommandDone { disk, id, started, finished, result });
         let (action, report) = (flight.command.action, self.node.finished());
-        self.journal.push(Done { disk, action, predicted, started, finished, result, report });
+        self.journal.push(Done { action, started, result, report });
         self.gather();
     }
 
