@@ -17,6 +17,11 @@ fn member() -> Who {
     Who::user(1_001, 7, [3, GROUP])
 }
 
+/// In the volume's group by his first.
+fn mate() -> Who {
+    Who::user(1_003, GROUP, [])
+}
+
 fn other() -> Who {
     Who::user(1_002, 8, [9])
 }
@@ -73,8 +78,12 @@ fn owns() -> Vec<Op> {
 #[test]
 fn nine_bits_say_who_may_read_and_write_and_the_owner_who_may_do_more() {
     let no_such = || Err(Error::NoSuchVolume { name: "film".into() });
-    let users =
-        [(owner as fn() -> Who, 0o400, 0o200), (member, 0o040, 0o020), (other, 0o004, 0o002)];
+    let users = [
+        (owner as fn() -> Who, 0o400, 0o200),
+        (member, 0o040, 0o020),
+        (mate, 0o040, 0o020),
+        (other, 0o004, 0o002),
+    ];
     for (who, may_read, may_write) in users {
         let is_owner = who().uid == OWNER;
         for op in reads() {

@@ -217,6 +217,9 @@ fn seeks_of_shared_windows_long_windows_and_other_policies() {
             assert_eq!(offset, Bytes::mib(9));
             assert!(driver.bytes(span) == pattern(1, offset, span.len));
             assert!(driver.now <= at, "{policy:?}: {:?}", driver.now - at);
+            let len = span.len;
+            driver.done(Op::WindowMoved { stream, len });
+            assert_eq!(driver.node.stream(stream).unwrap().position, Bytes::mib(9) + len);
         }
     }
 }

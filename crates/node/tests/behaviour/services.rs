@@ -138,6 +138,17 @@ fn lateness_counts_from_the_call() {
     let finished = driver.node.finished().expect("it was promised");
     assert_eq!(finished.whose, Carrier::Operation(Some(ticket)));
     assert_eq!(finished.latency, cost(LEN) + ms(80), "as the disk saw it");
+    // Two at once: the second has its turn a period after the first.
+    driver.disks[0].troubles.clear();
+    driver.run(Duration::from_secs(1));
+    driver.slow_at(DISK, Bytes::ZERO..Bytes::mib(256), ms(50));
+    let both = [2, 3].map(|at| driver.begin(read("film", LEN * at, LEN)));
+    let asked = driver.now;
+    for ticket in both {
+        driver.wait(ticket).expect("read");
+    }
+    assert!(driver.now - asked > ms(100), "the second is there after 100 ms,");
+    assert_eq!(account(&driver).late_requests, 1, "and nobody promised it sooner");
     // Served otherwise from now on, it counts anew.
     driver.done(service("film", Service::default()));
     assert_eq!(driver.node.volume("film").unwrap().memory, Bytes::kib(0));
@@ -225,6 +236,51 @@ fn a_service_that_does_not_fit_is_refused_and_changes_nothing() {
     invalid(in_time(LEN, ms(10), Duration::from_micros(999)), "period");
     invalid(in_time(LEN, ms(10), Duration::from_micros(60_000_001)), "period");
     invalid(in_time(LEN, ms(11), ms(10)), "time within");
+}
+
+/// Where one disk of several cannot keep it, none of them does.
+#[test]
+fn a_contract_is_on_all_disks_or_on_none() {
+    let mut driver = Setup::new(2).open();
+    driver.recorded("film", Bytes::mib(4), Bytes::mib(4), 1);
+    let placement = Placement { disks: vec![node::DiskIndex(1)], ..Placement::default() };
+    driver.done(create("other", Bytes::mib(2), placement));
+    let stream = driver.reader("film", usual());
+    driver.done(service("film", in_time(LEN, ms(150), ms(200))));
+    // The second disk is full: nothing that is as short as these is taken there.
+    let slow = contract(RATE / 4, BLOCK, Bytes::ZERO);
+    for rate in [usual(), slow] {
+        let op = open("other", node::Mode::Read, rate, Bytes::ZERO);
+        while driver.ask(op.clone()).is_ok() {}
+    }
+    let before = driver.node.status(driver.now);
+    let told = driver.at_once(service("film", in_time(LEN, ms(60), ms(60))));
+    assert!(is_refused(&told), "{told:?}");
+    let faster = contract(RATE * 2, BLOCK, Bytes::ZERO);
+    let told = driver.at_once(Op::StreamChange { stream, contract: faster });
+    assert!(is_refused(&told), "{told:?}");
+    let after = driver.node.status(driver.now);
+    for (before, after) in before.disks.iter().zip(&after.disks) {
+        assert_eq!(before.utilisation_ppm, after.utilisation_ppm);
+        assert_eq!(before.slack, after.slack);
+    }
+    assert_eq!((before.memory, before.volumes), (after.memory, after.volumes));
+}
+
+/// What waits and is longer than a new contract allows for does not come under it.
+#[test]
+fn what_waits_and_is_longer_than_promised_is_not_under_the_contract() {
+    let mut driver = two();
+    driver.disks[0].holds = true;
+    driver.begin(read("other", Bytes::ZERO, LEN));
+    let long = driver.begin(read("film", Bytes::ZERO, Bytes::MIB));
+    let set = driver.at_once(service("film", in_time(LEN, ms(100), ms(200))));
+    assert_eq!(set, Ok(Reply::Done));
+    driver.disks[0].holds = false;
+    let from = driver.journal.len();
+    driver.wait(long).expect("read");
+    let promised = driver.since(from).iter().filter_map(|done| done.report);
+    assert!(promised.into_iter().all(|report| report.whose == Carrier::Pool));
 }
 
 /// A volume under contract is not made smaller; it is grown with its contract on more disks,

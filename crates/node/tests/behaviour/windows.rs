@@ -312,7 +312,10 @@ fn windows_follow_the_lateness_of_the_host() {
     // Many streams hear of it a few at a time.
     let slow = contract(RATE / 64, BLOCK, Bytes::ZERO);
     let many: Vec<StreamId> = (0..14).map(|_| driver.reader("film", slow)).collect();
-    driver.done(Op::HostLatency { latency: Duration::from_secs(8) });
+    let (ticket, who, now) = (node::Ticket(1 << 40), node::Who::root(), driver.now);
+    let op = Op::HostLatency { latency: Duration::from_secs(8) };
+    driver.node.handle(now, node::Event::Request { ticket, who, op, arrived: now });
+    assert_eq!(driver.node.next_timer(), Some(now), "the others are still to be told");
     driver.run(Duration::ZERO);
     for stream in many {
         let blocks = driver.node.stream(stream).unwrap().window / BLOCK;
