@@ -66,6 +66,35 @@ fn with_streams_open_commits_are_an_interval_apart_but_for_two_on_credit() {
     assert!(records(&driver, from).len() <= 2, "the first, and those who came meanwhile");
 }
 
+/// One who comes while a commit runs waits for the next one, and nobody is told that something
+/// is done before it is on the medium.
+#[test]
+fn one_commit_runs_at_a_time_and_each_is_waited_for() {
+    for has_stream in [false, true] {
+        let mut driver = Setup::new(1).open();
+        driver.recorded("film", Bytes::mib(1), Bytes::mib(1), 1);
+        if has_stream {
+            driver.reader("film", contract(RATE / 8, BLOCK, Bytes::ZERO));
+            driver.run(INTERVAL * 10);
+        }
+        let before = driver.journal.len();
+        let first = driver.begin(create("first", Bytes::MIB, Placement::default()));
+        driver.disks[0].holds = true;
+        driver.run(ms(100));
+        let second = driver.begin(create("second", Bytes::MIB, Placement::default()));
+        driver.run(ms(100));
+        assert!(!driver.is_answered(first) && !driver.is_answered(second), "nothing has ended");
+        driver.disks[0].holds = false;
+        assert_eq!(driver.wait(first), Ok(Reply::Done));
+        assert_eq!(records(&driver, before).len(), 1, "the first does not wait for the second");
+        assert!(!driver.is_answered(second));
+        assert_eq!(driver.wait(second), Ok(Reply::Done));
+        assert_eq!(records(&driver, before).len(), 2);
+        let driver = driver.after_a_power_cut();
+        assert!(["first", "second"].iter().all(|name| driver.node.volume(name).is_some()));
+    }
+}
+
 /// What nobody waits for is committed within the interval all the same.
 #[test]
 fn what_was_written_is_committed_within_the_interval() {

@@ -141,6 +141,34 @@ fn what_is_written_during_a_move_is_not_lost() {
     assert!(driver.node.status(driver.now).disks[0].free + Bytes::MIB >= space);
 }
 
+/// An extent that is being written to when it becomes suspect is not copied before that write
+/// has ended: the copy would have the old bytes.
+#[test]
+fn an_extent_is_not_copied_while_it_is_written_to() {
+    let (mut driver, before) = film();
+    let bad = before[2] + Bytes::kib(512);
+    driver.break_at(DISK, bad..bad + Bytes::kib(4), Some(Direction::Read));
+    driver.disks[0].holds = true;
+    let failing = driver.begin(read("film", Bytes::mib(2) + Bytes::kib(512), Bytes::kib(4)));
+    let write = driver.begin_write("film", 7, Bytes::mib(2), Bytes::MIB);
+    let command = *driver.disks[0].flights.keys().next().expect("the read is at the disk");
+    driver.disks[0].holds = false;
+    while driver.disks[0].flights.contains_key(&command) {
+        assert!(driver.step(units::Instant::MAX));
+    }
+    assert!(matches!(driver.answer(failing), Some(Err(Error::Device { .. }))));
+    driver.disks[0].troubles.clear();
+    assert!(!driver.is_answered(write), "it is on its way");
+    let told = moves(&driver);
+    assert_eq!((told.moving, told.stuck.len()), (None, 1), "{told:?}");
+    assert_eq!(told.stuck[0].why, Unmoved::Written);
+    assert_eq!(driver.wait(write), Ok(Reply::Done));
+    driver.run(Duration::from_secs(10));
+    assert_eq!((moves(&driver).moved, moves(&driver).stuck), (1, vec![]));
+    check_bytes(&mut driver, 7);
+    check_bytes(&mut driver.after_a_power_cut(), 7);
+}
+
 /// Bytes that the disk cannot read are never made up: the extent stays and is named, and is
 /// moved when they are written again. Nor is a copy used that could not be written.
 #[test]

@@ -185,3 +185,50 @@ fn terms_are_what_a_contract_takes() {
     assert_eq!(terms(&driver, Wish::Service(in_time(BLOCK, ms(50), ms(5)))), None);
     assert_eq!(driver.node.terms("none", &Wish::Service(rate)), None);
 }
+
+/// Where a disk has but one of a volume's extents, its turn comes more seldom than that of the
+/// others, and the window is made for it; and what has its answer in a part of its period is
+/// counted by the period.
+#[test]
+fn terms_are_those_of_the_disk_that_comes_most_seldom_and_of_the_period() {
+    for order in [[0, 1], [1, 0]] {
+        let mut driver = Setup::new(2).open();
+        let disks = order.map(DiskIndex).to_vec();
+        let placement = Placement { disks, ..Placement::default() };
+        driver.done(create("film", Bytes::mib(3), placement));
+        driver.write("film", 1, Bytes::ZERO, Bytes::MIB);
+        let mut extents = driver.node.volume("film").unwrap().extents;
+        extents.sort();
+        assert_eq!(extents, [1, 2]);
+        // 3 + 1 + 15 * 2 + 1 blocks.
+        let wish = Wish::Stream(Mode::Read, usual());
+        let told = driver.node.terms("film", &wish).unwrap();
+        assert_eq!(told.window, BLOCK * 35);
+        let stream = driver.reader("film", usual());
+        let shown = driver.node.stream(stream).unwrap();
+        assert_eq!((shown.window, shown.shares), (told.window, told.shares));
+        let latency = in_time(BLOCK, ms(100), ms(200));
+        let told = driver.node.terms("film", &Wish::Service(latency)).unwrap();
+        assert_eq!(told.shares, [(DISK, 53_125), (DiskIndex(1), 53_125)]);
+        driver.done(service("film", latency));
+        let shown = driver.node.volume("film").unwrap();
+        assert_eq!((shown.memory, shown.shares), (told.window, told.shares));
+    }
+}
+
+/// What a writer would take is what writing costs.
+#[test]
+fn terms_of_a_writer_are_those_of_writing() {
+    for (mode, ppm) in [(Mode::Read, 170_000), (Mode::Write, 250_000)] {
+        let mut setup = Setup::new(1);
+        let disk::Kind::Linear(line) = &mut setup.profiles[0].kind else { unreachable!() };
+        line.write.fixed = ms(15);
+        let mut driver = setup.open();
+        driver.volume("film", Bytes::mib(4));
+        let told = driver.node.terms("film", &Wish::Stream(mode, usual())).unwrap();
+        assert_eq!(told.shares, [(DISK, ppm)]);
+        let (stream, window) = driver.stream(open("film", mode, usual(), Bytes::ZERO));
+        let shown = driver.node.stream(stream).unwrap();
+        assert_eq!((shown.shares, window), (told.shares, told.window));
+    }
+}

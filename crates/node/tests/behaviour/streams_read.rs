@@ -381,6 +381,38 @@ fn a_volume_grows_under_a_reader_with_its_contract_or_not_at_all() {
     assert_eq!(free(&driver), [before[1]; 2], "nothing of it stays");
 }
 
+/// A volume grows while its reader's requests wait for the disk: they were promised on the old
+/// map, end under that promise, and all their bytes come.
+#[test]
+fn requests_that_wait_while_a_volume_grows_are_served_as_promised() {
+    let mut driver = film(2, 1);
+    let before = driver.node.status(driver.now);
+    let stream = driver.reader("film", contract(RATE, BLOCK, BLOCK * 4));
+    let old: Vec<u64> = promised(&driver);
+    let told = driver.begin(resize("film", Bytes::mib(4)));
+    let both: u64 = promised(&driver).iter().sum::<u64>() - old.iter().sum::<u64>();
+    assert_eq!(both, 170_000, "half of it on each disk, beside what there was");
+    assert_eq!(driver.wait(told), Ok(Reply::Done));
+    let mut at = Bytes::ZERO;
+    while at < Bytes::mib(1) {
+        let (offset, bytes) = driver.next(stream, BLOCK);
+        assert!(offset == at && bytes == pattern(1, at, BLOCK), "{at}");
+        at += BLOCK;
+    }
+    assert_eq!(driver.node.stream(stream).unwrap().account.gaps, Bytes::ZERO);
+    assert_eq!(driver.close(stream), Ok(Reply::Done));
+    let after = driver.node.status(driver.now);
+    let ppm = |status: &node::Status| -> Vec<u64> {
+        status.disks.iter().map(|disk| disk.utilisation_ppm).collect()
+    };
+    assert_eq!(ppm(&before), ppm(&after));
+}
+
+fn promised(driver: &Driver) -> Vec<u64> {
+    let status = driver.node.status(driver.now);
+    status.disks.iter().map(|disk| disk.utilisation_ppm).collect()
+}
+
 /// A request that is late is counted, with how late it was; and the program that finds its
 /// window empty for it, once an ask.
 #[test]

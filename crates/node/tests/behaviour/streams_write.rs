@@ -295,3 +295,40 @@ fn a_writer_that_closes_ends_when_all_of_it_is_durable() {
     let stream = driver.writer("film", usual());
     assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: Bytes::ZERO }));
 }
+
+/// The data is on the disk, and the record that names it, or a flush, fails: nobody hears that
+/// it is durable, neither who waits for that nor who only listens nor who closes.
+#[test]
+fn what_could_not_be_recorded_is_never_said_to_be_durable() {
+    for flushes in [false, true] {
+        for hurries in [false, true] {
+            let mut driver = film(1, Bytes::mib(4));
+            let stream = driver.writer("film", usual());
+            driver.run(Duration::from_secs(5));
+            let before = driver.journal.len();
+            driver.put_all(stream, 1, BLOCK);
+            let written = |done: &Done| matches!(done.action, DiskAction::Write { .. });
+            while !driver.since(before).iter().any(written) {
+                assert!(driver.step(Instant::MAX));
+            }
+            let is_log = |done: &Done| matches!(done.action, DiskAction::WriteBytes { .. });
+            assert!(!driver.since(before).iter().any(is_log), "no commit has begun");
+            match flushes {
+                true => driver.disks[0].flushes_fail = true,
+                false => {
+                    driver.break_at(DISK, Bytes::ZERO..Bytes::mib(256), Some(Direction::Write))
+                }
+            }
+            let listens = driver.begin(Op::StreamDurable { stream, beyond: Bytes::ZERO });
+            let syncs = hurries.then(|| driver.begin(Op::StreamSync { stream }));
+            let error = || Err(Error::ReadOnly { disk: DISK, error: DeviceError(5) });
+            for ticket in syncs.into_iter().chain([listens]) {
+                assert_eq!(driver.wait(ticket), error());
+            }
+            assert_eq!(driver.node.stream(stream).unwrap().durable, Bytes::ZERO);
+            assert_eq!(driver.close(stream), error());
+            let driver = driver.after_a_power_cut();
+            assert_eq!(driver.node.volume("film").unwrap().length, Bytes::ZERO);
+        }
+    }
+}

@@ -353,3 +353,64 @@ fn where_holes_are_too_many_zeros_are_written_and_nothing_old_is_seen() {
     }
     assert!(got == want);
 }
+
+/// Where "new" lies, of which a block is written: over what a deleted volume had there.
+fn over_an_old_volume() -> (Driver, Bytes) {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("old", Bytes::mib(2), Bytes::mib(2), 1);
+    driver.done(delete("old"));
+    driver.volume("new", Bytes::mib(1));
+    driver.write("new", 2, Bytes::ZERO, KIB4);
+    let mut done = driver.journal.iter().rev().map(|done| &done.action);
+    let place = done.find_map(|action| match action {
+        DiskAction::Write { offset, .. } => Some(*offset),
+        _ => None,
+    });
+    let place = place.expect("it was written");
+    let old = |at| pattern(1, at, Bytes::MIB - KIB4);
+    let there = driver.disks[0].read(place + KIB4, Bytes::MIB - KIB4);
+    assert!([KIB4, Bytes::MIB + KIB4].iter().any(|&at| there == old(at)), "the old bytes");
+    (driver, place)
+}
+
+/// A few bytes are written where nothing was: the rest of their blocks is zeros, and not what
+/// a deleted volume left on the disk.
+#[test]
+fn beside_a_few_bytes_nothing_is_seen_of_what_the_disk_had_there() {
+    let (mut driver, _) = over_an_old_volume();
+    let mut want = pattern(2, Bytes::ZERO, KIB4);
+    want.resize(1 << 20, 0);
+    // In one block; over the ends of two; from the end of one on, all of the next.
+    for (seed, from, len) in [(3, 9_000, 100), (4, 20_000, 9_000), (5, 49_000, 4_248)] {
+        driver.write("new", seed, Bytes::new(from), Bytes::new(len));
+        let bytes = pattern(seed, Bytes::new(from), Bytes::new(len));
+        want[from as usize..(from + len) as usize].copy_from_slice(&bytes);
+    }
+    assert!(driver.read("new", Bytes::ZERO, Bytes::MIB).unwrap() == want);
+    driver.done(Op::Sync);
+    let mut driver = driver.after_a_power_cut();
+    assert!(driver.read("new", Bytes::ZERO, Bytes::MIB).unwrap() == want);
+}
+
+/// A write that the disk fails on, where nothing was written before: whatever came to be there,
+/// it is not the volume's. Written again, it is.
+#[test]
+fn a_write_that_failed_has_written_nothing() {
+    let (mut driver, place) = over_an_old_volume();
+    let at = Bytes::kib(512);
+    driver.break_at(DISK, place + at..place + at + BLOCK, Some(Direction::Write));
+    let failed = driver.begin_write("new", 3, at, BLOCK);
+    let error = DeviceError(5);
+    assert_eq!(driver.wait(failed), Err(Error::Device { disk: DISK, error }));
+    driver.disks[0].troubles.clear();
+    let mut want = pattern(2, Bytes::ZERO, KIB4);
+    want.resize(1 << 20, 0);
+    assert!(driver.read("new", Bytes::ZERO, Bytes::MIB).unwrap() == want);
+    assert_eq!(driver.node.volume("new").unwrap().length, KIB4, "nothing more is recorded");
+    driver.done(Op::Sync);
+    let mut driver = driver.after_a_power_cut();
+    assert!(driver.read("new", Bytes::ZERO, Bytes::MIB).unwrap() == want);
+    driver.write("new", 3, at, BLOCK);
+    want[at.as_usize()..(at + BLOCK).as_usize()].copy_from_slice(&pattern(3, at, BLOCK));
+    assert!(driver.read("new", Bytes::ZERO, Bytes::MIB).unwrap() == want);
+}

@@ -323,6 +323,49 @@ fn windows_follow_the_lateness_of_the_host() {
     }
 }
 
+/// A window that shrank and grows again has the places that it gave up, and no others of its
+/// region; where the driver was not told yet that they are free, it is not told.
+#[test]
+fn a_window_that_grows_again_has_the_places_that_it_gave_up() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(4));
+    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+    let mut hosts = 0;
+    let mut host = |driver: &mut Driver, latency| {
+        hosts += 1;
+        let (ticket, who, now) = (node::Ticket((1 << 40) + hosts), node::Who::root(), driver.now);
+        let op = Op::HostLatency { latency };
+        driver.node.handle(now, node::Event::Request { ticket, who, op, arrived: now });
+    };
+    let blocks = |driver: &Driver| driver.node.stream(stream).unwrap().window / BLOCK;
+    let places = |range: std::ops::Range<u64>| -> Vec<Span> {
+        let place = |number| Span { offset: Region(7).offset() + BLOCK * number, len: BLOCK };
+        range.map(place).collect()
+    };
+    host(&mut driver, ms(200));
+    host(&mut driver, Duration::ZERO);
+    driver.poll();
+    driver.freed.sort_by_key(|span| span.offset);
+    assert_eq!((blocks(&driver), &driver.freed), (3, &places(3..7)), "told once");
+    driver.freed.clear();
+    // Up and down again before the driver looks, and up: nothing is free.
+    for latency in [200, 0, 200] {
+        host(&mut driver, ms(latency));
+    }
+    driver.poll();
+    assert_eq!((blocks(&driver), &driver.freed), (7, &vec![]));
+    assert_eq!(driver.node.status(driver.now).memory.regions, BLOCK * 7);
+    let mut told = Vec::new();
+    for _ in 0..7 {
+        match driver.ask(Op::WindowNext { stream }) {
+            Ok(Reply::Room { span }) => told.push(span),
+            other => panic!("{other:?} is no room"),
+        }
+    }
+    told.sort_by_key(|span| span.offset);
+    assert_eq!(told, places(0..7), "no more of the region than it had");
+}
+
 /// Each kind of window has its own operations, and no region is longer than it is.
 #[test]
 fn each_kind_of_window_has_its_own_operations() {

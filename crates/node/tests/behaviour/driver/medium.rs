@@ -57,7 +57,7 @@ pub struct Flight {
 #[derive(Clone, Debug)]
 pub struct Trouble {
     pub at: Range<Bytes>,
-    /// None: a flush too.
+    /// None: either. A flush has no place: see `flushes_fail`.
     pub direction: Option<Direction>,
     /// Fails with this errno.
     pub error: Option<i32>,
@@ -81,6 +81,8 @@ pub struct MemoryDisk {
     pub holds: bool,
     /// Each flush takes so long.
     pub flush_takes: Option<Duration>,
+    /// Flushes fail, and what they should have brought to the medium is not there.
+    pub flushes_fail: bool,
 }
 
 impl MemoryDisk {
@@ -178,6 +180,7 @@ impl MemoryDisk {
                 self.write(*offset, &flight.bytes);
             }
             DiskAction::WriteBytes { offset, .. } => self.write(*offset, &flight.bytes),
+            DiskAction::Flush if self.flushes_fail => return Err(DeviceError(5)),
             DiskAction::Flush => self.flush(),
         }
         Ok(())
