@@ -459,6 +459,8 @@ impl Node {
                 // Some may have been admitted for the larger map, which takes no less.
                 let _ = self.serve_again(now, volume);
             }
+            // What it grew by is free again with the next commit: nobody else may ask for one.
+            self.core.changed(now);
         }
         fits
     }

@@ -1,0 +1,291 @@
+//! When the metadata is committed, who waits for it, and what the log is promised.
+
+use crate::driver::*;
+use node::{DiskAction, Error, Mode, Op, Placement, Reply, StreamId, limits};
+use units::{Bytes, Duration, Instant, Rate};
+
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// When each record of the log began to be written.
+fn records(driver: &Driver, from: usize) -> Vec<Instant> {
+    let all = driver.since(from).iter();
+    let log = all.filter(|done| matches!(done.action, DiskAction::WriteBytes { .. }));
+    log.map(|done| done.started).collect()
+}
+
+/// With no stream open a commit begins at once, as often as somebody asks; it is a
+/// write and a flush.
+#[test]
+fn while_no_stream_is_open_commits_begin_at_once() {
+    let mut driver = Setup::new(1).open();
+    for number in 0..5 {
+        let from = driver.now;
+        driver.volume(&format!("v{number}"), Bytes::MIB);
+        let took = driver.now - from;
+        // No data waits for the flush before it.
+        assert!(took >= FLUSH + FIXED && took < FLUSH + FIXED + ms(1), "{took:?}");
+    }
+    let before = driver.journal.len();
+    driver.done(Op::Sync);
+    assert!(records(&driver, before).is_empty(), "there is nothing to record");
+}
+
+/// With a stream open, those who sync all the time have two commits on credit, and then one an
+/// interval; those who come while one runs share the next.
+#[test]
+fn with_streams_open_commits_are_an_interval_apart_but_for_two_on_credit() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(8), Bytes::mib(1), 1);
+    driver.reader("film", contract(RATE / 8, BLOCK, Bytes::ZERO));
+    driver.run(INTERVAL * 10);
+    let (from, start) = (driver.journal.len(), driver.now);
+    for number in 0..8 {
+        driver.volume(&format!("v{number}"), Bytes::MIB);
+    }
+    let begun = records(&driver, from);
+    assert_eq!(begun.len(), 8);
+    let quick = begun.iter().filter(|&&at| at - start < INTERVAL / 2).count();
+    assert!((2..=3).contains(&quick), "on credit: {begun:?}");
+    let last = *begun.last().unwrap();
+    assert!(last - start >= INTERVAL * 5 - ms(200), "{begun:?}");
+    assert!(last - start <= INTERVAL * 7, "{begun:?}");
+    let pairs = begun.windows(2).skip(quick + 1);
+    for pair in pairs {
+        let apart = pair[1] - pair[0];
+        assert!(apart >= INTERVAL - ms(100) && apart <= INTERVAL + ms(700), "{begun:?}");
+    }
+    // Many at once share one.
+    driver.run(INTERVAL * 10);
+    let from = driver.journal.len();
+    let many: Vec<_> = (0..20)
+        .map(|number| driver.begin(create(&format!("w{number}"), Bytes::MIB, Placement::default())))
+        .collect();
+    for ticket in many {
+        assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    }
+    assert!(records(&driver, from).len() <= 2, "the first, and those who came meanwhile");
+}
+
+/// One who comes while a commit runs waits for the next one, and nobody is told that something
+/// is done before it is on the medium.
+#[test]
+fn one_commit_runs_at_a_time_and_each_is_waited_for() {
+    for has_stream in [false, true] {
+        let mut driver = Setup::new(1).open();
+        driver.recorded("film", Bytes::mib(1), Bytes::mib(1), 1);
+        if has_stream {
+            driver.reader("film", contract(RATE / 8, BLOCK, Bytes::ZERO));
+            driver.run(INTERVAL * 10);
+        }
+        let before = driver.journal.len();
+        let first = driver.begin(create("first", Bytes::MIB, Placement::default()));
+        driver.disks[0].holds = true;
+        driver.run(ms(100));
+        let second = driver.begin(create("second", Bytes::MIB, Placement::default()));
+        driver.run(ms(100));
+        assert!(!driver.is_answered(first) && !driver.is_answered(second), "nothing has ended");
+        driver.disks[0].holds = false;
+        assert_eq!(driver.wait(first), Ok(Reply::Done));
+        assert_eq!(records(&driver, before).len(), 1, "the first does not wait for the second");
+        assert!(!driver.is_answered(second));
+        assert_eq!(driver.wait(second), Ok(Reply::Done));
+        assert_eq!(records(&driver, before).len(), 2);
+        let driver = driver.after_a_power_cut();
+        assert!(["first", "second"].iter().all(|name| driver.node.volume(name).is_some()));
+    }
+}
+
+/// What nobody waits for is committed within the interval all the same.
+#[test]
+fn what_was_written_is_committed_within_the_interval() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(8));
+    driver.run(INTERVAL * 3);
+    let before = driver.journal.len();
+    driver.write("film", 1, Bytes::ZERO, BLOCK);
+    driver.run(INTERVAL + ms(100));
+    assert_eq!(records(&driver, before).len(), 1);
+    let before = driver.journal.len();
+    driver.run(INTERVAL * 5);
+    assert!(records(&driver, before).is_empty(), "and nothing more");
+    let mut driver = driver.after_a_power_cut();
+    assert!(driver.read("film", Bytes::ZERO, BLOCK).unwrap() == pattern(1, Bytes::ZERO, BLOCK));
+}
+
+/// The log's contract holds the longest record that the writers can make: it grows with them,
+/// and shrinks when they have gone; a writer with whom it does not fit is refused.
+#[test]
+fn the_logs_contract_grows_with_writers_and_shrinks_when_they_have_gone() {
+    let mut driver = Setup::new(1).open();
+    let first = driver.node.log();
+    assert_eq!(first.contract, Bytes::kib(64));
+    assert!(first.record_max <= first.contract && first.extents == 0);
+    let before = driver.node.status(driver.now).disks[0].utilisation_ppm;
+    let slow = contract(Rate::per_second(10_000), Bytes::kib(4), Bytes::mib(64));
+    driver.volume("film", Bytes::mib(100));
+    let mut setup = Setup::new(1).with(|config| config.memory = Bytes::mib(512));
+    setup.profiles = vec![profile(Bytes::mib(1024), FIXED, FLUSH)];
+    let mut driver = setup.open();
+    // A window of 64 MiB: two extents more than it has at its ends, and what passes in four
+    // intervals; of one disk.
+    let mut streams: Vec<StreamId> = Vec::new();
+    let mut extents = 0;
+    for number in 0.. {
+        let name = format!("v{number}");
+        driver.volume(&name, Bytes::mib(80));
+        let op = open(&name, Mode::Write, slow, Bytes::ZERO);
+        let (stream, window) = driver.stream(op);
+        assert_eq!(window, Bytes::mib(64) + Bytes::kib(8));
+        streams.push(stream);
+        // 64 MiB, 2 and 3 blocks for a late host, 80 kB in 8 s, from the middle of one on.
+        extents += 67 - 1;
+        let log = driver.node.log();
+        assert_eq!(log.extents, extents);
+        assert!(log.contract >= log.record_max, "{log:?}");
+        assert!(log.contract.is_multiple_of(Bytes::kib(64)));
+        if log.contract > Bytes::kib(64) || number == 6 {
+            break;
+        }
+    }
+    let log = driver.node.log();
+    let status = driver.node.status(driver.now);
+    let streams_ppm: u64 =
+        status.streams.iter().flat_map(|stream| &stream.shares).map(|(_, ppm)| ppm).sum();
+    let longer = cost(log.contract) - cost(Bytes::kib(64));
+    let ppm = longer.as_nanos().div_ceil(2_000);
+    let own = status.disks[0].utilisation_ppm - streams_ppm;
+    assert!(own.abs_diff(before + ppm) <= streams.len() as u64 + 1, "{own} {before} {ppm}");
+    for stream in streams {
+        assert!(driver.close(stream).is_ok());
+    }
+    driver.run(INTERVAL);
+    let last = driver.node.log();
+    assert_eq!((last.contract, last.extents), (Bytes::kib(64), 0));
+    assert_eq!(driver.node.status(driver.now).disks[0].utilisation_ppm, before);
+    assert!(last.record_longest > Bytes::ZERO && last.record_longest <= log.record_max);
+}
+
+/// A writer for whom the log's contract cannot grow is refused, and nothing stays of him.
+#[test]
+fn a_writer_for_whom_the_log_cannot_grow_is_refused() {
+    let mut setup = Setup::new(1).with(|config| config.memory = Bytes::mib(512));
+    setup.profiles = vec![profile(Bytes::mib(1024), FIXED, FLUSH)];
+    let mut driver = setup.open();
+    driver.volume("film", Bytes::mib(300));
+    driver.volume("read", Bytes::mib(1));
+    // Readers take what the disk has, but for what one slow writer takes.
+    let mut rate = RATE * 2;
+    while rate.get() > 4_000 {
+        let op = open("read", Mode::Read, contract(rate, BLOCK, Bytes::ZERO), Bytes::ZERO);
+        if driver.ask(op).is_err() {
+            rate = rate / 2;
+        }
+    }
+    let before = driver.node.status(driver.now);
+    let log = driver.node.log();
+    let slow = |rate| contract(Rate::per_second(rate), Bytes::mib(1), Bytes::mib(64));
+    let mut refused = None;
+    for rate in [3_000, 2_000, 1_000, 500, 250, 125, 60, 30, 16, 13] {
+        let told = driver.ask(open("film", Mode::Write, slow(rate), Bytes::ZERO));
+        match told {
+            Err(Error::LogRefused { record, .. }) => refused = refused.or(Some(record)),
+            Err(Error::Refused(_)) => {}
+            Ok(Reply::Stream { stream, .. }) => {
+                assert!(driver.close(stream).is_ok());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    driver.run(INTERVAL);
+    let after = driver.node.status(driver.now);
+    assert_eq!(before.memory, after.memory);
+    assert_eq!(before.disks[0].utilisation_ppm, after.disks[0].utilisation_ppm);
+    assert_eq!(log.contract, driver.node.log().contract);
+    assert_eq!(driver.node.log().extents, 0);
+    let _ = refused;
+}
+
+/// The longest time to an answer is stated, and kept: of a sync, and of a stream's with its
+/// window still to be written.
+#[test]
+fn syncs_take_no_longer_than_is_stated() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(8));
+    assert_eq!(driver.node.sync_time_max(None), Some(INTERVAL * limits::SYNC_INTERVALS));
+    let stream = driver.writer("film", usual());
+    let period = Duration::from_micros(62_500);
+    // Three blocks of window, and one in part, each there a period later.
+    let stated = INTERVAL * limits::SYNC_INTERVALS + period * 6;
+    assert_eq!(driver.node.sync_time_max(Some(stream)), Some(stated));
+    for _ in 0..10 {
+        driver.put_all(stream, 1, BLOCK + Bytes::new(100));
+        let from = driver.now;
+        driver.done_durable(stream);
+        assert!(driver.now - from <= stated);
+    }
+    driver.volume("other", Bytes::mib(1));
+    let reader = driver.reader("other", usual());
+    assert_eq!(driver.node.sync_time_max(Some(reader)), None);
+    assert_eq!(driver.node.sync_time_max(Some(StreamId(99))), None);
+}
+
+/// More writers than hear of a commit in one call all hear of it, in the end.
+#[test]
+fn all_writers_hear_of_a_commit() {
+    let mut driver = Setup::new(1).open();
+    let slow = contract(RATE / 64, BLOCK, Bytes::ZERO);
+    let writers: Vec<StreamId> = (0..20)
+        .map(|number| {
+            let name = format!("v{number}");
+            driver.volume(&name, Bytes::mib(1));
+            driver.writer(&name, slow)
+        })
+        .collect();
+    driver.run(INTERVAL * 4);
+    for &stream in &writers {
+        driver.put_all(stream, 1, BLOCK);
+    }
+    let asks: Vec<_> = writers
+        .iter()
+        .map(|&stream| driver.begin(Op::StreamDurable { stream, beyond: Bytes::ZERO }))
+        .collect();
+    driver.run(Duration::from_secs(12));
+    for ask in asks {
+        assert_eq!(driver.answer(ask), Some(Ok(Reply::Durable { upto: BLOCK })));
+    }
+}
+
+/// A node that is shut down refuses what is new, hands back what no disk has begun, syncs what
+/// was written, and ends when all is on the medium.
+#[test]
+fn a_node_that_is_shut_down_ends_in_order() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(8), Bytes::mib(1), 1);
+    let stream = driver.writer("film", usual());
+    driver.put_all(stream, 2, BLOCK + Bytes::new(10));
+    driver.run(ms(300));
+    driver.disks[0].holds = true;
+    let begun = driver.begin(read("film", BLOCK * 4, BLOCK));
+    let waits = driver.begin(read("film", BLOCK * 5, BLOCK));
+    let rest = driver.all_rooms_but(2);
+    let no_memory = driver.begin(room(Bytes::MIB));
+    let more = driver.begin(room(Bytes::MIB));
+    let ended = driver.begin(Op::Shutdown);
+    let ending = || Err(Error::ShuttingDown);
+    let told = [waits, more].map(|ticket| driver.answer(ticket));
+    assert!(told.iter().any(|told| *told == Some(ending())), "{told:?}");
+    assert_eq!(driver.at_once(create("new", Bytes::MIB, Placement::default())), ending());
+    assert_eq!(driver.at_once(Op::Shutdown), ending());
+    assert_eq!(driver.answer(ended), None);
+    driver.disks[0].holds = false;
+    assert!(matches!(driver.wait(begun), Ok(Reply::Data { .. })), "a disk had begun with it");
+    for span in rest {
+        driver.done(Op::Release { span });
+    }
+    let _ = no_memory;
+    assert_eq!(driver.wait(ended), Ok(Reply::Done));
+    let mut driver = driver.after_a_power_cut();
+    let got = driver.read("film", Bytes::ZERO, Bytes::kib(128)).unwrap();
+    let end = (BLOCK + Bytes::new(10)).as_usize();
+    assert!(got[..end] == pattern(2, Bytes::ZERO, Bytes::new(end as u64)));
+}

@@ -1,0 +1,18 @@
+//! What a node does, asked of it alone: over disks of memory, in a time of the tests' own.
+
+mod driver;
+
+mod commits;
+mod door;
+mod jobs;
+mod memory;
+mod permission;
+mod plan;
+mod seeks;
+mod services;
+mod status;
+mod streams_read;
+mod streams_write;
+mod volumes;
+mod volumes_in_use;
+mod windows;

@@ -1,0 +1,234 @@
+//! Plans: what would fit, without asking a disk for anything.
+
+use crate::driver::*;
+use node::{
+    DiskIndex, Error, Mode, Op, Placement, Planner, Reply, Variation, Wanted, Whose, Wish, Zone,
+};
+use units::{Bytes, Duration, Rate};
+
+fn wanted(count: u64, what: Whose) -> Wanted {
+    Wanted { name: "cameras".into(), count, what, placement: Placement::default() }
+}
+
+fn readers(count: u64) -> Wanted {
+    wanted(count, Whose::Stream { mode: Some(Mode::Read), contract: usual() })
+}
+
+fn planner(disks: usize) -> Planner {
+    let Setup { config, profiles, .. } = Setup::new(disks);
+    Planner::new(config, profiles).expect("a pool")
+}
+
+/// Three streams of 10.625 ms in 62.5 fit beside the reserve of 20 and one command in the way;
+/// a fourth does not, and the plan says why, as admission does.
+#[test]
+fn a_plan_is_what_admission_says() {
+    let planner = planner(1);
+    let plan = planner.plan(&[readers(2)]).unwrap();
+    assert_eq!(plan.kinds[0].admitted, 2);
+    assert_eq!((plan.kinds[0].more, plan.stops), (Some(1), None));
+    assert_eq!((plan.kinds[0].window, plan.windows), (BLOCK * 3, BLOCK * 6));
+    assert_eq!(plan.memory, Bytes::mib(28) - Bytes::kib(64), "what was free before");
+    let disk = &plan.disks[0];
+    assert_eq!(disk.utilisation_ppm, 170_000 * 2 + 10_313);
+    assert_eq!((disk.disk, disk.reserve), (DISK, ms(20)));
+    // 62.5 - 2 * 10.625, and one of the log's in the way.
+    assert_eq!(disk.slack, Duration::from_micros(62_500) - cost(BLOCK) * 3);
+    assert_eq!(disk.critical, Some(Duration::from_micros(62_500)));
+    let counts: Vec<(Option<usize>, bool, u64)> =
+        disk.tasks.iter().map(|task| (task.kind, task.fits, task.count)).collect();
+    assert_eq!(counts, [(None, true, 1), (None, true, 1), (Some(0), true, 2)]);
+    let plan = planner.plan(&[readers(2), readers(5)]).unwrap();
+    let stop = plan.stops.expect("seven do not fit");
+    assert_eq!((stop.kind, stop.number), (1, 2));
+    assert_eq!([plan.kinds[0].admitted, plan.kinds[1].admitted], [2, 1]);
+    assert_eq!(plan.kinds[0].more, None);
+    assert!(plan.disks[0].tasks.iter().any(|task| !task.fits && task.kind == Some(1)));
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(4), Bytes::mib(1), 1);
+    for _ in 0..3 {
+        driver.reader("film", usual());
+    }
+    let told = driver.ask(open("film", Mode::Read, usual(), Bytes::ZERO));
+    assert_eq!(told, Err(stop.error), "the same figures");
+    let Err(Error::Refused(refusal)) = told else { panic!("{told:?}") };
+    assert_eq!(refusal.utilisation_ppm, 170_000 * 4 + 10_313);
+    let short = cost(BLOCK) * 5 + ms(20) - Duration::from_micros(62_500);
+    assert_eq!(refusal.deadline, Some((Duration::from_micros(62_500), short)));
+    let at = |rate: u64| contract(Rate::per_second(rate), BLOCK, Bytes::ZERO);
+    let best = refusal.rate_max.get();
+    let more = driver.ask(open("film", Mode::Read, at(best + 1), Bytes::ZERO));
+    assert!(is_refused(&more));
+    driver.reader("film", at(best));
+    // A planner of the pool as it is has no more to give.
+    let Ok(Reply::Planner(planner)) = driver.at_once(Op::Plan) else { panic!("no planner") };
+    let plan = planner.plan(&[readers(1)]).unwrap();
+    assert_eq!(plan.kinds[0].admitted, 0);
+    assert_eq!(plan.memory, Bytes::mib(28) - Bytes::kib(64) - BLOCK * 12);
+}
+
+/// Memory ends a plan, too, and services are in it; what makes no sense is said.
+#[test]
+fn memory_and_services_count_in_plans() {
+    let planner = planner(2);
+    let long = contract(RATE / 16, BLOCK, Bytes::mib(12));
+    let what = Whose::Stream { mode: None, contract: long };
+    let plan = planner.plan(&[wanted(3, what)]).unwrap();
+    let window = Bytes::mib(12) + BLOCK * 18;
+    assert_eq!((plan.kinds[0].admitted, plan.kinds[0].window), (2, window));
+    let free = Bytes::mib(28) - Bytes::kib(64) - window * 2;
+    assert_eq!(plan.stops.unwrap().error, Error::NoMemory { asked: window, free });
+    assert_eq!((plan.windows, plan.memory), (window * 2, free + window * 2));
+    let latency = in_time(BLOCK, ms(100), ms(200));
+    let plan = planner.plan(&[wanted(2, Whose::Service(latency))]).unwrap();
+    assert_eq!(plan.kinds[0].admitted, 2);
+    assert_eq!(plan.disks[1].utilisation_ppm, 53_125 * 2 + 10_313);
+    let best_effort = Whose::Service(node::Service::default());
+    let plan = planner.plan(&[wanted(9, best_effort)]).unwrap();
+    assert_eq!((plan.kinds[0].admitted, plan.kinds[0].more), (9, None), "nothing is promised");
+    let told = planner.plan(&[wanted(10_001, best_effort)]);
+    assert!(matches!(told, Err(Error::Invalid { what: "plan", .. })), "{told:?}");
+    let mut far = readers(1);
+    far.placement.disks = vec![DiskIndex(2)];
+    assert_eq!(planner.plan(&[far]), Err(Error::NoSuchDisk { disk: DiskIndex(2), disks: 2 }));
+    let nothing = Whose::Service(at_rate(Rate::ZERO, BLOCK, ms(10)));
+    assert!(planner.plan(&[wanted(1, nothing)]).is_err());
+}
+
+/// What best effort gets is estimated: all of the disk in reads of 64 KiB, less what the
+/// contracts are likely to take.
+#[test]
+fn the_estimate_of_best_effort_is_what_is_left() {
+    let planner = planner(1);
+    let rate = |count| planner.plan(&[readers(count)]).unwrap().disks[0].best_effort.get();
+    let alone = Rate::of(BLOCK, cost(BLOCK)).get();
+    // The log has 5,000 and 5,313 parts per million, a reader 170,000.
+    assert_eq!(rate(0), (u128::from(alone) * (1_000_000 - 10_313) / 1_000_000) as u64);
+    assert_eq!(rate(2), (u128::from(alone) * (1_000_000 - 350_313) / 1_000_000) as u64);
+}
+
+/// The dearer direction counts where none is said.
+#[test]
+fn a_plan_without_a_direction_holds_for_both() {
+    let Setup { config, mut profiles, .. } = Setup::new(1);
+    let disk::Kind::Linear(line) = &mut profiles[0].kind else { unreachable!() };
+    line.write.fixed = ms(15);
+    let planner = Planner::new(config, profiles).unwrap();
+    let ppm = |mode| {
+        let plan = planner.plan(&[wanted(1, Whose::Stream { mode, contract: usual() })]).unwrap();
+        plan.disks[0].utilisation_ppm
+    };
+    assert_eq!(ppm(None), ppm(Some(Mode::Write)));
+    assert_eq!(ppm(Some(Mode::Write)) - ppm(Some(Mode::Read)), 5_000_000 / 62_500 * 1_000);
+}
+
+/// The same list in other ways: each has a row of its own where it differs, with what fits.
+#[test]
+fn other_blocks_zones_and_disks_are_compared() {
+    let planner = planner(2);
+    let rows = planner.compare(&[readers(8)]).unwrap();
+    let row = |variation| {
+        let row = rows.iter().find(|row| row.variation == variation);
+        row.map(|row| (row.admitted, row.asked))
+    };
+    assert_eq!(rows[0].variation, Variation::Asked);
+    // Every other block of each is a disk's: 125 ms, less 20 and 10.625, hold eight of 10.625.
+    assert_eq!(row(Variation::Asked), Some((8, 8)));
+    assert_eq!(row(Variation::Apart), Some((3, 8)), "of four on the first");
+    assert_eq!(row(Variation::Block(BLOCK)), None, "as it was asked");
+    assert_eq!(row(Variation::Disks(2)), None);
+    assert_eq!(row(Variation::Disks(1)), Some((3, 8)));
+    assert_eq!(row(Variation::Disks(4)), Some((8, 8)));
+    assert_eq!(row(Variation::Zone(Zone::Outer)), Some((8, 8)));
+    assert!(row(Variation::Block(Bytes::mib(1))).is_some());
+    for row in &rows {
+        assert!(row.slack >= ms(20), "{row:?}");
+        assert!(row.best_effort > Rate::ZERO && row.utilisation_ppm < 1_000_000);
+    }
+    let four = rows.iter().find(|row| row.variation == Variation::Disks(4)).unwrap();
+    // 4 + 1 + 15 * 3 + 1 blocks each; 42,500 parts per million each, on each disk.
+    assert_eq!((four.windows, four.utilisation_ppm), (BLOCK * 51 * 8, 42_500 * 8 + 10_313));
+    let (apart, list) = planner.vary(&[readers(5)], Variation::Apart);
+    assert_eq!(list.iter().map(|one| one.count).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(list[1].placement.disks, [DiskIndex(1)]);
+    assert_eq!(apart.disks(), 2);
+    let (three, list) = planner.vary(&[readers(5)], Variation::Disks(3));
+    assert_eq!((three.disks(), list[0].placement.disks.len()), (3, 3));
+    let (one, list) = planner.vary(&[readers(5)], Variation::Disks(1));
+    assert_eq!((one.disks(), list[0].placement.disks.clone()), (2, vec![DISK]));
+}
+
+/// The terms of a contract, before it is asked for, are what it has afterwards; of what could
+/// never be there are none.
+#[test]
+fn terms_are_what_a_contract_takes() {
+    let mut driver = Setup::new(2).open();
+    driver.recorded("film", Bytes::mib(4), Bytes::mib(1), 1);
+    let terms = |driver: &Driver, wish| driver.node.terms("film", &wish);
+    let told = terms(&driver, Wish::Stream(Mode::Read, usual())).unwrap();
+    assert_eq!(told.window, BLOCK * 19);
+    assert_eq!(told.shares, [(DISK, 85_000), (DiskIndex(1), 85_000)]);
+    let stream = driver.reader("film", usual());
+    let shown = driver.node.stream(stream).unwrap();
+    assert_eq!((shown.window, shown.shares), (told.window, told.shares));
+    let rate = at_rate(Rate::per_second(1 << 20), BLOCK, ms(500));
+    let told = terms(&driver, Wish::Service(rate)).unwrap();
+    // Half of it on each disk: 4 blocks in half a second, and one on its way.
+    assert_eq!(told.window, (BLOCK + Bytes::kib(4)) * 10);
+    assert_eq!(told.shares, [(DISK, 85_000), (DiskIndex(1), 85_000)]);
+    driver.done(service("film", rate));
+    let shown = driver.node.volume("film").unwrap();
+    assert_eq!((shown.memory, shown.shares), (told.window, told.shares));
+    let impossible = contract(RATE * 100, BLOCK, Bytes::ZERO);
+    assert_eq!(terms(&driver, Wish::Stream(Mode::Read, impossible)), None);
+    assert_eq!(terms(&driver, Wish::Service(in_time(BLOCK, ms(5), ms(50)))), None);
+    assert_eq!(terms(&driver, Wish::Service(in_time(BLOCK, ms(50), ms(5)))), None);
+    assert_eq!(driver.node.terms("none", &Wish::Service(rate)), None);
+}
+
+/// Where a disk has but one of a volume's extents, its turn comes more seldom than that of the
+/// others, and the window is made for it; and what has its answer in a part of its period is
+/// counted by the period.
+#[test]
+fn terms_are_those_of_the_disk_that_comes_most_seldom_and_of_the_period() {
+    for order in [[0, 1], [1, 0]] {
+        let mut driver = Setup::new(2).open();
+        let disks = order.map(DiskIndex).to_vec();
+        let placement = Placement { disks, ..Placement::default() };
+        driver.done(create("film", Bytes::mib(3), placement));
+        driver.write("film", 1, Bytes::ZERO, Bytes::MIB);
+        let mut extents = driver.node.volume("film").unwrap().extents;
+        extents.sort();
+        assert_eq!(extents, [1, 2]);
+        // 3 + 1 + 15 * 2 + 1 blocks.
+        let wish = Wish::Stream(Mode::Read, usual());
+        let told = driver.node.terms("film", &wish).unwrap();
+        assert_eq!(told.window, BLOCK * 35);
+        let stream = driver.reader("film", usual());
+        let shown = driver.node.stream(stream).unwrap();
+        assert_eq!((shown.window, shown.shares), (told.window, told.shares));
+        let latency = in_time(BLOCK, ms(100), ms(200));
+        let told = driver.node.terms("film", &Wish::Service(latency)).unwrap();
+        assert_eq!(told.shares, [(DISK, 53_125), (DiskIndex(1), 53_125)]);
+        driver.done(service("film", latency));
+        let shown = driver.node.volume("film").unwrap();
+        assert_eq!((shown.memory, shown.shares), (told.window, told.shares));
+    }
+}
+
+/// What a writer would take is what writing costs.
+#[test]
+fn terms_of_a_writer_are_those_of_writing() {
+    for (mode, ppm) in [(Mode::Read, 170_000), (Mode::Write, 250_000)] {
+        let mut setup = Setup::new(1);
+        let disk::Kind::Linear(line) = &mut setup.profiles[0].kind else { unreachable!() };
+        line.write.fixed = ms(15);
+        let mut driver = setup.open();
+        driver.volume("film", Bytes::mib(4));
+        let told = driver.node.terms("film", &Wish::Stream(mode, usual())).unwrap();
+        assert_eq!(told.shares, [(DISK, ppm)]);
+        let (stream, window) = driver.stream(open("film", mode, usual(), Bytes::ZERO));
+        let shown = driver.node.stream(stream).unwrap();
+        assert_eq!((shown.shares, window), (told.shares, told.window));
+    }
+}

@@ -1,0 +1,412 @@
+//! Volumes under contract: what is promised of answers and of a rate is kept while others want
+//! all of the disk, is accounted for, and goes when it is given back.
+
+use crate::driver::*;
+use node::{
+    Access, Carrier, Error, Op, Placement, Priority, Reply, Service, ServiceAccount, Ticket,
+};
+use units::{Bytes, Duration, Instant, Rate};
+
+const LEN: Bytes = Bytes::kib(64);
+
+/// "film" has 8 MiB, and so has "other".
+fn two() -> Driver {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(8), Bytes::mib(8), 1);
+    driver.recorded("other", Bytes::mib(8), Bytes::mib(8), 2);
+    driver
+}
+
+/// Keeps so many reads of a volume under way.
+struct Greedy {
+    volume: &'static str,
+    len: Bytes,
+    many: usize,
+    reads: Vec<Ticket>,
+    done: u64,
+}
+
+impl Greedy {
+    fn new(volume: &'static str, len: Bytes, many: usize) -> Self {
+        Self { volume, len, many, reads: Vec::new(), done: 0 }
+    }
+
+    fn pump(&mut self, driver: &mut Driver) {
+        let before = self.reads.len();
+        self.reads.retain(|&ticket| match driver.answer(ticket) {
+            Some(Ok(Reply::Data { span, .. })) => {
+                driver.done(Op::Release { span });
+                false
+            }
+            Some(other) => panic!("{other:?}"),
+            None => true,
+        });
+        self.done += (before - self.reads.len()) as u64;
+        while self.reads.len() < self.many {
+            self.reads.push(driver.begin(read(self.volume, Bytes::ZERO, self.len)));
+        }
+    }
+
+    /// Time goes on until a ticket is answered.
+    fn wait(&mut self, driver: &mut Driver, ticket: Ticket) -> Result<Reply, Error> {
+        loop {
+            self.pump(driver);
+            if let Some(answer) = driver.answer(ticket) {
+                return answer;
+            }
+            assert!(driver.step(Instant::MAX));
+        }
+    }
+
+    fn run_to(&mut self, driver: &mut Driver, until: Instant) {
+        while driver.step(until) {
+            self.pump(driver);
+        }
+        driver.now = driver.now.max(until);
+    }
+}
+
+fn account(driver: &Driver) -> ServiceAccount {
+    driver.node.volume("film").unwrap().account
+}
+
+/// Answers in time: each read is there within 100 ms of the call, whatever others do, and no
+/// memory is waited for. What it has of the disk is what it costs at the worst in its period.
+#[test]
+fn answers_in_time_are_in_time_beside_greedy_programs() {
+    let mut driver = two();
+    let latency = in_time(LEN, ms(100), ms(200));
+    driver.done(service("film", latency));
+    let status = driver.node.volume("film").unwrap();
+    assert_eq!(status.service, latency);
+    // 10.625 ms in 200.
+    assert_eq!(status.shares, [(DISK, 53_125)]);
+    // One operation, and one whose bytes are on their way; each 4 KiB longer than promised.
+    assert_eq!((status.operations, status.memory), (2, (LEN + Bytes::kib(4)) * 2));
+    assert_eq!(driver.node.status(driver.now).memory.services, status.memory);
+    let mut greedy = Greedy::new("other", Bytes::MIB, PIECES + 4);
+    greedy.pump(&mut driver);
+    for round in 0..20 {
+        let next = driver.now + ms(200);
+        let asked = driver.now;
+        let ticket = driver.begin(read("film", LEN * round, LEN));
+        let Ok(Reply::Data { span, .. }) = greedy.wait(&mut driver, ticket) else { panic!() };
+        assert!(driver.now - asked <= ms(100), "{:?}", driver.now - asked);
+        assert!(driver.bytes(span) == pattern(1, LEN * round, LEN));
+        driver.done(Op::Release { span });
+        greedy.run_to(&mut driver, next);
+    }
+    let told = account(&driver);
+    assert_eq!((told.requests, told.late_requests, told.late_max), (20, 0, Duration::ZERO));
+    assert!(told.latency_max > Duration::ZERO && told.latency_max <= ms(100));
+    // Sooner than promised: the second is due a period after the first, by its turn.
+    let tickets = [0, 1].map(|round| driver.begin(read("film", LEN * round, LEN)));
+    let asked = driver.now;
+    for (number, ticket) in (0..).zip(tickets) {
+        let Ok(Reply::Data { span, .. }) = greedy.wait(&mut driver, ticket) else { panic!() };
+        assert!(driver.now - asked <= ms(100) + ms(200) * number);
+        driver.done(Op::Release { span });
+    }
+    assert_eq!(account(&driver).late_requests, 0, "nobody promised it sooner");
+    // A longer one is several: in pieces of the promised length.
+    let before = driver.journal.len();
+    let ticket = driver.begin(read("film", Bytes::ZERO, LEN * 2));
+    let Ok(Reply::Data { span, .. }) = greedy.wait(&mut driver, ticket) else { panic!() };
+    driver.done(Op::Release { span });
+    let own = driver.since(before).iter().filter(|done| {
+        done.report.is_some_and(|report| report.whose == Carrier::Operation(Some(ticket)))
+    });
+    assert_eq!(own.count(), 2);
+}
+
+/// A request that had to wait counts from the program's call, and is late where the disk is.
+#[test]
+fn lateness_counts_from_the_call() {
+    let mut driver = two();
+    driver.done(service("film", in_time(LEN, ms(100), ms(100))));
+    driver.run(Duration::from_secs(1));
+    let arrived = driver.now - ms(40);
+    driver.slow_at(DISK, Bytes::ZERO..Bytes::mib(256), ms(80));
+    let op = read("film", Bytes::ZERO, LEN);
+    let ticket = driver.begin_since(arrived, op);
+    let Ok(Reply::Data { .. }) = driver.wait(ticket) else { panic!() };
+    // 40 ms before it came, and 10.625 + 80 on the disk.
+    let latency = ms(40) + cost(LEN) + ms(80);
+    let told = account(&driver);
+    assert_eq!((told.requests, told.late_requests), (1, 1));
+    assert_eq!((told.late_max, told.latency_max), (latency - ms(100), latency));
+    let finished = driver.node.finished().expect("it was promised");
+    assert_eq!(finished.whose, Carrier::Operation(Some(ticket)));
+    assert_eq!(finished.latency, cost(LEN) + ms(80), "as the disk saw it");
+    // Two at once: the second has its turn a period after the first.
+    driver.disks[0].troubles.clear();
+    driver.run(Duration::from_secs(1));
+    driver.slow_at(DISK, Bytes::ZERO..Bytes::mib(256), ms(50));
+    let both = [2, 3].map(|at| driver.begin(read("film", LEN * at, LEN)));
+    let asked = driver.now;
+    for ticket in both {
+        driver.wait(ticket).expect("read");
+    }
+    assert!(driver.now - asked > ms(100), "the second is there after 100 ms,");
+    assert_eq!(account(&driver).late_requests, 1, "and nobody promised it sooner");
+    // Served otherwise from now on, it counts anew.
+    driver.done(service("film", Service::default()));
+    assert_eq!(driver.node.volume("film").unwrap().memory, Bytes::kib(0));
+}
+
+/// A rate is had whatever others do, and not only that: what is beyond it goes in the slack.
+#[test]
+fn a_rate_is_had_beside_greedy_programs_and_more_in_an_idle_pool() {
+    let mut driver = two();
+    // 4 operations of 64 KiB in half a second: 42.5 ms of 500.
+    let rate = at_rate(Rate::per_second(512 << 10), LEN, ms(500));
+    driver.done(service("film", rate));
+    let status = driver.node.volume("film").unwrap();
+    assert_eq!(status.shares, [(DISK, 85_000)]);
+    assert_eq!((status.operations, status.memory), (5, (LEN + Bytes::kib(4)) * 5));
+    let mut own = Greedy::new("film", LEN, 4);
+    driver.done(service("other", Service::BestEffort(Priority::Interactive)));
+    let mut greedy = Greedy::new("other", LEN, 12);
+    own.pump(&mut driver);
+    greedy.pump(&mut driver);
+    let until = driver.now + Duration::from_secs(10);
+    while driver.step(until) {
+        own.pump(&mut driver);
+        greedy.pump(&mut driver);
+    }
+    assert!(own.done >= 78, "{} of 80", own.done);
+    assert!(greedy.done >= 400, "{} by the others", greedy.done);
+    let told = account(&driver);
+    assert_eq!(told.late_requests, 0);
+    assert!(told.requests > 0 && told.latency_max > Duration::ZERO);
+    // Alone it has all of the disk.
+    while let Some(ticket) = greedy.reads.pop() {
+        if let Ok(Reply::Data { span, .. }) = own.wait(&mut driver, ticket) {
+            driver.done(Op::Release { span });
+        }
+    }
+    let (before, until) = (own.done, driver.now + Duration::from_secs(2));
+    own.run_to(&mut driver, until);
+    assert!(own.done - before > 100, "{}", own.done - before);
+}
+
+/// What does not fit is refused with what would not, and changes nothing: neither the disk's
+/// part, nor the memory, nor the service.
+#[test]
+fn a_service_that_does_not_fit_is_refused_and_changes_nothing() {
+    let mut driver = two();
+    let first = in_time(LEN, ms(100), ms(200));
+    driver.done(service("film", first));
+    let before = driver.node.status(driver.now);
+    // Slack of 20 ms is left to best effort, and another's command may be in the way.
+    let told = driver.at_once(service("film", in_time(LEN, ms(40), ms(40))));
+    let Err(Error::Refused(refusal)) = told else { panic!("{told:?}") };
+    assert_eq!(refusal.deadline, Some((ms(40), ms(20) + cost(LEN) * 2 - ms(40))));
+    // Shorter than the command itself takes.
+    let told = driver.at_once(service("film", in_time(LEN, ms(10), ms(40))));
+    let Err(Error::Refused(refusal)) = told else { panic!("{told:?}") };
+    assert_eq!(refusal.deadline, Some((ms(10), cost(LEN) - ms(10))));
+    // More than a quarter of all memory: 32 MiB of 64 KiB and 4.
+    let rate = at_rate(Rate::per_second(3 << 20), LEN, Duration::from_secs(10));
+    let told = driver.at_once(service("other", rate));
+    assert!(no_memory(&told), "{told:?}");
+    let after = driver.node.status(driver.now);
+    assert_eq!((before.volumes, before.memory), (after.volumes, after.memory));
+    for (before, after) in before.disks.iter().zip(&after.disks) {
+        assert_eq!(before.utilisation_ppm, after.utilisation_ppm);
+        assert_eq!(before.slack, after.slack);
+    }
+    // It is still kept.
+    let mut greedy = Greedy::new("other", Bytes::MIB, 4);
+    greedy.pump(&mut driver);
+    let asked = driver.now;
+    let ticket = driver.begin(read("film", Bytes::ZERO, LEN));
+    greedy.wait(&mut driver, ticket).expect("read");
+    assert!(driver.now - asked <= ms(100));
+    let mut invalid = |service_: Service, what: &str| {
+        let told = driver.at_once(service("film", service_));
+        assert!(matches!(told, Err(Error::Invalid { what: other, .. }) if other == what));
+    };
+    let rate = Rate::per_second;
+    invalid(at_rate(rate(0), LEN, ms(10)), "rate");
+    invalid(at_rate(rate(u64::MAX), LEN, ms(10)), "rate");
+    invalid(at_rate(rate(9), Bytes::kib(5), ms(10)), "size of an operation");
+    invalid(in_time(Bytes::ZERO, ms(10), ms(10)), "size of an operation");
+    invalid(in_time(Bytes::mib(2), ms(10), ms(10)), "size of an operation");
+    invalid(in_time(LEN, ms(10), Duration::from_micros(999)), "period");
+    invalid(in_time(LEN, ms(10), Duration::from_micros(60_000_001)), "period");
+    invalid(in_time(LEN, ms(11), ms(10)), "time within");
+}
+
+/// Where one disk of several cannot keep it, none of them does.
+#[test]
+fn a_contract_is_on_all_disks_or_on_none() {
+    let mut driver = Setup::new(2).open();
+    driver.recorded("film", Bytes::mib(4), Bytes::mib(4), 1);
+    let placement = Placement { disks: vec![node::DiskIndex(1)], ..Placement::default() };
+    driver.done(create("other", Bytes::mib(2), placement));
+    let stream = driver.reader("film", usual());
+    driver.done(service("film", in_time(LEN, ms(150), ms(200))));
+    // The second disk is full: nothing that is as short as these is taken there.
+    let slow = contract(RATE / 4, BLOCK, Bytes::ZERO);
+    for rate in [usual(), slow] {
+        let op = open("other", node::Mode::Read, rate, Bytes::ZERO);
+        while driver.ask(op.clone()).is_ok() {}
+    }
+    let before = driver.node.status(driver.now);
+    let told = driver.at_once(service("film", in_time(LEN, ms(60), ms(60))));
+    assert!(is_refused(&told), "{told:?}");
+    let faster = contract(RATE * 2, BLOCK, Bytes::ZERO);
+    let told = driver.at_once(Op::StreamChange { stream, contract: faster });
+    assert!(is_refused(&told), "{told:?}");
+    let after = driver.node.status(driver.now);
+    for (before, after) in before.disks.iter().zip(&after.disks) {
+        assert_eq!(before.utilisation_ppm, after.utilisation_ppm);
+        assert_eq!(before.slack, after.slack);
+    }
+    assert_eq!((before.memory, before.volumes), (after.memory, after.volumes));
+}
+
+/// What waits and is longer than a new contract allows for does not come under it.
+#[test]
+fn what_waits_and_is_longer_than_promised_is_not_under_the_contract() {
+    let mut driver = two();
+    driver.disks[0].holds = true;
+    driver.begin(read("other", Bytes::ZERO, LEN));
+    let long = driver.begin(read("film", Bytes::ZERO, Bytes::MIB));
+    let set = driver.at_once(service("film", in_time(LEN, ms(100), ms(200))));
+    assert_eq!(set, Ok(Reply::Done));
+    driver.disks[0].holds = false;
+    let from = driver.journal.len();
+    driver.wait(long).expect("read");
+    let promised = driver.since(from).iter().filter_map(|done| done.report);
+    assert!(promised.into_iter().all(|report| report.whose == Carrier::Pool));
+}
+
+/// A volume under contract is not made smaller; it is grown with its contract on more disks,
+/// and gives everything back when it goes.
+#[test]
+fn a_volume_under_contract_grows_with_it_and_gives_it_back() {
+    let mut driver = Setup::new(2).open();
+    driver.recorded("film", Bytes::mib(1), Bytes::mib(1), 1);
+    let before = driver.node.status(driver.now);
+    driver.done(service("film", in_time(LEN, ms(100), ms(200))));
+    assert_eq!(driver.node.volume("film").unwrap().shares.len(), 1);
+    let cut = Op::VolumeResize { name: "film".into(), size: Bytes::kib(512), may_cut: true };
+    let told = driver.at_once(cut);
+    assert!(matches!(told, Err(Error::Invalid { what: "size", .. })), "{told:?}");
+    driver.done(resize("film", Bytes::mib(3)));
+    let status = driver.node.volume("film").unwrap();
+    assert_eq!(status.shares, [(DISK, 53_125), (node::DiskIndex(1), 53_125)]);
+    assert_eq!((status.operations, status.memory), (4, (LEN + Bytes::kib(4)) * 4));
+    driver.done(delete("film"));
+    let after = driver.node.status(driver.now);
+    assert_eq!(before.memory, after.memory);
+    for (before, after) in before.disks.iter().zip(&after.disks) {
+        assert_eq!(before.utilisation_ppm, after.utilisation_ppm);
+    }
+}
+
+/// A service without a contract says who goes first among those without one; what waits
+/// already is served in the new way, too. A handle's own priority counts as far as the
+/// volume's lets it.
+#[test]
+fn priorities_decide_who_goes_first_also_of_what_waits() {
+    let first = |before: fn(&mut Driver), stated: [Option<Priority>; 2]| {
+        let mut driver = two();
+        before(&mut driver);
+        driver.disks[0].holds = true;
+        let busy = driver.begin(read("other", Bytes::mib(4), Bytes::MIB));
+        let begin = |driver: &mut Driver, volume, priority| match priority {
+            Some(priority) => driver.begin(read_as(volume, Bytes::ZERO, LEN, priority)),
+            None => driver.begin(read(volume, Bytes::ZERO, LEN)),
+        };
+        let other = begin(&mut driver, "other", stated[1]);
+        let film = begin(&mut driver, "film", stated[0]);
+        (driver, busy, film, other)
+    };
+    let film_is_first = |(mut driver, _, film, other): (Driver, Ticket, Ticket, Ticket)| {
+        driver.disks[0].holds = false;
+        while !driver.is_answered(film) && !driver.is_answered(other) {
+            assert!(driver.step(Instant::MAX));
+        }
+        driver.is_answered(film)
+    };
+    use Priority::*;
+    let plain = |_: &mut Driver| {};
+    assert!(!film_is_first(first(plain, [None, None])), "as they came");
+    assert!(film_is_first(first(plain, [Some(Interactive), None])));
+    assert!(film_is_first(first(plain, [None, Some(Background)])));
+    let background = |driver: &mut Driver| {
+        driver.done(service("other", Service::BestEffort(Background)));
+    };
+    assert!(film_is_first(first(background, [None, None])));
+    assert!(film_is_first(first(background, [None, Some(Interactive)])), "no more than it has");
+    let contract = |driver: &mut Driver| {
+        driver.done(service("film", in_time(LEN, ms(100), ms(200))));
+    };
+    assert!(!film_is_first(first(contract, [Some(Background), None])), "left to the others");
+    // While they wait, the volume of the one behind becomes more urgent, or the other less.
+    let (mut driver, busy, film, other) = first(plain, [None, None]);
+    driver.disks[0].holds = true;
+    let set = driver.at_once(service("other", Service::BestEffort(Background)));
+    assert_eq!(set, Ok(Reply::Done));
+    assert!(film_is_first((driver, busy, film, other)));
+    let (mut driver, busy, film, other) = first(plain, [None, None]);
+    let set = driver.at_once(service("film", in_time(LEN, ms(100), ms(200))));
+    assert_eq!(set, Ok(Reply::Done));
+    driver.disks[0].holds = false;
+    for ticket in [busy, film, other] {
+        driver.wait(ticket).expect("read");
+    }
+    let reports: Vec<_> = driver.journal.iter().filter_map(|done| done.report).collect();
+    let whose = reports.last().expect("it came under the contract").whose;
+    assert_eq!(whose, Carrier::Operation(Some(film)));
+    let (mut driver, busy, film, other) = first(contract, [None, None]);
+    let set = driver.at_once(service("film", Service::BestEffort(Background)));
+    assert_eq!(set, Ok(Reply::Done));
+    assert!(!film_is_first((driver, busy, film, other)), "the contract is gone");
+    assert_eq!(Service::BestEffort(Normal).granted(Interactive), Some(Normal));
+    assert_eq!(Service::BestEffort(Normal).granted(Background), Some(Background));
+    let latency = in_time(LEN, ms(100), ms(200));
+    assert_eq!(
+        (latency.granted(Interactive), latency.granted(Background)),
+        (None, Some(Background))
+    );
+}
+
+/// A background write that somebody's own write waits for is done in its stead at once.
+#[test]
+fn who_waits_for_a_background_write_lifts_it() {
+    let order = |second: Priority| {
+        let mut driver = two();
+        driver.disks[0].holds = true;
+        driver.begin(read("other", Bytes::mib(4), Bytes::MIB));
+        let range = node::WriteRange::new(Bytes::ZERO, LEN);
+        let span = driver.room(LEN);
+        let below = driver.begin(write_as("film", range, span, Priority::Background));
+        let others: Vec<Ticket> =
+            (0..6).map(|number| driver.begin(read("other", LEN * number, LEN))).collect();
+        let span = driver.room(LEN);
+        let above = driver.begin(write_as("film", range, span, second));
+        driver.disks[0].holds = false;
+        assert_eq!(driver.wait(above), Ok(Reply::Done));
+        assert_eq!(driver.wait(below), Ok(Reply::Done));
+        others.iter().filter(|&&ticket| driver.is_answered(ticket)).count()
+    };
+    assert!(order(Priority::Interactive) < 6, "before the reads that wait");
+    assert_eq!(order(Priority::Background), 6, "nobody is in a hurry");
+}
+
+/// A contract lasts as long as its volume: another one of the same name has none.
+#[test]
+fn a_contract_goes_with_its_volume() {
+    let mut driver = two();
+    driver.done(service("film", in_time(LEN, ms(100), ms(200))));
+    driver.done(delete("film"));
+    let access = Access::default();
+    let (size, placement) = (Bytes::mib(1), Placement::default());
+    driver.done(Op::VolumeCreate { name: "film".into(), size, placement, access });
+    let status = driver.node.volume("film").unwrap();
+    assert_eq!((status.service, status.shares, status.operations), Default::default());
+}

@@ -1,0 +1,334 @@
+//! Writers under contract: what they recorded is what is read, what is said to be durable is
+//! on the medium, and what a disk does not take is said.
+
+use crate::driver::*;
+use node::{DeviceError, DiskAction, Error, Mode, Op, Reply, StreamId};
+use units::{Bytes, Direction, Duration, Instant};
+
+const PERIOD: Duration = Duration::from_micros(62_500);
+
+fn film(disks: usize, size: Bytes) -> Driver {
+    let mut driver = Setup::new(disks).open();
+    driver.volume("film", size);
+    driver
+}
+
+/// What was written through a stream is there after a power cut, as far as was said, at the
+/// lengths that were said, over extents and disks.
+#[test]
+fn what_is_said_to_be_durable_is_there_after_a_power_cut() {
+    for parts in [[100_000, 7, 300_000], [65_536, 65_536, 1 << 20], [3, 4_093, 1_000_001]] {
+        let mut driver = film(2, Bytes::mib(4));
+        let stream = driver.writer("film", usual());
+        let mut written = Bytes::ZERO;
+        for (number, part) in parts.into_iter().enumerate() {
+            let part = Bytes::new(part);
+            driver.put_all(stream, 1, part);
+            written += part;
+            // The first is synced, the second only waited for, the last closed.
+            match number {
+                0 => assert_eq!(driver.done_durable(stream), written),
+                1 => driver.run(Duration::from_secs(10)),
+                _ => {
+                    let closed = driver.close(stream);
+                    assert_eq!(closed, Ok(Reply::Durable { upto: written }));
+                }
+            }
+        }
+        let mut driver = driver.after_a_power_cut();
+        assert_eq!(driver.node.volume("film").unwrap().length, written);
+        let mut got = Vec::new();
+        for mib in 0..4 {
+            got.extend(driver.read("film", Bytes::mib(mib), Bytes::MIB).unwrap());
+        }
+        let mut want = pattern(1, Bytes::ZERO, written);
+        want.resize(4 << 20, 0);
+        assert!(got == want, "{parts:?}");
+    }
+}
+
+/// Nothing is durable before its data is flushed and its record is: the answer comes behind a
+/// flush of the data, a write of the log, and a flush of that.
+#[test]
+fn durable_is_said_after_the_data_the_record_and_both_flushes() {
+    let mut driver = film(1, Bytes::mib(4));
+    let stream = driver.writer("film", usual());
+    driver.put_all(stream, 1, BLOCK);
+    driver.run(ms(100));
+    assert_eq!(driver.node.stream(stream).unwrap().durable, Bytes::ZERO);
+    let before = driver.journal.len();
+    assert_eq!(driver.done_durable(stream), BLOCK);
+    let kinds: Vec<&str> = driver
+        .since(before)
+        .iter()
+        .map(|done| match done.action {
+            DiskAction::Flush => "flush",
+            DiskAction::WriteBytes { .. } => "log",
+            _ => "data",
+        })
+        .collect();
+    assert_eq!(kinds, ["flush", "log", "flush"]);
+    // Said again at once, without another commit.
+    let before = driver.journal.len();
+    assert_eq!(driver.at_once(Op::StreamSync { stream }), Ok(Reply::Durable { upto: BLOCK }));
+    assert_eq!(driver.since(before).len(), 0);
+    // Half a block: it is written, too.
+    driver.put_all(stream, 1, BLOCK / 2);
+    let before = driver.journal.len();
+    assert_eq!(driver.done_durable(stream), BLOCK * 3 / 2);
+    let first = &driver.since(before)[0].action;
+    let want = (BLOCK / 2, Direction::Write);
+    let (range, direction) = first.transfer().unwrap();
+    assert_eq!((range.end - range.start, direction), want);
+}
+
+/// Who listens for what is durable does not hurry a commit; who syncs does. Both hear of no
+/// less than they asked for.
+#[test]
+fn a_listener_hears_of_the_next_commit_and_a_sync_hurries_it() {
+    let interval = Duration::from_secs(2);
+    let mut driver = film(1, Bytes::mib(4));
+    let stream = driver.writer("film", usual());
+    driver.run(Duration::from_secs(20));
+    driver.put_all(stream, 1, BLOCK * 2);
+    let from = driver.now;
+    let listens = driver.begin(Op::StreamDurable { stream, beyond: BLOCK });
+    let far = driver.begin(Op::StreamDurable { stream, beyond: BLOCK * 2 });
+    assert_eq!(driver.wait(listens), Ok(Reply::Durable { upto: BLOCK * 2 }));
+    // The commit before it began with the first block.
+    let took = driver.now - from;
+    assert!(took >= interval - PERIOD * 2 && took <= interval + ms(100), "{took:?}");
+    assert_eq!(driver.answer(far), None, "it wants more than two blocks");
+    driver.put_all(stream, 1, BLOCK);
+    let from = driver.now;
+    assert_eq!(driver.done_durable(stream), BLOCK * 3);
+    assert!(driver.now - from < interval / 2, "{:?}", driver.now - from);
+    assert_eq!(driver.answer(far), Some(Ok(Reply::Durable { upto: BLOCK * 3 })));
+    // A listener hears of what came after a commit began only with the next one.
+    driver.put_all(stream, 1, BLOCK);
+    driver.run(ms(100));
+    let sync = driver.begin(Op::Sync);
+    let from = driver.journal.len();
+    while driver.since(from).is_empty() {
+        driver.step(Instant::MAX);
+    }
+    assert_eq!(driver.since(from)[0].action, DiskAction::Flush, "the commit has begun");
+    driver.put_all(stream, 1, BLOCK);
+    driver.wait(sync).expect("committed");
+    driver.run(Duration::ZERO);
+    let durable = driver.node.stream(stream).unwrap().durable;
+    assert_eq!(durable, BLOCK * 4, "and not the fifth, which was not flushed");
+}
+
+/// A writer is as fast as its contract, and has its window to fill, however slow the disk is;
+/// one that finds the window full waits, and is counted.
+#[test]
+fn a_writer_has_its_window_and_its_rate() {
+    let mut driver = film(1, Bytes::mib(16));
+    let stream = driver.writer("film", usual());
+    let from = driver.now;
+    driver.put_all(stream, 1, BLOCK);
+    assert_eq!(driver.now, from, "a burst is free");
+    driver.put_all(stream, 1, BLOCK * 32);
+    assert_eq!(driver.now - from, PERIOD * 32);
+    let account = driver.node.stream(stream).unwrap().account;
+    assert_eq!((account.underruns, account.late_requests), (0, 0));
+    driver.run(Duration::from_secs(3));
+    driver.disks[0].holds = true;
+    // Three blocks of window: the fourth waits.
+    for _ in 0..3 {
+        driver.put_all(stream, 1, BLOCK);
+        driver.run(PERIOD);
+    }
+    let ticket = driver.begin(Op::StreamRoom { stream, len_max: BLOCK });
+    driver.run(Duration::from_secs(1));
+    assert_eq!(driver.answer(ticket), None);
+    assert_eq!(driver.node.stream(stream).unwrap().account.underruns, 1);
+    driver.disks[0].holds = false;
+    let told = driver.wait(ticket);
+    assert!(matches!(told, Ok(Reply::Room { .. })), "{told:?}");
+    let len = BLOCK + Bytes::new(1);
+    let more = driver.at_once(Op::StreamWrite { stream, len });
+    assert!(matches!(more, Err(Error::Invalid { what: "write", .. })));
+    driver.done(Op::StreamWrite { stream, len: BLOCK });
+    assert_eq!(driver.at_once(Op::StreamRead { stream, len_max: BLOCK }), Err(Error::WrongMode));
+    assert_eq!(driver.at_once(Op::StreamAdvance { stream, len: BLOCK }), Err(Error::WrongMode));
+    let to = Bytes::ZERO;
+    assert_eq!(driver.at_once(Op::StreamSeek { stream, to }), Err(Error::WrongMode));
+}
+
+/// A writer begins at a block, within the volume, and ends with the volume.
+#[test]
+fn a_writer_begins_at_a_block_and_ends_with_the_volume() {
+    let size = Bytes::mib(1);
+    let mut driver = film(1, size);
+    let at = |start| open("film", Mode::Write, usual(), start);
+    let told = driver.at_once(at(Bytes::kib(4)));
+    assert!(matches!(told, Err(Error::Invalid { what: "start", .. })), "{told:?}");
+    assert_eq!(driver.at_once(at(size)), Err(Error::VolumeFull { size }));
+    let (stream, _) = driver.stream(at(size - BLOCK));
+    driver.put_all(stream, 1, BLOCK);
+    let full = driver.ask(Op::StreamRoom { stream, len_max: BLOCK });
+    assert_eq!(full, Err(Error::VolumeFull { size }));
+    // Grown meanwhile, it goes on.
+    driver.done(resize("film", size * 2));
+    driver.put_all(stream, 1, BLOCK);
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: size + BLOCK }));
+    assert_eq!(driver.read("film", size, BLOCK).unwrap(), pattern(1, size, BLOCK));
+}
+
+/// A writer that begins in the middle of an extent finds zeros before it, on the disk: what was
+/// there is nobody's to see. Where they cannot be written the stream is not opened, and
+/// nothing of it stays.
+#[test]
+fn what_lies_before_a_writer_in_its_extent_is_zeros() {
+    let mut driver = film(1, Bytes::mib(2));
+    driver.recorded("old", Bytes::mib(2), Bytes::mib(2), 9);
+    driver.done(delete("old"));
+    driver.done(delete("film"));
+    driver.volume("film", Bytes::mib(4));
+    let start = Bytes::mib(2) + BLOCK * 3;
+    let before = driver.node.status(driver.now);
+    let at = driver.journal.len();
+    driver.break_at(DISK, Bytes::ZERO..Bytes::mib(256), Some(Direction::Write));
+    let failed = driver.ask(open("film", Mode::Write, usual(), start));
+    assert_eq!(failed, Err(Error::Device { disk: DISK, error: DeviceError(5) }));
+    driver.disks[0].troubles.clear();
+    let after = driver.node.status(driver.now);
+    assert_eq!((before.memory, after.streams.len()), (after.memory, 0));
+    assert_eq!(before.disks[0].utilisation_ppm, after.disks[0].utilisation_ppm);
+    let (stream, _) = driver.stream(open("film", Mode::Write, usual(), start));
+    let zeros: Bytes = driver
+        .since(at)
+        .iter()
+        .filter_map(|done| match done.action {
+            DiskAction::Write { span, .. } if done.result.is_ok() => Some(span.len),
+            _ => None,
+        })
+        .sum();
+    assert_eq!(zeros, BLOCK * 3);
+    driver.put_all(stream, 1, BLOCK);
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: start + BLOCK }));
+    let mut driver = driver.after_a_power_cut();
+    let got = driver.read("film", Bytes::mib(2), Bytes::MIB).unwrap();
+    let mut want = vec![0; 1 << 20];
+    want[(BLOCK * 3).as_usize()..(BLOCK * 4).as_usize()].copy_from_slice(&pattern(1, start, BLOCK));
+    assert!(got == want);
+    // Another that begins where this one ended has nothing to fill.
+    let at = driver.journal.len();
+    driver.stream(open("film", Mode::Write, usual(), start + BLOCK));
+    assert_eq!(driver.since(at).len(), 0);
+}
+
+/// A block that the disk does not take: everybody who waits hears it, whoever asks later, too,
+/// and nothing behind it is ever said to be durable.
+#[test]
+fn a_block_that_is_not_taken_is_told_to_everybody() {
+    let mut driver = film(1, Bytes::mib(4));
+    let stream = driver.writer("film", usual());
+    driver.put_all(stream, 1, BLOCK);
+    assert_eq!(driver.done_durable(stream), BLOCK);
+    let done = driver.journal.iter().rev();
+    let block = done
+        .filter_map(|done| match done.action {
+            DiskAction::Write { offset, span, .. } => Some(offset + span.len),
+            _ => None,
+        })
+        .next()
+        .unwrap();
+    driver.break_at(DISK, block..block + BLOCK, Some(Direction::Write));
+    let waits = driver.begin(Op::StreamDurable { stream, beyond: BLOCK });
+    let sync = driver.begin(Op::StreamSync { stream });
+    assert_eq!(driver.answer(sync), Some(Ok(Reply::Durable { upto: BLOCK })), "all of it is");
+    driver.put_all(stream, 1, BLOCK);
+    let error = || Err(Error::Device { disk: DISK, error: DeviceError(5) });
+    assert_eq!(driver.wait(waits), error());
+    assert_eq!(driver.at_once(Op::StreamRoom { stream, len_max: BLOCK }), error());
+    assert_eq!(driver.at_once(Op::StreamSync { stream }), error());
+    driver.run(Duration::from_secs(5));
+    assert_eq!(driver.node.stream(stream).unwrap().durable, BLOCK);
+    assert_eq!(driver.close(stream), error());
+    assert_eq!(driver.node.volume("film").unwrap().length, BLOCK);
+    driver.disks[0].troubles.clear();
+    let got = driver.read("film", Bytes::ZERO, BLOCK * 2).unwrap();
+    assert!(got[..BLOCK.as_usize()] == pattern(1, Bytes::ZERO, BLOCK));
+    assert!(got[BLOCK.as_usize()..].iter().all(|&byte| byte == 0), "as it was known");
+}
+
+/// What was written by a stream is read at once, by whoever asks.
+#[test]
+fn what_a_writer_has_written_is_read_before_it_is_durable() {
+    let mut driver = film(1, Bytes::mib(4));
+    let stream = driver.writer("film", usual());
+    let asks = driver.begin(Op::StreamRoom { stream, len_max: BLOCK });
+    driver.wait(asks).expect("room");
+    let again = driver.at_once(Op::StreamRoom { stream, len_max: BLOCK });
+    assert!(matches!(again, Err(Error::Invalid { what: "request", .. })), "one at a time");
+    driver.done(Op::StreamWrite { stream, len: Bytes::ZERO });
+    driver.put_all(stream, 1, BLOCK * 2);
+    driver.run(ms(50));
+    assert_eq!(driver.node.stream(stream).unwrap().durable, Bytes::ZERO);
+    let got = driver.read("film", Bytes::ZERO, BLOCK * 2).unwrap();
+    assert!(got == pattern(1, Bytes::ZERO, BLOCK * 2));
+}
+
+/// A stream that is closed with the disk at its last blocks ends when these are durable, and
+/// not before; nobody else may write meanwhile.
+#[test]
+fn a_writer_that_closes_ends_when_all_of_it_is_durable() {
+    let mut driver = film(1, Bytes::mib(4));
+    let stream: StreamId = driver.writer("film", usual());
+    driver.put_all(stream, 1, BLOCK * 3 + Bytes::new(5));
+    driver.disks[0].holds = true;
+    let closed = driver.begin(Op::StreamClose { stream });
+    driver.run(Duration::from_secs(3));
+    assert_eq!(driver.answer(closed), None);
+    let gone = Err(Error::NoSuchStream { stream });
+    assert_eq!(driver.at_once(Op::StreamClose { stream }), gone);
+    let asks = driver.at_once(Op::StreamRoom { stream, len_max: BLOCK });
+    assert_eq!(asks, gone);
+    let busy = Err(Error::VolumeBusy { name: "film".into(), streams: 1 });
+    assert_eq!(driver.at_once(open("film", Mode::Write, usual(), Bytes::ZERO)), busy);
+    driver.disks[0].holds = false;
+    let upto = BLOCK * 3 + Bytes::new(5);
+    assert_eq!(driver.wait(closed), Ok(Reply::Durable { upto }));
+    let stream = driver.writer("film", usual());
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: Bytes::ZERO }));
+}
+
+/// The data is on the disk, and the record that names it, or a flush, fails: nobody hears that
+/// it is durable, neither who waits for that nor who only listens nor who closes.
+#[test]
+fn what_could_not_be_recorded_is_never_said_to_be_durable() {
+    for flushes in [false, true] {
+        for hurries in [false, true] {
+            let mut driver = film(1, Bytes::mib(4));
+            let stream = driver.writer("film", usual());
+            driver.run(Duration::from_secs(5));
+            let before = driver.journal.len();
+            driver.put_all(stream, 1, BLOCK);
+            let written = |done: &Done| matches!(done.action, DiskAction::Write { .. });
+            while !driver.since(before).iter().any(written) {
+                assert!(driver.step(Instant::MAX));
+            }
+            let is_log = |done: &Done| matches!(done.action, DiskAction::WriteBytes { .. });
+            assert!(!driver.since(before).iter().any(is_log), "no commit has begun");
+            match flushes {
+                true => driver.disks[0].flushes_fail = true,
+                false => {
+                    driver.break_at(DISK, Bytes::ZERO..Bytes::mib(256), Some(Direction::Write))
+                }
+            }
+            let listens = driver.begin(Op::StreamDurable { stream, beyond: Bytes::ZERO });
+            let syncs = hurries.then(|| driver.begin(Op::StreamSync { stream }));
+            let error = || Err(Error::ReadOnly { disk: DISK, error: DeviceError(5) });
+            for ticket in syncs.into_iter().chain([listens]) {
+                assert_eq!(driver.wait(ticket), error());
+            }
+            assert_eq!(driver.node.stream(stream).unwrap().durable, Bytes::ZERO);
+            assert_eq!(driver.close(stream), error());
+            let driver = driver.after_a_power_cut();
+            assert_eq!(driver.node.volume("film").unwrap().length, Bytes::ZERO);
+        }
+    }
+}

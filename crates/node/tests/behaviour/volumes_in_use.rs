@@ -1,0 +1,131 @@
+//! A volume that is in use: what may be done to it while best effort or a stream is at
+//! it, and what is refused until that has ended. The disk does nothing until the test says
+//! so, so that a transfer is under way for as long as it takes.
+
+use crate::driver::*;
+use node::{Error, Mode, Op, Reply, Ticket, WriteRange};
+use units::{Bytes, Instant};
+
+const VOLUME: &str = "film";
+const SIZE: Bytes = Bytes::mib(8);
+const LEN: Bytes = Bytes::kib(256);
+
+/// A node of one disk, with a volume of 8 MiB, two of which were written.
+fn held() -> Driver {
+    let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(16)).open();
+    driver.recorded(VOLUME, SIZE, Bytes::mib(2), 1);
+    driver.disks[0].holds = true;
+    driver
+}
+
+/// Lets the disk work until an operation is answered.
+fn wait(driver: &mut Driver, ticket: Ticket) -> Result<Reply, Error> {
+    driver.disks[0].holds = false;
+    let answer = driver.wait(ticket);
+    driver.disks[0].holds = true;
+    answer
+}
+
+/// A best-effort write that the disk is at.
+fn write_under_way(driver: &mut Driver) -> Ticket {
+    let ticket = driver.begin_write(VOLUME, 2, Bytes::mib(4), LEN);
+    assert_eq!(driver.disks[0].flights.len(), 1);
+    ticket
+}
+
+/// A best-effort read that the disk is at.
+fn read_under_way(driver: &mut Driver) -> Ticket {
+    let ticket = driver.begin(read(VOLUME, Bytes::ZERO, LEN));
+    assert_eq!(driver.disks[0].flights.len(), 1);
+    ticket
+}
+
+fn of_volume(mode: Mode) -> Op {
+    open(VOLUME, mode, usual(), Bytes::ZERO)
+}
+
+fn cut(size: Bytes) -> Op {
+    Op::VolumeResize { name: VOLUME.into(), size, may_cut: true }
+}
+
+fn busy(streams: u64) -> Result<Reply, Error> {
+    Err(Error::VolumeBusy { name: VOLUME.into(), streams })
+}
+
+/// What a disk is at belongs to the volume: given to another one meanwhile, the write would
+/// go over the other's data, and the read would show it.
+#[test]
+fn space_is_not_taken_from_under_best_effort() {
+    for begin in [write_under_way, read_under_way] {
+        let mut driver = held();
+        let transfer = begin(&mut driver);
+        assert_eq!(driver.at_once(delete(VOLUME)), busy(0));
+        assert_eq!(driver.at_once(cut(SIZE - Bytes::MIB)), busy(0));
+        assert_eq!(driver.answer(transfer), None, "it is still under way");
+        // Growing takes nothing away.
+        let grown = driver.begin(cut(SIZE + Bytes::MIB));
+        assert_eq!(wait(&mut driver, grown), Ok(Reply::Done));
+        let mut driver = held();
+        let transfer = begin(&mut driver);
+        assert!(wait(&mut driver, transfer).is_ok());
+        let shrunk = driver.begin(cut(Bytes::mib(1)));
+        assert_eq!(wait(&mut driver, shrunk), Ok(Reply::Done));
+        let deleted = driver.begin(delete(VOLUME));
+        assert_eq!(wait(&mut driver, deleted), Ok(Reply::Done));
+        assert!(matches!(driver.at_once(delete(VOLUME)), Err(Error::NoSuchVolume { .. })));
+    }
+}
+
+/// A stream's writes go where they belong in its own order; a best-effort write to the same
+/// blocks, or the zeros before one, would fall on what the stream records.
+#[test]
+fn a_writer_is_not_opened_beside_a_best_effort_write_nor_one_begun_beside_it() {
+    let mut driver = held();
+    let under_way = write_under_way(&mut driver);
+    assert_eq!(driver.at_once(of_volume(Mode::Write)), busy(0));
+    assert!(driver.at_once(of_volume(Mode::Read)).is_ok(), "a reader is");
+    assert_eq!(wait(&mut driver, under_way), Ok(Reply::Done));
+    let opened = driver.begin(of_volume(Mode::Write));
+    let Ok(Reply::Stream { stream, .. }) = wait(&mut driver, opened) else { panic!("not opened") };
+    assert_eq!(driver.at_once(of_volume(Mode::Write)), busy(1), "one writer");
+    assert_eq!(driver.at_once(delete(VOLUME)), busy(2), "a writer and a reader");
+    let refused = driver.begin_write(VOLUME, 2, Bytes::mib(4), LEN);
+    assert_eq!(driver.answer(refused), Some(busy(1)));
+    let closed = driver.begin(Op::StreamClose { stream });
+    assert!(wait(&mut driver, closed).is_ok());
+    let written = driver.begin_write(VOLUME, 2, Bytes::mib(4), LEN);
+    assert_eq!(wait(&mut driver, written), Ok(Reply::Done), "the writer is gone");
+}
+
+/// A read beside a writer that is opened disturbs nothing.
+#[test]
+fn a_writer_is_opened_beside_a_best_effort_read() {
+    let mut driver = held();
+    let read = read_under_way(&mut driver);
+    let opened = driver.begin(of_volume(Mode::Write));
+    assert!(matches!(wait(&mut driver, opened), Ok(Reply::Stream { .. })));
+    let Ok(Reply::Data { span, .. }) = wait(&mut driver, read) else { panic!("not read") };
+    assert_eq!(driver.bytes(span), pattern(1, Bytes::ZERO, LEN));
+}
+
+/// Memory of a write that is refused is given to whoever waits for some.
+#[test]
+fn a_write_that_is_refused_gives_its_memory_to_who_waits() {
+    let mut driver = held();
+    let opened = driver.begin(of_volume(Mode::Write));
+    assert!(wait(&mut driver, opened).is_ok());
+    let mut spans = Vec::new();
+    let waits = loop {
+        let ticket = driver.begin(room(LEN));
+        match driver.answer(ticket) {
+            Some(Ok(Reply::Room { span })) => spans.push(span),
+            None => break ticket,
+            other => panic!("{other:?} is no room"),
+        }
+    };
+    let span = spans[0];
+    let refused = driver.begin(write(VOLUME, WriteRange::new(Bytes::mib(4), LEN), span));
+    assert_eq!(driver.answer(refused), Some(busy(1)));
+    assert_eq!(driver.answer(waits), Some(Ok(Reply::Room { span })));
+    assert!(driver.now > Instant::EPOCH);
+}

@@ -1,0 +1,401 @@
+//! Windows that are shared with their programs: told ahead, used without asking, and
+//! followed by the playout point as far as the contract allows.
+
+use crate::driver::*;
+use node::{Error, Mode, Op, Region, Reply, Span, StreamId};
+use units::{Bytes, Duration, Instant};
+
+const PERIOD: Duration = Duration::from_micros(62_500);
+
+fn film(size: u64) -> Driver {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(size), Bytes::mib(size), 1);
+    driver
+}
+
+fn window(driver: &mut Driver, mode: Mode, burst: Bytes) -> StreamId {
+    driver.stream(open_window("film", mode, contract(RATE, BLOCK, burst), 7)).0
+}
+
+/// The next piece of data, which is looked at.
+fn told(driver: &mut Driver, stream: StreamId) -> (Span, Bytes) {
+    match driver.ask(Op::WindowNext { stream }) {
+        Ok(Reply::Data { span, offset }) => {
+            assert_eq!(Region::of(&span).expect("in its region").0, Region(7));
+            assert!(driver.bytes(span) == pattern(1, offset, span.len));
+            (span, offset)
+        }
+        other => panic!("{other:?} is no data"),
+    }
+}
+
+fn moved(driver: &mut Driver, stream: StreamId, len: Bytes) {
+    driver.done(Op::WindowMoved { stream, len });
+}
+
+/// A reader is told all of its window, block by block in its region, without moving on; what
+/// it has used is followed at the contract's rate, and then it is told more.
+#[test]
+fn a_reader_is_told_ahead_and_its_playout_point_follows_at_the_rate() {
+    let mut driver = film(4);
+    let (stream, memory) = driver.stream(open_window("film", Mode::Read, usual(), 7));
+    assert_eq!(memory, BLOCK * 3);
+    let status = driver.node.status(driver.now).memory;
+    assert_eq!((status.regions, status.windows), (BLOCK * 3, Bytes::ZERO), "beside the arena");
+    let mut spans = Vec::new();
+    for block in 0..3 {
+        let (span, offset) = told(&mut driver, stream);
+        assert_eq!(offset, BLOCK * block);
+        assert_eq!(span.offset, Region(7).offset() + BLOCK * block, "the lowest places");
+        spans.push(span);
+    }
+    let waits = driver.begin(Op::WindowNext { stream });
+    driver.run(Duration::from_secs(2));
+    assert_eq!(driver.answer(waits), None, "it has used nothing");
+    let again = driver.at_once(Op::WindowNext { stream });
+    assert!(matches!(again, Err(Error::Invalid { what: "request", .. })), "{again:?}");
+    // It uses all three at once: the playout point goes on by a block, the contract's burst.
+    moved(&mut driver, stream, BLOCK * 3);
+    let from = driver.now;
+    let status = driver.node.stream(stream).unwrap();
+    assert_eq!((status.position, status.account.moved), (BLOCK, BLOCK * 3));
+    assert_eq!(status.account.throttled, 1);
+    let Ok(Reply::Data { span, offset }) = driver.wait(waits) else { panic!("no data") };
+    assert_eq!((span, offset), (spans[0], BLOCK * 3), "where the first was");
+    driver.run_to(from + PERIOD);
+    assert_eq!(driver.node.stream(stream).unwrap().position, BLOCK * 2);
+    driver.run_to(from + PERIOD * 2 - Duration::from_nanos(1));
+    assert!(driver.node.stream(stream).unwrap().position < BLOCK * 3);
+    driver.run_to(from + PERIOD * 2);
+    assert_eq!(driver.node.stream(stream).unwrap().position, BLOCK * 3, "by itself");
+    let far = driver.at_once(Op::WindowMoved { stream, len: BLOCK + Bytes::new(1) });
+    assert!(matches!(far, Err(Error::Invalid { what: "move", .. })), "what was told");
+    assert_eq!(driver.close(stream), Ok(Reply::Done));
+    assert_eq!(driver.node.status(driver.now).memory.regions, Bytes::ZERO);
+    assert_eq!(driver.freed, [], "of a stream that is closed nothing is said");
+}
+
+/// A program that keeps its contract never waits: it is told the next block when it has used
+/// one. One that says that it waits is counted, where it has kept its contract.
+#[test]
+fn a_program_that_keeps_its_contract_does_not_wait() {
+    let mut driver = film(8);
+    let stream = window(&mut driver, Mode::Read, Bytes::ZERO);
+    for _ in 0..3 {
+        told(&mut driver, stream);
+    }
+    let mut at = driver.now;
+    for block in 3..60 {
+        at += PERIOD;
+        driver.run_to(at);
+        moved(&mut driver, stream, BLOCK);
+        if block % 2 == 0 {
+            // Nothing is told yet beyond what it has; it does not wait, for it has some.
+            driver.done(Op::WindowWaits { stream });
+        }
+        let (_, offset) = told(&mut driver, stream);
+        assert_eq!(offset, BLOCK * block);
+        assert!(driver.now < at + PERIOD, "within a period");
+    }
+    let account = driver.node.stream(stream).unwrap().account;
+    assert_eq!((account.underruns, account.throttled, account.late_requests), (0, 0, 0));
+    // The disk does nothing any more: all that was told is used up in time, and it waits.
+    driver.disks[0].holds = true;
+    for _ in 0..3 {
+        at += PERIOD;
+        driver.run_to(at);
+        moved(&mut driver, stream, BLOCK);
+    }
+    let waits = driver.begin(Op::WindowNext { stream });
+    driver.run(Duration::from_secs(1));
+    for _ in 0..2 {
+        driver.done(Op::WindowWaits { stream });
+    }
+    assert_eq!(driver.node.stream(stream).unwrap().account.underruns, 1, "once");
+    driver.disks[0].holds = false;
+    assert!(matches!(driver.wait(waits), Ok(Reply::Data { .. })));
+}
+
+/// A block that the disk fails on is told as a gap, and one that does not come, when the
+/// window's time has passed since the program said that it waits. Its end is told, again too.
+#[test]
+fn gaps_and_the_end_are_told() {
+    let mut driver = film(1);
+    let read = driver.begin(read("film", BLOCK, BLOCK));
+    driver.run(ms(200));
+    let Some(Ok(Reply::Data { span, .. })) = driver.answer(read) else { panic!("not read") };
+    driver.done(Op::Release { span });
+    let bad = driver.journal.last().unwrap().action.transfer().unwrap().0;
+    driver.break_at(DISK, bad, None);
+    let stream = window(&mut driver, Mode::Read, Bytes::ZERO);
+    told(&mut driver, stream);
+    let gap = driver.ask(Op::WindowNext { stream });
+    assert_eq!(gap, Ok(Reply::Gap { offset: BLOCK, len: BLOCK }));
+    told(&mut driver, stream);
+    moved(&mut driver, stream, BLOCK * 3);
+    let mut at = Bytes::kib(192);
+    while at < Bytes::mib(1) {
+        assert_eq!(told(&mut driver, stream).1, at);
+        moved(&mut driver, stream, BLOCK);
+        at += BLOCK;
+    }
+    for _ in 0..2 {
+        assert_eq!(driver.ask(Op::WindowNext { stream }), Ok(Reply::End));
+    }
+    driver.done(Op::WindowWaits { stream });
+    let account = driver.node.stream(stream).unwrap().account;
+    assert_eq!((account.gaps, account.underruns), (BLOCK, 0), "nobody waits for the end");
+}
+
+/// A disk that hangs does not hold it for ever.
+#[test]
+fn a_block_that_is_waited_for_too_long_is_a_gap() {
+    let mut driver = film(4);
+    let stream = window(&mut driver, Mode::Read, Bytes::ZERO);
+    for _ in 0..3 {
+        told(&mut driver, stream);
+    }
+    driver.run(Duration::from_secs(2));
+    let hangs = driver.begin(read_as("film", Bytes::mib(3), BLOCK, node::Priority::Interactive));
+    driver.disks[0].holds = true;
+    moved(&mut driver, stream, BLOCK * 3);
+    let waits = driver.begin(Op::WindowNext { stream });
+    driver.run(PERIOD * 3);
+    assert_eq!(driver.answer(waits), None, "it has not said that it waits");
+    driver.done(Op::WindowWaits { stream });
+    let from = driver.now;
+    driver.run_to(from + PERIOD * 3 - Duration::from_nanos(1));
+    assert_eq!(driver.answer(waits), None);
+    driver.run_to(from + PERIOD * 3);
+    assert_eq!(driver.answer(waits), Some(Ok(Reply::Gap { offset: BLOCK * 3, len: BLOCK })));
+    assert_eq!(driver.node.stream(stream).unwrap().account.gaps, BLOCK);
+    driver.disks[0].holds = false;
+    driver.wait(hangs).expect("read");
+}
+
+/// A writer has room one after the other, as far as its window goes ahead of the playout
+/// point; what it says it has filled is written, the rest of a block when somebody syncs, and
+/// the whole block again when it is full.
+#[test]
+fn a_writer_fills_its_window_and_all_of_it_arrives() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(1));
+    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+    let mut told = Bytes::ZERO;
+    let mut rooms = Vec::new();
+    let room = |driver: &mut Driver| match driver.ask(Op::WindowNext { stream }) {
+        Ok(Reply::Room { span }) => span,
+        other => panic!("{other:?} is no room"),
+    };
+    for number in 0..3 {
+        let span = room(&mut driver);
+        assert_eq!(span, Span { offset: Region(7).offset() + BLOCK * number, len: BLOCK });
+        driver.memory.put(span.offset, &pattern(1, told, span.len));
+        told += span.len;
+        rooms.push(span);
+    }
+    let waits = driver.begin(Op::WindowNext { stream });
+    driver.run(Duration::from_secs(1));
+    assert_eq!(driver.answer(waits), None, "a window's length ahead");
+    // A block and a half, of which the half is synced, and then filled on.
+    moved(&mut driver, stream, BLOCK * 3 / 2);
+    assert_eq!(driver.done_durable(stream), BLOCK * 3 / 2);
+    let Some(Ok(Reply::Room { span })) = driver.answer(waits) else { panic!("no room") };
+    assert_eq!(span, rooms[0], "the first block is on the disk");
+    driver.memory.put(span.offset, &pattern(1, told, span.len));
+    told += span.len;
+    let sync = driver.begin(Op::StreamSync { stream });
+    moved(&mut driver, stream, BLOCK / 2);
+    driver.wait(sync).expect("synced");
+    moved(&mut driver, stream, told - BLOCK * 2);
+    while told < Bytes::mib(1) {
+        let span = room(&mut driver);
+        driver.memory.put(span.offset, &pattern(1, told, span.len));
+        moved(&mut driver, stream, span.len);
+        told += span.len;
+    }
+    let full = Err(Error::VolumeFull { size: Bytes::mib(1) });
+    assert_eq!(driver.ask(Op::WindowNext { stream }), full);
+    driver.done(Op::WindowWaits { stream });
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: Bytes::mib(1) }));
+    let mut driver = driver.after_a_power_cut();
+    let got = driver.read("film", Bytes::ZERO, Bytes::mib(1)).unwrap();
+    assert!(got == pattern(1, Bytes::ZERO, Bytes::mib(1)));
+}
+
+/// A writer fills the rest of a block while the first part of it is on its way to the disk:
+/// the whole of it follows.
+#[test]
+fn a_block_that_is_filled_while_part_of_it_is_written_is_written_again() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(1));
+    let stream = window(&mut driver, Mode::Write, BLOCK * 2);
+    let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
+    driver.memory.put(span.offset, &pattern(1, Bytes::ZERO, BLOCK));
+    moved(&mut driver, stream, BLOCK / 2);
+    driver.disks[0].holds = true;
+    let sync = driver.begin(Op::StreamSync { stream });
+    driver.run(ms(1));
+    assert_eq!(driver.disks[0].flights.len(), 1, "half of it");
+    moved(&mut driver, stream, BLOCK / 2);
+    driver.disks[0].holds = false;
+    let Ok(Reply::Durable { upto }) = driver.wait(sync) else { panic!("not synced") };
+    assert!(upto >= BLOCK / 2);
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: BLOCK }));
+    let mut driver = driver.after_a_power_cut();
+    assert!(driver.read("film", Bytes::ZERO, BLOCK).unwrap() == pattern(1, Bytes::ZERO, BLOCK));
+}
+
+/// A block that cannot be written: the program hears it with what it does next.
+#[test]
+fn a_writer_hears_of_what_was_not_written() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(1));
+    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+    driver.ask(Op::WindowNext { stream }).expect("room");
+    driver.ask(Op::WindowNext { stream }).expect("room");
+    driver.break_at(DISK, Bytes::ZERO..Bytes::mib(256), Some(units::Direction::Write));
+    moved(&mut driver, stream, BLOCK);
+    driver.run(ms(100));
+    let told = driver.at_once(Op::WindowMoved { stream, len: BLOCK });
+    assert!(matches!(told, Err(Error::Device { .. })), "{told:?}");
+    assert!(driver.ask(Op::WindowNext { stream }).is_err());
+    assert!(driver.close(stream).is_err());
+}
+
+/// The host is found to be later than it was: windows grow by what passes meanwhile, as far
+/// as there is memory, and shrink again when it is not; what they give up is told, so that the
+/// driver may have it back, and is not, where it is needed again.
+#[test]
+fn windows_follow_the_lateness_of_the_host() {
+    let mut driver = film(8);
+    let (stream, _) = driver.stream(open_window("film", Mode::Read, usual(), 7));
+    let plain = driver.reader("film", usual());
+    let sizes = |driver: &Driver| {
+        [stream, plain].map(|stream| driver.node.stream(stream).unwrap().window / BLOCK)
+    };
+    assert_eq!(sizes(&driver), [3, 3]);
+    // 200 ms: three blocks and a part pass meanwhile.
+    driver.done(Op::HostLatency { latency: ms(200) });
+    assert_eq!(sizes(&driver), [7, 7]);
+    assert_eq!(driver.node.status(driver.now).memory.regions, BLOCK * 7);
+    for block in 0..7 {
+        assert_eq!(told(&mut driver, stream).1, BLOCK * block);
+    }
+    driver.run(Duration::from_secs(2));
+    driver.done(Op::HostLatency { latency: Duration::ZERO });
+    assert_eq!(sizes(&driver), [7, 7], "all of it is in use");
+    assert_eq!(driver.freed, []);
+    let mut at = BLOCK * 7;
+    while at < Bytes::mib(1) {
+        moved(&mut driver, stream, BLOCK);
+        driver.next(plain, BLOCK);
+        driver.run(PERIOD);
+        if at >= BLOCK * 11 {
+            assert_eq!(told(&mut driver, stream).1, at - BLOCK * 4);
+        }
+        at += BLOCK;
+    }
+    assert_eq!(sizes(&driver), [3, 3], "it went as they slid");
+    assert_eq!(driver.freed.len(), 4);
+    assert!(driver.freed.iter().all(|span| span.len == BLOCK));
+    assert_eq!(driver.node.status(driver.now).memory.regions, BLOCK * 3);
+    // What is never said of the host is a whole day; and windows are no shorter than what the
+    // pool was set up for.
+    driver.freed.clear();
+    driver.done(Op::HostLatency { latency: ms(60) });
+    assert_eq!(sizes(&driver), [4, 4]);
+    let status = driver.node.status(driver.now).memory;
+    assert_eq!((status.regions, status.windows), (BLOCK * 4, BLOCK * 4));
+    let Ok(Reply::Planner(planner)) = driver.at_once(Op::Plan) else { panic!("no planner") };
+    assert_eq!(planner.disks(), 1);
+    // Many streams hear of it a few at a time.
+    let slow = contract(RATE / 64, BLOCK, Bytes::ZERO);
+    let many: Vec<StreamId> = (0..14).map(|_| driver.reader("film", slow)).collect();
+    let (ticket, who, now) = (node::Ticket(1 << 40), node::Who::root(), driver.now);
+    let op = Op::HostLatency { latency: Duration::from_secs(8) };
+    driver.node.handle(now, node::Event::Request { ticket, who, op, arrived: now });
+    assert_eq!(driver.node.next_timer(), Some(now), "the others are still to be told");
+    driver.run(Duration::ZERO);
+    for stream in many {
+        let blocks = driver.node.stream(stream).unwrap().window / BLOCK;
+        assert_eq!(blocks, 5, "a block passes in 4 s");
+    }
+}
+
+/// A window that shrank and grows again has the places that it gave up, and no others of its
+/// region; where the driver was not told yet that they are free, it is not told.
+#[test]
+fn a_window_that_grows_again_has_the_places_that_it_gave_up() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(4));
+    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+    let mut hosts = 0;
+    let mut host = |driver: &mut Driver, latency| {
+        hosts += 1;
+        let (ticket, who, now) = (node::Ticket((1 << 40) + hosts), node::Who::root(), driver.now);
+        let op = Op::HostLatency { latency };
+        driver.node.handle(now, node::Event::Request { ticket, who, op, arrived: now });
+    };
+    let blocks = |driver: &Driver| driver.node.stream(stream).unwrap().window / BLOCK;
+    let places = |range: std::ops::Range<u64>| -> Vec<Span> {
+        let place = |number| Span { offset: Region(7).offset() + BLOCK * number, len: BLOCK };
+        range.map(place).collect()
+    };
+    host(&mut driver, ms(200));
+    host(&mut driver, Duration::ZERO);
+    driver.poll();
+    driver.freed.sort_by_key(|span| span.offset);
+    assert_eq!((blocks(&driver), &driver.freed), (3, &places(3..7)), "told once");
+    driver.freed.clear();
+    // Up and down again before the driver looks, and up: nothing is free.
+    for latency in [200, 0, 200] {
+        host(&mut driver, ms(latency));
+    }
+    driver.poll();
+    assert_eq!((blocks(&driver), &driver.freed), (7, &vec![]));
+    assert_eq!(driver.node.status(driver.now).memory.regions, BLOCK * 7);
+    let mut told = Vec::new();
+    for _ in 0..7 {
+        match driver.ask(Op::WindowNext { stream }) {
+            Ok(Reply::Room { span }) => told.push(span),
+            other => panic!("{other:?} is no room"),
+        }
+    }
+    told.sort_by_key(|span| span.offset);
+    assert_eq!(told, places(0..7), "no more of the region than it had");
+}
+
+/// Each kind of window has its own operations, and no region is longer than it is.
+#[test]
+fn each_kind_of_window_has_its_own_operations() {
+    let mut driver = film(2);
+    let shared = window(&mut driver, Mode::Read, Bytes::ZERO);
+    let plain = driver.reader("film", usual());
+    let len = BLOCK;
+    let mixed = [
+        Op::StreamRead { stream: shared, len_max: len },
+        Op::WindowNext { stream: plain },
+        Op::WindowMoved { stream: plain, len },
+        Op::WindowWaits { stream: plain },
+    ];
+    for op in mixed {
+        let told = driver.at_once(op);
+        assert!(matches!(told, Err(Error::Invalid { what: "request", .. })), "{told:?}");
+    }
+    let stream = StreamId(77);
+    assert_eq!(driver.at_once(Op::WindowNext { stream }), Err(Error::NoSuchStream { stream }));
+    let before = driver.node.status(driver.now);
+    // All windows together have what the arena has for windows: 32 MiB but 4 MiB and 64 KiB.
+    let most = Bytes::mib(28) - Bytes::kib(64) - BLOCK * 6;
+    let burst = contract(RATE, BLOCK, most - BLOCK * 2 + Bytes::new(1));
+    let told = driver.at_once(open_window("film", Mode::Read, burst, 8));
+    assert_eq!(told, Err(Error::NoMemory { asked: most + BLOCK, free: most }));
+    let burst = contract(RATE, BLOCK, most - BLOCK * 2);
+    let (stream, memory) = driver.stream(open_window("film", Mode::Read, burst, 8));
+    assert_eq!(memory, most);
+    assert_eq!(driver.close(stream), Ok(Reply::Done));
+    let after = driver.node.status(driver.now);
+    assert_eq!(before.memory, after.memory);
+    assert!(driver.now > Instant::EPOCH);
+}
