@@ -33,7 +33,9 @@ pub struct Heard {
     pub closed: bool,
     /// The answer to `Seek`: the first piece that counts, where, and how soon.
     pub sought: Option<(u64, Bytes, Duration)>,
-    /// What went wrong, until somebody was told.
+    /// Why the seek that was asked for is not done.
+    pub refused: Option<Error>,
+    /// What else went wrong, until somebody was told.
     pub failed: Option<Error>,
     /// The same, where nothing was said since.
     last_word: Option<Error>,
@@ -279,10 +281,12 @@ impl Heard {
                 self.durable = offset;
                 self.sought = Some((first, offset, ready));
             }
-            Head::Failed { .. } => {
+            Head::Failed { tag, .. } => {
                 let error = connection::error_in(head, body);
                 self.last_word = Some(error.again());
-                self.failed = Some(error);
+                // Only a seek has a tag.
+                let of = if tag == 0 { &mut self.failed } else { &mut self.refused };
+                *of = Some(error);
             }
             other => return Err(connection::error_in(other, body)),
         }

@@ -241,11 +241,11 @@ impl SharedReader {
 
     pub fn seek(&mut self, to: Bytes) -> Result<Duration> {
         let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
-        self.line.look(|heard| (heard.sought, heard.failed) = (None, None))?;
+        self.line.look(|heard| (heard.sought, heard.refused) = (None, None))?;
         self.line.send(seek)?;
-        let answer = self.line.wait(|heard| match (heard.sought.take(), heard.failed.take()) {
+        let answer = self.line.wait(|heard| match (heard.sought.take(), heard.refused.take()) {
             (Some(sought), _) => Some(Ok(sought)),
-            (None, Some(failed)) => Some(Err(failed)),
+            (None, Some(refused)) => Some(Err(refused)),
             (None, None) => None,
         })?;
         let (first, offset, ready) = answer?;

@@ -136,12 +136,12 @@ impl SharedWriter {
     /// Goes on at another place, when all that was filled is on the medium.
     pub fn seek(&mut self, to: Bytes) -> Result<()> {
         let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
-        self.line.look(|heard| (heard.sought, heard.failed) = (None, None))?;
+        self.line.look(|heard| (heard.sought, heard.refused) = (None, None))?;
         self.noticed = self.window.moved();
         self.line.send(seek)?;
-        let answer = self.line.wait(|heard| match (heard.sought.take(), heard.failed.take()) {
+        let answer = self.line.wait(|heard| match (heard.sought.take(), heard.refused.take()) {
             (Some(sought), _) => Some(Ok(sought)),
-            (None, Some(failed)) => Some(Err(failed)),
+            (None, Some(refused)) => Some(Err(refused)),
             (None, None) => None,
         })?;
         let (first, offset, _) = answer?;

@@ -123,8 +123,17 @@ impl Pool for engine::Pool {
         self.volume(name)
     }
 
-    fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
-        self.written(name, offset)
+    fn written(
+        &self,
+        who: &Who,
+        volume: (&str, VolumeId),
+        range: Range<Bytes>,
+    ) -> Result<Vec<(Bytes, bool)>, Error> {
+        self.written(who, volume, range)
+    }
+
+    fn volume_id(&self, name: &str) -> Option<VolumeId> {
+        self.volume_id(name)
     }
 
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {

@@ -163,9 +163,15 @@ pub trait Pool: Send + Sync + 'static {
     fn volume(&self, name: &str) -> Option<VolumeStatus> {
         self.status().volumes.into_iter().find(|volume| volume.name == name)
     }
-    /// Whether something was written at `offset` of a volume, and up to where that holds;
-    /// what was never written reads as zeros. `None` beyond its end.
-    fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)>;
+    /// What was written of a range of a volume: [`node::Node::written`].
+    fn written(
+        &self,
+        who: &Who,
+        volume: (&str, VolumeId),
+        range: Range<Bytes>,
+    ) -> Result<Vec<(Bytes, bool)>, Error>;
+    /// The volume of this name, to know it again.
+    fn volume_id(&self, name: &str) -> Option<VolumeId>;
     /// One open stream, as [`Pool::status`] shows it.
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         self.status().streams.into_iter().find(|stream| stream.stream == id)

@@ -40,12 +40,11 @@ const BURST: Bytes = Bytes::kib(64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BusOrder {
     /// Commands are served in the order in which they came: a command waits for those that
-    /// the other disks had before it. Safe also where disks take turns and one sends less at
-    /// once than the others.
+    /// the other disks had before it.
     #[default]
     Commands,
-    /// Disks take turns, a burst each: every burst of a command waits for at most one burst
-    /// of each other disk.
+    /// Disks take turns, a burst each, all of the same length: every burst of a command waits
+    /// for at most one burst of each other disk.
     Bursts,
 }
 
@@ -173,7 +172,7 @@ pub struct BusShare {
     plan: BusPlan,
     /// What a command waits for once, or at each of its bursts.
     step: Duration,
-    /// What a command waits that moves nothing.
+    /// One burst of each other disk.
     round: Duration,
 }
 
@@ -205,7 +204,10 @@ impl BusShare {
 
     /// The same for a command that moves nothing: a flush, a seek.
     pub fn wait_without_data(&self) -> Duration {
-        self.round
+        match self.plan.order {
+            BusOrder::Commands => self.step,
+            BusOrder::Bursts => self.round,
+        }
     }
 }
 

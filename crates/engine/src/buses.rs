@@ -43,6 +43,7 @@ impl FromStr for BusSpec {
                 "lost" => plan.lost = value.parse::<Duration>().map_err(|error| of(&error))?,
                 "order" => plan.order = value.parse().map_err(|error| of(&error))?,
                 "others" => others = value.parse().map_err(|error| of(&error))?,
+                "depth" => plan.depth = value.parse().map_err(|error| of(&error))?,
                 "disks" => {
                     for number in value.split('+') {
                         let disk: u16 = number.parse().map_err(|error| of(&error))?;
@@ -53,7 +54,8 @@ impl FromStr for BusSpec {
                 }
                 _ => {
                     return Err(wrong(format!(
-                        "{key} is unknown; give rate, disks, order, burst, lost or others"
+                        "{key} is unknown; give rate, disks, order, burst, lost, others or \
+                         depth"
                     )));
                 }
             }
@@ -62,6 +64,13 @@ impl FromStr for BusSpec {
             if !given.contains(key) {
                 return Err(wrong(format!("{key} is missing; give {key}=...")));
             }
+        }
+        if others > 0 && !given.contains("depth") {
+            return Err(wrong(
+                "depth is missing; give depth=..., the most commands that one of the others has \
+                 at a time: 1 for a hard disk without a queue, often 32 with one"
+                    .into(),
+            ));
         }
         plan.disks = u32::try_from(disks.len()).unwrap_or(u32::MAX).saturating_add(others);
         plan.check().map_err(|error| wrong(error.to_string()))?;
@@ -86,8 +95,8 @@ pub(crate) fn assign(buses: &[BusSpec], profiles: &mut [Profile]) -> Result<(), 
                  in the order in which they are given"
             ));
         }
-        let depth = disks.iter().map(|&disk| profiles[disk].depth()).max().unwrap_or(1);
-        let plan = BusPlan { depth, ..plan.clone() };
+        let own = disks.iter().map(|&disk| profiles[disk].depth()).max().unwrap_or(1);
+        let plan = BusPlan { depth: plan.depth.max(own), ..plan.clone() };
         let share =
             BusShare::new(plan).map_err(|error| PoolError::Bus { why: error.to_string() })?;
         for &disk in disks {

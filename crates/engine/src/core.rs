@@ -279,8 +279,17 @@ impl Core {
         self.lock().node.volume(name)
     }
 
-    pub(crate) fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
-        self.lock().node.written(name, offset)
+    pub(crate) fn written(
+        &self,
+        who: &Who,
+        volume: (&str, VolumeId),
+        range: Range<Bytes>,
+    ) -> Result<Vec<(Bytes, bool)>, Error> {
+        self.lock().node.written(who, volume, range)
+    }
+
+    pub(crate) fn volume_id(&self, name: &str) -> Option<VolumeId> {
+        self.lock().node.volume_id(name)
     }
 
     pub(crate) fn stream(&self, id: StreamId) -> Option<StreamStatus> {

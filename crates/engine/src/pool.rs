@@ -391,10 +391,22 @@ impl Pool {
         self.core.volume(name)
     }
 
-    /// Whether something was written at `offset` of a volume, and up to where that holds
-    /// ([`Node::written`]).
-    pub fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
-        self.core.written(name, offset)
+    /// What was written of a range of a volume ([`Node::written`]).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn written(
+        &self,
+        who: &Who,
+        volume: (&str, VolumeId),
+        range: Range<Bytes>,
+    ) -> Result<Vec<(Bytes, bool)>, Error> {
+        self.core.written(who, volume, range)
+    }
+
+    /// The volume of this name, to know it again ([`Node::volume_id`]).
+    pub fn volume_id(&self, name: &str) -> Option<VolumeId> {
+        self.core.volume_id(name)
     }
 
     /// One open stream, as [`Pool::status`] shows it; `None` where it is not open.

@@ -156,9 +156,11 @@ impl Core {
     /// admitted and the policy keeps none.
     pub(crate) fn may_promise(&self, op: &Op) -> Result<(), Error> {
         let asks = match op {
-            Op::StreamOpen { .. } | Op::WindowOpen { .. } | Op::StreamChange { .. } | Op::Plan => {
-                true
-            }
+            Op::StreamOpen { .. }
+            | Op::WindowOpen { .. }
+            | Op::StreamChange { .. }
+            | Op::HandleOpen { .. }
+            | Op::Plan => true,
             Op::VolumeService { service, .. } => !matches!(service, Service::BestEffort(_)),
             _ => false,
         };

@@ -16,6 +16,8 @@ pub const BEST_EFFORT_WAITING_MAX: usize = 4_096;
 /// Best-effort operations wait for memory for as long as some is on its way. Where all of
 /// it is in callers' hands and none comes back for so long, they are refused.
 pub const MEMORY_WITHIN: Duration = Duration::from_secs(10);
+/// As much of a volume is looked at in one call for what was written of it.
+pub const WRITTEN_MAX: Bytes = Bytes::mib(64);
 /// Callers that may wait for a commit or on one stream.
 pub const WAITERS_MAX: usize = 16_384;
 /// Best-effort transfers are cut so that one command costs no more than this

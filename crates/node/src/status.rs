@@ -5,8 +5,10 @@ use crate::api::*;
 use crate::limits::STATUS_STEP;
 use crate::node::Node;
 use crate::streams::stream::Stream;
+use crate::volumes::permission::check;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 use sched::TaskSet;
 use store::{EXTENT, Volume, VolumeId};
 use units::{Bytes, Duration, Instant};
@@ -131,21 +133,51 @@ impl Node {
         self.core.store.find(name).map(|volume| self.volume_status(volume))
     }
 
-    /// Whether something was written at `offset` of a volume, and up to where that holds, at
-    /// most to the end of its extent. What was never written reads as zeros. `None` where
-    /// there is no such volume, or `offset` is beyond its end.
-    pub fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
-        let volume = self.core.store.find(name).filter(|volume| offset < volume.size())?;
-        let (size, index) = (volume.size(), offset / EXTENT);
-        let (start, within) = (EXTENT * index, offset % EXTENT);
-        let blocks = self.core.store.locate(volume.id(), index)?.written;
-        let run = blocks.runs().find(|run| run.end > within);
-        let (is_written, end) = match run {
-            Some(run) if run.start <= within => (true, run.end),
-            Some(run) => (false, run.start),
-            None => (false, EXTENT),
-        };
-        Some((is_written, (start + end).min(size)))
+    /// What was written of a range of a volume, as far as `who` may read it: runs, each with
+    /// its length and whether it was, one after the other from `range.start` on. What was
+    /// never written reads as zeros. At most [`WRITTEN_MAX`](crate::limits::WRITTEN_MAX) of
+    /// the range are looked at: who gets less asks again. `id` is the volume that is meant: one
+    /// that was made anew under the same name is another.
+    ///
+    /// # Errors
+    /// Where there is no such volume for him, or the range goes beyond its end.
+    pub fn written(
+        &self,
+        who: &Who,
+        (name, id): (&str, VolumeId),
+        range: Range<Bytes>,
+    ) -> Result<Vec<(Bytes, bool)>, Error> {
+        let none = || Error::NoSuchVolume { name: name.into() };
+        let volume = self.core.store.find(name).filter(|volume| volume.id() == id);
+        let volume = volume.ok_or_else(none)?;
+        check(who, name, volume.ownership(), Act::Read)?;
+        if range.end > volume.size() {
+            return Err(Error::BeyondEnd { size: volume.size() });
+        }
+        let end = range.end.min(range.start.saturating_add(crate::limits::WRITTEN_MAX));
+        let (mut runs, mut at) = (Vec::<(Bytes, bool)>::new(), range.start);
+        while at < end {
+            let (index, within) = (at / EXTENT, at % EXTENT);
+            let blocks = self.core.store.locate(id, index).ok_or_else(none)?.written;
+            let run = blocks.runs().find(|run| run.end > within);
+            let (is_written, upto) = match run {
+                Some(run) if run.start <= within => (true, run.end),
+                Some(run) => (false, run.start),
+                None => (false, EXTENT),
+            };
+            let len = (EXTENT * index + upto).min(end) - at;
+            match runs.last_mut() {
+                Some(last) if last.1 == is_written => last.0 += len,
+                _ => runs.push((len, is_written)),
+            }
+            at += len;
+        }
+        Ok(runs)
+    }
+
+    /// The volume of this name, to know it again.
+    pub fn volume_id(&self, name: &str) -> Option<VolumeId> {
+        self.core.store.find(name).map(Volume::id)
     }
 
     /// True once a metadata write has failed.

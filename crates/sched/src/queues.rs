@@ -281,6 +281,11 @@ impl Queues {
         self.ready.remove(&(deadline, arrival));
     }
 
+    /// Whether a request waits that costs more than its contract covers.
+    pub(crate) fn has_over_cost(&self) -> bool {
+        self.over_cost > 0
+    }
+
     /// A released request of a stream costs more than its contract covers: it waits among
     /// best effort from here on.
     pub(crate) fn set_over_cost(&mut self, key: u64) {

@@ -47,7 +47,7 @@ pub enum Command {
         /// order=commands (as they came; if nothing is said) or order=bursts (disks take
         /// turns), burst=SIZE (what a disk sends at once, 64 KiB if nothing is said),
         /// lost=TIME (what is lost with each burst), others=N (disks on it that are not this
-        /// pool's). Contracts are then admitted with the wait for the bus. It is kept in the
+        /// pool's) and depth=N (the most commands that one of those has at a time). Contracts are then admitted with the wait for the bus. It is kept in the
         /// disks' profiles.
         #[arg(long, value_name = "BUS")]
         bus: Vec<String>,

@@ -201,6 +201,11 @@ impl Daemon {
         ahead.is_some_and(|end| self.ring_at(Bytes::new(end)))
     }
 
+    /// Pieces that were told since the window was made.
+    pub fn published(&self) -> u64 {
+        self.published
+    }
+
     /// Whether the program waits for the next piece, having said so since this was
     /// last asked.
     pub fn begins_to_wait(&mut self) -> bool {

@@ -190,6 +190,11 @@ impl<'a> Session<'a> {
         if !began {
             return Ok(());
         }
+        let published = self.end.published();
+        self.publish_what_was_told().await?;
+        if self.end.published() > published {
+            return Ok(()); // it waits for nothing any more, or says so again
+        }
         if !self.waits {
             self.waits = true;
             self.paused = false;
@@ -259,8 +264,9 @@ impl<'a> Session<'a> {
         }
         let news = self.end.publish(piece);
         let passed = self.end.ring_at_next();
+        // Who waits for the next one says so anew, and then there are news for it.
+        self.waits = false;
         if news {
-            self.waits = false;
             self.output.send(Head::News, &[]).await?;
         }
         if passed {

@@ -96,8 +96,17 @@ impl Pool for Together {
         self.pool.volume(name)
     }
 
-    fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
-        self.pool.written(name, offset)
+    fn written(
+        &self,
+        who: &Who,
+        volume: (&str, VolumeId),
+        range: Range<Bytes>,
+    ) -> Result<Vec<(Bytes, bool)>, Error> {
+        self.pool.written(who, volume, range)
+    }
+
+    fn volume_id(&self, name: &str) -> Option<VolumeId> {
+        self.pool.volume_id(name)
     }
 
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {

@@ -464,10 +464,24 @@ impl Pool for Fake {
         callback(result);
     }
 
-    fn written(&self, name: &str, offset: Bytes) -> Option<(bool, Bytes)> {
+    fn written(
+        &self,
+        who: &Who,
+        volume: (&str, VolumeId),
+        range: Range<Bytes>,
+    ) -> Result<Vec<(Bytes, bool)>, Error> {
         let state = self.state();
-        let size = state.volumes.get(name)?.size;
-        (offset.get() < size).then_some((true, Bytes::new(size)))
+        let none = || Error::NoSuchVolume { name: volume.0.into() };
+        let found = state.volumes.get(volume.0).ok_or_else(none)?;
+        permission::check(who, volume.0, found.ownership, Act::Read)?;
+        match range.end.get() <= found.size {
+            true => Ok(vec![(range.end - range.start, true)]),
+            false => Err(Error::BeyondEnd { size: Bytes::new(found.size) }),
+        }
+    }
+
+    fn volume_id(&self, name: &str) -> Option<VolumeId> {
+        self.state().volumes.get(name).map(|_| VolumeId(1))
     }
 
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {

@@ -43,6 +43,7 @@ impl Node {
             Ok(()) => {
                 self.core.config.policy = policy;
                 self.core.disks.iter_mut().for_each(crate::core::Disk::wake);
+                self.given_back(now);
                 Ok(())
             }
             // It is what waits now, not the contracts.

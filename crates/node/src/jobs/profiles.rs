@@ -38,6 +38,17 @@ impl Node {
             let rule = "it is of a disk of another size; give one that was measured on this disk";
             return Err(Error::Invalid { what: "profile", rule });
         }
+        let profile = &on_its_bus(profile, state.queue.profile());
+        let others = self.core.disks.iter().map(|other| match other.index == disk {
+            true => profile,
+            false => other.queue.profile(),
+        });
+        if disk::check_buses(others).is_err() {
+            let rule = "its [bus] has to be as the pool's other disks describe theirs, with all of \
+                        the bus's disks and a `depth` as large as the largest of theirs";
+            return Err(Error::Invalid { what: "profile", rule });
+        }
+        let state = &self.core.disks[disk.as_usize()];
         let text = profile.to_toml().into_bytes();
         let same_depth = state.queue.profile().depth() == profile.depth();
         self.core.store.check_profile(&text)?;
@@ -155,6 +166,12 @@ impl Node {
             joined.task = task;
         }
     }
+}
+
+/// A profile as it was measured says nothing of a bus: the disk stays on the one that it is on.
+fn on_its_bus(profile: &Profile, before: &Profile) -> Profile {
+    let bus = profile.bus.clone().or_else(|| before.bus.clone());
+    Profile { bus, ..profile.clone() }
 }
 
 /// The slack that admission leaves is fixed while the pool is served: pieces of best

@@ -139,8 +139,12 @@ impl Node {
             let mut wider = wider(state.queue.profile(), parts, large);
             // Commits flush the disk all the time: nothing has to be measured for it.
             let longest = state.queue.flush_longest();
+            let told = wider.flush;
             if longest > wider.flush() {
                 wider.flush = with_margin(longest);
+            }
+            if !self.commits_often_enough(disk, &wider) {
+                wider.flush = told;
             }
             self.core.measuring.waiting.insert(disk, wider);
             self.try_wider(now, disk);
@@ -162,13 +166,20 @@ impl Node {
             return; // it is tried again when a stream has closed
         }
         wider.flush = with_margin(longest);
-        let costs = Costs::new(&self.core.config, &wider, queue.capacity());
-        let most = self.core.first_interval.saturating_mul(WIDEN_INTERVAL_MAX);
-        if costs.commit_interval() > most {
-            return; // commits so far apart would be worse than late requests
+        if !self.commits_often_enough(disk, &wider) {
+            return;
         }
         self.core.measuring.waiting.insert(disk, wider);
         self.try_wider(now, disk);
+    }
+
+    /// Commits that are as far apart as a profile's flushes make them would be worse than late
+    /// requests from some length on.
+    fn commits_often_enough(&self, disk: DiskIndex, profile: &Profile) -> bool {
+        let capacity = self.core.disks[disk.as_usize()].queue.capacity();
+        let costs = Costs::new(&self.core.config, profile, capacity);
+        let least = costs.commit_interval_under(self.core.config.policy, profile.depth());
+        least <= self.core.first_interval.saturating_mul(WIDEN_INTERVAL_MAX)
     }
 
     /// A stream has closed: perhaps wider profiles fit now.

@@ -6,8 +6,12 @@ use crate::limits::EARLY_REQUESTS;
 use crate::streams::stream::{Slot, Stream};
 use crate::work::Owner;
 use playout::Ask;
-use store::EXTENT;
+use alloc::vec::Vec;
+use store::{BLOCK, EXTENT};
 use units::{Bytes, Instant};
+
+/// What a block failed with that did not come in time: `ETIMEDOUT` of Linux.
+const TIMED_OUT: i32 = 110;
 
 impl Stream {
     /// [`Op::StreamRead`].
@@ -88,6 +92,7 @@ impl Stream {
         let moving = self.window.iter().filter(|(_, slot)| matches!(slot, Slot::Moving(_)));
         let moving = moving.count();
         let mut room = (needed + EARLY_REQUESTS).saturating_sub(moving as u64);
+        let again = self.ask_anew(core, has_writer);
         let (mut behind_writer, mut asked) = (false, false);
         for block in self.window.first()..self.window.end() {
             // A block that a writer is still filling is asked for when it is whole.
@@ -102,26 +107,89 @@ impl Stream {
                 break;
             }
             room -= 1;
-            let (disk, action, owner) = self.reading(core, block);
+            let from = again.iter().find(|&&(anew, _)| anew == block);
+            let from = from.map_or(Bytes::ZERO, |&(_, from)| from);
+            let (disk, action, owner) = self.reading_from(core, block, from);
             let id = core.submit(now, disk, self.class(disk), action, owner);
             *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
+            self.note_end(core, block);
             asked = true;
         }
         // What has just been written was not asked for ahead: nobody could promise it.
-        if core::mem::replace(&mut self.behind_writer, behind_writer) && asked && self.primed {
+        let was_behind = core::mem::replace(&mut self.behind_writer, behind_writer);
+        if (was_behind || !again.is_empty()) && asked && self.primed {
             self.steady = self.steady.max(self.steady_from(core, now, has_writer));
         }
     }
 
+    /// Remembers where the volume ends, if that is within a block that is read now.
+    pub(crate) fn note_end(&mut self, core: &Core, block: u64) {
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        self.short.retain(|&(short, _)| short != block);
+        if length < self.contract.block * (block + 1) {
+            self.short.push((block, length));
+        }
+    }
+
+    /// Where what was read of a block ends: the volume may have grown within it since.
+    pub(crate) fn end_of(&self, block: u64, length: Bytes) -> Bytes {
+        let end = (self.contract.block * (block + 1)).min(length);
+        let short = self.short.iter().find(|&&(short, _)| short == block);
+        short.map_or(end, |&(_, upto)| end.min(upto))
+    }
+
+    /// Blocks within which the volume ended when they were read, and has grown since, are to be
+    /// read again: from the last 4 KiB on that were told, so that no more of what the program
+    /// may look at is touched; all of one that had failed. Gives these, and from where on.
+    fn ask_anew(&mut self, core: &Core, has_writer: bool) -> Vec<(u64, Bytes)> {
+        let was_asked_for = |slot: Option<&Slot>| {
+            matches!(slot, Some(Slot::Ready | Slot::Moving(_) | Slot::Failed(..)))
+        };
+        let Self { short, window, .. } = self;
+        short.retain(|&(block, _)| was_asked_for(window.get(block)));
+        let mut again = Vec::new();
+        if !self.held.is_zero() || self.short.is_empty() {
+            return again;
+        }
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        for &(block, upto) in &self.short {
+            let start = self.contract.block * block;
+            let grew = upto < (start + self.contract.block).min(length);
+            let from = match self.window.get(block) {
+                Some(Slot::Ready) => upto.round_down(BLOCK).saturating_sub(start),
+                Some(Slot::Failed(..)) => Bytes::ZERO,
+                _ => continue,
+            };
+            if grew && self.has_data(core, block, has_writer) {
+                again.push((block, from));
+            }
+        }
+        for &(block, _) in &again {
+            *self.window.get_mut(block).expect("looked at above") = Slot::Open;
+        }
+        again
+    }
+
     /// What reads a block of the window into its place.
     pub(crate) fn reading(&self, core: &Core, block: u64) -> (DiskIndex, DiskAction, Owner) {
+        self.reading_from(core, block, Bytes::ZERO)
+    }
+
+    /// The same for its end, `from` so far within it on.
+    fn reading_from(
+        &self,
+        core: &Core,
+        block: u64,
+        from: Bytes,
+    ) -> (DiskIndex, DiskAction, Owner) {
         let (disk, offset, extent, within) = self.locate(core, block);
         let len = self.contract.block;
         let location = core.store.locate(self.volume, extent).expect("located above");
-        let written = location.written.within(&(within..within + len));
-        let span = Span { offset: self.place(len * block), len };
-        let owner = Owner::Block { stream: self.id, block, place: span.offset, claim: None };
-        (disk, DiskAction::Read { offset, span, written }, owner)
+        let written = location.written.within(&(within + from..within + len));
+        let place = self.place(len * block);
+        let span = Span { offset: place + from, len: len - from };
+        let owner = Owner::Block { stream: self.id, block, place, claim: None };
+        (disk, DiskAction::Read { offset: offset + from, span, written }, owner)
     }
 
     fn answer_reader(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
@@ -137,10 +205,11 @@ impl Stream {
             return;
         }
         let block = self.block_at(self.position);
-        let block_end = self.contract.block * (block + 1);
+        let end = self.end_of(block, length);
         match *self.window.get_mut(block).expect("the playout point is in the window") {
+            // It has grown, and a writer is at it: it is read again when it is whole.
+            Slot::Ready if self.position >= end => {}
             Slot::Ready => {
-                let end = block_end.min(length);
                 let len = ask.len_max.min(end - self.position);
                 if self.within_rate(core, now, len) {
                     self.held = len;
@@ -192,9 +261,19 @@ impl Stream {
         let (offset, len) = (self.position, end - self.position);
         self.account.gaps += len;
         self.position = end;
-        *self.window.get_mut(block).expect("the playout point is in the window") = Slot::Ready;
+        if !matches!(self.window.get(block), Some(Slot::Failed(..))) {
+            self.give_up(core, block);
+        }
         self.reply(core, Ok(Reply::Gap { offset, len }));
         self.pump_reader(core, now, has_writer);
+    }
+
+    /// A block that did not come is given up. Its memory was not filled, so that it is never
+    /// told: whoever comes back to it has it read.
+    pub(crate) fn give_up(&mut self, core: &Core, block: u64) {
+        let (disk, ..) = self.locate(core, block);
+        let failed = Slot::Failed(disk, DeviceError(TIMED_OUT));
+        *self.window.get_mut(block).expect("a block of the window") = failed;
     }
 
     fn reply(&mut self, core: &mut Core, result: Result<Reply, Error>) {

@@ -188,6 +188,7 @@ impl Stream {
             if core.redirect(now, id, self.class(disk), action, owner) {
                 waiting.remove(which);
                 *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
+                self.note_end(core, block);
             }
         }
         // The newest first, so that each is the last that was released.

@@ -90,6 +90,8 @@ pub(crate) struct Stream {
     pub renewed: Option<Instant>,
     /// Reader: blocks were not asked for because they were not written.
     pub behind_writer: bool,
+    /// Reader: blocks that were asked for when the volume ended within them, and where it did.
+    pub short: Vec<(u64, Bytes)>,
     /// Writer: offsets written to the device, covered by the commit that began last,
     /// and on the medium.
     written: Bytes,
@@ -144,6 +146,7 @@ impl Stream {
             steady: now,
             renewed: None,
             behind_writer: false,
+            short: Vec::new(),
             written: start,
             committing: start,
             counted: 0,

@@ -104,7 +104,8 @@ impl Stream {
     pub(crate) fn window_waits(&mut self, core: &mut Core, now: Instant) -> Result<Reply, Error> {
         self.follow(core, now);
         let Some(shared) = self.shared else { return Err(not_this_kind()) };
-        if shared.told > shared.program || self.has_no_more(core) {
+        // It may wait though it has not passed all that it was told: it keeps some of that.
+        if self.has_no_more(core) {
             return Ok(Reply::Done);
         }
         if self.pace.may_pass(shared.program - shared.point + Bytes::new(1)) <= now {
@@ -179,16 +180,21 @@ impl Stream {
         }
         let offset = shared.told;
         let block = self.block_at(offset);
-        let end = (self.contract.block * (block + 1)).min(length);
-        let len = end - offset;
+        let whole = (self.contract.block * (block + 1)).min(length);
+        let len = whole - offset;
         match self.slot_at(offset) {
             Some(Slot::Ready) => {
+                let end = self.end_of(block, length);
+                if offset >= end {
+                    return; // a writer is at it: it is read again when it is whole
+                }
+                let len = end - offset;
                 let span = Span { offset: self.place(offset), len };
                 self.tell(core, Ok(Reply::Data { span, offset }), end);
             }
             Some(Slot::Failed(..)) => {
                 self.account.gaps += len;
-                self.tell(core, Ok(Reply::Gap { offset, len }), end);
+                self.tell(core, Ok(Reply::Gap { offset, len }), whole);
             }
             // A failing disk cannot hold a program for ever: it gives this block up
             // when it has waited for as long as the whole window lasts.
@@ -198,9 +204,9 @@ impl Stream {
                 if now < patience {
                     self.wake_by(core, patience);
                 } else if core.cancel(id) {
-                    *self.window.get_mut(block).expect("looked at above") = Slot::Ready;
+                    self.give_up(core, block);
                     self.account.gaps += len;
-                    self.tell(core, Ok(Reply::Gap { offset, len }), end);
+                    self.tell(core, Ok(Reply::Gap { offset, len }), whole);
                 }
             }
             Some(Slot::Moving(_) | Slot::Open | Slot::Nowhere) | None => {}

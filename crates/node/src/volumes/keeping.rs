@@ -25,11 +25,10 @@ impl Node {
 
     fn serve_as_kept(&mut self, now: Instant, volume: VolumeId) -> Result<(), Error> {
         let kept = self.core.store.volume(volume).and_then(|volume| volume.service());
-        self.serve_volume(
-            now,
-            volume,
-            kept.map(|kept| service::of_kept(kept.kind)).unwrap_or_default(),
-        )
+        let service = kept.map(|kept| service::of_kept(kept.kind)).unwrap_or_default();
+        let name = String::new(); // it is the service that may ask for a promise or not
+        self.core.may_promise(&Op::VolumeService { name, service })?;
+        self.serve_volume(now, volume, service)
     }
 
     /// Serves a volume in this way from now on, and keeps that; or changes nothing.

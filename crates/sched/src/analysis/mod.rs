@@ -173,7 +173,7 @@ impl TaskSet {
     ) -> Result<Self, Refusal> {
         let set = Self::new(self.reserve()).with_gap(self.gap());
         let set = set.with_admission(admission, self.depth).with_online_slack(has_online_slack);
-        self.into_set(set, admits)
+        self.filled_in(set, admits)
     }
 
     /// The same tasks, by the same names, under a policy that has online slack or has none;
@@ -181,7 +181,7 @@ impl TaskSet {
     pub(crate) fn with_slack_of(&self, has_online_slack: bool) -> Self {
         let mut set = Self::new(self.reserve()).with_gap(self.gap());
         (set.cycles, set.depth) = (self.cycles, self.depth);
-        let set = self.into_set(set.with_online_slack(has_online_slack), false);
+        let set = self.filled_in(set.with_online_slack(has_online_slack), false);
         set.expect("nothing is admitted")
     }
 
@@ -207,11 +207,11 @@ impl TaskSet {
         let mut set = Self::new(self.reserve()).with_gap(gap);
         (set.cycles, set.depth) = (self.cycles, self.depth);
         set.has_online_slack = self.has_online_slack;
-        self.into_set(set, admits)
+        self.filled_in(set, admits)
     }
 
     /// These tasks, by the same names, in an empty set.
-    fn into_set(&self, mut set: Self, admits: bool) -> Result<Self, Refusal> {
+    fn filled_in(&self, mut set: Self, admits: bool) -> Result<Self, Refusal> {
         set.cells_from = self.cells_from;
         self.iter().for_each(|(_, task)| set.insert(&task));
         if admits && !self.is_empty() {

@@ -11,7 +11,7 @@ use crate::admission::{Admission, Cycle};
 use crate::kind::PolicyKind;
 use crate::slack::Meter;
 use crate::task::Refusal;
-use units::Instant;
+use units::{Duration, Instant};
 
 impl Schedule {
     /// Goes on under another policy, with the same requests, if its own analysis admits the
@@ -28,10 +28,10 @@ impl Schedule {
         let admits = self.core.options.admission;
         let has_online_slack = admits && policy.start().has_online_slack();
         let tasks = self.core.tasks.under(policy.admission, has_online_slack, admits)?;
-        let was_cycles = matches!(self.core.options.by, Admission::Cycles(_));
+        let was_exact = self.core.options.by == Admission::Exact;
         let bears = match (policy.admission, tasks.cycle()) {
             (Admission::Cycles(_), Some(cycle)) => self.core.bears_cycle(now, &cycle),
-            (Admission::Exact, _) if was_cycles => self.core.bears_deadlines(now),
+            (Admission::Exact, _) if !was_exact => self.core.bears_deadlines(now),
             _ => true,
         };
         if admits && !bears {
@@ -48,11 +48,16 @@ impl Schedule {
 }
 
 impl Core {
-    /// What was released waits for no longer than the first cycle bears, which begins once
-    /// the disk is done with what it has.
+    /// What was released is no more than one cycle serves, and waits for no longer than the
+    /// first one bears, which begins once the disk is done with what it has. What costs more
+    /// than its contract covers would come back to it, beyond what a cycle counts.
     fn bears_cycle(&self, now: Instant, cycle: &Cycle) -> bool {
         let done = now.saturating_add(cycle.in_the_way).saturating_add(cycle.length);
-        self.queues.ready_first().is_none_or(|first| first.times.deadline >= done)
+        let costs = self.queues.ready().map(|waiting| waiting.cost);
+        let work = costs.fold(Duration::ZERO, Duration::saturating_add);
+        !self.queues.has_over_cost()
+            && work <= cycle.work
+            && self.queues.ready_first().is_none_or(|first| first.times.deadline >= done)
     }
 
     /// Served by deadlines from here on, nobody is late.
