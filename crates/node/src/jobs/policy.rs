@@ -88,7 +88,8 @@ impl Node {
         let mut streams = Vec::new();
         for stream in self.streams.iter() {
             let theirs = stream.tasks.iter().filter(|own| own.disk == disk);
-            if !theirs.fold(true, |all, own| fits(own.task) && all) {
+            // All are tried: those that fit are in the way of the streams behind.
+            if theirs.filter(|own| !fits(own.task)).count() > 0 {
                 streams.push(stream.id);
             }
         }

@@ -274,11 +274,11 @@ fn slower(fixed: Duration) -> Op {
 fn a_profile_is_used_where_all_contracts_fit_with_it_and_not_at_all_where_not() {
     let mut driver = Setup::new(1).open();
     driver.recorded("film", Bytes::mib(4), Bytes::mib(4), 1);
-    let streams = [0, 1].map(|_| driver.reader("film", usual()));
+    let streams = [0, 1, 2].map(|_| driver.reader("film", usual()));
     driver.done(service("film", in_time(BLOCK, ms(150), ms(200))));
     let before = driver.node.status(driver.now);
-    // At 14 ms a block takes 14.625; the reserve is a MiB, of 20 ms, as the pool began. Two, and
-    // the volume's in the way: 20 + 3 * 14.625 is more than 62.5.
+    // At 14 ms a block takes 14.625; the reserve is a MiB, of 20 ms, as the pool began, and longer
+    // than the volume's in the way. Three: 20 + 3 * 14.625 is more than 62.5.
     let told = driver.at_once(slower(ms(14)));
     let Err(Error::ProfileRefused { streams: named, volumes, refusal }) = told else {
         panic!("{told:?}")
@@ -294,7 +294,7 @@ fn a_profile_is_used_where_all_contracts_fit_with_it_and_not_at_all_where_not() 
     assert_eq!(status.streams[0].shares, [(DISK, ppm(13_625, 62_500))]);
     assert_eq!(status.volumes[0].shares, [(DISK, ppm(13_625, 200_000))]);
     let log = ppm(5_000, 1_000_000) + 13_625_000u64.div_ceil(2_000);
-    let all = ppm(13_625, 62_500) * 2 + ppm(13_625, 200_000) + log;
+    let all = ppm(13_625, 62_500) * 3 + ppm(13_625, 200_000) + log;
     assert!(status.disks[0].utilisation_ppm.abs_diff(all) <= 4);
     for _ in 0..8 {
         driver.next(streams[0], BLOCK);
@@ -391,21 +391,28 @@ fn a_disk_that_is_slower_has_wider_bounds_where_they_fit() {
     };
     let mut driver = Setup::new(1).open();
     driver.recorded("film", Bytes::mib(4), Bytes::mib(4), 1);
+    // A block each 31.25 ms: 10.625 and the reserve of 20 fit into them.
+    let fast = contract(RATE * 2, BLOCK, Bytes::ZERO);
+    let stream = driver.reader("film", fast);
+    assert_eq!(driver.close(stream), Ok(Reply::Done));
     slow(&mut driver, ms(4));
     driver.run(Duration::from_secs(30));
     let told = measured(&driver);
     assert_eq!((&told.outcome, told.over, told.excess), (&Outcome::Used, told.reads, ms(4)));
-    // A quarter on top of 4 ms, in what every read waits for.
-    let refused = open("film", Mode::Read, contract(RATE * 6, BLOCK, Bytes::ZERO), Bytes::ZERO);
-    assert!(is_refused(&driver.ask(refused)));
+    // A quarter on top of 4 ms, in what every read waits for: 5 ms less for it.
+    let told = driver.ask(open("film", Mode::Read, fast, Bytes::ZERO));
+    let Err(Error::Refused(refusal)) = told else { panic!("{told:?}") };
+    let period = Duration::from_micros(31_250);
+    assert_eq!(refusal.deadline, Some((period - ms(5), cost(BLOCK) + ms(25) - period)));
     driver.run(Duration::from_secs(5));
     driver.done(Op::Reprofile { disk: DISK });
     driver.run(Duration::from_secs(30));
     assert_eq!(measured(&driver).outcome, Outcome::Holds, "the wider ones hold");
-    // Three streams fill the disk: no wider profile fits until one has gone.
+    // Four streams fill the disk, 20 + 4 * 10.625 in 62.5: no wider profile fits until one has
+    // gone.
     let mut driver = Setup::new(1).open();
     driver.recorded("film", Bytes::mib(4), Bytes::mib(4), 1);
-    let streams = [0, 1, 2].map(|_| driver.reader("film", usual()));
+    let streams = [0, 1, 2, 3].map(|_| driver.reader("film", usual()));
     slow(&mut driver, ms(4));
     driver.run(Duration::from_secs(30));
     let told = measured(&driver);

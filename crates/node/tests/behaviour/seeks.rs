@@ -198,17 +198,22 @@ fn a_command_under_way_keeps_its_memory() {
 }
 
 /// The shared kind jumps, too, also one whose window is long; and under policies that do not
-/// look at the exact slack.
+/// look at the exact slack, one of which keeps no contracts and takes them without admission.
 #[test]
 fn seeks_of_shared_windows_long_windows_and_other_policies() {
     let policies = [Policy::SLACK, Policy::DELTA_L, Policy::EDF];
     for policy in policies {
-        let mut driver = Setup::new(1).with(|config| config.policy = policy).open();
+        let keeps = policy != Policy::EDF;
+        let setup = Setup::new(1).with(|config| {
+            (config.policy, config.admission) = (policy, keeps);
+        });
+        let mut driver = setup.open();
         driver.recorded("film", Bytes::mib(16), Bytes::mib(16), 1);
         let small = contract(RATE / 16, Bytes::kib(4), Bytes::mib(8) * 2 + Bytes::mib(1));
         let long = driver.stream(open_window("film", Mode::Read, small, 3)).0;
         let shared = driver.stream(open_window("film", Mode::Read, usual(), 4)).0;
         for stream in [long, shared] {
+            assert_eq!(driver.node.stream(stream).unwrap().promised, keeps, "{policy:?}");
             let (at, steady) = seek(&mut driver, stream, Bytes::mib(9));
             assert!(at <= steady && steady > driver.now);
             let Ok(Reply::Data { span, offset }) = driver.ask(Op::WindowNext { stream }) else {

@@ -153,8 +153,23 @@ fn a_writer_has_its_window_and_its_rate() {
     driver.done(Op::StreamWrite { stream, len: BLOCK });
     assert_eq!(driver.at_once(Op::StreamRead { stream, len_max: BLOCK }), Err(Error::WrongMode));
     assert_eq!(driver.at_once(Op::StreamAdvance { stream, len: BLOCK }), Err(Error::WrongMode));
-    let to = Bytes::ZERO;
-    assert_eq!(driver.at_once(Op::StreamSeek { stream, to }), Err(Error::WrongMode));
+    // It goes to a block's beginning, when what it wrote is on the medium, and writes on there.
+    let inside = driver.at_once(Op::StreamSeek { stream, to: Bytes::new(1) });
+    assert!(matches!(inside, Err(Error::Invalid { what: "offset", .. })), "{inside:?}");
+    let ticket = driver.begin(Op::StreamSeek { stream, to: BLOCK });
+    assert!(!driver.is_answered(ticket), "its last block is on its way");
+    let told = driver.wait(ticket);
+    assert!(matches!(told, Ok(Reply::Ready { .. })), "{told:?}");
+    let last = driver.journal.last().map(|done| done.action.clone());
+    assert_eq!(last, Some(DiskAction::Flush), "behind the record of the commit");
+    let status = driver.node.stream(stream).unwrap();
+    assert_eq!((status.position, status.durable), (BLOCK, BLOCK), "of the new place");
+    driver.put_all(stream, 2, BLOCK);
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: BLOCK * 2 }));
+    let mut want = pattern(1, Bytes::ZERO, BLOCK);
+    want.extend(pattern(2, BLOCK, BLOCK));
+    want.extend(pattern(1, BLOCK * 2, BLOCK));
+    assert!(driver.read("film", Bytes::ZERO, BLOCK * 3).unwrap() == want);
 }
 
 /// A writer begins at a block, within the volume, and ends with the volume.
