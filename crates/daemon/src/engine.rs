@@ -3,10 +3,11 @@
 use crate::pool::{Answer, Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use engine::{ChunkMut, Reply};
 use node::{
-    Contract, Error, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms, VolumeStatus, Who,
-    Wish, WriteRange,
+    Contract, Error, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms, VolumeId,
+    VolumeStatus, Who, Wish, WriteRange,
 };
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 use units::{Bytes, Instant};
 use wire::control::Lateness;

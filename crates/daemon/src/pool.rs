@@ -9,8 +9,9 @@
 
 use node::{
     Contract, DiskIndex, Error, HandleId, Mode, Op, Planner, Priority, Status, StreamId,
-    StreamStatus, Terms, VolumeStatus, Who, Wish, WriteRange,
+    StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
+use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use units::{Bytes, Instant};

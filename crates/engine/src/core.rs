@@ -29,11 +29,11 @@ use crate::sys::{self, Event};
 use crate::{Pieces, Reply};
 use node::{
     CommandEnded, DiskIndex, Error, Event as Happened, Look, Mode, Node, Op, Output, RateSearch,
-    Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeStatus, Who, Wish,
+    Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeId, VolumeStatus, Who, Wish,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use units::{Bytes, Duration, Instant};
 use window::{Kind, Memory, Piece, Rights};
@@ -187,7 +187,9 @@ impl Core {
             !matches!(op, Op::Write { .. } | Op::Release { .. } | Op::WindowOpen { .. }),
             "memory goes back through its handle (Pool::write, or drop it); Pool::open_window opens windows"
         );
-        if let Some((asker, op, callback)) = later::put_begin(self, (who, arrived), op, callback) {
+        if let Some((asker, op, callback)) =
+            later::put_begin(self.id(), (who, arrived), op, callback)
+        {
             self.section(|inner, news| inner.begin(asker, op, callback, news));
         }
     }
@@ -288,6 +290,11 @@ impl Core {
         self.lock().node.written(who, volume, range)
     }
 
+    /// Where it lies says which one it is.
+    fn id(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     pub(crate) fn volume_id(&self, name: &str) -> Option<VolumeId> {
         self.lock().node.volume_id(name)
     }
@@ -338,7 +345,7 @@ impl Core {
 
     /// A section under the lock, and the delivery of what follows from it.
     fn section(self: &Arc<Self>, change: impl FnOnce(&mut Inner, &mut News)) {
-        self.deliver(self.collected(later::take(self), change));
+        self.deliver(self.collected(later::take(self.id()), change));
     }
 
     /// What follows from a section under the lock, in which what this thread has put off
@@ -369,7 +376,7 @@ impl Core {
     /// lock once for all of them.
     pub(crate) fn deliver_together(self: &Arc<Self>, news: News) {
         // For each a read that begins and one's memory that comes back, mostly.
-        later::begin(self, Vec::with_capacity(2 * news.calls.len()));
+        later::begin(self.id(), Vec::with_capacity(2 * news.calls.len()));
         self.deliver(news);
         let later = later::end();
         if !later.is_empty() {
@@ -448,7 +455,7 @@ impl Lender for Core {
     }
 
     fn take_back(self: Arc<Self>, span: Span, owner: Owner) {
-        if owner == Owner::BestEffort && later::put_release(&self, span) {
+        if owner == Owner::BestEffort && later::put_release(self.id(), span) {
             return;
         }
         self.section(|inner, _| inner.take_back(&self.arena, span, owner));

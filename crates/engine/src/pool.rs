@@ -16,9 +16,10 @@ use crate::{arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
     Config, Contract, DiskIndex, DiskSetup, Error, KeptOut, Mode, Node, Op, Policy, Status,
-    StreamId, StreamStatus, Terms, VolumeStatus, Who, Wish, WriteRange,
+    StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::fs::File;
+use std::ops::Range;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use store::{Opened, Report};

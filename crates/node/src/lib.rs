@@ -38,5 +38,6 @@ pub use plan::{
     Alternative, DiskPlan, KindPlan, Plan, PlanTask, Planner, Stop, Variation, Wanted, Whose,
 };
 pub use status::{Analysed, Look};
+pub use store::VolumeId;
 pub use volumes::permission;
 pub use work::{CommandEnded, DiskQueue, Work, command_ended, next_command};

@@ -19,7 +19,12 @@ impl Exports for Two {
             "old" => true,
             _ => return Err("no such volume".into()),
         };
-        Ok(Export { size: 1 << 30, is_read_only, description: "a volume".into() })
+        Ok(Export {
+            called: name.into(),
+            size: 1 << 30,
+            is_read_only,
+            description: "a volume".into(),
+        })
     }
 }
 
@@ -100,7 +105,7 @@ fn an_options_head_is_a_magic_a_number_and_a_length_that_is_bounded() {
         OptionHead::decode(&bytes)
     };
     assert_eq!(head(b"IHAVEOPT", 7, 12), Ok(OptionHead { option: 7, len: 12 }));
-    assert_eq!(head(b"IHAVEOPT", 7, 65_537), Err(Broken::OptionLen(65_537)));
+    assert_eq!(head(b"IHAVEOPT", 7, 8_193), Err(Broken::OptionLen(8_193)));
     assert!(matches!(head(b"ihaveopt", 7, 12), Err(Broken::OptionMagic(_))));
 }
 
@@ -201,7 +206,12 @@ fn what_a_client_gets_wrong_is_refused_by_its_name_and_the_next_option_is_heard(
 }
 
 fn chosen(is_read_only: bool, is_structured: bool, asks_allocation: bool) -> Chosen {
-    let export = Export { size: 100_000_000, is_read_only, description: String::new() };
+    let export = Export {
+        called: "film".into(),
+        size: 100_000_000,
+        is_read_only,
+        description: String::new(),
+    };
     Chosen { name: "film".into(), export, is_structured, asks_allocation }
 }
 
@@ -244,6 +254,7 @@ fn a_request_is_held_against_the_export_that_was_chosen() {
         (0, 0, SIZE - 8, 9, Errno::Invalid),
         (0, 0, u64::MAX, 1, Errno::Invalid),
         (0, 0, 0, PAYLOAD_MAX + 1, Errno::Invalid),
+        (0, 4, 0, (1 << 20) + 1, Errno::Overflow),
         (1, 0, SIZE - 8, 9, Errno::NoSpace),
         (1, 0, u64::MAX, u32::MAX, Errno::NoSpace),
         (4, 0, SIZE, 1, Errno::NoSpace),

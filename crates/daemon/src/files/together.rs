@@ -4,9 +4,10 @@
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use node::{
-    Contract, DiskIndex, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms, VolumeStatus,
-    Who, Wish, WriteRange,
+    Contract, DiskIndex, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms, VolumeId,
+    VolumeStatus, Who, Wish, WriteRange,
 };
+use std::ops::Range;
 use std::sync::Arc;
 use units::{Bytes, Instant};
 

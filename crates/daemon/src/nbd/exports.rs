@@ -24,14 +24,11 @@ pub struct Export {
 }
 
 impl Export {
-    /// Reads the name of an export. The empty one means the only volume, where there is one.
+    /// Reads the name of an export. The empty one means the only volume that the user owns.
     pub fn parse(name: &str, offer: &Offer<'_>) -> Option<Self> {
         let mut parts = name.split('@');
         let volume = match parts.next().unwrap_or_default() {
-            "" => {
-                let mut names = offer.names();
-                names.pop().filter(|_| names.is_empty())?
-            }
+            "" => offer.only()?,
             name => name.to_owned(),
         };
         let mut export = Self { volume, is_read_only: false, priority: None };
@@ -49,6 +46,18 @@ impl Export {
             export.priority = Some(priority);
         }
         Some(export)
+    }
+}
+
+impl Offer<'_> {
+    /// The volume that is the user's own, where there is just one. What others let him read
+    /// does not count: they would decide what his programs get.
+    fn only(&self) -> Option<String> {
+        let Ask(pool, who) = self.ask;
+        let volumes = pool.status().volumes.into_iter();
+        let mut own = volumes.filter(|volume| who.uid == volume.ownership.uid);
+        let only = own.next()?;
+        own.next().is_none().then_some(only.name)
     }
 }
 
@@ -72,7 +81,9 @@ impl Exports for Offer<'_> {
             let problem = crate::problem::of(&error);
             format!("{}; {}", problem.detail, problem.next_step)
         })?;
+        let suffix = name.find('@').map_or("", |at| &name[at..]);
         Ok(handshake::Export {
+            called: format!("{}{suffix}", found.name),
             size: found.size.get(),
             is_read_only: export.is_read_only || !may(who, found.ownership, Act::Write),
             description: format!("volume {} of pool {}", found.name, pool.description().name),

@@ -1,8 +1,10 @@
 //! The requests of one connection, served beside each other.
 //!
 //! Where replies are structured, each piece of a read is sent when it is there. A read that has
-//! to be answered in one reply is gathered in memory of the daemon's own; one connection gathers
-//! one such read of more than a piece at a time.
+//! to be answered in one reply is gathered in memory of the daemon's own.
+//!
+//! Invariants: nothing is said of a volume but by the pool, on the client's behalf, which holds
+//! each request to the volume's permissions; what the pool does not say is no hole.
 
 use super::Input;
 use super::pieces::{Piece, pieces};
@@ -11,7 +13,7 @@ use crate::data::frames::{Outgoing, Over};
 use crate::limits::FRAME_WITHIN;
 use crate::lock::Mutex;
 use crate::pool::{Answer, Ask, Chunk, Room};
-use node::{Error, Op, Priority, Target, WriteRange};
+use node::{Error, Op, Priority, Target, VolumeId, WriteRange};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
@@ -23,22 +25,28 @@ use wire::nbd::transmission::{self as reply, Command, Errno, Extent, REQUEST_LEN
 
 /// Extents that one reply tells at the most: a client asks again for the rest.
 const EXTENTS_MAX: usize = 1024;
+/// A read in one reply that is larger is one of few.
+const GATHER_MAX: u64 = 4 << 20;
+/// Of these at most so many at a time: no more than 64 MiB of the daemon's memory.
+static LARGE_GATHERS: Semaphore = Semaphore::const_new(2);
 /// Shorter pieces are read without asking whether anything was written there.
 const HOLE_MIN: u32 = 64 << 10;
-/// Steps that one reply takes at the most, each under the pool's lock for itself.
-const STEPS_MAX: usize = 1024;
+/// Looks at the pool for one such reply at the most; each is short, and the next comes later.
+const LOOKS_MAX: usize = 16;
 
 /// An export that a client has chosen.
 pub struct Device(Arc<Shared>);
 
 struct Shared {
     volume: String,
+    /// The volume that was there when the client chose it.
+    id: VolumeId,
+    /// What memory that is set aside is counted by.
+    reserved: String,
     priority: Option<Priority>,
     chosen: Chosen,
     ask: Ask,
     output: Outgoing,
-    /// Reads that are gathered.
-    gathers: Semaphore,
     /// Set when the client does not take its replies.
     gone: watch::Sender<bool>,
 }
@@ -68,6 +76,10 @@ impl Whole {
         self.parts.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
+    fn is_sound(&self) -> bool {
+        self.failed.lock().is_none()
+    }
+
     fn error(&self) -> Option<Error> {
         self.failed.lock().take()
     }
@@ -76,14 +88,14 @@ impl Whole {
 impl Device {
     /// On a volume, for a client that has been told [`Chosen::export`].
     pub fn new(
-        volume: String,
+        (volume, id): (String, VolumeId),
         priority: Option<Priority>,
         chosen: Chosen,
         ask: Ask,
         output: Outgoing,
     ) -> Self {
-        let (gathers, gone) = (Semaphore::new(1), watch::Sender::new(false));
-        Self(Arc::new(Shared { volume, priority, chosen, ask, output, gathers, gone }))
+        let (reserved, gone) = (volume.clone(), watch::Sender::new(false));
+        Self(Arc::new(Shared { volume, id, reserved, priority, chosen, ask, output, gone }))
     }
 
     /// Becomes true when the client does not take its replies.
@@ -110,7 +122,7 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
     let came = shared.ask.0.now();
     let Ok(request) = Request::decode(&head) else { return Err(Over::Gone) };
     let cookie = request.cookie;
-    let place = |len: Bytes| account.place(&shared.volume, len, || shared.guaranteed());
+    let place = |len: Bytes| account.place(&shared.reserved, len, || shared.guaranteed());
     match request.command(&shared.chosen) {
         Err(error) => {
             discard(input, request.payload()).await?;
@@ -180,29 +192,56 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
             Ok(())
         }
         Ok(Command::WriteZeroes { offset, len, durable }) => {
+            // It counts as one request, however little there is to write.
+            let _turn = place(Bytes::ZERO).await;
             // One after the other, so that one request does not have all of the memory. What was
             // never written is zeros already; a write that is under way has no order with this.
             let whole = Whole::new(cookie, durable, 1);
-            for piece in pieces(offset, len) {
-                for piece in shared.data(piece) {
-                    let _place = place(piece.blocks().1).await;
-                    if let Err(error) = shared.zero(came, piece).await {
-                        whole.fail(error);
-                        return shared.ended(&whole).await;
+            let mut at = 0;
+            while at < len && whole.is_sound() {
+                let rest = Piece { offset: offset + u64::from(at), len: len - at };
+                at += match shared.runs(rest).await {
+                    Ok((runs, looked_at)) => {
+                        let data = runs.into_iter().filter(|run| !run.is_hole);
+                        for piece in data.flat_map(|run| pieces(run.offset, run.len)) {
+                            let _place = place(piece.blocks().1).await;
+                            if let Err(error) = shared.zero(came, piece).await {
+                                whole.fail(error);
+                                break;
+                            }
+                        }
+                        looked_at
                     }
-                }
+                    Err(error) => {
+                        whole.fail(error);
+                        break;
+                    }
+                };
             }
             shared.ended(&whole).await
         }
         Ok(Command::BlockStatus { offset, len, one }) => {
-            let extents = shared.extents(offset, len, if one { 1 } else { EXTENTS_MAX });
-            match extents.is_empty() {
-                // The volume was deleted meanwhile, or made smaller.
-                true => shared.refuse(&request, Errno::Io).await,
-                false => shared.output.send_parts(&reply::status(cookie, &extents), &[]).await,
-            }
+            let place = place(Bytes::ZERO).await;
+            let piece = Piece { offset, len };
+            shared.spawn(place, move |shared| async move {
+                let most = if one { 1 } else { EXTENTS_MAX };
+                match shared.extents(piece, most).await {
+                    Ok(extents) => {
+                        shared.output.send_parts(&reply::status(cookie, &extents), &[]).await
+                    }
+                    Err(error) => shared.fail(cookie, true, &error).await,
+                }
+            });
+            Ok(())
         }
     }
+}
+
+/// A part of an export that was written, or never was.
+struct Run {
+    offset: u64,
+    len: u32,
+    is_hole: bool,
 }
 
 impl Shared {
@@ -232,6 +271,7 @@ impl Shared {
 
     /// Memory for a write.
     async fn room(&self, piece: Piece) -> Result<Box<dyn Room>, Error> {
+        self.is_the_same()?;
         let (range, priority) = (piece.range(), self.priority);
         let target = Target { volume: self.volume.clone(), offset: range.offset, priority };
         self.ask.room(Op::Room { len: range.room(), target: Some(target) }).await
@@ -239,6 +279,7 @@ impl Shared {
 
     /// The whole blocks around a piece.
     async fn blocks(&self, came: Instant, piece: Piece) -> Result<Box<dyn Chunk>, Error> {
+        self.is_the_same()?;
         let ((offset, len), volume) = (piece.blocks(), self.volume.clone());
         let read = Op::Read { volume, offset, len, priority: self.priority };
         match self.ask.op_since(came, read).await? {
@@ -247,18 +288,51 @@ impl Shared {
         }
     }
 
+    /// What of a range was ever written, as far as one look at the pool says it: runs from its
+    /// start on, and how much they are together. Others have their turn afterwards.
+    async fn runs(&self, range: Piece) -> Result<(Vec<Run>, u32), Error> {
+        let (start, end) = (Bytes::new(range.offset), range.offset + u64::from(range.len));
+        let Ask(pool, who) = &self.ask;
+        let told = pool.written(who, (&self.volume, self.id), start..Bytes::new(end))?;
+        let mut offset = range.offset;
+        let runs = told.into_iter().map(|(len, is_written)| {
+            let run = Run { offset, len: len.get() as u32, is_hole: !is_written };
+            offset += len.get();
+            run
+        });
+        let runs: Vec<Run> = runs.collect();
+        tokio::task::yield_now().await;
+        Ok((runs, (offset - range.offset) as u32))
+    }
+
     /// Whether nothing was ever written in a piece that is long enough to ask.
-    fn is_hole(&self, piece: Piece) -> bool {
-        piece.len >= HOLE_MIN && self.data(piece).is_empty()
+    async fn is_hole(&self, piece: Piece) -> Result<bool, Error> {
+        Ok(piece.len >= HOLE_MIN && self.runs(piece).await?.0.iter().all(|run| run.is_hole))
+    }
+
+    /// Refuses what is asked of a volume that was made anew under the same name: the client
+    /// was told of another.
+    fn is_the_same(&self) -> Result<(), Error> {
+        match self.ask.0.volume_id(&self.volume) == Some(self.id) {
+            true => Ok(()),
+            false => Err(Error::NoSuchVolume { name: self.volume.clone() }),
+        }
     }
 
     /// Reads a piece, and sends it as a chunk of its reply.
     async fn read(&self, came: Instant, piece: Piece, whole: &Whole) -> Result<(), Over> {
         let cookie = whole.cookie;
-        if self.chosen.is_structured && self.is_hole(piece) {
-            let hole = reply::hole(cookie, whole.is_one, piece.offset, piece.len);
-            self.output.send_parts(&hole, &[]).await?;
-            return self.read_part(whole).await;
+        match self.is_hole(piece).await {
+            Ok(true) if self.chosen.is_structured => {
+                let hole = reply::hole(cookie, whole.is_one, piece.offset, piece.len);
+                self.output.send_parts(&hole, &[]).await?;
+                return self.read_part(whole).await;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                whole.fail(error);
+                return self.read_part(whole).await;
+            }
         }
         let read = self.blocks(came, piece).await;
         match read {
@@ -287,8 +361,9 @@ impl Shared {
         }
     }
 
-    /// Answers a read in one reply: pieces one after the other, so that it holds no more of
-    /// the pool's memory than one of them.
+    /// Answers a read in one reply. Its bytes are gathered piece by piece, so that it holds no
+    /// more of the pool's memory than one of them; what it holds itself counts as its user's, and
+    /// of more than [`GATHER_MAX`] there are few at a time in the whole daemon.
     async fn gather(
         &self,
         came: Instant,
@@ -296,11 +371,14 @@ impl Shared {
         (offset, len): (u64, u32),
         account: &Account,
     ) -> Result<(), Over> {
-        let _turn = self.gathers.acquire().await.expect("it is never closed");
+        let counted = Bytes::new(u64::from(len).min(GATHER_MAX));
+        let _place = account.place(&self.reserved, counted, || 0).await;
+        let _turn = match u64::from(len) > GATHER_MAX {
+            true => Some(LARGE_GATHERS.acquire().await.expect("it is never closed")),
+            false => None,
+        };
         let mut bytes = Vec::with_capacity(len as usize);
         for piece in pieces(offset, len) {
-            let (_, blocks) = piece.blocks();
-            let _place = account.place(&self.volume, blocks, || self.guaranteed()).await;
             match self.blocks(came, piece).await {
                 Ok(chunk) => bytes.extend_from_slice(piece.within(chunk.bytes())),
                 Err(error) => return self.fail(cookie, true, &error).await,
@@ -383,26 +461,26 @@ impl Shared {
         }
     }
 
-    /// Where data is, from `offset` on; none where the volume is not there any more.
-    fn extents(&self, offset: u64, len: u32, most: usize) -> Vec<Extent> {
-        let (mut extents, mut at, end) = (Vec::<Extent>::new(), offset, offset + u64::from(len));
-        for _ in 0..STEPS_MAX {
-            let Some((is_written, upto)) = self.ask.0.written(&self.volume, Bytes::new(at)) else {
-                break;
-            };
-            let (run, is_hole) = ((upto.get().min(end) - at) as u32, !is_written);
-            let is_full = extents.len() == most;
-            match extents.last_mut() {
-                Some(last) if last.is_hole == is_hole => last.len += run,
-                _ if is_full => break,
-                _ => extents.push(Extent { len: run, is_hole }),
+    /// Where data is, from the start of a range on: at least of the first bytes of it.
+    async fn extents(&self, range: Piece, most: usize) -> Result<Vec<Extent>, Error> {
+        let (mut extents, mut at) = (Vec::<Extent>::new(), 0);
+        for _ in 0..LOOKS_MAX {
+            let rest = Piece { offset: range.offset + u64::from(at), len: range.len - at };
+            let (runs, looked_at) = self.runs(rest).await?;
+            for Run { len, is_hole, .. } in runs {
+                let is_full = extents.len() == most;
+                match extents.last_mut() {
+                    Some(last) if last.is_hole == is_hole => last.len += len,
+                    _ if is_full => return Ok(extents),
+                    _ => extents.push(Extent { len, is_hole }),
+                }
             }
-            at += u64::from(run);
-            if at == end {
+            at += looked_at;
+            if at == range.len {
                 break;
             }
         }
-        extents
+        Ok(extents)
     }
 }
 

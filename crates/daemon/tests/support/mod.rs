@@ -12,6 +12,7 @@ use daemon::serve::{ServeError, ServeOptions};
 use daemon::socket::Claim;
 use node::*;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

@@ -7,11 +7,13 @@
 //! is left when the delivery is over. Only what bears to come a moment later than another
 //! thread's requests is put off: writes that overlap, and streams, do not.
 
-use super::Core;
 use crate::callers::Callback;
 use node::{Op, Span, Who};
 use std::cell::RefCell;
 use units::Instant;
+
+/// Which pool of this process.
+pub(super) type PoolId = usize;
 
 /// One request that was put off.
 pub(super) enum Later {
@@ -22,7 +24,7 @@ pub(super) enum Later {
 /// What a thread has put off while it delivers.
 struct Put {
     /// The pool whose disk's thread this is: requests to others are none of ours.
-    of: *const Core,
+    of: PoolId,
     list: Vec<Later>,
 }
 
@@ -44,10 +46,10 @@ fn with<T>(look: impl FnOnce(&mut Option<Put>) -> T) -> T {
     PUT.with(|put| look(&mut put.borrow_mut()))
 }
 
-/// From here on this thread, one of a disk of `core`, puts off what it may. `list` is empty.
-pub(super) fn begin(core: &Core, list: Vec<Later>) {
+/// From here on this thread, one of a disk of `pool`, puts off what it may. `list` is empty.
+pub(super) fn begin(pool: PoolId, list: Vec<Later>) {
     debug_assert!(list.is_empty());
-    with(|put| *put = Some(Put { of: core, list }));
+    with(|put| *put = Some(Put { of: pool, list }));
 }
 
 /// From here on it does not. Returns what was put off and not taken.
@@ -55,10 +57,10 @@ pub(super) fn end() -> Vec<Later> {
     with(Option::take).map(|put| put.list).unwrap_or_default()
 }
 
-/// Puts `later` off where this thread does so for `core`; otherwise gives it back.
-fn put(core: &Core, later: Later) -> Option<Later> {
+/// Puts `later` off where this thread does so for `pool`; otherwise gives it back.
+fn put(pool: PoolId, later: Later) -> Option<Later> {
     with(|put| match put {
-        Some(put) if std::ptr::eq(put.of, core) => {
+        Some(put) if put.of == pool => {
             put.list.push(later);
             None
         }
@@ -68,7 +70,7 @@ fn put(core: &Core, later: Later) -> Option<Later> {
 
 /// Puts off the beginning of an operation that bears it; otherwise gives it back.
 pub(super) fn put_begin(
-    core: &Core,
+    pool: PoolId,
     asker: (Who, Option<Instant>),
     op: Op,
     callback: Callback,
@@ -76,21 +78,21 @@ pub(super) fn put_begin(
     if !matches!(op, Op::Read { .. } | Op::Room { .. }) {
         return Some((asker, op, callback));
     }
-    match put(core, Later::Begin(asker, op, callback)) {
+    match put(pool, Later::Begin(asker, op, callback)) {
         Some(Later::Begin(asker, op, callback)) => Some((asker, op, callback)),
         _ => None,
     }
 }
 
 /// Puts off that memory of best effort comes back. Says whether it is.
-pub(super) fn put_release(core: &Core, span: Span) -> bool {
-    put(core, Later::Release(span)).is_none()
+pub(super) fn put_release(pool: PoolId, span: Span) -> bool {
+    put(pool, Later::Release(span)).is_none()
 }
 
-/// What this thread has put off for `core` so far: now is its turn.
-pub(super) fn take(core: &Core) -> Vec<Later> {
+/// What this thread has put off for `pool` so far: now is its turn.
+pub(super) fn take(pool: PoolId) -> Vec<Later> {
     with(|put| match put {
-        Some(put) if std::ptr::eq(put.of, core) => std::mem::take(&mut put.list),
+        Some(put) if put.of == pool => std::mem::take(&mut put.list),
         _ => Vec::new(),
     })
 }

@@ -16,7 +16,7 @@ impl Exports for Two {
             "old" => true,
             _ => return Err("none".into()),
         };
-        Ok(Export { size: SIZE, is_read_only, description: "v".into() })
+        Ok(Export { called: name.into(), size: SIZE, is_read_only, description: "v".into() })
     }
 }
 

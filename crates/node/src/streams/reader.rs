@@ -5,8 +5,8 @@ use crate::core::Core;
 use crate::limits::EARLY_REQUESTS;
 use crate::streams::stream::{Slot, Stream};
 use crate::work::Owner;
-use playout::Ask;
 use alloc::vec::Vec;
+use playout::Ask;
 use store::{BLOCK, EXTENT};
 use units::{Bytes, Instant};
 
@@ -176,12 +176,7 @@ impl Stream {
     }
 
     /// The same for its end, `from` so far within it on.
-    fn reading_from(
-        &self,
-        core: &Core,
-        block: u64,
-        from: Bytes,
-    ) -> (DiskIndex, DiskAction, Owner) {
+    fn reading_from(&self, core: &Core, block: u64, from: Bytes) -> (DiskIndex, DiskAction, Owner) {
         let (disk, offset, extent, within) = self.locate(core, block);
         let len = self.contract.block;
         let location = core.store.locate(self.volume, extent).expect("located above");

@@ -69,7 +69,7 @@ fn a_device_is_the_bytes_that_were_written_and_flushed_ones_outlive_a_kill() {
                     copy[range].fill(0);
                 }
                 5 => nbd.trim(offset, len as u32).unwrap(),
-                6 => {
+                6 if len <= MIB => {
                     let one = nbd.read_in_one(offset, len as u32).unwrap();
                     assert!(one == copy[range], "life {life}, turn {turn}: read in one");
                 }
@@ -174,10 +174,47 @@ fn what_cannot_be_asked_of_an_export_is_refused_and_the_connection_goes_on() {
     for name in ["w", "v@", "v@rw", "@", "../v", "v@ro@x"] {
         assert_eq!(Nbd::open(&socket(&dir), name, false).err(), Some(UNKNOWN), "{name}");
     }
-    // No name, where there is one volume only, means that.
+    // No name, where the user owns one volume only, means that.
     assert!(Nbd::open(&socket(&dir), "", false).is_ok());
     make(&dir, "w", "1MiB");
     assert_eq!(Nbd::open(&socket(&dir), "", false).err(), Some(UNKNOWN));
+}
+
+/// An export is the volume that was there when it was chosen: what comes later under its name,
+/// or what is left of it, is never told as zeros, and nothing is written there.
+#[test]
+fn a_volume_that_is_gone_cut_or_made_anew_is_an_error_and_no_zeros() {
+    const GONE: u32 = 5;
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    for structured in [true, false] {
+        make(&dir, "v", "8MiB");
+        let mut nbd = Nbd::open(&socket(&dir), "v", structured).unwrap();
+        nbd.write(0, 0, &noise(1, MIB).bytes()).unwrap();
+        dir.run(&["volume", "resize", "v", "4MiB", "--yes"]).succeeded();
+        for (offset, len) in [(4 * MIB, MIB), (3 * MIB, 2 * MIB), (5 * MIB, 100)] {
+            assert!(nbd.read(offset, len as u32).is_err(), "{offset}+{len}, beyond the cut");
+            assert!(nbd.zero(offset, len as u32).is_err());
+        }
+        assert!(nbd.read(0, MIB as u32).unwrap() == noise(1, MIB).bytes());
+        dir.run(&["volume", "delete", "v", "--yes"]).succeeded();
+        let gone = |nbd: &mut Nbd, why: &str| {
+            for len in [100, 2 * MIB as u32] {
+                assert_eq!(nbd.read(MIB, len), Err(GONE), "{why}");
+                assert_eq!(nbd.zero(MIB, len), Err(GONE), "{why}");
+            }
+            assert_eq!(nbd.write(0, 0, b"old bytes"), Err(GONE), "{why}");
+            if structured {
+                assert_eq!(nbd.status(0, 4096), Err(GONE), "{why}");
+            }
+        };
+        gone(&mut nbd, "deleted");
+        make(&dir, "v", "8MiB");
+        gone(&mut nbd, "made anew");
+        let mut new = Nbd::open(&socket(&dir), "v", structured).unwrap();
+        assert!(new.read(0, MIB as u32).unwrap().iter().all(|&byte| byte == 0));
+        dir.run(&["volume", "delete", "v", "--yes"]).succeeded();
+    }
 }
 
 /// Clients that speak nonsense, stop in the middle or go away: a good one beside them is

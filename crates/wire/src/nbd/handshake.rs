@@ -7,7 +7,7 @@
 use super::{BLOCK_PREFERRED, Broken, Cursor, NAME_MAX, PAYLOAD_MAX};
 
 /// The most data of an option: a name, and the longest list of contexts that is looked at.
-pub const OPTION_MAX: u32 = 64 << 10;
+pub const OPTION_MAX: u32 = 8 << 10;
 /// Length of an option's head.
 pub const OPTION_HEAD_LEN: usize = 16;
 /// The number that stands for `base:allocation` in replies.
@@ -57,6 +57,8 @@ mod info {
 /// An export as its client is told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
+    /// Its name in full, where the client gave a shorter one.
+    pub called: String,
     /// In bytes.
     pub size: u64,
     /// Writes are refused.

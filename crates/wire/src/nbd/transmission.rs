@@ -18,6 +18,9 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 const SIMPLE_MAGIC: u32 = 0x6744_6698;
 const STRUCTURED_MAGIC: u32 = 0x668e_33ef;
 
+/// A read that must not be divided is at most so long; the protocol wants 64 KiB at least.
+pub const WHOLE_MAX: u32 = 1 << 20;
+
 /// Errors, by the numbers of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -181,7 +184,11 @@ impl Request {
         match kind {
             READ if len > PAYLOAD_MAX => Err(Errno::Invalid),
             READ => {
-                let in_one = !chosen.is_structured || flags & DONT_FRAGMENT != 0;
+                let whole = flags & DONT_FRAGMENT != 0;
+                if chosen.is_structured && whole && len > WHOLE_MAX {
+                    return Err(Errno::Overflow);
+                }
+                let in_one = !chosen.is_structured || whole;
                 Ok(Command::Read { offset, len, in_one })
             }
             WRITE => Ok(Command::Write { offset, len, durable }),
