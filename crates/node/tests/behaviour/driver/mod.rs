@@ -233,6 +233,12 @@ impl Driver {
         self.answer(ticket).expect("answered at once")
     }
 
+    /// The answer to what may be answered at once.
+    pub fn at_once_or_none(&mut self, op: Op) -> Option<Result<Reply, Error>> {
+        let ticket = self.begin(op);
+        self.answer(ticket)
+    }
+
     /// Lets time pass until an operation is answered.
     pub fn wait(&mut self, ticket: Ticket) -> Result<Reply, Error> {
         for _ in 0..100_000 {
@@ -263,6 +269,9 @@ impl Driver {
             loop {
                 match self.node.poll_disk(self.now, DiskIndex(number as u16)) {
                     DiskPoll::Wait { until } => {
+                        let timer = self.node.next_timer().filter(|_| number == 0);
+                        let waits = timer.is_none_or(|timer| until.is_some_and(|at| at <= timer));
+                        assert!(waits, "until {until:?}, though a timer is due {timer:?}");
                         alarm = alarm.into_iter().chain(until).min();
                         break;
                     }
@@ -288,7 +297,7 @@ impl Driver {
     }
 
     /// Ends a command that a disk has, now.
-    fn end(&mut self, number: usize, id: node::CommandId) {
+    pub fn end(&mut self, number: usize, id: node::CommandId) {
         let flight: Flight = self.disks[number].flights.remove(&id).expect("under way");
         let result = self.disks[number].end(&mut self.memory, &flight);
         let (disk, finished) = (DiskIndex(number as u16), self.now);
