@@ -199,9 +199,22 @@ impl Driver {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         let who = self.who.clone();
-        self.node.handle(self.now, Event::Request { ticket, who, op, arrived });
+        self.tell(Event::Request { ticket, who, op, arrived });
         self.poll();
         ticket
+    }
+
+    /// Tells the node something: where a timer is due sooner for it, disk 0 is woken.
+    fn tell(&mut self, event: Event) {
+        let before = self.node.next_timer();
+        self.node.handle(self.now, event);
+        let mut woken = Vec::new();
+        while let Some(disk) = self.node.next_wake() {
+            woken.push(disk);
+        }
+        let timer = self.node.next_timer();
+        let is_sooner = timer.is_some_and(|timer| before.is_none_or(|before| timer < before));
+        assert!(!is_sooner || woken.contains(&DISK), "nobody waits for the timer {timer:?}");
     }
 
     /// Asks for something now.
@@ -302,7 +315,7 @@ impl Driver {
         let result = self.disks[number].end(&mut self.memory, &flight);
         let (disk, finished) = (DiskIndex(number as u16), self.now);
         let started = flight.started;
-        self.node.handle(self.now, Event::CommandDone { disk, id, started, finished, result });
+        self.tell(Event::CommandDone { disk, id, started, finished, result });
         let (action, report) = (flight.command.action, self.node.finished());
         self.journal.push(Done { action, started, result, report });
         self.gather();
