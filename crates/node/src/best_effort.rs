@@ -683,6 +683,10 @@ impl BestEffort {
         core.services.account(now, operation.holder(), &operation.kept);
         if operation.is_of_line {
             self.line.end(now);
+            // Who waits is refused after a time only where nothing is under way.
+            if self.line.due().is_some() {
+                core.wake_timers();
+            }
         }
         let Operation { ticket, volume, offset, span, recorded, write, error, then, .. } =
             operation;

@@ -76,6 +76,10 @@ impl Core {
             Some(Some(running)) if self.store.committed() < running => return None,
             Some(_) => self.commits.running = None,
         }
+        // One that became due meanwhile was not shown while this one ran.
+        if self.commits.due.is_some() {
+            self.wake_timers();
+        }
         self.fit_log(now);
         for ticket in core::mem::take(&mut self.commits.served) {
             self.answer(ticket, Ok(Reply::Done));

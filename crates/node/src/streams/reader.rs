@@ -257,7 +257,7 @@ impl Stream {
         self.account.gaps += len;
         self.position = end;
         if !matches!(self.window.get(block), Some(Slot::Failed(..))) {
-            self.give_up(core, block);
+            self.never_came(core, block);
         }
         self.reply(core, Ok(Reply::Gap { offset, len }));
         self.pump_reader(core, now, has_writer);
@@ -265,7 +265,7 @@ impl Stream {
 
     /// A block that did not come is given up. Its memory was not filled, so that it is never
     /// told: whoever comes back to it has it read.
-    pub(crate) fn give_up(&mut self, core: &Core, block: u64) {
+    pub(crate) fn never_came(&mut self, core: &Core, block: u64) {
         let (disk, ..) = self.locate(core, block);
         let failed = Slot::Failed(disk, DeviceError(TIMED_OUT));
         *self.window.get_mut(block).expect("a block of the window") = failed;

@@ -204,7 +204,7 @@ impl Stream {
                 if now < patience {
                     self.wake_by(core, patience);
                 } else if core.cancel(id) {
-                    self.give_up(core, block);
+                    self.never_came(core, block);
                     self.account.gaps += len;
                     self.tell(core, Ok(Reply::Gap { offset, len }), whole);
                 }

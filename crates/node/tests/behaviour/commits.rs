@@ -2,7 +2,7 @@
 
 use crate::driver::*;
 use node::{DiskAction, Error, Mode, Op, Placement, Reply, StreamId, limits};
-use units::{Bytes, Duration, Instant, Rate};
+use units::{Bytes, Direction, Duration, Instant, Rate};
 
 const INTERVAL: Duration = Duration::from_secs(2);
 
@@ -252,6 +252,158 @@ fn all_writers_hear_of_a_commit() {
     driver.run(Duration::from_secs(12));
     for ask in asks {
         assert_eq!(driver.answer(ask), Some(Ok(Reply::Durable { upto: BLOCK })));
+    }
+}
+
+/// A few writers hear of a commit in one call; until all have, a timer is due, so that nobody
+/// has to ask a disk for the others to hear.
+#[test]
+fn a_timer_is_due_until_all_writers_have_heard() {
+    let mut driver = Setup::new(1).open();
+    let slow = contract(RATE / 64, BLOCK, Bytes::ZERO);
+    let writers: Vec<StreamId> = (0..limits::ROUND_STEP * 4)
+        .map(|number| {
+            let name = format!("v{number}");
+            driver.volume(&name, Bytes::mib(1));
+            driver.writer(&name, slow)
+        })
+        .collect();
+    driver.run(INTERVAL * 4);
+    let mut asks = Vec::new();
+    for &stream in &writers {
+        driver.put_all(stream, 1, BLOCK);
+        asks.push(driver.begin(Op::StreamDurable { stream, beyond: Bytes::ZERO }));
+    }
+    let heard = |driver: &Driver| asks.iter().filter(|&&ask| driver.is_answered(ask)).count();
+    assert_eq!(heard(&driver), 0);
+    driver.disks[0].holds = true;
+    for _ in 0..10_000 {
+        driver.run(ms(1));
+        // The disk's next command ends, and nobody asks the disk anything afterwards.
+        if let Some(&id) = driver.disks[0].flights.keys().next() {
+            driver.end(0, id);
+        }
+        if heard(&driver) > 0 {
+            break;
+        }
+    }
+    assert!((1..asks.len()).contains(&heard(&driver)), "a few in one call");
+    assert_eq!(driver.node.next_timer(), Some(driver.now), "the others are to be told");
+    driver.disks[0].holds = false;
+    driver.run(INTERVAL * 4);
+    assert_eq!(heard(&driver), asks.len());
+}
+
+/// Who closes the last stream leaves nobody to be harmed: what is asked for from then on is
+/// committed at once, however many commits there were before.
+#[test]
+fn with_the_last_stream_gone_commits_begin_at_once_again() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(1), Bytes::mib(1), 1);
+    let stream = driver.reader("film", contract(RATE / 8, BLOCK, Bytes::ZERO));
+    driver.run(INTERVAL * 10);
+    let from = driver.now;
+    for number in 0..6 {
+        driver.volume(&format!("v{number}"), Bytes::MIB);
+    }
+    assert!(driver.now - from > INTERVAL * 2, "the credit is used up");
+    assert_eq!(driver.close(stream), Ok(Reply::Done));
+    let from = driver.now;
+    driver.volume("last", Bytes::MIB);
+    assert!(driver.now - from < INTERVAL / 4, "{:?}", driver.now - from);
+}
+
+/// The record is counted with what a writer moves while commits are as far apart as they can
+/// be: 1 MiB/s in 8 s, its window, and one extent more for where it begins.
+#[test]
+fn a_record_has_room_for_what_a_writer_moves_between_two_commits() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(64));
+    driver.writer("film", usual());
+    // 3 blocks and 16 for a host that is a second late: 1.2 MiB.
+    assert_eq!(driver.node.log().extents, 11);
+}
+
+/// A writer for whom the log's contract cannot grow is refused, and is not counted from then
+/// on: whoever comes after him is not refused for what he would have written.
+#[test]
+fn a_writer_that_is_refused_for_the_log_is_not_counted() {
+    let mut setup = Setup::new(1).with(|config| config.memory = Bytes::mib(512));
+    setup.profiles = vec![profile(Bytes::mib(1024), FIXED, FLUSH)];
+    let mut driver = setup.open();
+    let slow = contract(Rate::per_second(10_000), Bytes::kib(4), Bytes::mib(64));
+    let mut grown = None;
+    for number in 0..8 {
+        let name = format!("v{number}");
+        driver.volume(&name, Bytes::mib(80));
+        let (stream, _) = driver.stream(open(&name, Mode::Write, slow, Bytes::ZERO));
+        if driver.node.log().contract > Bytes::kib(64) {
+            grown = Some((name, stream));
+            break;
+        }
+    }
+    let (name, stream) = grown.expect("the log grows with so many");
+    assert!(driver.close(stream).is_ok());
+    driver.run(INTERVAL * 2);
+    let before = driver.node.log();
+    assert_eq!(before.contract, Bytes::kib(64), "it has shrunk again");
+    // Readers take all of the disk.
+    driver.volume("film", Bytes::mib(4));
+    driver.write("film", 1, Bytes::ZERO, Bytes::MIB);
+    let mut rate = RATE;
+    while rate == RATE {
+        let op = open("film", Mode::Read, usual(), Bytes::ZERO);
+        if let Err(Error::Refused(refusal)) = driver.ask(op) {
+            rate = refusal.rate_max;
+        }
+    }
+    driver.reader("film", contract(rate, BLOCK, Bytes::ZERO));
+    let full = driver.node.status(driver.now);
+    let told = driver.ask(open(&name, Mode::Write, slow, Bytes::ZERO));
+    let Err(Error::LogRefused { record, .. }) = told else { panic!("{told:?}") };
+    assert!(record > before.contract);
+    let after = driver.node.log();
+    assert_eq!((after.extents, after.contract), (before.extents, before.contract));
+    let status = driver.node.status(driver.now);
+    assert_eq!(full.memory, status.memory);
+    assert_eq!(full.disks[0].utilisation_ppm, status.disks[0].utilisation_ppm);
+    assert_eq!(full.disks[0].slack, status.disks[0].slack);
+}
+
+/// A record that is longer than one write of the log is durable when all of its writes are; and
+/// where one of them fails, nothing of it is said to be.
+#[test]
+fn a_record_of_several_writes_is_done_when_all_of_them_are() {
+    for fails in [None, Some(0), Some(1)] {
+        let mut driver = Setup::new(1).open();
+        driver.disks[0].holds = true;
+        let name = |number: u64| format!("{number:0>64}");
+        let first = driver.begin(create(&name(0), Bytes::MIB, Placement::default()));
+        let op = |number| create(&name(number), Bytes::ZERO, Placement::default());
+        let asked: Vec<_> = (1..1_200).map(|number| driver.begin(op(number))).collect();
+        driver.disks[0].holds = false;
+        assert_eq!(driver.wait(first), Ok(Reply::Done));
+        let before = driver.journal.len();
+        let mut ended = 0;
+        while !driver.is_answered(asked[0]) {
+            let of_record = |flight: &medium::Flight| {
+                matches!(flight.command.action, DiskAction::WriteBytes { .. })
+            };
+            driver.disks[0].troubles.clear();
+            if fails == Some(ended) && driver.disks[0].flights.values().any(of_record) {
+                driver.break_at(DISK, Bytes::ZERO..Bytes::mib(256), Some(Direction::Write));
+            }
+            assert!(driver.step(Instant::MAX));
+            ended = records(&driver, before).len();
+        }
+        assert!(ended > 1, "in several writes");
+        let is_good = fails.is_none();
+        for ticket in asked {
+            assert_eq!(driver.wait(ticket).is_ok(), is_good);
+        }
+        let driver = driver.after_a_power_cut();
+        let there = (1..1_200).filter(|&number| driver.node.volume(&name(number)).is_some());
+        assert_eq!(there.count(), if is_good { 1_199 } else { 0 });
     }
 }
 

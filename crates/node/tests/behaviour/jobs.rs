@@ -169,6 +169,77 @@ fn an_extent_is_not_copied_while_it_is_written_to() {
     check_bytes(&mut driver.after_a_power_cut(), 7);
 }
 
+/// A hard disk that is five times slower in its inner half.
+fn hard_disk(zones: &[(Bytes, u64)]) -> disk::Profile {
+    let seek = disk::SeekCurve::new(vec![(1, ms(1)), (1_000, ms(4))]).expect("a curve");
+    let zones = zones.iter().map(|&(from, mib)| disk::ZoneProfile {
+        start: units::Lba::containing(from),
+        cylinders: 100,
+        rate: units::Rate::per_second(mib << 20),
+    });
+    let kind = disk::HardDiskProfile {
+        overhead: ms(1),
+        rotation: ms(4),
+        seek,
+        write_settle: Duration::ZERO,
+        switch: Duration::ZERO,
+        long_reads: None,
+        zones: zones.collect(),
+    };
+    disk::Profile { kind: Kind::HardDisk(kind), ..profile(Bytes::mib(256), FIXED, FLUSH) }
+}
+
+/// While an extent is being copied to a slower part of the disk, a contract of its volume is
+/// admitted for both places: it goes on by the new one.
+#[test]
+fn a_contract_is_admitted_for_where_an_extent_is_being_moved_to() {
+    let mut setup = Setup::new(1);
+    setup.profiles = vec![hard_disk(&[(Bytes::ZERO, 100), (Bytes::mib(128), 20)])];
+    let mut driver = setup.open();
+    driver.recorded("film", Bytes::mib(4), Bytes::kib(3_584), 1);
+    let outer = Placement { zone: node::Zone::Outer, ..Placement::default() };
+    let mut size = Bytes::mib(128);
+    while driver.ask(create("rest", size, outer.clone())).is_err() {
+        size -= Bytes::MIB;
+        assert!(!size.is_zero(), "there is some");
+    }
+    let slow = contract(units::Rate::per_second(1 << 18), BLOCK, Bytes::ZERO);
+    let terms = |driver: &Driver| {
+        let wish = node::Wish::Stream(Mode::Read, slow);
+        driver.node.terms("film", &wish).expect("it could be").shares[0].1
+    };
+    let before = terms(&driver);
+    let share = |driver: &Driver, stream| driver.node.stream(stream).unwrap().shares[0].1;
+    let early = driver.reader("film", slow);
+    assert_eq!(share(&driver, early), before);
+    suspect(&mut driver, Bytes::mib(3), Bytes::kib(4));
+    driver.disks[0].troubles.clear();
+    assert!(moves(&driver).moving.is_some());
+    let during = terms(&driver);
+    assert!(during > before, "{during} {before}");
+    assert_eq!(share(&driver, early), during, "who was there before, too");
+    let late = driver.reader("film", slow);
+    assert_eq!(share(&driver, late), during);
+    driver.run(Duration::from_secs(20));
+    assert_eq!(moves(&driver).moved, 1);
+    assert!(places(&mut driver)[3] >= Bytes::mib(128), "in the slower half");
+    assert_eq!([early, late].map(|stream| share(&driver, stream)), [during; 2]);
+}
+
+/// A zone that is shorter than a large read is not measured, the others are.
+#[test]
+fn a_part_that_is_shorter_than_a_read_is_not_measured() {
+    let mut setup = Setup::new(1);
+    let third = Bytes::mib(128) + Bytes::kib(512);
+    setup.profiles = vec![hard_disk(&[(Bytes::ZERO, 100), (Bytes::mib(128), 50), (third, 20)])];
+    let mut driver = setup.open();
+    driver.done(Op::Reprofile { disk: DISK });
+    driver.run(Duration::from_secs(20));
+    let told = measured(&driver);
+    assert_eq!((&told.outcome, told.parts.len()), (&Outcome::Holds, 2), "{told}");
+    assert_eq!((told.parts[0].to, told.parts[1].from), (Bytes::mib(128), third));
+}
+
 /// Bytes that the disk cannot read are never made up: the extent stays and is named, and is
 /// moved when they are written again. Nor is a copy used that could not be written.
 #[test]
@@ -378,7 +449,11 @@ fn a_disk_that_holds_is_measured_and_nothing_changes() {
     assert_eq!(driver.node.status(driver.now).memory.best_effort, Bytes::ZERO);
     driver.done(Op::Reprofile { disk: DISK });
     driver.run(ms(15));
+    let before = driver.journal.len();
     assert_eq!(driver.ask(Op::Shutdown), Ok(Reply::Done), "it does not keep anybody");
+    let reads = driver.since(before).iter();
+    let reads = reads.filter(|done| matches!(done.action, DiskAction::Read { .. })).count();
+    assert!(reads <= 1, "the one that was under way: {reads}");
 }
 
 /// A disk that takes longer than its bounds has a profile with wider ones, which is used where
@@ -408,6 +483,9 @@ fn a_disk_that_is_slower_has_wider_bounds_where_they_fit() {
     driver.done(Op::Reprofile { disk: DISK });
     driver.run(Duration::from_secs(30));
     assert_eq!(measured(&driver).outcome, Outcome::Holds, "the wider ones hold");
+    // Only what each read waits for has become longer, not what it takes from others.
+    let stream = driver.reader("film", usual());
+    assert_eq!(driver.node.stream(stream).unwrap().shares, [(DISK, 170_000)]);
     // Four streams fill the disk, 20 + 4 * 10.625 in 62.5: no wider profile fits until one has
     // gone.
     let mut driver = Setup::new(1).open();

@@ -236,3 +236,37 @@ fn terms_of_a_writer_are_those_of_writing() {
         assert_eq!((shown.shares, window), (told.shares, told.window));
     }
 }
+
+/// What is left of a disk's time is the same in a status as in the plan of the same contracts;
+/// a row of a comparison has that of the fullest disk.
+#[test]
+fn the_slack_of_a_status_is_that_of_the_plan_and_the_least_counts() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(4), Bytes::mib(1), 1);
+    for count in 0..3 {
+        let plan = planner(1).plan(&[readers(count)]).unwrap();
+        assert_eq!(driver.node.status(driver.now).disks[0].slack, plan.disks[0].slack);
+        driver.reader("film", usual());
+    }
+    let mut first = readers(2);
+    first.placement.disks = vec![DISK];
+    let list = [first];
+    let plan = planner(2).plan(&list).unwrap();
+    let slack: Vec<Duration> = plan.disks.iter().map(|disk| disk.slack).collect();
+    assert!(slack[0] < slack[1]);
+    assert_eq!(planner(2).compare(&list).unwrap()[0].slack, slack[0]);
+}
+
+/// What a command spends in the device's pipeline is taken from the time to its answer.
+#[test]
+fn the_time_in_a_pipeline_is_taken_from_what_can_be_promised() {
+    let mut setup = Setup::new(1);
+    let disk::Kind::Linear(line) = &mut setup.profiles[0].kind else { unreachable!() };
+    line.latency = ms(7);
+    let mut driver = setup.open();
+    driver.volume("film", Bytes::mib(4));
+    let least = cost(BLOCK) + ms(7);
+    let terms = |within| driver.node.terms("film", &Wish::Service(in_time(BLOCK, within, ms(200))));
+    assert!(terms(least).is_some());
+    assert_eq!(terms(least - Duration::from_nanos(1)), None);
+}

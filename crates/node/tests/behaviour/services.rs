@@ -4,6 +4,7 @@
 use crate::driver::*;
 use node::{
     Access, Carrier, Error, Op, Placement, Priority, Reply, Service, ServiceAccount, Ticket,
+    WriteRange,
 };
 use units::{Bytes, Duration, Instant, Rate};
 
@@ -411,4 +412,37 @@ fn a_contract_goes_with_its_volume() {
     driver.done(Op::VolumeCreate { name: "film".into(), size, placement, access });
     let status = driver.node.volume("film").unwrap();
     assert_eq!((status.service, status.shares, status.operations), Default::default());
+}
+
+/// What is promised within a part of the period is late after that part, not after the period.
+#[test]
+fn an_answer_is_late_after_the_promised_time_not_after_the_period() {
+    let mut driver = two();
+    driver.done(service("film", in_time(LEN, ms(100), ms(400))));
+    driver.run(Duration::from_secs(1));
+    driver.slow_at(DISK, Bytes::ZERO..Bytes::mib(256), ms(150));
+    driver.read("film", Bytes::ZERO, LEN).unwrap();
+    let told = account(&driver);
+    assert_eq!((told.requests, told.late_requests), (1, 1));
+    assert_eq!(told.late_max, cost(LEN) + ms(150) - ms(100));
+}
+
+/// A write that had begun before there was a contract is none of it, though its last command
+/// comes under it.
+#[test]
+fn what_began_without_a_contract_is_not_counted_under_it() {
+    let mut driver = two();
+    driver.disks[0].holds = true;
+    let range = WriteRange::new(Bytes::new(100), Bytes::new(50));
+    let span = driver.room(range.room());
+    driver.fill(span, 1, &range);
+    let ticket = driver.begin(write("film", range, span));
+    driver.run(ms(1));
+    assert_eq!(driver.disks[0].flights.len(), 1, "the rest of its block is read");
+    driver.done(service("film", in_time(LEN, ms(100), ms(200))));
+    driver.disks[0].holds = false;
+    assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    assert_eq!(account(&driver).requests, 0);
+    driver.read("film", Bytes::ZERO, LEN).unwrap();
+    assert_eq!(account(&driver).requests, 1);
 }

@@ -442,3 +442,106 @@ fn lateness_and_empty_windows_are_counted() {
     let whole: Contract = usual();
     assert_eq!(driver.node.stream(stream).unwrap().contract, whole);
 }
+
+/// The rate that a refusal names is the one that the stream could have in the place of its own.
+#[test]
+fn the_rate_that_a_refused_change_names_does_not_count_the_streams_own_twice() {
+    let mut driver = film(1, 4);
+    let [stream, ..] = [0, 1, 2].map(|_| driver.reader("film", usual()));
+    let change = |rate: u64| Op::StreamChange {
+        stream,
+        contract: contract(Rate::per_second(rate), BLOCK, Bytes::ZERO),
+    };
+    let told = driver.at_once(change(8 << 20));
+    let Err(Error::Refused(refusal)) = told else { panic!("{told:?}") };
+    let best = refusal.rate_max.get();
+    assert!(best >= RATE.get(), "{refusal:?}");
+    assert!(is_refused(&driver.at_once(change(best + 1))));
+    assert!(driver.at_once(change(best)).is_ok());
+}
+
+/// A stream over what was never written has zeros there, and not what a deleted volume left on
+/// the disk; what was written between has its place.
+#[test]
+fn a_stream_shows_nothing_of_what_the_disk_had_before() {
+    let mut driver = film(1, 2);
+    driver.done(Op::VolumeDelete { name: "film".into() });
+    driver.volume("new", Bytes::mib(2));
+    let mut want = vec![0; Bytes::MIB.as_usize()];
+    for kib in [0, 320, 516, 1_020] {
+        let (at, len) = (Bytes::kib(kib), Bytes::kib(4));
+        driver.write("new", 2, at, len);
+        want[at.as_usize()..(at + len).as_usize()].copy_from_slice(&pattern(2, at, len));
+    }
+    let old = driver.journal.iter().rev().find_map(|done| done.action.transfer());
+    let place = old.expect("written").0.start;
+    let byte = driver.disks[0].read(place - Bytes::kib(8), Bytes::kib(4));
+    assert!(byte.iter().any(|&byte| byte != 0), "the old volume was here");
+    let stream = driver.reader("new", usual());
+    let mut got = Vec::new();
+    while got.len() < want.len() {
+        got.extend(driver.next(stream, BLOCK).1);
+    }
+    assert!(got == want);
+}
+
+/// A volume with two readers grows onto a disk that takes one of them more, but not both: it
+/// stays as it is, and so does the first of them.
+#[test]
+fn a_growth_that_fits_one_reader_and_not_the_other_changes_neither() {
+    let mut driver = film(2, 1);
+    let streams = [0, 1].map(|_| driver.reader("film", usual()));
+    let full = usize::from(driver.node.volume("film").unwrap().extents[0] == 1);
+    let on = Placement { disks: vec![node::DiskIndex(full as u16)], ..Placement::default() };
+    driver.done(create("other", Bytes::mib(1), on));
+    // Others have all that the second disk can promise, in parts that are less and less.
+    let mut rate = RATE;
+    while rate.get() > 10_000 {
+        let op = open("other", Mode::Read, contract(rate, BLOCK, Bytes::ZERO), Bytes::ZERO);
+        if driver.ask(op).is_err() {
+            rate = rate / 2;
+        }
+    }
+    let mut last = None;
+    let mut grown = false;
+    for _ in 0..64 {
+        let before = driver.node.status(driver.now);
+        let told = driver.at_once_or_none(resize("film", Bytes::mib(4)));
+        if told.is_none() {
+            grown = true;
+            break;
+        }
+        let after = driver.node.status(driver.now);
+        assert_eq!(before.memory, after.memory);
+        for (before, after) in before.disks.iter().zip(&after.disks) {
+            assert_eq!(
+                (before.utilisation_ppm, before.slack),
+                (after.utilisation_ppm, after.slack)
+            );
+        }
+        for stream in streams {
+            assert_eq!(driver.node.stream(stream).unwrap().window, BLOCK * 3);
+        }
+        // One of the others goes, so that a little more fits next time.
+        last = before.streams.iter().rev().find(|one| one.volume == "other").map(|one| one.stream);
+        let Some(stream) = last else { break };
+        assert_eq!(driver.close(stream), Ok(Reply::Done));
+        driver.run(Duration::from_secs(3));
+    }
+    assert!(grown && last.is_some(), "in the end it fits, and did not at first");
+    for stream in streams {
+        let (offset, bytes) = driver.next(stream, BLOCK);
+        assert!(bytes == pattern(1, offset, BLOCK));
+    }
+}
+
+/// A change that the disk refuses takes none of the memory that its window would have had.
+#[test]
+fn a_change_that_is_refused_gives_its_memory_back() {
+    let mut driver = film(1, 4);
+    let stream = driver.reader("film", usual());
+    let before = driver.node.status(driver.now).memory;
+    let contract = contract(RATE * 5, BLOCK, BLOCK * 20);
+    assert!(is_refused(&driver.at_once(Op::StreamChange { stream, contract })));
+    assert_eq!(driver.node.status(driver.now).memory, before);
+}

@@ -347,3 +347,28 @@ fn what_could_not_be_recorded_is_never_said_to_be_durable() {
         }
     }
 }
+
+/// While a part of a block is on its way to the disk, nobody is given the rest of the block to
+/// fill: the disk would have some of it.
+#[test]
+fn there_is_no_room_in_a_block_while_part_of_it_is_written() {
+    let mut driver = film(1, Bytes::mib(4));
+    let stream = driver.writer("film", usual());
+    driver.put_all(stream, 1, BLOCK / 2);
+    driver.run(Duration::from_secs(1));
+    driver.disks[0].holds = true;
+    let sync = driver.begin(Op::StreamSync { stream });
+    driver.run(ms(100));
+    assert_eq!(driver.disks[0].flights.len(), 1, "the half is at the disk");
+    let room = driver.begin(Op::StreamRoom { stream, len_max: BLOCK });
+    driver.run(ms(100));
+    assert!(!driver.is_answered(room));
+    driver.disks[0].holds = false;
+    let Ok(Reply::Room { span }) = driver.wait(room) else { panic!("no room") };
+    driver.memory.put(span.offset, &pattern(1, BLOCK / 2, span.len));
+    driver.done(Op::StreamWrite { stream, len: span.len });
+    assert!(driver.wait(sync).is_ok());
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: BLOCK }));
+    let mut driver = driver.after_a_power_cut();
+    assert!(driver.read("film", Bytes::ZERO, BLOCK).unwrap() == pattern(1, Bytes::ZERO, BLOCK));
+}

@@ -414,3 +414,37 @@ fn a_write_that_failed_has_written_nothing() {
     want[at.as_usize()..(at + BLOCK).as_usize()].copy_from_slice(&pattern(3, at, BLOCK));
     assert!(driver.read("new", Bytes::ZERO, Bytes::MIB).unwrap() == want);
 }
+
+/// Room in the metadata for an extent with holes is taken while it is written to, and given back
+/// when it turns out to have none.
+#[test]
+fn room_for_holes_is_given_back_where_there_are_none() {
+    let all_but_one = |store: &mut Store| {
+        let holes = store.create("holes", Bytes::mib(5_000), &Placement::default()).unwrap();
+        let hole = Blocks::of(&(KIB4..KIB4 * 2));
+        let mut last = None;
+        for extent in 0.. {
+            if !store.reserve_scattered() {
+                break;
+            }
+            store.note_written(holes, extent, &hole);
+            store.release_scattered();
+            last = Some(extent);
+        }
+        let last = last.expect("there was room");
+        store.note_written(holes, last, &Blocks::of(&(Bytes::ZERO..KIB4)));
+        assert!(store.reserve_scattered(), "room for one");
+        store.release_scattered();
+    };
+    let profiles = vec![profile(Bytes::mib(6_000), FIXED, FLUSH)];
+    let mut driver = Setup { profiles, before: all_but_one, ..Setup::new(1) }.open();
+    driver.volume("new", Bytes::mib(2));
+    for number in 0..3 {
+        driver.write("new", 2, KIB4 * number, KIB4);
+    }
+    let before = driver.journal.len();
+    driver.write("new", 3, Bytes::kib(512), KIB4);
+    let writes =
+        driver.since(before).iter().filter(|done| matches!(done.action, DiskAction::Write { .. }));
+    assert_eq!(writes.count(), 1, "a hole is before it, and no zeros");
+}

@@ -323,6 +323,48 @@ fn windows_follow_the_lateness_of_the_host() {
     }
 }
 
+/// Windows are never shorter than for the lateness that the pool was set up for, nor made for
+/// more than a minute.
+#[test]
+fn windows_are_made_for_a_lateness_within_bounds() {
+    let mut driver = Setup::new(1).with(|config| config.host_latency = ms(10)).open();
+    driver.recorded("film", Bytes::mib(4), Bytes::mib(4), 1);
+    let slow = contract(RATE / 64, BLOCK, Bytes::ZERO);
+    let stream = driver.reader("film", slow);
+    let blocks = |driver: &Driver| driver.node.stream(stream).unwrap().window / BLOCK;
+    let first = blocks(&driver);
+    driver.done(Op::HostLatency { latency: Duration::ZERO });
+    driver.run(ms(1));
+    assert_eq!(blocks(&driver), first);
+    // A block passes in 4 s.
+    driver.done(Op::HostLatency { latency: Duration::from_secs(60) });
+    driver.run(ms(1));
+    let minute = blocks(&driver);
+    assert_eq!(minute, first - 1 + 15);
+    driver.done(Op::HostLatency { latency: Duration::from_secs(120) });
+    driver.run(ms(1));
+    assert_eq!(blocks(&driver), minute);
+}
+
+/// A writer that runs ahead of its contract, on a disk that could bear it, has room at its
+/// contract's rate all the same.
+#[test]
+fn a_quick_disk_makes_nobodys_contract_larger() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(4));
+    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+    let from = driver.now;
+    for block in 0..24u64 {
+        let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
+        let ahead = (driver.now - from).as_nanos() / PERIOD.as_nanos();
+        // The window of three blocks, from where the playout point is: a block at once, and one
+        // a period.
+        assert!(block < 3 + 1 + ahead, "{block} after {:?}", driver.now - from);
+        driver.memory.put(span.offset, &pattern(1, BLOCK * block, span.len));
+        moved(&mut driver, stream, span.len);
+    }
+}
+
 /// A window that shrank and grows again has the places that it gave up, and no others of its
 /// region; where the driver was not told yet that they are free, it is not told.
 #[test]

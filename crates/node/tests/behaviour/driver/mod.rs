@@ -200,9 +200,22 @@ impl Driver {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         let who = self.who.clone();
-        self.node.handle(self.now, Event::Request { ticket, who, op, arrived });
+        self.tell(Event::Request { ticket, who, op, arrived });
         self.poll();
         ticket
+    }
+
+    /// Tells the node something: where a timer is due sooner for it, disk 0 is woken.
+    fn tell(&mut self, event: Event) {
+        let before = self.node.next_timer();
+        self.node.handle(self.now, event);
+        let mut woken = Vec::new();
+        while let Some(disk) = self.node.next_wake() {
+            woken.push(disk);
+        }
+        let timer = self.node.next_timer();
+        let is_sooner = timer.is_some_and(|timer| before.is_none_or(|before| timer < before));
+        assert!(!is_sooner || woken.contains(&DISK), "nobody waits for the timer {timer:?}");
     }
 
     /// Asks for something now.
@@ -232,6 +245,12 @@ impl Driver {
     pub fn at_once(&mut self, op: Op) -> Result<Reply, Error> {
         let ticket = self.begin(op);
         self.answer(ticket).expect("answered at once")
+    }
+
+    /// The answer to what may be answered at once.
+    pub fn at_once_or_none(&mut self, op: Op) -> Option<Result<Reply, Error>> {
+        let ticket = self.begin(op);
+        self.answer(ticket)
     }
 
     /// Lets time pass until an operation is answered.
@@ -264,6 +283,9 @@ impl Driver {
             loop {
                 match self.node.poll_disk(self.now, DiskIndex(number as u16)) {
                     DiskPoll::Wait { until } => {
+                        let timer = self.node.next_timer().filter(|_| number == 0);
+                        let waits = timer.is_none_or(|timer| until.is_some_and(|at| at <= timer));
+                        assert!(waits, "until {until:?}, though a timer is due {timer:?}");
                         alarm = alarm.into_iter().chain(until).min();
                         break;
                     }
@@ -289,12 +311,12 @@ impl Driver {
     }
 
     /// Ends a command that a disk has, now.
-    fn end(&mut self, number: usize, id: node::CommandId) {
+    pub fn end(&mut self, number: usize, id: node::CommandId) {
         let flight: Flight = self.disks[number].flights.remove(&id).expect("under way");
         let result = self.disks[number].end(&mut self.memory, &flight);
         let (disk, finished) = (DiskIndex(number as u16), self.now);
         let started = flight.started;
-        self.node.handle(self.now, Event::CommandDone { disk, id, started, finished, result });
+        self.tell(Event::CommandDone { disk, id, started, finished, result });
         let (action, report) = (flight.command.action, self.node.finished());
         self.journal.push(Done { action, started, result, report });
         self.gather();
