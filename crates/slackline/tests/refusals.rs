@@ -152,7 +152,7 @@ fn the_policy_is_changed_while_the_daemon_runs_and_one_that_keeps_nothing_promis
     let shown = dir.run(&["stream", "show", &stream["id"].to_string()]).succeeded();
     let shown = shown.text();
     assert!(shown.contains("no promise"), "{shown}");
-    dir.run(&["volume", "set", "x", "--rate", "100kB/s"]).succeeded();
+    dir.run(&["volume", "set", "x", "--best-effort-rate", "100kB/s"]).succeeded();
     assert!(dir.run(&["volume", "show", "x"]).succeeded().text().contains("no promise"));
     drop(child.stdin.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));

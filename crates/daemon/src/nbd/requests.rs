@@ -404,20 +404,6 @@ impl Shared {
         self.part(whole).await
     }
 
-    /// The parts of a piece that were ever written.
-    fn data(&self, piece: Piece) -> Vec<Piece> {
-        let mut offset = piece.offset;
-        let extents = self.extents(piece.offset, piece.len, usize::MAX).into_iter();
-        let parts = extents.map(|Extent { len, is_hole }| {
-            let part = Piece { offset, len };
-            offset += u64::from(len);
-            (part, is_hole)
-        });
-        let data: Vec<Piece> =
-            parts.filter(|&(_, is_hole)| !is_hole).map(|(part, _)| part).collect();
-        data
-    }
-
     async fn zero(&self, came: Instant, piece: Piece) -> Result<(), Error> {
         let mut room = self.room(piece).await?;
         let range = piece.range();

@@ -470,7 +470,7 @@ impl Pool for Fake {
         who: &Who,
         volume: (&str, VolumeId),
         range: Range<Bytes>,
-    ) -> Result<Vec<(Bytes, bool)>, Error> {
+    ) -> Result<Vec<(Bytes, bool)>> {
         let state = self.state();
         let none = || Error::NoSuchVolume { name: volume.0.into() };
         let found = state.volumes.get(volume.0).ok_or_else(none)?;
