@@ -132,6 +132,26 @@ fn nobody_waits_for_the_commit_of_anothers_service() {
     assert_eq!(daemon.pool.state().volumes["v"].given_by, Some(own_uid()));
 }
 
+/// A contract of a handle's own is first a matter of whether he may read or write the volume:
+/// before, his quota was, and its refusal told him that the volume is there.
+#[test]
+fn a_quota_does_not_tell_of_a_volume_that_somebody_may_not_know_of() {
+    let daemon = daemon("[default]\ndisk_share = '50%'");
+    let contract = client::InTime {
+        len: Bytes::kib(4),
+        within: Duration::from_millis(10),
+        every: Duration::from_millis(10),
+    };
+    let refusal = || daemon.client.best_effort_in_time("v", contract).err().unwrap();
+    assert_eq!(refusal().code(), Some(Code::Quota), "it would have the whole disk");
+    let whose = node::Ownership { uid: 4242, gid: 4242, mode: 0o600 };
+    daemon.pool.state().volumes.get_mut("v").unwrap().ownership = whose;
+    let hidden = refusal();
+    daemon.pool.state().volumes.remove("v");
+    assert_ne!(hidden.code(), Some(Code::Quota));
+    assert_eq!(hidden.to_string(), refusal().to_string(), "as if there were none");
+}
+
 #[test]
 fn windows_and_streams_are_counted_and_those_of_a_group_together() {
     let rules = format!("[default]\nmemory = '16KiB'\n[group.{}]\nstreams = 1", own_gid());

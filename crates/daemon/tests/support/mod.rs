@@ -497,6 +497,10 @@ impl Pool for Fake {
             Wish::Service(Service::Rate { rate, .. }) => {
                 Terms { window: Bytes::ZERO, shares: vec![(disk, share(*rate))] }
             }
+            // All of it.
+            Wish::Service(Service::Latency { .. }) => {
+                Terms { window: Bytes::ZERO, shares: vec![(disk, 1_000_000)] }
+            }
             Wish::Service(_) => Terms::default(),
         })
     }
