@@ -427,21 +427,19 @@ async fn serve_volume(
     let ask = control.by(&peer);
     let turn = quotas.turn().await;
     control.permit(&peer, &name, Act::Own)?;
-    quotas.owns_service(&peer, &name)?;
     let before = ask.0.volume(&name);
+    quotas.owns_service(&peer, before.as_ref())?;
     let service = convert::service(&request);
     if let Some(terms) = ask.0.terms(&name, &Wish::Service(service)) {
         let asked = Asked::Service(name.clone(), terms);
         quotas.exceeded(&peer, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
     }
+    quotas.note_groups(&peer);
     let served = ask.begin(Op::VolumeService { name: name.clone(), service });
     // The pool shows at once what it changed, and nothing where it refused.
     let now = ask.0.volume(&name);
     let what = |volume: &Option<VolumeStatus>| volume.as_ref().map(|v| (v.service, v.given_by));
     let is_changed = what(&now) != what(&before);
-    if is_changed {
-        note_service(quotas, &name, service, &peer);
-    }
     // The volume may have changed since its terms were looked at.
     let exceeded = quotas.exceeded(&peer, &*ask.0, sessions, &Asked::Nothing);
     let back = (is_changed && exceeded.is_some()).then(|| {
@@ -449,9 +447,7 @@ async fn serve_volume(
         let service = before.map(|volume| volume.service).unwrap_or_default();
         // Whose it was it is again.
         let whose = node::Who { uid: before_user, ..node::Who::root() };
-        let back = control.entry.by(whose).begin(Op::VolumeService { name: name.clone(), service });
-        note_service(quotas, &name, service, &peer);
-        back
+        control.entry.by(whose).begin(Op::VolumeService { name: name.clone(), service })
     });
     // A commit may take long: nobody else waits for it.
     drop(turn);
@@ -462,11 +458,6 @@ async fn serve_volume(
         back.map_err(|error| Box::new(problem::of(&error)))?;
     }
     exceeded.map_or(Ok(()), Err)
-}
-
-fn note_service(quotas: &Quotas, name: &str, service: node::Service, peer: &Peer) {
-    let is_contract = !matches!(service, node::Service::BestEffort(_));
-    quotas.note_service(name, is_contract.then_some(peer));
 }
 
 /// Tell which block suits a stream of a rate on a volume, by the profiles of its disks.
@@ -513,9 +504,8 @@ async fn volume_delete(
     Text(name): Text,
 ) -> Answered<StatusCode> {
     control.permit(&peer, &name, Act::Own)?;
-    control.quotas.owns_service(&peer, &name)?;
-    control.by(&peer).done(Op::VolumeDelete { name: name.clone() }).await?;
-    control.quotas.note_service(&name, None);
+    control.quotas.owns_service(&peer, control.entry.0.volume(&name).as_ref())?;
+    control.by(&peer).done(Op::VolumeDelete { name }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

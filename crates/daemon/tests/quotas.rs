@@ -132,6 +132,48 @@ fn nobody_waits_for_the_commit_of_anothers_service() {
     assert_eq!(daemon.pool.state().volumes["v"].given_by, Some(own_uid()));
 }
 
+/// The pool knows who gave a volume its service. Before, the daemon kept it by the volume's
+/// name, and a volume that was deleted and made again was still its former user's.
+#[test]
+fn a_service_is_whose_the_pool_says_also_on_a_volume_made_anew() {
+    const OTHER: u32 = 4242;
+    let daemon = daemon("[default]\ndisk_share = '50%'");
+    let client = &daemon.client;
+    let anew = |megabytes: u64, given_by: u32| {
+        let service = daemon::convert::service(&rate(megabytes));
+        let mut state = daemon.pool.state();
+        let before = state.volumes.remove("v").unwrap();
+        let volume = support::Volume { service, given_by: Some(given_by), ..before };
+        state.volumes.insert("v".into(), volume);
+    };
+    let has = |user: u32| {
+        let told = client.quotas().unwrap().holders;
+        let found = told.iter().find(|one| (one.kind, one.id) == (HolderKind::User, user));
+        found.map_or(0, |one| one.shares.iter().map(|share| share.share_ppm).sum::<u64>())
+    };
+    client.volume_service("v", &rate(4)).unwrap();
+    assert_eq!((has(own_uid()), has(OTHER)), (400_000, 0));
+    anew(3, OTHER);
+    assert_eq!((has(own_uid()), has(OTHER)), (0, 300_000));
+    client.reader("v", at(5), Bytes::ZERO).unwrap().close().unwrap();
+    let refused = [
+        client.volume_service("v", &Service::default()).unwrap_err(),
+        client.volume_delete("v").unwrap_err(),
+    ];
+    for error in refused {
+        assert_eq!(error.code(), Some(Code::Forbidden), "{error}");
+        assert!(error.to_string().contains("belongs to user 4242"), "{error}");
+    }
+    let mine = Quotas::new(&Rules::default(), WHOLE, vec![]);
+    let sessions = daemon::sessions::Sessions::new(daemon::pool::Entry(daemon.pool.clone()).own());
+    let who = mine.who_has(node::DiskIndex(0), &*daemon.pool, &sessions);
+    assert_eq!(who, "user 4242 30.00 %");
+    anew(2, own_uid());
+    assert_eq!((has(own_uid()), has(OTHER)), (200_000, 0));
+    client.volume_service("v", &Service::default()).unwrap();
+    client.volume_delete("v").unwrap();
+}
+
 /// A contract of a handle's own is first a matter of whether he may read or write the volume:
 /// before, his quota was, and its refusal told him that the volume is there.
 #[test]
