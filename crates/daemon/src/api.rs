@@ -22,7 +22,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
 use extract::{Body, Number, Text};
-use node::{Act, DiskIndex, Op, Status, StreamId, StreamStatus, Wish};
+use node::{Act, DiskIndex, Op, Status, StreamId, StreamStatus, VolumeStatus, Wish};
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::Instant;
@@ -425,33 +425,39 @@ async fn serve_volume(
 ) -> Result<(), Box<Problem>> {
     let Control { sessions, quotas, .. } = &control;
     let ask = control.by(&peer);
-    let _turn = quotas.turn().await;
+    let turn = quotas.turn().await;
     control.permit(&peer, &name, Act::Own)?;
-    quotas.owns_service(&peer, &name)?;
     let before = ask.0.volume(&name);
+    quotas.owns_service(&peer, before.as_ref())?;
     let service = convert::service(&request);
     if let Some(terms) = ask.0.terms(&name, &Wish::Service(service)) {
         let asked = Asked::Service(name.clone(), terms);
         quotas.exceeded(&peer, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
     }
-    let served = ask.done(Op::VolumeService { name: name.clone(), service }).await;
-    served.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
-    let is_contract = !matches!(service, node::Service::BestEffort(_));
-    quotas.note_service(&name, is_contract.then_some(&peer));
+    quotas.note_groups(&peer);
+    let served = ask.begin(Op::VolumeService { name: name.clone(), service });
+    // The pool shows at once what it changed, and nothing where it refused.
+    let now = ask.0.volume(&name);
+    let what = |volume: &Option<VolumeStatus>| volume.as_ref().map(|v| (v.service, v.given_by));
+    let is_changed = what(&now) != what(&before);
     // The volume may have changed since its terms were looked at.
-    let Some(problem) = quotas.exceeded(&peer, &*ask.0, sessions, &Asked::Nothing) else {
-        return Ok(());
-    };
-    let before_user = before.as_ref().and_then(|volume| volume.given_by).unwrap_or(peer.uid);
-    let before = before.map(|volume| volume.service).unwrap_or_default();
-    // Whose it was it is again.
-    let whose = node::Who { uid: before_user, ..node::Who::root() };
-    let back = Op::VolumeService { name: name.clone(), service: before };
-    let back = control.entry.by(whose).done(back).await;
-    back.map_err(|error| Box::new(problem::of(&error)))?;
-    let was_contract = !matches!(before, node::Service::BestEffort(_));
-    quotas.note_service(&name, was_contract.then_some(&peer));
-    Err(problem)
+    let exceeded = quotas.exceeded(&peer, &*ask.0, sessions, &Asked::Nothing);
+    let back = (is_changed && exceeded.is_some()).then(|| {
+        let before_user = before.as_ref().and_then(|volume| volume.given_by).unwrap_or(peer.uid);
+        let service = before.map(|volume| volume.service).unwrap_or_default();
+        // Whose it was it is again.
+        let whose = node::Who { uid: before_user, ..node::Who::root() };
+        control.entry.by(whose).begin(Op::VolumeService { name: name.clone(), service })
+    });
+    // A commit may take long: nobody else waits for it.
+    drop(turn);
+    let served = served.await.unwrap_or(Err(node::Error::ShuttingDown));
+    served.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
+    if let Some(back) = back {
+        let back = back.await.unwrap_or(Err(node::Error::ShuttingDown));
+        back.map_err(|error| Box::new(problem::of(&error)))?;
+    }
+    exceeded.map_or(Ok(()), Err)
 }
 
 /// Tell which block suits a stream of a rate on a volume, by the profiles of its disks.
@@ -498,9 +504,8 @@ async fn volume_delete(
     Text(name): Text,
 ) -> Answered<StatusCode> {
     control.permit(&peer, &name, Act::Own)?;
-    control.quotas.owns_service(&peer, &name)?;
-    control.by(&peer).done(Op::VolumeDelete { name: name.clone() }).await?;
-    control.quotas.note_service(&name, None);
+    control.quotas.owns_service(&peer, control.entry.0.volume(&name).as_ref())?;
+    control.by(&peer).done(Op::VolumeDelete { name }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

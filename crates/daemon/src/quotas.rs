@@ -63,8 +63,8 @@ pub struct Quotas {
 
 #[derive(Default)]
 struct State {
-    /// Who gave a volume its service.
-    services: HashMap<String, Peer>,
+    /// In which groups those who gave volumes contracts are; who gave one, the pool says.
+    givers: HashMap<u32, Peer>,
     /// Who has a handle with a contract of its own.
     handles: HashMap<HandleId, Peer>,
     slack: BTreeMap<Holder, Slack>,
@@ -337,22 +337,37 @@ impl Quotas {
         }
     }
 
-    /// Refuses to take away a contract that another user has given a volume.
-    pub fn owns_service(&self, peer: &Peer, volume: &str) -> Result<(), Box<Problem>> {
-        let owner = self.state().services.get(volume).cloned();
-        match owner {
-            Some(owner) => self.owns(peer, &owner, &format!("the contract of volume \"{volume}\"")),
+    /// Refuses to take away a contract that another user has given a volume, also one that is
+    /// kept out.
+    pub fn owns_service(
+        &self,
+        peer: &Peer,
+        volume: Option<&VolumeStatus>,
+    ) -> Result<(), Box<Problem>> {
+        match volume.and_then(|volume| Some((volume, giver(volume)?))) {
+            Some((VolumeStatus { name, .. }, owner)) => {
+                let what = format!("the contract of volume \"{name}\"");
+                self.owns(peer, &Peer { uid: owner, ..peer.clone() }, &what)
+            }
             None => Ok(()),
         }
     }
 
-    /// A volume has another service; `None` where that is no contract.
-    pub fn note_service(&self, volume: &str, peer: Option<&Peer>) {
-        let mut state = self.state();
-        match peer {
-            Some(peer) => state.services.insert(volume.to_owned(), peer.clone()),
-            None => state.services.remove(volume),
-        };
+    /// Somebody gives a volume a service: what he has given counts for the groups that he is in
+    /// now.
+    pub fn note_groups(&self, peer: &Peer) {
+        self.state().givers.insert(peer.uid, peer.clone());
+    }
+
+    /// Who gave a volume its contract, with his groups: those of when he last gave one, else
+    /// those that the system says.
+    fn giver(&self, volume: &VolumeStatus) -> Option<Peer> {
+        let uid = giver(volume)?;
+        let known = self.state().givers.get(&uid).cloned();
+        Some(known.unwrap_or_else(|| {
+            let peer = Peer::known(uid);
+            self.state().givers.entry(uid).or_insert(peer).clone()
+        }))
     }
 
     /// A handle has a contract of its own: it counts for this peer.
@@ -363,16 +378,6 @@ impl Quotas {
     /// It has none any more.
     pub fn forget_handle(&self, handle: HandleId) {
         self.state().handles.remove(&handle);
-    }
-
-    /// The services that the pool keeps are those of the users who gave them.
-    pub fn note_kept(&self, volumes: &[VolumeStatus]) {
-        for volume in volumes {
-            let service = volume.kept_out.as_ref().map_or(volume.service, |one| one.service);
-            let is_contract = !matches!(service, node::Service::BestEffort(_));
-            let user = volume.given_by.filter(|_| is_contract).map(Peer::known);
-            self.note_service(&volume.name, user.as_ref());
-        }
     }
 
     /// Whom a peer is counted as: its user first, then its groups that have a quota.
@@ -422,10 +427,9 @@ impl Quotas {
                 used.add(&stream.shares);
             }
         }
-        let State { services, handles, .. } = &*self.state();
-        let (services, handles) = (services.clone(), handles.clone());
+        let handles = self.state().handles.clone();
         for volume in &status.volumes {
-            if is_theirs(services.get(&volume.name).cloned()) {
+            if is_theirs(self.giver(volume)) {
                 used.add(&volume.shares);
                 used.memory += volume.memory;
             }
@@ -519,9 +523,10 @@ impl Quotas {
         all.extend(self.of_groups.keys().map(|&group| Holder::Group(group)));
         let owners = status.streams.iter().filter_map(|stream| sessions.owner(stream.stream));
         all.extend(owners.flat_map(|owner| self.holders(&owner)));
+        let givers = status.volumes.iter().filter_map(|volume| self.giver(volume));
+        all.extend(givers.flat_map(|giver| self.holders(&giver)));
         let state = self.state();
-        let contracts = state.services.values().chain(state.handles.values());
-        all.extend(contracts.flat_map(|owner| self.holders(owner)));
+        all.extend(state.handles.values().flat_map(|owner| self.holders(owner)));
         all.extend(status.volumes.iter().map(|volume| Holder::User(volume.ownership.uid)));
         all.extend(state.slack.iter().filter(|(_, slack)| slack.connections > 0).map(|(h, _)| *h));
         all.sort_unstable();
@@ -600,6 +605,13 @@ impl Quotas {
             ),
         )
     }
+}
+
+/// Who gave a volume the contract that it has, or that is kept out; none where it is given
+/// none.
+fn giver(volume: &VolumeStatus) -> Option<u32> {
+    let service = volume.kept_out.as_ref().map_or(volume.service, |one| one.service);
+    volume.given_by.filter(|_| !matches!(service, node::Service::BestEffort(_)))
 }
 
 impl Used {

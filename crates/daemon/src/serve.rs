@@ -122,7 +122,6 @@ pub async fn serve(
     for warning in crate::convert::warnings(&volumes) {
         eprintln!("slackline: warning: {warning}");
     }
-    quotas.note_kept(&volumes);
     let sessions = Sessions::new(entry.own());
     let control = Control {
         entry: entry.clone(),

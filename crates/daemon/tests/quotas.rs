@@ -30,6 +30,15 @@ fn at(megabytes: u64) -> Contract {
     Contract { rate_bytes_per_second: Rate::per_second(megabytes * 1_000_000), ..contract() }
 }
 
+/// A volume's service of so many megabytes a second.
+fn rate(megabytes: u64) -> Service {
+    Service::Rate {
+        rate_bytes_per_second: Rate::per_second(megabytes * 1_000_000),
+        block_bytes: Bytes::kib(64),
+        period_ns: Duration::from_secs(1),
+    }
+}
+
 #[test]
 fn nobody_gets_more_of_a_disk_than_the_quota_and_a_refusal_says_who_has_what() {
     let daemon = daemon("[default]\ndisk_share = '50%'");
@@ -70,11 +79,6 @@ fn who_gets_more_than_he_was_told_is_closed_again() {
     assert_eq!(error.code(), Some(Code::Quota));
     assert_eq!(client.stream(first.stream()).unwrap().contract, at(3), "as it was");
     first.close().unwrap();
-    let rate = |megabytes: u64| Service::Rate {
-        rate_bytes_per_second: Rate::per_second(megabytes * 1_000_000),
-        block_bytes: Bytes::kib(64),
-        period_ns: Duration::from_secs(1),
-    };
     client.volume_service("v", &rate(4)).unwrap();
     let error = client.volume_service("v", &rate(6)).unwrap_err();
     assert_eq!(error.code(), Some(Code::Quota));
@@ -84,11 +88,6 @@ fn who_gets_more_than_he_was_told_is_closed_again() {
 #[test]
 fn a_volumes_contract_counts_as_well() {
     let daemon = daemon("[default]\ndisk_share = '50%'");
-    let rate = |megabytes: u64| Service::Rate {
-        rate_bytes_per_second: Rate::per_second(megabytes * 1_000_000),
-        block_bytes: Bytes::kib(64),
-        period_ns: Duration::from_secs(1),
-    };
     daemon.client.volume_service("v", &rate(4)).unwrap();
     let error = daemon.client.volume_service("v", &rate(6)).unwrap_err();
     assert_eq!(error.code(), Some(Code::Quota));
@@ -98,6 +97,101 @@ fn a_volumes_contract_counts_as_well() {
     assert_eq!(error.code(), Some(Code::Quota));
     daemon.client.volume_service("v", &Service::default()).unwrap();
     daemon.client.reader("v", at(2), Bytes::ZERO).unwrap();
+}
+
+/// A service is answered when it is durable, which may take long. Before, whoever opened or
+/// changed a stream, or took a contract for a handle, waited for the commits of others.
+#[test]
+fn nobody_waits_for_the_commit_of_anothers_service() {
+    let daemon = daemon("[default]\ndisk_share = '50%'");
+    let client = &daemon.client;
+    client.volume_service("v", &rate(3)).unwrap();
+    daemon.pool.state().hold_commits = true;
+    daemon.pool.state().hides_terms = true;
+    std::thread::scope(|threads| {
+        let given = |megabytes: u64, uncommitted: usize| {
+            let giving = threads.spawn(move || client.volume_service("v", &rate(megabytes)));
+            drop(daemon.pool.wait(|state| state.uncommitted.len() == uncommitted));
+            giving
+        };
+        let fits = given(4, 1);
+        let opened = client.reader("v", at(1), Bytes::ZERO);
+        // Refused only afterwards: what it had before is in force again at once, and theirs.
+        let too_much = given(5, 3);
+        let changed = client.stream_change(opened.as_ref().unwrap().stream(), at(1));
+        let error = client.reader("v", at(1), Bytes::ZERO).err();
+        let is_open = (fits.is_finished(), too_much.is_finished());
+        daemon.pool.release();
+        assert_eq!(is_open, (false, false), "they were told before it was durable");
+        fits.join().unwrap().unwrap();
+        assert_eq!(too_much.join().unwrap().unwrap_err().code(), Some(Code::Quota));
+        changed.unwrap();
+        assert_eq!(error.unwrap().code(), Some(Code::Quota), "the service counts before it ends");
+    });
+    assert_eq!(client.volume("v").unwrap().service, rate(4));
+    assert_eq!(daemon.pool.state().volumes["v"].given_by, Some(own_uid()));
+}
+
+/// The pool knows who gave a volume its service. Before, the daemon kept it by the volume's
+/// name, and a volume that was deleted and made again was still its former user's.
+#[test]
+fn a_service_is_whose_the_pool_says_also_on_a_volume_made_anew() {
+    const OTHER: u32 = 4242;
+    let daemon = daemon("[default]\ndisk_share = '50%'");
+    let client = &daemon.client;
+    let anew = |megabytes: u64, given_by: u32| {
+        let service = daemon::convert::service(&rate(megabytes));
+        let mut state = daemon.pool.state();
+        let before = state.volumes.remove("v").unwrap();
+        let volume = support::Volume { service, given_by: Some(given_by), ..before };
+        state.volumes.insert("v".into(), volume);
+    };
+    let has = |user: u32| {
+        let told = client.quotas().unwrap().holders;
+        let found = told.iter().find(|one| (one.kind, one.id) == (HolderKind::User, user));
+        found.map_or(0, |one| one.shares.iter().map(|share| share.share_ppm).sum::<u64>())
+    };
+    client.volume_service("v", &rate(4)).unwrap();
+    assert_eq!((has(own_uid()), has(OTHER)), (400_000, 0));
+    anew(3, OTHER);
+    assert_eq!((has(own_uid()), has(OTHER)), (0, 300_000));
+    client.reader("v", at(5), Bytes::ZERO).unwrap().close().unwrap();
+    let refused = [
+        client.volume_service("v", &Service::default()).unwrap_err(),
+        client.volume_delete("v").unwrap_err(),
+    ];
+    for error in refused {
+        assert_eq!(error.code(), Some(Code::Forbidden), "{error}");
+        assert!(error.to_string().contains("belongs to user 4242"), "{error}");
+    }
+    let mine = Quotas::new(&Rules::default(), WHOLE, vec![]);
+    let sessions = daemon::sessions::Sessions::new(daemon::pool::Entry(daemon.pool.clone()).own());
+    let who = mine.who_has(node::DiskIndex(0), &*daemon.pool, &sessions);
+    assert_eq!(who, "user 4242 30.00 %");
+    anew(2, own_uid());
+    assert_eq!((has(own_uid()), has(OTHER)), (200_000, 0));
+    client.volume_service("v", &Service::default()).unwrap();
+    client.volume_delete("v").unwrap();
+}
+
+/// A contract of a handle's own is first a matter of whether he may read or write the volume:
+/// before, his quota was, and its refusal told him that the volume is there.
+#[test]
+fn a_quota_does_not_tell_of_a_volume_that_somebody_may_not_know_of() {
+    let daemon = daemon("[default]\ndisk_share = '50%'");
+    let contract = client::InTime {
+        len: Bytes::kib(4),
+        within: Duration::from_millis(10),
+        every: Duration::from_millis(10),
+    };
+    let refusal = || daemon.client.best_effort_in_time("v", contract).err().unwrap();
+    assert_eq!(refusal().code(), Some(Code::Quota), "it would have the whole disk");
+    let whose = node::Ownership { uid: 4242, gid: 4242, mode: 0o600 };
+    daemon.pool.state().volumes.get_mut("v").unwrap().ownership = whose;
+    let hidden = refusal();
+    daemon.pool.state().volumes.remove("v");
+    assert_ne!(hidden.code(), Some(Code::Quota));
+    assert_eq!(hidden.to_string(), refusal().to_string(), "as if there were none");
 }
 
 #[test]
@@ -250,12 +344,7 @@ fn another_user_may_not_close_change_or_carry_a_stream_unless_it_is_root() {
         Running::start_by(ServeOptions { quotas, ..ServeOptions::from(SocketMode(0o666)) });
     let stream = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
     let unlimited = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
-    let service = Service::Rate {
-        rate_bytes_per_second: Rate::per_second(1_000_000),
-        block_bytes: Bytes::kib(64),
-        period_ns: Duration::from_secs(1),
-    };
-    daemon.client.volume_service("v", &service).unwrap();
+    daemon.client.volume_service("v", &rate(1)).unwrap();
     // Where everybody may read and run it.
     let program = daemon.dir.join("program");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();

@@ -162,6 +162,7 @@ fn check_these(
     warnings: &mut Vec<String>,
 ) -> Result<(), PoolError> {
     for (at, (path, lies)) in disks.iter().enumerate() {
+        let mut told = false;
         for (other_path, other) in &disks[..at] {
             let part = lies.part_beside(other);
             let common = lies.drives.intersection(&other.drives).next();
@@ -170,6 +171,10 @@ fn check_these(
                 let paths = [other_path.clone(), path.clone()];
                 return Err(PoolError::SharedDrive { paths, drive });
             }
+            // One word for each disk is enough; a later one may still be refused.
+            if std::mem::replace(&mut told, true) {
+                continue;
+            }
             warnings.push(format!(
                 "{} and {} lie on one drive, {drive}: each is promised all of its time, so that \
                  contracts on both may be late; use one device of a drive for a pool that is to \
@@ -177,8 +182,6 @@ fn check_these(
                 other_path.display(),
                 path.display()
             ));
-            // One word for each disk is enough.
-            break;
         }
     }
     Ok(())
@@ -313,7 +316,14 @@ mod tests {
         tree.partition("loop0", "loop0p1", "259:0");
         tree.partition("loop0", "loop0p2", "259:1");
         let device = |number| tree.ask(|system| system.device(number));
-        refused(&[("/dev/loop0p1", device((259, 0))), ("/dev/loop0p2", device((259, 1)))]);
+        let parts = [("/dev/loop0p1", device((259, 0))), ("/dev/loop0p2", device((259, 1)))];
+        refused(&parts);
+        // Also where one of them was told of beside another disk before.
+        let image = ("/on/sda2/x", tree.ask(|system| system.file(Path::new("/on/sda2/x"))));
+        let [first, second] = parts;
+        refused(&[image.clone(), first.clone(), second.clone()]);
+        // And who has several beside him is told of once.
+        assert_eq!(checked(&[image, first, second], true), (Ok(()), 2));
         let unknown = Lies::default();
         assert_eq!(checked(&[("a", unknown.clone()), ("b", unknown)], false), (Ok(()), 0));
     }

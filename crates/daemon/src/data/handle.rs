@@ -7,7 +7,8 @@ use crate::pool::{Answer, Ask};
 use crate::problem;
 use crate::quotas::{Asked, Peer, Quotas};
 use crate::sessions::Sessions;
-use node::{HandleId, Op, Service, Wish};
+use crate::view;
+use node::{Act, HandleId, Op, Service, Wish};
 use std::sync::Arc;
 use wire::Problem;
 
@@ -37,6 +38,9 @@ pub async fn open(
     service: Service,
 ) -> Result<(Open, Ask), Box<Problem>> {
     let _turn = quotas.turn().await;
+    // First: else a quota's refusal would tell him of a volume that he may not know of.
+    let permitted = view::volume(ask.0.volume(volume), &ask.1, volume, &[Act::Read, Act::Write]);
+    permitted.map_err(|error| Box::new(problem::of(&error)))?;
     let exceeded =
         |asked: &Asked| quotas.exceeded(peer, &*ask.0, sessions, asked).map_or(Ok(()), Err);
     if let Some(terms) = ask.0.terms(volume, &Wish::Service(service)) {

@@ -46,6 +46,8 @@ pub struct State {
     pub gap: Option<(u64, u64)>,
     /// Commits go nowhere while set; those who wait for durability wait on.
     pub hold_commits: bool,
+    /// Whose change of a volume's service is in force, and not durable.
+    pub uncommitted: Vec<Callback>,
     /// Streams are not closed while set: as if their last commit took long.
     pub hold_closes: bool,
     /// The pool is told to end and does not.
@@ -61,6 +63,8 @@ pub struct Volume {
     pub size: u64,
     pub ownership: Ownership,
     pub service: Service,
+    /// Who gave it.
+    pub given_by: Option<u32>,
     pub data: Vec<u8>,
     /// For which memory is set aside.
     pub operations: u64,
@@ -147,7 +151,11 @@ impl Fake {
             stream.waiting = later;
             heard.extend(now.into_iter().map(|(_, callback)| (upto, callback)));
         }
+        let changed = std::mem::take(&mut state.uncommitted);
         drop(state);
+        for callback in changed {
+            callback(Ok(Answer::Done));
+        }
         for (upto, callback) in heard {
             callback(Ok(Answer::Durable { upto }));
         }
@@ -366,10 +374,18 @@ impl Pool for Fake {
             Op::StreamOpen { volume, mode, contract, start } => {
                 state.open(volume, mode, contract, start)
             }
-            Op::VolumeService { name, service } => state.volume(&name).map(|volume| {
-                volume.service = service;
-                Answer::Done
-            }),
+            Op::VolumeService { name, service } => match state.volume(&name) {
+                Ok(volume) => {
+                    volume.service = service;
+                    volume.given_by = (service != Service::default()).then_some(who.uid);
+                    if state.hold_commits {
+                        state.uncommitted.push(callback);
+                        return self.news.notify_all();
+                    }
+                    Ok(Answer::Done)
+                }
+                Err(error) => Err(error),
+            },
             Op::ProfileSet { disk, .. } | Op::Reprofile { disk } if disk.0 > 0 => {
                 Err(Error::NoSuchDisk { disk, disks: 1 })
             }
@@ -496,6 +512,10 @@ impl Pool for Fake {
             Wish::Service(Service::Rate { rate, .. }) => {
                 Terms { window: Bytes::ZERO, shares: vec![(disk, share(*rate))] }
             }
+            // All of it.
+            Wish::Service(Service::Latency { .. }) => {
+                Terms { window: Bytes::ZERO, shares: vec![(disk, 1_000_000)] }
+            }
             Wish::Service(_) => Terms::default(),
         })
     }
@@ -511,7 +531,7 @@ impl Pool for Fake {
             extents: vec![volume.size >> 20],
             streams: state.streams.values().filter(|stream| &stream.volume == name).count() as u64,
             service: volume.service,
-            given_by: None,
+            given_by: volume.given_by,
             kept_out: None,
             account: ServiceAccount::default(),
             shares: match volume.service {
