@@ -56,8 +56,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
             Priority::Background => "@background",
         });
     }
-    let has_module = Path::new("/sys/block/nbd0").exists();
-    let answer = attach(volume.name, volume.size_bytes, export, &socket, has_module);
+    let device = free_device(Path::new("/sys/block"));
+    let answer = attach(volume.name, volume.size_bytes, export, &socket, device);
     common.output().result(&answer, |answer| {
         let uri = &answer.uri;
         let mut text = format!(
@@ -67,23 +67,36 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         );
         text += "attach it, as root:\n";
         answer.attach.iter().for_each(|line| text += &format!("  {line}\n"));
-        text += "and let it go:\n";
+        text += "and let it go, once nothing on it is mounted any more:\n";
         answer.detach.iter().for_each(|line| text += &format!("  {line}\n"));
         text
     })
 }
 
+/// The first device of the kernel's own client that nobody uses, where the kernel has it.
+fn free_device(blocks: &Path) -> Option<u32> {
+    let devices = (0..).map(|number| (number, blocks.join(format!("nbd{number}"))));
+    let mut there = devices.take_while(|(_, device)| device.exists());
+    Some(there.find(|(_, device)| !device.join("pid").exists())?.0)
+}
+
 /// By the kernel's own client where the kernel has it, else by FUSE and a loop device.
-fn attach(volume: String, size: Bytes, export: String, socket: &Path, has_module: bool) -> Attach {
+fn attach(
+    volume: String,
+    size: Bytes,
+    export: String,
+    socket: &Path,
+    device: Option<u32>,
+) -> Attach {
     let socket = socket.display().to_string();
     let uri = format!("nbd+unix:///{}?socket={}", percent(&export), percent(&socket));
-    let (attach, detach) = match has_module {
-        true => {
+    let (attach, detach) = match device {
+        Some(device) => {
             let (socket, export) = (quoted(&socket), quoted(&export));
-            let attach = format!("nbd-client -unix {socket} -N {export} /dev/nbd0");
-            (vec![attach], vec!["nbd-client -d /dev/nbd0".into()])
+            let attach = format!("nbd-client -unix {socket} -N {export} /dev/nbd{device}");
+            (vec![attach], vec![format!("nbd-client -d /dev/nbd{device}")])
         }
-        false => {
+        None => {
             let folder = quoted(&format!("/run/slackline-{volume}"));
             let attach = vec![
                 format!("mkdir -p {folder}"),
@@ -126,12 +139,12 @@ mod tests {
     #[test]
     fn paths_with_spaces_and_quotes_reach_the_shell_and_the_uri_whole() {
         let socket = Path::new("/tmp/it's a place/s.nbd.sock");
-        let with = |module| attach("v".into(), Bytes::MIB, "v@ro".into(), socket, module);
-        let kernel = with(true);
-        let line = r"nbd-client -unix '/tmp/it'\''s a place/s.nbd.sock' -N v@ro /dev/nbd0";
+        let with = |device| attach("v".into(), Bytes::MIB, "v@ro".into(), socket, device);
+        let kernel = with(Some(3));
+        let line = r"nbd-client -unix '/tmp/it'\''s a place/s.nbd.sock' -N v@ro /dev/nbd3";
         assert_eq!(kernel.attach, [line]);
         let uri = "nbd+unix:///v@ro?socket=/tmp/it%27s%20a%20place/s.nbd.sock";
         assert_eq!(kernel.uri, uri);
-        assert_eq!(with(false).attach[1], format!("nbdfuse /run/slackline-v '{uri}' &"));
+        assert_eq!(with(None).attach[1], format!("nbdfuse /run/slackline-v '{uri}' &"));
     }
 }

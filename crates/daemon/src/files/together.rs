@@ -4,8 +4,8 @@
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use node::{
-    Contract, DiskIndex, Error, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms, VolumeId,
-    VolumeStatus, Who, Wish, WriteRange,
+    Contract, DiskIndex, Error, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms,
+    VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! When the metadata is committed, who waits for it, and what the log is promised.
 
 use crate::driver::*;
-use node::{DiskAction, Error, Mode, Op, Placement, Reply, StreamId, limits};
+use node::{DiskAction, Error, Mode, Op, Placement, Policy, Reply, StreamId, limits};
 use units::{Bytes, Direction, Duration, Instant, Rate};
 
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -328,7 +328,10 @@ fn a_record_has_room_for_what_a_writer_moves_between_two_commits() {
 /// on: whoever comes after him is not refused for what he would have written.
 #[test]
 fn a_writer_that_is_refused_for_the_log_is_not_counted() {
-    let mut setup = Setup::new(1).with(|config| config.memory = Bytes::mib(512));
+    // By the sum of blocking and reserve, so that readers leave nothing that a longer log fits in.
+    let mut setup = Setup::new(1).with(|config| {
+        (config.memory, config.policy) = (Bytes::mib(512), Policy::DELTA_L);
+    });
     setup.profiles = vec![profile(Bytes::mib(1024), FIXED, FLUSH)];
     let mut driver = setup.open();
     let slow = contract(Rate::per_second(10_000), Bytes::kib(4), Bytes::mib(64));

@@ -13,6 +13,7 @@ mod services;
 mod status;
 mod streams_read;
 mod streams_write;
+mod tails;
 mod volumes;
 mod volumes_in_use;
 mod windows;

@@ -439,9 +439,11 @@ fn what_began_without_a_contract_is_not_counted_under_it() {
     let ticket = driver.begin(write("film", range, span));
     driver.run(ms(1));
     assert_eq!(driver.disks[0].flights.len(), 1, "the rest of its block is read");
-    driver.done(service("film", in_time(LEN, ms(100), ms(200))));
+    // In force at once, and answered when it is durable.
+    let given = driver.begin(service("film", in_time(LEN, ms(100), ms(200))));
     driver.disks[0].holds = false;
     assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    assert_eq!(driver.wait(given), Ok(Reply::Done));
     assert_eq!(account(&driver).requests, 0);
     driver.read("film", Bytes::ZERO, LEN).unwrap();
     assert_eq!(account(&driver).requests, 1);

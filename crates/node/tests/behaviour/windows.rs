@@ -89,10 +89,6 @@ fn a_program_that_keeps_its_contract_does_not_wait() {
         at += PERIOD;
         driver.run_to(at);
         moved(&mut driver, stream, BLOCK);
-        if block % 2 == 0 {
-            // Nothing is told yet beyond what it has; it does not wait, for it has some.
-            driver.done(Op::WindowWaits { stream });
-        }
         let (_, offset) = told(&mut driver, stream);
         assert_eq!(offset, BLOCK * block);
         assert!(driver.now < at + PERIOD, "within a period");

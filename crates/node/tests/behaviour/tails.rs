@@ -1,0 +1,70 @@
+//! Volumes that grow within a block that a reader has in its window already.
+
+use crate::driver::*;
+use node::{Mode, Op, Reply, StreamId};
+use units::{Bytes, Duration};
+
+const HALF: Bytes = Bytes::new(BLOCK.get() / 2 + 100);
+
+/// All that a reader gets up to the end, from where it is; in pieces of at most a block.
+fn rest(driver: &mut Driver, stream: StreamId) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        match driver.ask(Op::StreamRead { stream, len_max: BLOCK }) {
+            Ok(Reply::Data { span, .. }) => {
+                all.extend(driver.bytes(span));
+                driver.done(Op::StreamAdvance { stream, len: span.len });
+            }
+            Ok(Reply::End) => return all,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The same of a shared window.
+fn told(driver: &mut Driver, stream: StreamId) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        match driver.ask(Op::WindowNext { stream }) {
+            Ok(Reply::Data { span, .. }) => all.extend(driver.bytes(span)),
+            Ok(Reply::End) => return all,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A reader has read to the end, which is within a block. Best effort appends to the volume, in
+/// that block and beyond it: the reader finds these bytes, and not what its memory had.
+#[test]
+fn what_is_appended_to_the_last_block_is_read_and_not_what_the_window_had() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(4), BLOCK + HALF, 1);
+    let reader = driver.reader("film", usual());
+    let region = driver.stream(open_window("film", Mode::Read, usual(), 7)).0;
+    assert!(rest(&mut driver, reader) == pattern(1, Bytes::ZERO, BLOCK + HALF));
+    assert!(told(&mut driver, region) == pattern(1, Bytes::ZERO, BLOCK + HALF));
+    driver.write("film", 2, BLOCK + HALF, Bytes::new(1_000));
+    let more = pattern(2, BLOCK + HALF, Bytes::new(1_000));
+    assert!(rest(&mut driver, reader) == more, "by the socket");
+    assert!(told(&mut driver, region) == more, "in the shared window");
+    let from = BLOCK + HALF + Bytes::new(1_000);
+    driver.write("film", 3, from, BLOCK);
+    assert!(rest(&mut driver, reader) == pattern(3, from, BLOCK));
+    assert!(told(&mut driver, region) == pattern(3, from, BLOCK));
+}
+
+/// A reader that has read the last, partial block waits behind a writer that begins at this
+/// block and goes beyond it.
+#[test]
+fn a_writer_that_begins_in_the_last_block_is_followed() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(4), BLOCK + HALF, 1);
+    let reader = driver.reader("film", usual());
+    assert!(rest(&mut driver, reader) == pattern(1, Bytes::ZERO, BLOCK + HALF));
+    let writer = driver.stream(open("film", Mode::Write, usual(), BLOCK)).0;
+    driver.put_all(writer, 2, BLOCK * 2);
+    driver.run(Duration::from_secs(2));
+    driver.close(writer).expect("closed");
+    let wanted = pattern(2, BLOCK + HALF, BLOCK * 2 - HALF);
+    assert!(rest(&mut driver, reader) == wanted);
+}
