@@ -34,11 +34,12 @@ fn rate(name: &str) -> Op {
 fn under_a_policy_that_keeps_nothing_contracts_are_refused_and_best_effort_is_served() {
     for policy in [policies::ABISS, Policy::EDF, policies::CFQ] {
         let mut world = pool(Config { admission: true, ..config(policy) });
-        let refused = Err(Error::KeepsNothing { policy });
+        let keeps_nothing = Error::KeepsNothing { policy };
+        let refused = Err(keeps_nothing.clone());
         assert_eq!(world.call(open("v")), refused);
         assert_eq!(world.call(rate("v")), refused);
         assert_eq!(world.call(Op::Plan).err(), refused.clone().err());
-        let text = refused.unwrap_err().to_string();
+        let text = keeps_nothing.to_string();
         assert!(text.contains("--policy slack") && text.contains("--no-admission"), "{text}");
         let free = Service::BestEffort(node::Priority::Background);
         let free = Op::VolumeService { name: "v".into(), service: free };

@@ -43,8 +43,7 @@ fn pool(name: &str) -> (Pool, File) {
     let profile = Some(Profile::parse(PROFILE).unwrap());
     let options = CreateOptions { size: Some(Bytes::mib(64)), profile, ..CreateOptions::default() };
     Pool::create("visits", &disks, &options).unwrap();
-    let mut options = Options::default();
-    options.realtime = false;
+    let mut options = Options { realtime: false, ..Options::default() };
     // The profile is made up.
     options.config.remeasure = false;
     options.config.memory = Bytes::mib(64);
