@@ -128,7 +128,7 @@ impl TaskSet {
     }
 
     /// An empty set for a policy that serves best effort in the exact online slack
-    /// ([`slack`](crate::slack)). It needs `demand(L) + blocking(L) <= L`, so that contracts
+    /// (`slack.rs`). It needs `demand(L) + blocking(L) <= L`, so that contracts
     /// are kept, and `demand(L) + reserve <= L`, so that a command as long as the reserve can
     /// go whenever nothing released waits: what is given away is charged when it is given,
     /// so that no request is behind both. Of the blocking, then, only what is longer than the
