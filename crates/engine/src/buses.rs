@@ -147,7 +147,8 @@ mod tests {
         refused("scsi,rate=20MB/s,disks=0+0", "disk 0 is named twice");
         refused("scsi,rate=20MB/s,disks=0+65536", "disks=0+65536");
         refused("scsi,rate=20MB/s,disks=0+-1", "disks=0+-1");
-        refused("scsi,rate=20MB/s,disks=0,others=4294967295", "give 2 to 1024");
+        refused("scsi,rate=20MB/s,disks=0,others=4294967295,depth=1", "give 2 to 1024");
+        refused("scsi,rate=20MB/s,disks=0,others=1", "depth is missing");
         refused("scsi,rate=20MB/s,disks=0+1,burst=0", "bus.burst");
         refused("scsi,rate=20MB/s,disks=0+1,lost=400h", "lost");
         refused("scsi,rate=20MB/s,disks=0+1,order=priority", "\"commands\" or \"bursts\"");
@@ -166,11 +167,11 @@ mod tests {
             let mut profiles = before.clone();
             assign(&buses, &mut profiles).map(|()| profiles).map_err(|error| error.to_string())
         };
-        profiles = assigned(&["scsi,rate=20MB/s,disks=0+2,order=bursts,others=1"]).unwrap();
+        profiles = assigned(&["scsi,rate=20MB/s,disks=0+2,order=bursts,others=1,depth=4"]).unwrap();
         assert_eq!(profiles[1], before[1]);
         for profile in [&profiles[0], &profiles[2]] {
             let plan = profile.bus.as_ref().unwrap().plan();
-            assert_eq!((plan.disks, plan.order), (3, BusOrder::Bursts));
+            assert_eq!((plan.disks, plan.order, plan.depth), (3, BusOrder::Bursts, 4));
             assert_eq!(Profile::parse(&profile.to_toml()).unwrap(), *profile, "in its label");
         }
         let says = |buses: &[&str], what: &str| {
@@ -180,7 +181,10 @@ mod tests {
         says(&["scsi,rate=20MB/s,disks=0+3"], "there is no disk 3; the pool has 3");
         let twice = ["a,rate=20MB/s,disks=0+1", "b,rate=20MB/s,disks=1+2"];
         says(&twice, "disk 1 cannot be on the bus a and on the bus b");
-        says(&["a,rate=20MB/s,disks=0+1", "a,rate=20MB/s,disks=2,others=1"], "described twice");
+        says(
+            &["a,rate=20MB/s,disks=0+1", "a,rate=20MB/s,disks=2,others=1,depth=1"],
+            "described twice",
+        );
         assert_eq!(warning(&profiles.iter().collect::<Vec<_>>()), None);
         profiles[0] = assigned(&["scsi,rate=30MB/s,disks=0+1"]).unwrap()[0].clone();
         let told = warning(&profiles.iter().collect::<Vec<_>>()).unwrap();

@@ -6,7 +6,7 @@ use disk::Kind;
 use node::{
     DeviceError, DiskAction, DiskIndex, Error, Mode, Op, Outcome, Placement, Reply, Unmoved,
 };
-use units::{Bytes, Direction, Duration};
+use units::{Bytes, Direction, Duration, Rate};
 
 /// A volume of 4 MiB, of which all but the last half MiB is recorded; where each of its extents
 /// lies.
@@ -387,6 +387,27 @@ fn a_profile_is_used_where_all_contracts_fit_with_it_and_not_at_all_where_not() 
     let (disk, profile) = (DiskIndex(1), Box::new(profile(Bytes::mib(256), FIXED, FLUSH)));
     let told = driver.at_once(Op::ProfileSet { disk, profile });
     assert_eq!(told, Err(Error::NoSuchDisk { disk, disks: 1 }));
+}
+
+/// A profile that was measured says nothing of a bus: its disk stays on the one that it shares.
+/// One that describes the bus otherwise than the other disks do is refused.
+#[test]
+fn a_disk_stays_on_its_bus_under_another_profile() {
+    use disk::{BusPlan, BusShare};
+    let share = |name: &str, disks| {
+        BusShare::new(BusPlan::new(name, Rate::per_second(1_000_000_000), disks)).unwrap()
+    };
+    let mut setup = Setup::new(2);
+    setup.profiles.iter_mut().for_each(|profile| profile.bus = Some(share("shelf", 2)));
+    let mut driver = setup.open();
+    let bus = |driver: &Driver| driver.node.status(driver.now).disks[0].bus.clone();
+    driver.done(slower(ms(3)));
+    assert_eq!(bus(&driver), Some(share("shelf", 2)));
+    let mut other = profile(Bytes::mib(256), ms(3), FLUSH);
+    other.bus = Some(share("shelf", 3));
+    let told = driver.at_once(Op::ProfileSet { disk: DISK, profile: Box::new(other) });
+    assert!(matches!(told, Err(Error::Invalid { what: "profile", .. })), "{told:?}");
+    assert_eq!(bus(&driver), Some(share("shelf", 2)), "as it was");
 }
 
 /// Pieces of best effort that cost more than the slack that is left for them are cut smaller.

@@ -448,3 +448,19 @@ fn what_began_without_a_contract_is_not_counted_under_it() {
     driver.read("film", Bytes::ZERO, LEN).unwrap();
     assert_eq!(account(&driver).requests, 1);
 }
+
+/// A handle is promised nothing under a policy that keeps nothing, as a volume is not, and a
+/// service that the pool has kept is not in force under one; it is where that is another again.
+#[test]
+fn handles_and_kept_services_are_held_to_the_policy() {
+    use node::Policy;
+    let mut driver = Setup::new(1).with(|config| config.policy = Policy::EDF).open();
+    driver.volume("film", Bytes::mib(4));
+    let service = in_time(LEN, ms(100), ms(200));
+    let keeps_nothing = Err(Error::KeepsNothing { policy: Policy::EDF });
+    let asked = driver.at_once(Op::HandleOpen { volume: "film".into(), service });
+    assert_eq!(asked, keeps_nothing);
+    assert_eq!(driver.at_once(crate::driver::service("film", service)), keeps_nothing);
+    driver.done(Op::PolicySet { policy: Policy::SLACK });
+    assert!(driver.ask(Op::HandleOpen { volume: "film".into(), service }).is_ok());
+}

@@ -143,6 +143,30 @@ fn gaps_and_the_end_are_told() {
     assert_eq!((account.gaps, account.underruns), (BLOCK, 0), "nobody waits for the end");
 }
 
+/// A block that was given up never came into memory. A program that goes back to it has it read,
+/// and is not told what its place had before.
+#[test]
+fn what_never_came_is_read_when_the_program_comes_back_to_it() {
+    let mut driver = film(4);
+    let stream = window(&mut driver, Mode::Read, Bytes::ZERO);
+    for _ in 0..3 {
+        told(&mut driver, stream);
+    }
+    driver.run(Duration::from_secs(2));
+    let hangs = driver.begin(read_as("film", Bytes::mib(3), BLOCK, node::Priority::Interactive));
+    driver.disks[0].holds = true;
+    moved(&mut driver, stream, BLOCK * 3);
+    let waits = driver.begin(Op::WindowNext { stream });
+    driver.done(Op::WindowWaits { stream });
+    driver.run(PERIOD * 4);
+    assert_eq!(driver.answer(waits), Some(Ok(Reply::Gap { offset: BLOCK * 3, len: BLOCK })));
+    driver.disks[0].holds = false;
+    driver.wait(hangs).expect("it was only late");
+    let back = driver.ask(Op::StreamSeek { stream, to: BLOCK * 3 });
+    assert!(matches!(back, Ok(Reply::Ready { .. })), "{back:?}");
+    assert_eq!(told(&mut driver, stream).1, BLOCK * 3);
+}
+
 /// A disk that hangs does not hold it for ever.
 #[test]
 fn a_block_that_is_waited_for_too_long_is_a_gap() {
