@@ -157,6 +157,7 @@ fn what_never_came_is_read_when_the_program_comes_back_to_it() {
     driver.disks[0].holds = true;
     moved(&mut driver, stream, BLOCK * 3);
     let waits = driver.begin(Op::WindowNext { stream });
+    driver.run(PERIOD * 3);
     driver.done(Op::WindowWaits { stream });
     driver.run(PERIOD * 4);
     assert_eq!(driver.answer(waits), Some(Ok(Reply::Gap { offset: BLOCK * 3, len: BLOCK })));
