@@ -62,9 +62,24 @@ fn a_writer_that_begins_in_the_last_block_is_followed() {
     let reader = driver.reader("film", usual());
     assert!(rest(&mut driver, reader) == pattern(1, Bytes::ZERO, BLOCK + HALF));
     let writer = driver.stream(open("film", Mode::Write, usual(), BLOCK)).0;
-    driver.put_all(writer, 2, BLOCK * 2);
+    let few = Bytes::new(50);
+    driver.put_all(writer, 2, HALF + few);
+    driver.done_durable(writer);
+    let waits = driver.begin(Op::StreamRead { stream: reader, len_max: BLOCK });
+    driver.run(Duration::from_secs(1));
+    assert_eq!(
+        driver.answer(waits),
+        None,
+        "somebody writes this block: it is read when it is whole"
+    );
+    driver.put_all(writer, 2, BLOCK * 2 - HALF - few);
     driver.run(Duration::from_secs(2));
     driver.close(writer).expect("closed");
+    let Ok(Reply::Data { span, offset }) = driver.wait(waits) else { panic!("no data") };
+    assert_eq!(offset, BLOCK + HALF);
+    let mut got = driver.bytes(span);
+    driver.done(Op::StreamAdvance { stream: reader, len: span.len });
+    got.extend(rest(&mut driver, reader));
     let wanted = pattern(2, BLOCK + HALF, BLOCK * 2 - HALF);
-    assert!(rest(&mut driver, reader) == wanted);
+    assert!(got == wanted);
 }
