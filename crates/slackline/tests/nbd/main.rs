@@ -371,9 +371,12 @@ fn the_command_says_how_to_attach_and_names_what_is_not_there() {
 /// A volume as a disk for ext4, whose daemon is killed again and again.
 #[test]
 fn what_a_filesystem_has_synced_outlives_kills_of_the_daemon() {
-    if !rustix::process::geteuid().is_root() || !std::path::Path::new("/dev/loop-control").exists()
-    {
-        println!("NOT RUN: needs root and loop devices");
+    let opens = |path: &str| std::fs::File::options().read(true).write(true).open(path).is_ok();
+    let has_loops =
+        || Command::new("losetup").arg("--find").output().is_ok_and(|ran| ran.status.success());
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root || !opens("/dev/fuse") || !opens("/dev/loop-control") || !has_loops() {
+        println!("NOT RUN: needs root, FUSE and loop devices");
         return;
     }
     power::fsynced_files_outlive_cuts("mkfs.ext4", &["fsck.ext4", "-f", "-n"]);
