@@ -40,7 +40,8 @@ impl Account {
         }
     }
 
-    /// Waits until a request of `len` bytes, at most a transfer, may begin. `guaranteed` says
+    /// Waits until a request of `len` bytes may begin: at most 4 MiB, which is the smallest part
+    /// of the memory that a user has. Whoever has a place waits for no other one. `guaranteed` says
     /// for how many operations the pool has memory set aside, and is asked only where it
     /// matters; `reserved` is what these are counted by: a volume, or a handle on it.
     pub async fn place(

@@ -192,15 +192,19 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
             Ok(())
         }
         Ok(Command::WriteZeroes { offset, len, durable }) => {
-            // It counts as one request, however little there is to write.
-            let _turn = place(Bytes::ZERO).await;
             // One after the other, so that one request does not have all of the memory. What was
             // never written is zeros already; a write that is under way has no order with this.
             let whole = Whole::new(cookie, durable, 1);
             let mut at = 0;
             while at < len && whole.is_sound() {
                 let rest = Piece { offset: offset + u64::from(at), len: len - at };
-                at += match shared.runs(rest).await {
+                // A look has its turn among the user's requests. It is given back before the
+                // writes have theirs: whoever kept one and waited for another, on as many
+                // connections as he may have requests, would wait for ever.
+                let turn = place(Bytes::ZERO).await;
+                let looked = shared.runs(rest).await;
+                drop(turn);
+                at += match looked {
                     Ok((runs, looked_at)) => {
                         let data = runs.into_iter().filter(|run| !run.is_hole);
                         for piece in data.flat_map(|run| pieces(run.offset, run.len)) {

@@ -381,3 +381,36 @@ fn what_a_filesystem_has_synced_outlives_kills_of_the_daemon() {
     }
     power::fsynced_files_outlive_cuts("mkfs.ext4", &["fsck.ext4", "-f", "-n"]);
 }
+
+/// A user who may have one request under way writes zeros over data, on two connections at
+/// once: neither waits for what the other has.
+#[test]
+fn zeros_are_written_within_a_quota_of_one_request() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    if !rustix::process::geteuid().is_root() {
+        println!("NOT RUN: needs root, to give root a quota of its own");
+        return;
+    }
+    let config = dir.path("one.toml");
+    std::fs::write(&config, "[quota.user.root]\nbest_effort_requests = 1\n").unwrap();
+    let config = config.display().to_string();
+    let _daemon = dir.try_serve(&disks, &["--config", &config]).unwrap();
+    make(&dir, "v", "8MiB");
+    let mut all =
+        [true, false].map(|structured| Nbd::open(&socket(&dir), "v", structured).unwrap());
+    const HALF: u32 = 4 * MIB as u32;
+    let parts = [0, u64::from(HALF)];
+    for (nbd, at) in all.iter_mut().zip(parts) {
+        nbd.write(0, at, &noise(at, HALF.into()).bytes()).unwrap();
+    }
+    let begun: Vec<u64> = all
+        .iter_mut()
+        .zip(parts)
+        .map(|(nbd, at)| nbd.begin(client::ZEROES, 0, at, HALF, &[]))
+        .collect();
+    for ((nbd, at), cookie) in all.iter_mut().zip(parts).zip(begun) {
+        assert_eq!(nbd.end(cookie, (at, HALF), false), Ok(vec![]));
+        assert!(nbd.read(at, HALF).unwrap().iter().all(|&byte| byte == 0));
+    }
+}
