@@ -167,6 +167,19 @@ impl Line {
         }
     }
 
+    /// Asks to go on at `to` and waits for the answer: the first piece that counts from then on,
+    /// where it lies, and how soon it is there.
+    pub fn seek(&self, to: Bytes) -> Result<(u64, Bytes, Duration)> {
+        let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
+        self.look(|heard| (heard.sought, heard.refused) = (None, None))?;
+        self.send(seek)?;
+        self.wait(|heard| match (heard.sought.take(), heard.refused.take()) {
+            (Some(sought), _) => Some(Ok(sought)),
+            (None, Some(refused)) => Some(Err(refused)),
+            (None, None) => None,
+        })?
+    }
+
     /// Takes what has come already, without waiting; what the line has heard so far.
     pub fn look<T>(&self, take: impl FnOnce(&mut Heard) -> T) -> Result<T> {
         let mut state = self.drain();

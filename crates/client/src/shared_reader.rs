@@ -5,7 +5,7 @@
 
 use crate::line::Line;
 use crate::pieces::{Peek, Piece};
-use crate::{Error, Result, connection};
+use crate::{Error, Result};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -240,15 +240,7 @@ impl SharedReader {
     }
 
     pub fn seek(&mut self, to: Bytes) -> Result<Duration> {
-        let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
-        self.line.look(|heard| (heard.sought, heard.refused) = (None, None))?;
-        self.line.send(seek)?;
-        let answer = self.line.wait(|heard| match (heard.sought.take(), heard.refused.take()) {
-            (Some(sought), _) => Some(Ok(sought)),
-            (None, Some(refused)) => Some(Err(refused)),
-            (None, None) => None,
-        })?;
-        let (first, offset, ready) = answer?;
+        let (first, offset, ready) = self.line.seek(to)?;
         self.window.sought(first, offset);
         self.armed = None;
         Ok(ready)

@@ -5,7 +5,7 @@
 //! a block; an error is told by the first call that can know of it.
 
 use crate::line::Line;
-use crate::{Error, Result, connection};
+use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 use units::Bytes;
@@ -135,16 +135,8 @@ impl SharedWriter {
 
     /// Goes on at another place, when all that was filled is on the medium.
     pub fn seek(&mut self, to: Bytes) -> Result<()> {
-        let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
-        self.line.look(|heard| (heard.sought, heard.refused) = (None, None))?;
         self.noticed = self.window.moved();
-        self.line.send(seek)?;
-        let answer = self.line.wait(|heard| match (heard.sought.take(), heard.refused.take()) {
-            (Some(sought), _) => Some(Ok(sought)),
-            (None, Some(refused)) => Some(Err(refused)),
-            (None, None) => None,
-        })?;
-        let (first, offset, _) = answer?;
+        let (first, offset, _) = self.line.seek(to)?;
         self.window.sought(first, offset);
         self.armed = false;
         Ok(())

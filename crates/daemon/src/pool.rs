@@ -267,6 +267,21 @@ impl Ask {
         coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
     }
 
+    /// Operations on a volume for which the pool has memory set aside: under the contract of the
+    /// handle that asks, or of the volume, where what the handle states does not leave it.
+    pub fn guaranteed(&self, volume: &str, stated: Option<Priority>) -> u64 {
+        if stated == Some(Priority::Background) {
+            return 0;
+        }
+        self.0.volume(volume).map_or(0, |volume| match self.1.handle {
+            None => volume.operations,
+            Some(handle) => {
+                let mut handles = volume.handles.iter();
+                handles.find(|one| one.handle == handle).map_or(0, |one| one.operations)
+            }
+        })
+    }
+
     /// The end of an operation that has nothing to tell.
     pub async fn done(&self, op: Op) -> Result<(), Error> {
         match self.op(op).await? {

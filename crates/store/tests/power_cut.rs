@@ -36,13 +36,9 @@ fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
         counts += live(seed, Fault::None).unwrap_or_else(|what| panic!("{what}"));
     }
     println!("{histories} histories: {counts:?}");
-    assert!(counts.cuts > 0, "nothing was cut: {counts:?}");
-    // A few histories may have few of a kind by chance.
-    if histories >= 50 {
-        assert!(counts.cuts >= 50 * histories, "too few cut points: {counts:?}");
-        assert!(counts.checkpoints >= histories / 2 && counts.reused >= histories, "{counts:?}");
-        assert!(counts.moved >= histories, "{counts:?}");
-    }
+    assert!(counts.cuts >= 50 * histories, "too few cut points: {counts:?}");
+    assert!(counts.checkpoints >= histories / 2 && counts.reused >= histories, "{counts:?}");
+    assert!(counts.moved >= histories, "{counts:?}");
 }
 
 /// Checkpoints are written in parts, a part with each commit, and the power is cut at each of

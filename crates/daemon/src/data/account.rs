@@ -5,10 +5,11 @@
 //! his part; beyond that the connection is not read from. Operations of a volume under contract
 //! for which the pool has memory set aside do not wait for the user's part.
 
+use super::frames::Over;
 use crate::limits::{BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT};
 use crate::quotas;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use units::Bytes;
 use wire::frame::OUTSTANDING_MAX;
 
@@ -28,6 +29,23 @@ pub struct Place {
     _request: OwnedSemaphorePermit,
     _bytes: OwnedSemaphorePermit,
     _quota: quotas::Part,
+}
+
+impl Place {
+    /// Serves a request beside the others of its connection, and has its place until it has
+    /// ended. `gone` is set where the program does not take its answer.
+    pub fn serve(
+        self,
+        gone: watch::Sender<bool>,
+        served: impl Future<Output = Result<(), Over>> + Send + 'static,
+    ) {
+        tokio::spawn(async move {
+            if served.await.is_err() {
+                gone.send_replace(true);
+            }
+            drop(self);
+        });
+    }
 }
 
 impl Account {

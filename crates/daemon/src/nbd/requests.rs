@@ -253,24 +253,15 @@ impl Shared {
     fn spawn<F, S>(self: &Arc<Self>, place: Place, serve: S)
     where
         S: FnOnce(Arc<Self>) -> F + Send + 'static,
-        F: Future<Output = Result<(), Over>> + Send,
+        F: Future<Output = Result<(), Over>> + Send + 'static,
     {
-        let shared = Arc::clone(self);
-        tokio::spawn(async move {
-            if serve(Arc::clone(&shared)).await.is_err() {
-                shared.gone.send_replace(true);
-            }
-            drop(place);
-        });
+        place.serve(self.gone.clone(), serve(Arc::clone(self)));
     }
 
     /// Operations for which the pool has memory set aside, where this export is under its
     /// volume's contract.
     fn guaranteed(&self) -> u64 {
-        match self.priority {
-            Some(Priority::Background) => 0,
-            _ => self.ask.0.volume(&self.volume).map_or(0, |volume| volume.operations),
-        }
+        self.ask.guaranteed(&self.volume, self.priority)
     }
 
     /// Memory for a write.

@@ -2,7 +2,7 @@
 //! followed by the playout point as far as the contract allows.
 
 use crate::driver::*;
-use node::{Error, Mode, Op, Region, Reply, Span, StreamId};
+use node::{Error, Mode, Op, Region, Reply, Span, StreamId, Ticket};
 use units::{Bytes, Duration, Instant};
 
 const PERIOD: Duration = Duration::from_micros(62_500);
@@ -143,10 +143,9 @@ fn gaps_and_the_end_are_told() {
     assert_eq!((account.gaps, account.underruns), (BLOCK, 0), "nobody waits for the end");
 }
 
-/// A block that was given up never came into memory. A program that goes back to it has it read,
-/// and is not told what its place had before.
-#[test]
-fn what_never_came_is_read_when_the_program_comes_back_to_it() {
+/// A program that has used its whole window, and asks for more while its disk is at best effort
+/// and does not end that; what hangs, and what the program waits for.
+fn behind_a_disk_that_hangs() -> (Driver, StreamId, Ticket, Ticket) {
     let mut driver = film(4);
     let stream = window(&mut driver, Mode::Read, Bytes::ZERO);
     for _ in 0..3 {
@@ -158,6 +157,14 @@ fn what_never_came_is_read_when_the_program_comes_back_to_it() {
     moved(&mut driver, stream, BLOCK * 3);
     let waits = driver.begin(Op::WindowNext { stream });
     driver.run(PERIOD * 3);
+    (driver, stream, hangs, waits)
+}
+
+/// A block that was given up never came into memory. A program that goes back to it has it read,
+/// and is not told what its place had before.
+#[test]
+fn what_never_came_is_read_when_the_program_comes_back_to_it() {
+    let (mut driver, stream, hangs, waits) = behind_a_disk_that_hangs();
     driver.done(Op::WindowWaits { stream });
     driver.run(PERIOD * 4);
     assert_eq!(driver.answer(waits), Some(Ok(Reply::Gap { offset: BLOCK * 3, len: BLOCK })));
@@ -171,17 +178,7 @@ fn what_never_came_is_read_when_the_program_comes_back_to_it() {
 /// A disk that hangs does not hold it for ever.
 #[test]
 fn a_block_that_is_waited_for_too_long_is_a_gap() {
-    let mut driver = film(4);
-    let stream = window(&mut driver, Mode::Read, Bytes::ZERO);
-    for _ in 0..3 {
-        told(&mut driver, stream);
-    }
-    driver.run(Duration::from_secs(2));
-    let hangs = driver.begin(read_as("film", Bytes::mib(3), BLOCK, node::Priority::Interactive));
-    driver.disks[0].holds = true;
-    moved(&mut driver, stream, BLOCK * 3);
-    let waits = driver.begin(Op::WindowNext { stream });
-    driver.run(PERIOD * 3);
+    let (mut driver, stream, hangs, waits) = behind_a_disk_that_hangs();
     assert_eq!(driver.answer(waits), None, "it has not said that it waits");
     driver.done(Op::WindowWaits { stream });
     let from = driver.now;
