@@ -74,6 +74,31 @@ fn owners_are_counted_in_the_metadata() {
     assert_eq!(owners(&open(&mut disks).unwrap().store), owners(&store));
 }
 
+/// To the byte: where a name of so many letters is the longest for which there is room, there
+/// is none for such a name and an owner.
+#[test]
+fn a_volume_is_not_made_where_its_owner_would_not_fit() {
+    let mut disks = new_pool(1, &[Bytes::mib(8)]);
+    let mut store = open(&mut disks).unwrap().store;
+    let any = Placement::default();
+    let long = "x".repeat(40);
+    let mut made = Vec::new();
+    while let Ok(id) = store.create(&format!("{long}{}", made.len()), Bytes::ZERO, &any) {
+        made.push(id);
+    }
+    store.delete(made[0]).unwrap();
+    let longest = (1..100).rev().map(|letters| "y".repeat(letters)).find(|name| {
+        let fits = store.create(name, Bytes::ZERO, &any);
+        fits.is_ok_and(|id| store.delete(id).is_ok())
+    });
+    let longest = longest.expect("a name of one letter fits where one of forty did");
+    assert!(longest.len() < 99, "the room has an end within what was tried");
+    let refused = store.create_owned(&longest, Bytes::ZERO, &any, ALICE);
+    assert!(matches!(refused, Err(StoreError::MetadataFull { .. })), "{refused:?}");
+    store.create(&longest, Bytes::ZERO, &any).unwrap();
+    assert!(commit(&mut store, &mut disks));
+}
+
 #[test]
 fn the_volumes_of_an_old_pool_are_roots_until_somebody_is_named() {
     let text = include_str!("old/version-2.txt");
