@@ -158,7 +158,8 @@ impl SimDisk<Metadata> {
 }
 
 impl<K: Keeps> SimDisk<K> {
-    fn keeping(capacity: Bytes, timing: Timing) -> Self {
+    /// An empty disk that keeps what its type says.
+    pub fn keeping(capacity: Bytes, timing: Timing) -> Self {
         Self {
             keeps: PhantomData,
             capacity,

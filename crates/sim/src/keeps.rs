@@ -3,8 +3,9 @@
 //! A world that checks bytes has disks that keep [`Everything`] and memory that the
 //! bytes go through. A world that asks how long things take has disks that keep
 //! [`Metadata`] alone, and no memory: its size does not grow with what is written.
-//! The two are types, so that a program that looks at bytes cannot be put into a
-//! world that has none.
+//! The two are types, so that a program that needs bytes cannot be put into a
+//! world that has none. One that serves both says so: it looks at what there is, and counts
+//! as right only what it has looked at.
 
 use node::{Region, Span};
 use std::collections::BTreeMap;

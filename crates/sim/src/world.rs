@@ -54,6 +54,11 @@ impl<K: Keeps> Context<'_, K> {
     pub fn ask_since(&mut self, arrived: Instant, who: Who, tag: u64, op: Op) {
         self.asked.push(Asked { tag, who, op, arrived });
     }
+    /// What a span that the program has been given holds, to look at and to fill; nothing in
+    /// a world without bytes.
+    pub fn bytes(&mut self, span: &node::Span) -> Option<&mut [u8]> {
+        K::place(self.arena, span)
+    }
     /// Rings once at `at`.
     pub fn alarm_at(&mut self, at: Instant) {
         self.alarm = Some(at.max(self.now));
@@ -384,6 +389,13 @@ impl<K: Keeps> World<K> {
             self.tickets.insert(ticket, (index, tag));
             self.tell(Event::Request { ticket, who, op, arrived });
         }
+    }
+}
+
+impl<K: Keeps> World<K> {
+    /// What a caller's span holds, to fill; nothing in a world without bytes.
+    pub fn place(&mut self, span: &node::Span) -> Option<&mut [u8]> {
+        K::place(&mut self.arena, span)
     }
 }
 

@@ -13,7 +13,7 @@
 
 mod common;
 
-use common::contract;
+use common::{contract, create, fill};
 use disk::{HardDisk, Profile};
 use node::{
     Config, Contract, DiskSetup, Error, Mode, Node, Op, Policy, Region, Reply, StreamId, WriteRange,
@@ -539,10 +539,10 @@ impl Program<Metadata> for Greedy {
 
 fn volumes(world: &mut World<Metadata>) {
     for name in ["r0", "r1", "r2"] {
-        create(world, name);
-        fill(world, name);
+        create(world, name, SIZE);
+        fill(world, name, 0, SIZE);
     }
-    create(world, "g");
+    create(world, "g", SIZE);
 }
 
 /// `full`: one disk, which takes all of the time that was promised for.
@@ -583,33 +583,6 @@ fn world(
     World::new(Node::new(config, setups, store).unwrap(), disks, config.memory)
 }
 
-fn create(world: &mut World<Metadata>, name: &str) {
-    let placement = node::Placement::default();
-    let op =
-        Op::VolumeCreate { name: name.into(), size: SIZE, placement, access: Default::default() };
-    assert_eq!(world.call(op), Ok(Reply::Done));
-}
-
-/// As if it had been written: its length and its watermarks are what counts here.
-fn fill(world: &mut World<Metadata>, name: &str) {
-    let mut offset = Bytes::ZERO;
-    while offset < SIZE {
-        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::MIB, target: None })
-        else {
-            panic!("no room")
-        };
-        let op = Op::Write {
-            volume: name.into(),
-            range: WriteRange::new(offset, span.len),
-            span,
-            priority: None,
-        };
-        assert_eq!(world.call(op), Ok(Reply::Done));
-        offset += Bytes::MIB;
-    }
-    assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
-}
-
 /// Runs so many traces in one world.
 fn run(seed: u64, traces: u64, seen: &Shared) {
     let mut random = Random::new(seed ^ 0x7ace);
@@ -625,7 +598,7 @@ fn run(seed: u64, traces: u64, seen: &Shared) {
     let host_latency = Rc::new(Cell::new(host_latency));
     let tracers = random.between(1, 6) as u32;
     for number in 0..tracers {
-        create(&mut world, &format!("w{number}"));
+        create(&mut world, &format!("w{number}"), SIZE);
         let breaks = number > 0 && random.chance(20);
         world.add(Tracer::new(number, random.bits(), &host_latency, [breaks, exact], seen));
     }
@@ -736,7 +709,7 @@ fn windows_are_resized_and_nobody_misses_through_a_thousand_changes() {
     volumes(&mut world);
     let host_latency = Rc::new(Cell::new(Duration::ZERO));
     for number in 0..9 {
-        create(&mut world, &format!("w{number}"));
+        create(&mut world, &format!("w{number}"), SIZE);
         world.add(Tracer::new(number, random.bits(), &host_latency, [false, true], &seen));
     }
     world.add(Greedy { random: Random::new(5), writes: false });
@@ -774,7 +747,7 @@ fn a_window_is_made_for_the_lateness_that_is_measured() {
         let seen = Shared::default();
         let mut world = world(3, Policy::SLACK, Bytes::mib(64), Duration::ZERO, true);
         volumes(&mut world);
-        create(&mut world, "w0");
+        create(&mut world, "w0", SIZE);
         let host_latency = Rc::new(Cell::new(Duration::ZERO));
         let mut tracer = Tracer::new(0, 1, &host_latency, [false, true], &seen);
         tracer.fixed = Some(contract(460_000, Bytes::kib(64), Bytes::ZERO));

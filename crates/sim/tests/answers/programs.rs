@@ -2,7 +2,7 @@
 //! against a clock of its own, and those that keep nothing and take what memory they can.
 
 use node::{Error, HandleId, Op, Priority, Reply, Span, Target, Who, WriteRange};
-use sim::{Context, Program, Random, pattern};
+use sim::{Context, Keeps, Program, Random, pattern};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -161,7 +161,7 @@ impl Keeper {
         }
     }
 
-    fn call(&mut self, context: &mut Context<'_>) {
+    fn call<K: Keeps>(&mut self, context: &mut Context<'_, K>) {
         let many = if self.random.chance(self.manner.bursts) { 5 } else { 1 };
         for _ in 0..many {
             let write = self.random.chance(self.manner.writes);
@@ -186,7 +186,13 @@ impl Keeper {
         self.at(context.now + every + extra, Step::Call);
     }
 
-    fn tell(&mut self, context: &mut Context<'_>, called: Instant, range: WriteRange, write: bool) {
+    fn tell<K: Keeps>(
+        &mut self,
+        context: &mut Context<'_, K>,
+        called: Instant,
+        range: WriteRange,
+        write: bool,
+    ) {
         let volume = self.volume.clone();
         let WriteRange { offset, len, .. } = range;
         if write {
@@ -201,7 +207,7 @@ impl Keeper {
         context.ask_since(called, self.who(), number, op);
     }
 
-    fn step(&mut self, context: &mut Context<'_>, step: Step) {
+    fn step<K: Keeps>(&mut self, context: &mut Context<'_, K>, step: Step) {
         match step {
             Step::Call => self.call(context),
             Step::Tell { called, range, write } => self.tell(context, called, range, write),
@@ -210,7 +216,9 @@ impl Keeper {
                 context.ask(number, Op::Release { span });
             }
             Step::Write { called, range, span } => {
-                pattern(9, range.offset, context.arena.bytes(&span));
+                if let Some(bytes) = context.bytes(&span) {
+                    pattern(9, range.offset, bytes);
+                }
                 let block = Bytes::kib(4).get();
                 let (begins, ends) = (range.offset.get(), range.offset.get() + range.len.get());
                 let odd = [begins, ends].map(|at| u64::from(!at.is_multiple_of(block)));
@@ -226,7 +234,7 @@ impl Keeper {
         }
     }
 
-    fn go_on(&mut self, context: &mut Context<'_>) {
+    fn go_on<K: Keeps>(&mut self, context: &mut Context<'_, K>) {
         while let Some(entry) = self.steps.first_entry()
             && entry.key().0 <= context.now
         {
@@ -239,15 +247,15 @@ impl Keeper {
     }
 }
 
-impl Program for Keeper {
-    fn start(&mut self, context: &mut Context<'_>) {
+impl<K: Keeps> Program<K> for Keeper {
+    fn start(&mut self, context: &mut Context<'_, K>) {
         self.at(context.now, Step::Call);
         self.go_on(context);
     }
-    fn alarm(&mut self, context: &mut Context<'_>) {
+    fn alarm(&mut self, context: &mut Context<'_, K>) {
         self.go_on(context);
     }
-    fn answer(&mut self, context: &mut Context<'_>, tag: u64, result: Result<Reply, Error>) {
+    fn answer(&mut self, context: &mut Context<'_, K>, tag: u64, result: Result<Reply, Error>) {
         let keeps = self.random.span(self.manner.keeps + Duration::from_nanos(1));
         match (self.asked.remove(&tag).expect("it was asked"), result) {
             (_, Err(error)) => self.seen.borrow_mut().errors.push(error),
@@ -297,6 +305,8 @@ pub struct Adversary {
     keeps: Duration,
     random: Random,
     kept: BTreeMap<(Instant, u64), Span>,
+    /// It is rung then; one ring for all that it asked for by then.
+    rings: Option<Instant>,
     next: u64,
 }
 
@@ -312,6 +322,7 @@ impl Adversary {
             keeps: Duration::from_millis(1_500),
             random: Random::new(seed),
             kept: BTreeMap::new(),
+            rings: None,
             next: 0,
         }
     }
@@ -331,7 +342,7 @@ impl Adversary {
         Self { keeps, ..self }
     }
 
-    fn ask(&mut self, context: &mut Context<'_>) {
+    fn ask<K: Keeps>(&mut self, context: &mut Context<'_, K>) {
         let block = Bytes::kib(4);
         let len = match self.random.below(3) {
             0 => Bytes::MIB,
@@ -349,27 +360,33 @@ impl Adversary {
         context.ask_as(user(self.uid), 0, op);
     }
 
-    fn go_on(&mut self, context: &mut Context<'_>) {
+    fn go_on<K: Keeps>(&mut self, context: &mut Context<'_, K>) {
         while let Some(entry) = self.kept.first_entry()
             && entry.key().0 <= context.now
         {
             let span = entry.remove();
             context.ask_as(user(self.uid), 1, Op::Release { span });
         }
-        if let Some((&(at, _), _)) = self.kept.first_key_value() {
+        if let Some((&(at, _), _)) = self.kept.first_key_value()
+            && self.rings.is_none_or(|rings| at < rings)
+        {
+            self.rings = Some(at);
             context.alarm_at(at);
         }
     }
 }
 
-impl Program for Adversary {
-    fn start(&mut self, context: &mut Context<'_>) {
+impl<K: Keeps> Program<K> for Adversary {
+    fn start(&mut self, context: &mut Context<'_, K>) {
         (0..self.requests).for_each(|_| self.ask(context));
     }
-    fn alarm(&mut self, context: &mut Context<'_>) {
+    fn alarm(&mut self, context: &mut Context<'_, K>) {
+        if self.rings.is_some_and(|rings| rings <= context.now) {
+            self.rings = None;
+        }
         self.go_on(context);
     }
-    fn answer(&mut self, context: &mut Context<'_>, tag: u64, result: Result<Reply, Error>) {
+    fn answer(&mut self, context: &mut Context<'_, K>, tag: u64, result: Result<Reply, Error>) {
         let span = match result {
             Ok(Reply::Data { span, .. } | Reply::Room { span }) => span,
             // Something was given back, or there was nothing for long: on with the next.

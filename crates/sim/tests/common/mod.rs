@@ -3,7 +3,7 @@
 
 use disk::{HardDisk, Model, Profile};
 use node::{Config, Contract, DiskSetup, Node, Op, Placement, Policy, Reply, WriteRange};
-use sim::{Random, SimDisk, Timing, World, pattern};
+use sim::{Keeps, Random, SimDisk, Timing, World, pattern};
 use units::{Bytes, Duration, Rate};
 
 pub const MEMORY: Bytes = Bytes::mib(96);
@@ -30,18 +30,28 @@ pub fn world(
     capacity: Bytes,
     timing: impl Fn(&Model, &Profile, usize) -> Timing,
 ) -> World {
+    world_keeping(config, disks, capacity, timing)
+}
+
+/// The same, with disks that keep what their type says.
+pub fn world_keeping<K: Keeps>(
+    config: Config,
+    disks: usize,
+    capacity: Bytes,
+    timing: impl Fn(&Model, &Profile, usize) -> Timing,
+) -> World<K> {
     let model = model(capacity);
     let profile = Profile::of(&model);
     let disks = (0..disks)
-        .map(|index| SimDisk::new(profile.capacity(), timing(&model, &profile, index)))
+        .map(|index| SimDisk::keeping(profile.capacity(), timing(&model, &profile, index)))
         .collect();
-    let mut disks: Vec<SimDisk> = disks;
+    let mut disks: Vec<SimDisk<K>> = disks;
     sim::format(&mut disks, "test", &profile, 1).unwrap();
     start(config, disks, &profile)
 }
 
 /// A node over disks that hold a pool already.
-pub fn start(config: Config, mut disks: Vec<SimDisk>, profile: &Profile) -> World {
+pub fn start<K: Keeps>(config: Config, mut disks: Vec<SimDisk<K>>, profile: &Profile) -> World<K> {
     let store = sim::open(&mut disks).unwrap();
     let setups = disks.iter().map(|_| DiskSetup { profile: profile.clone() }).collect();
     let node = Node::new(config, setups, store).unwrap();
@@ -52,7 +62,7 @@ pub fn drive(model: &Model, _: &Profile, _: usize) -> Timing {
     Timing::Drive(Box::new(HardDisk::new(model)))
 }
 
-pub fn create(world: &mut World, name: &str, size: Bytes) {
+pub fn create<K: Keeps>(world: &mut World<K>, name: &str, size: Bytes) {
     let op = Op::VolumeCreate {
         name: name.into(),
         size,
@@ -62,15 +72,18 @@ pub fn create(world: &mut World, name: &str, size: Bytes) {
     assert_eq!(world.call(op), Ok(Reply::Done));
 }
 
-/// Writes the pattern of `seed` over a volume, as best effort.
-pub fn fill(world: &mut World, name: &str, seed: u64, size: Bytes) {
+/// Writes the pattern of `seed` over a volume, as best effort; in a world without bytes all of
+/// it counts as written.
+pub fn fill<K: Keeps>(world: &mut World<K>, name: &str, seed: u64, size: Bytes) {
     let mut offset = Bytes::ZERO;
     while offset < size {
         let len = Bytes::MIB.min(size - offset);
         let Ok(Reply::Room { span }) = world.call(Op::Room { len, target: None }) else {
             panic!("no room")
         };
-        pattern(seed, offset, world.bytes_mut(span));
+        if let Some(bytes) = world.place(&span) {
+            pattern(seed, offset, bytes);
+        }
         let op = Op::Write {
             volume: name.into(),
             range: WriteRange::new(offset, span.len),
@@ -92,6 +105,6 @@ pub fn random_contract(random: &mut Random) -> Contract {
     contract(random.between(100_000, 3_000_000), block, block * random.below(3))
 }
 
-pub fn late(world: &World) -> u64 {
+pub fn late<K: Keeps>(world: &World<K>) -> u64 {
     world.node.status(world.now()).disks.iter().map(|disk| disk.account.late_requests).sum()
 }
