@@ -13,6 +13,7 @@ use crate::{HostLateness, lock::Mutex};
 use node::{Blocks, CommandId, DeviceError, DiskAction, DiskCommand, Region, Span};
 use std::ops::Range;
 use std::sync::Arc;
+use store::BLOCK;
 use units::{Bytes, Instant};
 
 /// The end of a command.
@@ -65,7 +66,6 @@ pub(crate) fn fills(action: &DiskAction) -> Option<Span> {
     match action {
         _ if region(action).is_some() => None,
         DiskAction::Read { span, .. } | DiskAction::Merge { span, .. } => Some(*span),
-        DiskAction::Write { span, valid, .. } if *valid < span.len => Some(after(*span, *valid)),
         DiskAction::Write { .. } | DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
     }
 }
@@ -80,35 +80,18 @@ pub(crate) fn region(action: &DiskAction) -> Option<Region> {
     }
 }
 
-/// What is left of a span behind its first `len` bytes.
-fn after(span: Span, len: Bytes) -> Span {
-    Span { offset: span.offset + len, len: span.len - len }
-}
-
-/// As [`zero_behind`], for what is to be written; but a shared window is written as it
-/// is, since the program may be filling what follows.
-fn zero_before_write(arena: &Arena, span: Span, valid: Bytes) {
-    if Region::of(&span).is_none() {
-        zero_behind(arena, span, valid);
-    }
-}
-
-/// Fills room in a shared window with zeros before the program is told of it, so that
-/// what a sync writes behind its bytes, to the end of a page, is zeros or its own.
+/// Fills room of a stream with zeros, to the end of its last page, before the program has it,
+/// so that what a sync writes behind its bytes is zeros or its own.
 pub(crate) fn zero_room(arena: &Arena, span: Span) {
-    assert!(Region::of(&span).is_some(), "room in the arena is zeroed when it is written");
-    zero_behind(arena, span, Bytes::ZERO);
+    let end = (span.offset + span.len).round_up(BLOCK);
+    zero(arena, Span { offset: span.offset, len: end - span.offset });
 }
 
 /// Fills with zeros what a read leaves out of its span.
 fn zero_unwritten(arena: &Arena, span: Span, written: &Blocks) {
     for hole in written.holes(span.len) {
         let hole = hole.start..hole.end.min(span.len);
-        zero_behind(
-            arena,
-            Span { offset: span.offset + hole.start, len: hole.end - hole.start },
-            Bytes::ZERO,
-        );
+        zero(arena, Span { offset: span.offset + hole.start, len: hole.end - hole.start });
     }
 }
 
@@ -126,17 +109,12 @@ fn merge(arena: &Arena, span: Span, keep: &Range<Bytes>, block: &[u8]) {
     }
 }
 
-/// Fills what a span holds behind its first `valid` bytes with zeros.
 #[allow(unsafe_code)]
-fn zero_behind(arena: &Arena, span: Span, valid: Bytes) {
-    if valid >= span.len {
-        return;
-    }
-    let rest = after(span, valid);
-    // SAFETY: the rest lies in the arena (`pointer` checks), and by `fills` it is
-    // lent to this command alone; or it lies in a region, into which nobody here makes
-    // references.
-    unsafe { arena.pointer(rest).write_bytes(0, rest.len.as_usize()) };
+fn zero(arena: &Arena, span: Span) {
+    // SAFETY: the span lies in the arena (`pointer` checks), and is lent to a command, or to
+    // a program that does not know of it yet; or it lies in a region, into which nobody here
+    // makes references.
+    unsafe { arena.pointer(span).write_bytes(0, span.len.as_usize()) };
 }
 
 #[cfg(test)]

@@ -112,6 +112,8 @@ pub(crate) struct News {
     /// Room in shared windows that is told of by these calls: filled with zeros first. It
     /// counts as a command in its region, which so stays until then.
     rooms: Vec<(Region, Span)>,
+    /// Room of streams in the arena, which these calls lend: filled with zeros, too.
+    lent_rooms: Vec<Span>,
     /// Memory of windows that is nobody's any more, to be unmapped outside the lock.
     garbage: Vec<Arc<Memory>>,
 }
@@ -440,6 +442,9 @@ impl Core {
             zero_room(&self.arena, span);
             drop(self.arena.regions().end(region));
         }
+        for span in news.lent_rooms {
+            zero_room(&self.arena, span);
+        }
         for (callback, result) in news.calls {
             callback(result);
         }
@@ -610,7 +615,10 @@ impl Inner {
             node::Reply::Data { span, offset } => {
                 Reply::Data { chunk: Chunk::new(lend(span)), offset }
             }
-            node::Reply::Room { span } => Reply::Room { room: ChunkMut::new(lend(span)) },
+            node::Reply::Room { span } => {
+                news.lent_rooms.extend(stream.map(|_| span));
+                Reply::Room { room: ChunkMut::new(lend(span)) }
+            }
             node::Reply::End => Reply::End,
             node::Reply::Gap { offset, len } => Reply::Gap { offset, len },
             node::Reply::Durable { upto } => Reply::Durable { upto },

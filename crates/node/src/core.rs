@@ -341,6 +341,11 @@ impl Core {
         self.queue_of_mut(id).redirect(now, id.0, request, || Work { owner, action })
     }
 
+    /// Lets a command that waits do so in another class.
+    pub(crate) fn upgrade(&mut self, now: Instant, id: CommandId, class: Class) {
+        self.queue_of_mut(id).upgrade(now, id.0, class);
+    }
+
     /// As [`Core::cancel`]; its release is the stream's again where it was the last.
     pub(crate) fn take_back(&mut self, id: CommandId) -> bool {
         self.queue_of_mut(id).take_back(id.0)

@@ -711,7 +711,7 @@ impl Node {
         self.after(now, id);
     }
 
-    /// Readers of a volume that has grown, or whose writer has closed.
+    /// Readers of a volume that has grown, or whose writer has closed or gone elsewhere.
     fn pump_readers(&mut self, now: Instant, volume: VolumeId) {
         let writer = self.streams.writer_of(volume);
         let readers: Vec<StreamId> =
@@ -742,6 +742,11 @@ impl Node {
 
     /// A closing stream goes when nothing of it is under way any more.
     fn after(&mut self, now: Instant, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        if core::mem::take(&mut stream.has_arrived) {
+            let volume = stream.volume;
+            self.pump_readers(now, volume);
+        }
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(end) = stream.ended(&self.core) else { return };
         let mut stream = self.streams.remove(id).expect("looked at above");

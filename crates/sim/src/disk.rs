@@ -309,8 +309,8 @@ impl<K: Keeps> SimDisk<K> {
         });
         let cached = match &action {
             DiskAction::Read { .. } | DiskAction::Merge { .. } => None,
-            DiskAction::Write { offset, span, valid } => {
-                let taken = K::taken(memory, span, *valid);
+            DiskAction::Write { offset, span, .. } => {
+                let taken = K::taken(memory, span);
                 taken.map(|bytes| self.write(*offset, bytes))
             }
             DiskAction::WriteBytes { offset, bytes } => Some(self.write(*offset, bytes.clone())),

@@ -19,13 +19,13 @@ pub trait Keeps: Clone + Debug + 'static + sealed::Sealed {
     /// So much memory.
     #[doc(hidden)]
     fn memory(len: Bytes) -> Self::Memory;
-    /// What is kept of a write of `span`, of which `valid` bytes are filled.
+    /// What is kept of a write of `span`.
     #[doc(hidden)]
-    fn taken(memory: &mut Self::Memory, span: &Span, valid: Bytes) -> Option<Vec<u8>>;
-    /// A program gets this memory to fill. What it does not fill of a shared window is
-    /// zeros; everything else holds what it held before.
+    fn taken(memory: &mut Self::Memory, span: &Span) -> Option<Vec<u8>>;
+    /// A program gets this memory to fill. Room of a stream is zeros, to the end of its last
+    /// 4 KiB; everything else holds what it held before.
     #[doc(hidden)]
-    fn lent(memory: &mut Self::Memory, span: &Span);
+    fn lent(memory: &mut Self::Memory, span: &Span, of_stream: bool);
     /// A part of a region is not needed any more.
     #[doc(hidden)]
     fn freed(memory: &mut Self::Memory, span: &Span);
@@ -85,21 +85,20 @@ impl Keeps for Everything {
         Memory { arena: vec![0; len.as_usize()], regions: BTreeMap::new() }
     }
 
-    fn taken(memory: &mut Memory, span: &Span, valid: Bytes) -> Option<Vec<u8>> {
-        let whole = memory.bytes(span);
-        if Region::of(span).is_none() {
-            whole[valid.as_usize()..].fill(0);
-        }
-        Some(whole.to_vec())
+    fn taken(memory: &mut Memory, span: &Span) -> Option<Vec<u8>> {
+        Some(memory.bytes(span).to_vec())
     }
 
     fn place<'a>(memory: &'a mut Memory, span: &Span) -> Option<&'a mut [u8]> {
         Some(memory.bytes(span))
     }
 
-    fn lent(memory: &mut Memory, span: &Span) {
-        let before = if Region::of(span).is_some() { 0 } else { 0xdb };
-        memory.bytes(span).fill(before);
+    fn lent(memory: &mut Memory, span: &Span, of_stream: bool) {
+        if !of_stream {
+            return memory.bytes(span).fill(0xdb);
+        }
+        let end = (span.offset + span.len).round_up(store::BLOCK);
+        memory.bytes(&Span { offset: span.offset, len: end - span.offset }).fill(0);
     }
 
     fn freed(memory: &mut Memory, span: &Span) {
@@ -112,7 +111,7 @@ impl Keeps for Metadata {
 
     fn memory(_: Bytes) {}
 
-    fn taken((): &mut (), _: &Span, _: Bytes) -> Option<Vec<u8>> {
+    fn taken((): &mut (), _: &Span) -> Option<Vec<u8>> {
         None
     }
 
@@ -120,7 +119,7 @@ impl Keeps for Metadata {
         None
     }
 
-    fn lent((): &mut (), _: &Span) {}
+    fn lent((): &mut (), _: &Span, _: bool) {}
 
     fn freed((): &mut (), _: &Span) {}
 }

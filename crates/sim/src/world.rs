@@ -11,7 +11,7 @@ use crate::keeps::{Everything, Keeps};
 use crate::{Random, SimDisk};
 use node::{CommandEnded, DiskIndex, DiskPoll, Error, Event, Node, Op, Reply, Ticket, Who};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use units::{Duration, Instant};
 
 /// A program in the world: reacts to answers and to its own alarms.
@@ -104,6 +104,8 @@ pub struct World<K: Keeps = Everything> {
     now: Instant,
     alarms: BinaryHeap<Reverse<(Instant, usize)>>,
     tickets: HashMap<Ticket, (usize, u64)>,
+    /// Those that ask for room of a stream.
+    rooms_of_streams: HashSet<Ticket>,
     next_ticket: u64,
     started: usize,
     idle_steps: u64,
@@ -146,6 +148,7 @@ impl<K: Keeps> World<K> {
             now: Instant::EPOCH,
             alarms: BinaryHeap::new(),
             tickets: HashMap::new(),
+            rooms_of_streams: HashSet::new(),
             next_ticket: 0,
             started: 0,
             idle_steps: 0,
@@ -323,8 +326,9 @@ impl<K: Keeps> World<K> {
         loop {
             self.start_commands();
             let output = self.node.poll_output()?.complete();
+            let of_stream = self.rooms_of_streams.remove(&output.ticket);
             if let Ok(Reply::Room { span }) = &output.result {
-                K::lent(&mut self.arena, span);
+                K::lent(&mut self.arena, span, of_stream);
             }
             if Some(output.ticket) == wanted {
                 return Some(output.result);
@@ -353,6 +357,12 @@ impl<K: Keeps> World<K> {
     }
 
     fn tell(&mut self, event: Event) {
+        if let Event::Request {
+            ticket, op: Op::StreamRoom { .. } | Op::WindowNext { .. }, ..
+        } = event
+        {
+            self.rooms_of_streams.insert(ticket);
+        }
         self.node.handle(self.now, event);
         self.note_wakes();
     }

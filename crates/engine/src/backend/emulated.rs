@@ -9,7 +9,7 @@
 //! A flush costs the model's time and does not reach the host's own disk: an
 //! emulated disk survives the end of the process, not a power cut of the host.
 
-use super::{Backend, Completion, Surroundings, merge, zero_before_write, zero_unwritten};
+use super::{Backend, Completion, Surroundings, merge, zero_unwritten};
 use crate::arena::PAGE;
 use crate::sys;
 use disk::{Drive, Model};
@@ -72,10 +72,7 @@ impl Emulated {
                 merge(&self.around.arena, *span, keep, &block);
                 Ok(())
             }
-            DiskAction::Write { offset, span, valid } => {
-                zero_before_write(&self.around.arena, *span, *valid);
-                self.write(*offset, *span)
-            }
+            DiskAction::Write { offset, span, .. } => self.write(*offset, *span),
             DiskAction::WriteBytes { offset, bytes } => self.file.write_all_at(bytes, offset.get()),
             DiskAction::Flush => Ok(()),
         }

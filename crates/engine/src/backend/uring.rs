@@ -5,7 +5,7 @@
 //! ring is not dropped before all of them have ended.
 #![allow(unsafe_code)]
 
-use super::{Backend, Completion, Surroundings, merge, zero_before_write, zero_unwritten};
+use super::{Backend, Completion, Surroundings, merge, zero_unwritten};
 use crate::aligned::Aligned;
 use crate::sys;
 use io_uring::{IoUring, opcode, squeue, types};
@@ -361,8 +361,7 @@ impl Backend for Uring {
                 let block = Memory::Copy(Aligned::zeroed(span.len));
                 slot(false, block, offset, span.len, Then::Merge(span, keep))
             }
-            DiskAction::Write { offset, span, valid } => {
-                zero_before_write(&self.around.arena, span, valid);
+            DiskAction::Write { offset, span, .. } => {
                 slot(true, Memory::Span(span), offset, span.len, Then::Nothing)
             }
             DiskAction::WriteBytes { offset, bytes } => {
@@ -471,7 +470,7 @@ mod tests {
         assert!(got[..4096].iter().all(|&byte| byte == 9));
         assert!(got[4096..].iter().all(|&byte| byte == 0));
 
-        // The same memory out to another place, of which only 4,000 bytes count.
+        // The same memory out to another place, as it is: also what may be filled meanwhile.
         let out = span(Bytes::mib(2), Bytes::kib(8));
         let to = Bytes::mib(4);
         let write = DiskAction::Write { offset: to, span: out, valid: Bytes::new(4000) };
@@ -482,8 +481,8 @@ mod tests {
             DiskAction::Read { offset: to, span: back, written: Blocks::first(Bytes::kib(8)) };
         assert_eq!(run(&mut ring, vec![again]), [Ok(())]);
         let got = memory(&ring, back);
-        assert!(got[..4000].iter().all(|&byte| byte == 9));
-        assert!(got[4000..].iter().all(|&byte| byte == 0));
+        assert!(got[..4096].iter().all(|&byte| byte == 9));
+        assert!(got[4096..].iter().all(|&byte| byte == 0));
     }
 
     /// Blocks with holes between them, in one transfer; and, from each place on, after a

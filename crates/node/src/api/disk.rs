@@ -25,9 +25,9 @@ pub enum DiskAction {
     /// Fill what a `span` of 4 KiB has outside of `keep` with what the disk has at
     /// `offset`; with zeros, and without touching the disk, where that was never `written`.
     Merge { offset: Bytes, span: Span, keep: Range<Bytes>, written: bool },
-    /// Fill `span` from `valid` on with zeros, then write all of it. A span of a region
-    /// is written as it is: the program may be filling what follows. (For the same reason
-    /// room in a region is filled with zeros before the program is told of it.)
+    /// Write `span` as it is. From `valid` on its bytes may change meanwhile: a program may be
+    /// filling them. (So room of a stream is filled with zeros, to the end of its last 4 KiB,
+    /// before the program is told of it.)
     Write { offset: Bytes, span: Span, valid: Bytes },
     /// Write these bytes (metadata).
     WriteBytes { offset: Bytes, bytes: Vec<u8> },

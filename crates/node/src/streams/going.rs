@@ -60,6 +60,7 @@ impl Stream {
         self.position = to;
         self.shared = self.shared.map(|_| Shared::new(to));
         self.begin_segment(core, to);
+        self.has_arrived = true;
         self.trim(core);
         for ask in core::mem::take(&mut self.durable_asks) {
             core.answer(ask.ticket, Ok(Reply::Durable { upto: to }));

@@ -96,8 +96,14 @@ impl Streams {
         self.volumes.get(&volume)?.writer
     }
 
-    /// Whether a writer is open on the volume of this stream.
-    pub(crate) fn has_writer(&self, id: StreamId) -> bool {
-        self.all.get(&id).is_some_and(|stream| self.writer_of(stream.volume).is_some())
+    /// Whether a writer is open on the volume of this stream, which is told where that is.
+    pub(crate) fn has_writer(&mut self, id: StreamId) -> bool {
+        let volume = self.all.get(&id).map(|stream| stream.volume);
+        let writer = volume.and_then(|volume| self.writer_of(volume));
+        let filling = writer.map(|writer| self.all[&writer].filling());
+        if let Some(stream) = self.all.get_mut(&id) {
+            stream.writer_at = filling;
+        }
+        writer.is_some()
     }
 }

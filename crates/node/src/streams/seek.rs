@@ -204,7 +204,9 @@ impl Stream {
     pub(crate) fn has_data(&self, core: &Core, block: u64, has_writer: bool) -> bool {
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
         let from = self.contract.block * block;
-        from < length && !(has_writer && from + self.contract.block > length)
+        // A writer that is elsewhere does not go on with the last block.
+        let grows = self.writer_at.is_some_and(|(first, next)| first <= length && length <= next);
+        from < length && !(has_writer && grows && from + self.contract.block > length)
     }
 
     /// From when on the contract holds in full.

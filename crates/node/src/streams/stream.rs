@@ -9,12 +9,14 @@
 //! holds (`held`) is never touched.
 //! What a reader or a writer does with the window is in `reader.rs` and
 //! `writer.rs`; what is different where it is shared with the program in `window.rs`;
-//! how a reader goes elsewhere in `seek.rs`, and a writer in `going.rs`.
+//! how a reader goes elsewhere in `seek.rs`, and a writer in `going.rs`; what a sync within a
+//! block writes in `part.rs`.
 
 use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::core::Core;
 use crate::memory::places::WindowMemory;
+use crate::streams::part::Part;
 use crate::streams::shared::Shared;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -88,6 +90,8 @@ pub(crate) struct Stream {
     pub steady: Instant,
     /// Reader: when its turn on the disks came anew.
     pub renewed: Option<Instant>,
+    /// Reader: what the volume's writer is filling ([`Stream::filling`]), where one is open.
+    pub writer_at: Option<(Bytes, Bytes)>,
     /// Reader: blocks were not asked for because they were not written.
     pub behind_writer: bool,
     /// Reader: blocks that were asked for when the volume ended within them, and where it did.
@@ -102,10 +106,14 @@ pub(crate) struct Stream {
     /// Writer: where it went last; nothing is recorded by going there.
     sought: Option<Bytes>,
     pub durable_asks: Vec<DurableAsk>,
-    /// Writer: a partial block is being written, up to here.
-    pub partial: Option<Bytes>,
+    /// Writer: a part of a block that is on its way, and the last block of which a part had
+    /// the stream's turn (`part.rs`).
+    pub part: Option<Part>,
+    pub part_had_turn: Option<u64>,
     /// Writer: it goes to another place (`going.rs`).
     pub going: Option<Going>,
+    /// Writer: it has gone to another place, and readers of its volume do not know yet.
+    pub has_arrived: bool,
     pub closing: bool,
     pub close_ticket: Option<Ticket>,
     pub open_since: Instant,
@@ -145,6 +153,7 @@ impl Stream {
             primed: false,
             steady: now,
             renewed: None,
+            writer_at: None,
             behind_writer: false,
             short: Vec::new(),
             written: start,
@@ -152,8 +161,10 @@ impl Stream {
             counted: 0,
             durable: start,
             durable_asks: Vec::new(),
-            partial: None,
+            part: None,
+            part_had_turn: None,
             going: None,
+            has_arrived: false,
             sought: None,
             closing: false,
             close_ticket: None,
@@ -165,6 +176,11 @@ impl Stream {
     /// Writer: everything before this is on the device.
     pub(crate) fn written(&self) -> Bytes {
         self.written
+    }
+
+    /// Writer: from the first block that is not on the disk to where the program writes next.
+    pub(crate) fn filling(&self) -> (Bytes, Bytes) {
+        (self.contract.block * self.window.first(), self.position)
     }
 
     /// Writer: everything before `upto` is on the device.
@@ -218,8 +234,13 @@ impl Stream {
 
     /// The class of a request of this stream on `disk`.
     pub(crate) fn class(&self, disk: DiskIndex) -> Class {
+        Class::RealTime(self.task_on(disk).id)
+    }
+
+    /// Its task on `disk`.
+    pub(crate) fn task_on(&self, disk: DiskIndex) -> &Joined {
         let task = self.tasks.iter().find(|joined| joined.disk == disk);
-        Class::RealTime(task.expect("a stream has a task on each of its disks").id)
+        task.expect("a stream has a task on each of its disks")
     }
 
     /// The first block leaves the window; the next one gets its place, unless the

@@ -88,18 +88,6 @@ impl Stream {
         Ok(Reply::Done)
     }
 
-    /// The program has filled the window up to here: whole blocks go to their disks.
-    fn filled_to(&mut self, core: &mut Core, now: Instant, position: Bytes) {
-        let first = self.block_at(self.position);
-        self.position = position;
-        for block in first..self.block_at(position) {
-            // One that is being written in part follows when that has ended.
-            if matches!(self.window.get_mut(block), Some(Slot::Open)) {
-                self.write_block(core, now, block, self.contract.block);
-            }
-        }
-    }
-
     /// [`Op::WindowWaits`].
     pub(crate) fn window_waits(&mut self, core: &mut Core, now: Instant) -> Result<Reply, Error> {
         self.follow(core, now);
@@ -129,7 +117,7 @@ impl Stream {
                 shared.told >= volume.length()
                     || !matches!(self.slot_at(shared.told), Some(Slot::Moving(_)) | None)
             }
-            Mode::Write => shared.told >= volume.size() || self.partial.is_some(),
+            Mode::Write => shared.told >= volume.size(),
         }
     }
 

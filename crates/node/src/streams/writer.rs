@@ -5,7 +5,6 @@ use crate::core::Core;
 use crate::limits;
 use crate::streams::stream::{DurableAsk, Slot, Stream};
 use crate::volumes::writes::{Claim, End};
-use crate::work::Owner;
 use playout::Ask;
 use units::{Bytes, Instant};
 
@@ -37,25 +36,22 @@ impl Stream {
         self.held = Bytes::ZERO;
         self.pace.spend(len, now);
         self.account.moved += len;
-        let block = self.block_at(self.position);
-        self.position += len;
-        if self.block_at(self.position) > block {
-            self.write_block(core, now, block, self.contract.block);
-        }
+        self.filled_to(core, now, self.position + len);
         self.pump_writer(core, now);
         Ok(())
     }
 
-    /// The block that was written in part is whole by now: only a shared window can be
-    /// filled on meanwhile.
-    fn write_rest(&mut self, core: &mut Core, now: Instant, block: u64) {
-        if self.block_at(self.position) > block {
-            self.write_block(core, now, block, self.contract.block);
+    /// The program has filled the window up to here: whole blocks go to their disks.
+    pub(crate) fn filled_to(&mut self, core: &mut Core, now: Instant, position: Bytes) {
+        let first = self.block_at(self.position);
+        self.position = position;
+        for block in first..self.block_at(position) {
+            self.write_block(core, now, block);
         }
     }
 
     /// Does all that can be done now: slides over blocks that are on the disk,
-    /// writes a partial block that somebody waits for, gives room.
+    /// writes the part of a block that somebody waits for, gives room.
     pub(crate) fn pump_writer(&mut self, core: &mut Core, now: Instant) {
         let block_len = self.contract.block;
         while self.window.first() < self.block_at(self.position)
@@ -67,17 +63,18 @@ impl Stream {
         if let Some(error) = self.failure(core) {
             return self.give_up(core, &error);
         }
-        self.write_partial(core, now);
+        self.write_part(core, now);
         self.note_written(core, now);
         self.arrive(core, now);
         if self.going.is_some() {
-            return;
+            return self.wake_for_part(core);
         }
         if self.shared.is_some() {
             self.tell_room(core, now);
         } else {
             self.answer_writer(core, now);
         }
+        self.wake_for_part(core);
     }
 
     /// What keeps this stream from ever becoming durable.
@@ -102,8 +99,7 @@ impl Stream {
 
     fn answer_writer(&mut self, core: &mut Core, now: Instant) {
         let Some(ask) = self.ask else { return };
-        // A partial block is being written from this memory: not yet.
-        if self.partial.is_some() || self.closing {
+        if self.closing {
             return;
         }
         let size = core.store.volume(self.volume).expect("open volumes stay").size();
@@ -126,34 +122,6 @@ impl Stream {
         core.answer(ask.ticket, Ok(Reply::Room { span }));
     }
 
-    /// Sends a block, of which `valid` bytes are filled, to its disk.
-    pub(crate) fn write_block(&mut self, core: &mut Core, now: Instant, block: u64, valid: Bytes) {
-        let (disk, offset, extent, within) = self.locate(core, block);
-        let len = valid.round_up(limits::BLOCK_MIN);
-        let claim = core.writes.claim_next((self.volume, extent), within..within + len);
-        let span = Span { offset: self.place(self.contract.block * block), len };
-        let action = DiskAction::Write { offset, span, valid };
-        let owner = Owner::Block { stream: self.id, block, place: span.offset, claim: Some(claim) };
-        let id = core.submit(now, disk, self.class(disk), action, owner);
-        *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
-    }
-
-    /// A sync, or the close, waits for bytes of a block that is not full.
-    fn write_partial(&mut self, core: &mut Core, now: Instant) {
-        let wanted = self.closing
-            || self.going.is_some()
-            || self.durable_asks.iter().any(|ask| ask.urgent && ask.at_least > self.written());
-        let block = self.block_at(self.position);
-        let filled = self.position % self.contract.block;
-        let unwritten = self.position > self.written() && !filled.is_zero();
-        let whole_blocks_done = self.written() >= self.contract.block * block;
-        if wanted && unwritten && whole_blocks_done && self.held.is_zero() && self.partial.is_none()
-        {
-            self.partial = Some(self.position);
-            self.write_block(core, now, block, filled);
-        }
-    }
-
     /// A block is on the disk, or the device failed on it.
     pub(crate) fn block_written(
         &mut self,
@@ -164,17 +132,20 @@ impl Stream {
         result: Result<(), (DiskIndex, DeviceError)>,
     ) {
         let (disk, _, extent, _) = self.locate(core, block);
-        let partial = self.partial.take_if(|upto| upto.get() / self.contract.block.get() == block);
+        let block_len = self.contract.block;
+        let part = self.part.take_if(|part| part.upto / block_len == block);
         let end = if result.is_ok() { End::Written } else { End::Failed };
         let free = core.writes.end(&mut core.store, (self.volume, extent), claim, end);
         assert!(free.is_empty(), "a stream has the volume's writes to itself");
         match result {
             Ok(()) => {
-                let state = if partial.is_some() { Slot::Open } else { Slot::Ready };
+                let state = if part.is_some() { Slot::Open } else { Slot::Ready };
                 *self.window.get_mut(block).expect("a block of the window") = state;
-                if let Some(upto) = partial {
-                    self.note_written_to(core, upto);
-                    self.write_rest(core, now, block);
+                if let Some(part) = part {
+                    self.note_written_to(core, part.upto);
+                    if self.block_at(self.position) > block {
+                        self.write_block(core, now, block);
+                    }
                 }
             }
             Err((_, error)) => {

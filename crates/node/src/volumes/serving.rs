@@ -16,7 +16,7 @@ use store::VolumeId;
 use units::{Bytes, Direction, Duration, Instant, Lba};
 
 /// Requests that must stay in order, and those of no contract, in the slack.
-fn in_slack(priority: Priority, volume: VolumeId) -> Class {
+pub(crate) fn in_slack(priority: Priority, volume: VolumeId) -> Class {
     let flow = Flow(volume.0);
     match priority {
         Priority::Interactive => Class::BestEffort { synchronous: true, flow, ordered: false },

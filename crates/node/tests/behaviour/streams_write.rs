@@ -348,27 +348,94 @@ fn what_could_not_be_recorded_is_never_said_to_be_durable() {
     }
 }
 
-/// While a part of a block is on its way to the disk, nobody is given the rest of the block to
-/// fill: the disk would have some of it.
+/// While a part of a block is on its way to the disk, the program is given the rest of the block
+/// at once, from within the part's last 4 KiB on: these are written again with the block.
 #[test]
-fn there_is_no_room_in_a_block_while_part_of_it_is_written() {
+fn there_is_room_in_a_block_while_part_of_it_is_written() {
     let mut driver = film(1, Bytes::mib(4));
     let stream = driver.writer("film", usual());
-    driver.put_all(stream, 1, BLOCK / 2);
+    let part = Bytes::new(5_000);
+    driver.put_all(stream, 1, part);
     driver.run(Duration::from_secs(1));
     driver.disks[0].holds = true;
     let sync = driver.begin(Op::StreamSync { stream });
     driver.run(ms(100));
-    assert_eq!(driver.disks[0].flights.len(), 1, "the half is at the disk");
-    let room = driver.begin(Op::StreamRoom { stream, len_max: BLOCK });
-    driver.run(ms(100));
-    assert!(!driver.is_answered(room));
-    driver.disks[0].holds = false;
-    let Ok(Reply::Room { span }) = driver.wait(room) else { panic!("no room") };
-    driver.memory.put(span.offset, &pattern(1, BLOCK / 2, span.len));
+    assert_eq!(driver.disks[0].flights.len(), 1, "the part is at the disk");
+    let room = driver.at_once(Op::StreamRoom { stream, len_max: BLOCK });
+    let Ok(Reply::Room { span }) = room else { panic!("no room") };
+    driver.memory.put(span.offset, &pattern(1, part, span.len));
+    assert_eq!(span.len, BLOCK - part);
     driver.done(Op::StreamWrite { stream, len: span.len });
-    assert!(driver.wait(sync).is_ok());
+    driver.disks[0].holds = false;
+    assert!(matches!(driver.wait(sync), Ok(Reply::Durable { upto }) if upto >= part));
     assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: BLOCK }));
     let mut driver = driver.after_a_power_cut();
     assert!(driver.read("film", Bytes::ZERO, BLOCK).unwrap() == pattern(1, Bytes::ZERO, BLOCK));
+}
+
+/// A part of a block that a sync waits for is no request of the contract: it goes in the slack,
+/// and the whole block comes in its turn. Where it still waits for its disk when the block is
+/// full, the block alone is written.
+#[test]
+fn a_part_of_a_block_takes_no_turn_and_is_written_with_the_block_where_that_is_full() {
+    let mut driver = film(1, Bytes::mib(4));
+    // A block lasts ten seconds: nothing of what follows comes to its turn.
+    let slow = contract(units::Rate::per_second(BLOCK.get() / 10), BLOCK, BLOCK * 3);
+    let stream = driver.writer("film", slow);
+    driver.put_all(stream, 1, BLOCK);
+    assert_eq!(driver.done_durable(stream), BLOCK);
+    let data = |driver: &Driver, from: usize| -> Vec<(Bytes, bool)> {
+        let writes = driver.since(from).iter().filter_map(|done| match done.action {
+            DiskAction::Write { span, .. } => Some((span.len, done.report.is_some())),
+            _ => None,
+        });
+        writes.collect()
+    };
+    // Three syncs within a block, at odd offsets; room is there while a part is with its disk.
+    let before = driver.journal.len();
+    let mut upto = BLOCK;
+    for part in [5_000, 3, 20_000] {
+        let part = Bytes::new(part);
+        driver.put_all(stream, 1, part);
+        upto += part;
+        driver.disks[0].holds = true;
+        let sync = driver.begin(Op::StreamSync { stream });
+        let room = driver.at_once(Op::StreamRoom { stream, len_max: Bytes::new(1) });
+        assert!(matches!(room, Ok(Reply::Room { .. })), "{room:?}");
+        driver.done(Op::StreamWrite { stream, len: Bytes::ZERO });
+        driver.disks[0].holds = false;
+        assert_eq!(driver.wait(sync), Ok(Reply::Durable { upto }));
+    }
+    let kib = |kib| (Bytes::kib(kib), false);
+    assert_eq!(data(&driver, before), [kib(8), kib(8), kib(28)], "under no contract");
+    // The disk is at something else: the part waits, and so it is not written by itself.
+    let before = driver.journal.len();
+    driver.disks[0].holds = true;
+    let busy = driver.begin(read("film", Bytes::ZERO, BLOCK));
+    driver.put_all(stream, 1, Bytes::new(100));
+    let sync = driver.begin(Op::StreamSync { stream });
+    driver.put_all(stream, 1, Bytes::new(100));
+    let again = driver.begin(Op::StreamSync { stream });
+    driver.put_all(stream, 1, BLOCK * 2 - upto - Bytes::new(200));
+    driver.disks[0].holds = false;
+    driver.wait(busy).expect("read");
+    for sync in [sync, again] {
+        assert_eq!(driver.wait(sync), Ok(Reply::Durable { upto: BLOCK * 2 }));
+    }
+    assert_eq!(data(&driver, before), [(BLOCK, true)]);
+    // One that still waits when the stream's turn comes has it.
+    let before = driver.journal.len();
+    driver.disks[0].holds = true;
+    let busy = driver.begin(read("film", Bytes::ZERO, BLOCK));
+    driver.put_all(stream, 1, Bytes::new(100));
+    let sync = driver.begin(Op::StreamSync { stream });
+    driver.run(Duration::from_secs(30));
+    driver.disks[0].holds = false;
+    driver.wait(busy).expect("read");
+    driver.wait(sync).expect("synced");
+    assert_eq!(data(&driver, before), [(Bytes::kib(4), true)], "under the contract");
+    let mut driver = driver.after_a_power_cut();
+    let length = BLOCK * 2 + Bytes::new(100);
+    let got = driver.read("film", Bytes::ZERO, BLOCK * 3).unwrap();
+    assert!(got[..length.as_usize()] == pattern(1, Bytes::ZERO, length));
 }

@@ -83,3 +83,40 @@ fn a_writer_that_begins_in_the_last_block_is_followed() {
     let wanted = pattern(2, BLOCK + HALF, BLOCK * 2 - HALF);
     assert!(got == wanted);
 }
+
+/// A writer goes elsewhere and stays open. What it has synced of the last block is read, by both
+/// kinds of window, though the block is not whole; when it comes back to that block and goes on
+/// beyond it, the rest is read.
+#[test]
+fn a_writer_that_went_elsewhere_hides_nothing_that_it_synced() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(4));
+    let writer = driver.writer("film", usual());
+    driver.put_all(writer, 1, BLOCK + HALF);
+    driver.done_durable(writer);
+    let reader = driver.reader("film", usual());
+    let region = driver.stream(open_window("film", Mode::Read, usual(), 7)).0;
+    let first = driver.ask(Op::StreamRead { stream: reader, len_max: BLOCK });
+    assert!(matches!(first, Ok(Reply::Data { .. })), "{first:?}");
+    driver.done(Op::StreamAdvance { stream: reader, len: BLOCK });
+    driver.ask(Op::WindowNext { stream: region }).expect("the first block");
+    let waits = [
+        driver.begin(Op::StreamRead { stream: reader, len_max: BLOCK }),
+        driver.begin(Op::WindowNext { stream: region }),
+    ];
+    driver.run(Duration::from_secs(1));
+    assert!(waits.iter().all(|&waits| !driver.is_answered(waits)), "somebody fills this block");
+    let sought = driver.ask(Op::StreamSeek { stream: writer, to: Bytes::ZERO });
+    assert!(matches!(sought, Ok(Reply::Ready { .. })), "{sought:?}");
+    for waits in waits {
+        let Ok(Reply::Data { span, offset }) = driver.wait(waits) else { panic!("no data") };
+        assert_eq!((offset, span.len), (BLOCK, HALF));
+        assert!(driver.bytes(span) == pattern(1, BLOCK, HALF));
+    }
+    driver.done(Op::StreamAdvance { stream: reader, len: HALF });
+    driver.put_all(writer, 2, BLOCK * 2);
+    driver.close(writer).expect("closed");
+    let more = pattern(2, BLOCK + HALF, BLOCK - HALF);
+    assert!(rest(&mut driver, reader) == more, "by the socket");
+    assert!(told(&mut driver, region) == more, "in the shared window");
+}

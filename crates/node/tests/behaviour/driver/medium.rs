@@ -1,7 +1,7 @@
 //! A disk of memory: what was written, what of it is on the medium, what it fails on, and
 //! how long it takes.
 
-use node::{CommandId, DeviceError, DiskAction, DiskCommand, Region};
+use node::{CommandId, DeviceError, DiskAction, DiskCommand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use units::{Bytes, Direction, Duration, Instant};
@@ -127,13 +127,7 @@ impl MemoryDisk {
         let mut bytes = Vec::new();
         match &command.action {
             DiskAction::Flush => takes = self.flush_takes.unwrap_or(takes),
-            DiskAction::Write { span, valid, .. } => {
-                if Region::of(span).is_none() && span.len > *valid {
-                    let rest = vec![0; (span.len - *valid).as_usize()];
-                    memory.put(span.offset + *valid, &rest);
-                }
-                bytes = memory.get(span.offset, span.len);
-            }
+            DiskAction::Write { span, .. } => bytes = memory.get(span.offset, span.len),
             DiskAction::Read { span, .. } => {
                 memory.put(span.offset, &vec![GARBAGE; span.len.as_usize()]);
             }

@@ -1,0 +1,136 @@
+//! A part of a block, written because somebody waits for it: a sync, the close, or the writer
+//! that goes elsewhere.
+//!
+//! A contract has one request for each block, and a part is one more. So a part goes in the
+//! slack and takes no turn of its stream: the whole block comes in its own turn, however many
+//! syncs there were before. Where that turn comes while the part still waits, because there
+//! is no slack or because the program has stopped, the part has it, so that a sync takes a
+//! bounded time. The whole block may then have its turn anew, once.
+//!
+//! A part that still waits when more of its block is wanted, or when the rest of it is there,
+//! is not written by itself: what is written in its place has it. While a part is with the
+//! disk the program fills on behind it, also within the part's last 4 KiB; these are written
+//! again with what follows.
+//!
+//! Invariants: there is at most one part, of the block that the program fills or has just
+//! filled; the blocks before it are on the disk; room is zeros before a program has it, so that
+//! what a part writes behind its bytes is zeros or the program's own.
+
+use crate::api::*;
+use crate::core::Core;
+use crate::limits;
+use crate::streams::stream::{Slot, Stream};
+use crate::volumes::services::Turn;
+use crate::volumes::serving::in_slack;
+use crate::volumes::writes::{Claim, End};
+use crate::work::Owner;
+use sched::Class;
+use units::{Bytes, Instant};
+
+/// A part of a block that a disk has or shall have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub id: CommandId,
+    pub claim: Claim,
+    /// The volume offset behind it.
+    pub upto: Bytes,
+}
+
+impl Stream {
+    /// Sends what somebody waits for of the block that is not full.
+    pub(crate) fn write_part(&mut self, core: &mut Core, now: Instant) {
+        let upto = self.position;
+        let block = self.block_at(upto);
+        let sent = self.part.map_or(self.written(), |part| part.upto);
+        let ends = self.closing || self.going.is_some();
+        let is_awaited = |ask: &super::stream::DurableAsk| ask.urgent && ask.at_least > sent;
+        let is_wanted = upto > sent && (ends || self.durable_asks.iter().any(is_awaited));
+        // One that the disk has is followed by another when it has ended.
+        let may_go = self.part.is_none_or(|part| core.waits(part.id));
+        if is_wanted && may_go && self.written() >= self.contract.block * block {
+            self.send(core, now, block, upto % self.contract.block);
+        }
+        self.let_part_have_the_turn(core, now);
+    }
+
+    /// Sends a block that is full; one of which a part is with the disk, when that has ended.
+    pub(crate) fn write_block(&mut self, core: &mut Core, now: Instant, block: u64) {
+        if self.part.is_none_or(|part| core.waits(part.id)) {
+            self.send(core, now, block, self.contract.block);
+        }
+    }
+
+    /// Sends the first `len` bytes of a block to its disk, in the place of a part of it that
+    /// waits, where one does.
+    fn send(&mut self, core: &mut Core, now: Instant, block: u64, len: Bytes) {
+        let (disk, offset, extent, within) = self.locate(core, block);
+        let waiting = self.part.take();
+        if let Some(part) = waiting {
+            let free =
+                core.writes.end(&mut core.store, (self.volume, extent), part.claim, End::Failed);
+            assert!(free.is_empty(), "a stream has the volume's writes to itself");
+        }
+        let pages = len.round_up(limits::BLOCK_MIN);
+        let claim = core.writes.claim_next((self.volume, extent), within..within + pages);
+        let start = self.contract.block * block;
+        let span = Span { offset: self.place(start), len: pages };
+        let action = DiskAction::Write { offset, span, valid: len };
+        let owner = Owner::Block { stream: self.id, block, place: span.offset, claim: Some(claim) };
+        let own = self.class(disk);
+        let is_whole = len == self.contract.block;
+        let redirected = waiting.filter(|part| {
+            let (action, owner) = (action.clone(), owner.clone());
+            let done = core.redirect(now, part.id, own, action, owner);
+            if !done {
+                core.take_back(part.id);
+            }
+            done
+        });
+        let id = match (redirected, own) {
+            (Some(part), _) => part.id,
+            (None, Class::RealTime(task)) if is_whole && self.part_had_turn == Some(block) => {
+                let due = now.saturating_add(self.contract.period());
+                core.submit_in_turn(now, disk, (task, Turn { from: now, due }), action, owner)
+            }
+            (None, _) => {
+                let in_turn = is_whole || self.has_turn(core, now, disk);
+                let class =
+                    if in_turn { own } else { in_slack(Priority::Interactive, self.volume) };
+                if in_turn && !is_whole {
+                    self.part_had_turn = Some(block);
+                }
+                core.submit(now, disk, class, action, owner)
+            }
+        };
+        if !is_whole {
+            self.part = Some(Part { id, claim, upto: start + len });
+        }
+        *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
+    }
+
+    /// A part that waits in the slack has the stream's turn, when that comes.
+    fn let_part_have_the_turn(&mut self, core: &mut Core, now: Instant) {
+        let Some(part) = self.part else { return };
+        if !matches!(core.waits_as(part.id), Some(Class::BestEffort { .. })) {
+            return;
+        }
+        let disk = part.id.disk();
+        if self.has_turn(core, now, disk) {
+            core.upgrade(now, part.id, self.class(disk));
+            self.part_had_turn = Some(self.block_at(part.upto));
+        }
+    }
+
+    /// Wakes up when a part that waits in the slack may have the stream's turn.
+    pub(crate) fn wake_for_part(&mut self, core: &mut Core) {
+        let Some(part) = self.part else { return };
+        if matches!(core.waits_as(part.id), Some(Class::BestEffort { .. })) {
+            let turn = core.next_release(self.task_on(part.id.disk()));
+            self.wake_by(core, turn);
+        }
+    }
+
+    fn has_turn(&self, core: &Core, now: Instant, disk: DiskIndex) -> bool {
+        core.next_release(self.task_on(disk)) <= now
+    }
+}
