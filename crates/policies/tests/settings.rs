@@ -3,8 +3,9 @@
 mod common;
 
 use common::{Plain, World, ms, read};
-use sched::{Admission, Class, Flow, PolicyKind, WrongSetting};
+use sched::{Admission, Class, Flow, Options, PolicyKind, Schedule, Task, WrongSetting};
 use std::collections::BTreeSet;
+use units::{Duration, Instant};
 
 fn with(policy: PolicyKind, name: &str, text: &str) -> PolicyKind {
     policy.with(name, text).unwrap()
@@ -90,4 +91,46 @@ fn a_cycle_and_a_register_are_part_of_what_contracts_are_admitted_by() {
         panic!("by cycles")
     };
     assert_eq!(set.length_max, ms(100));
+}
+
+/// A request of `cost` every 200 ms beside commands as long: whether it is admitted.
+fn fits(kind: PolicyKind, cost: u64) -> bool {
+    let options =
+        Options { by: kind.admission, reserve: Duration::ZERO, burst: ms(0), ..Options::default() };
+    let mut schedule = Schedule::new(kind, options);
+    schedule.join(Instant::EPOCH, Task::new(ms(200), ms(200), ms(cost))).is_ok()
+}
+
+/// What a setting keeps for others is not given to contracts: 200 ms hold two commands of
+/// 95 ms and two registers of 5 ms, and half of that two of 45 ms and a slot of 10 ms.
+#[test]
+fn contracts_are_refused_that_do_not_leave_what_a_setting_keeps() {
+    let register = |text| fits(with(policies::UCSB, "register-least", text), 95);
+    assert_eq!(["5ms", "6ms"].map(register), [true, false]);
+    let slot = |text| fits(with(policies::TIME_CYCLE, "bubble-slot", text), 45);
+    assert_eq!(["10ms", "11ms"].map(slot), [true, false]);
+    let cycle = |text| fits(with(policies::TIME_CYCLE, "cycle", text), 45);
+    assert_eq!(["90ms", "89ms"].map(cycle), [true, false]);
+    let cycle = |text| fits(with(policies::UCSB, "cycle", text), 95);
+    assert_eq!(["190ms", "189ms"].map(cycle), [true, false]);
+}
+
+/// Both wait at once: the register says who goes first.
+#[test]
+fn no_more_goes_before_contracts_than_the_register_is_set_to() {
+    let order = |kind| {
+        let mut world = World::new(kind);
+        let id = world.join(10, 100);
+        let script = [
+            (0, 1, Class::RealTime(id), read(1, 10)),
+            (0, 2, Class::best_effort(true), read(1000, 10)),
+        ];
+        world.play(ms(1), &script, &Plain);
+        world.started
+    };
+    for kind in [policies::UCSB, policies::TIME_CYCLE] {
+        assert_eq!(order(kind), [2, 1], "{kind}");
+        assert_eq!(order(with(kind, "register-most", "9ms")), [1, 2], "{kind}");
+        assert_eq!(order(with(kind, "register-most", "10ms")), [2, 1], "{kind}");
+    }
 }
