@@ -9,6 +9,7 @@
 extern crate alloc;
 
 use alloc::boxed::Box;
+use alloc::string::{String, ToString};
 use core::fmt;
 use sched::{Admission, Policy, PolicyKind, Promise, Settings, admits_always};
 
@@ -174,6 +175,21 @@ pub const ALL: &[PolicyKind] = &[
 /// [`UnknownPolicy`] where there is none.
 pub fn named(name: &str) -> Result<PolicyKind, UnknownPolicy> {
     ALL.iter().copied().find(|kind| kind.name == name).ok_or(UnknownPolicy)
+}
+
+/// The policy of this name, with these values of its settings.
+///
+/// # Errors
+/// The text of [`UnknownPolicy`] or [`sched::WrongSetting`].
+pub fn chosen<'a>(
+    name: &str,
+    settings: impl IntoIterator<Item = (&'a str, u64)>,
+) -> Result<PolicyKind, String> {
+    let policy = named(name).map_err(|error| error.to_string())?;
+    let mut settings = settings.into_iter();
+    settings.try_fold(policy, |policy, (name, value)| {
+        policy.with_value(name, value).map_err(|error| error.to_string())
+    })
 }
 
 /// The text names no policy; prints those that there are.

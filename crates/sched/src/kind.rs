@@ -66,6 +66,11 @@ impl PolicyKind {
         self.admission != Admission::Nothing
     }
 
+    /// True where it is the same policy, whatever the values of its settings.
+    pub fn is(self, other: Self) -> bool {
+        self.name == other.name
+    }
+
     /// The policy in its first state.
     pub fn start(self) -> Box<dyn Policy> {
         (self.start)(&self.values)
