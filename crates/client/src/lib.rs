@@ -130,11 +130,17 @@ impl Client {
         http::call(&self.socket, "GET", "/v1/policy", None::<&()>)
     }
 
-    /// Schedules the disks by another policy from now on, until the daemon stops. Refused where
+    /// Schedules the disks by another policy from now on, and the pool keeps that. Refused where
     /// an open contract would not be kept.
     pub fn set_policy(&self, policy: &str) -> Result<PolicyState> {
-        let body = PolicySet { policy: policy.into() };
-        http::call(&self.socket, "PUT", "/v1/policy", Some(&body))
+        let policy = Some(policy.into());
+        self.change_policy(&PolicySet { policy, ..PolicySet::default() })
+    }
+
+    /// Schedules the disks by another policy or with other settings. Refused where an open
+    /// contract would not be kept.
+    pub fn change_policy(&self, to: &PolicySet) -> Result<PolicyState> {
+        http::call(&self.socket, "PUT", "/v1/policy", Some(to))
     }
 
     /// Uses another profile (TOML) for a disk from now on, and stores it.

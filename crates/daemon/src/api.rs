@@ -181,14 +181,16 @@ async fn policy_show(
     Json(convert::policy(&control.shown(&peer)))
 }
 
-/// Schedule the disks by another policy from now on, until the daemon stops. Every open
+/// Schedule the disks by another policy from now on, or with other settings, and keep that
+/// with the pool. Every open
 /// contract is admitted again, by the analysis that this policy keeps. Refused, and nothing
 /// changes, where one would not fit.
 #[utoipa::path(put, path = "/v1/policy", tag = "daemon",
     request_body = api::PolicySet,
     responses(
         (status = 200, description = "The disks follow it", body = api::PolicyState),
-        (status = 400, description = "No policy has this name", body = Problem,
+        (status = 400, description = "No policy has this name, or it has no such setting, or the \
+            value is beyond its limits", body = Problem,
             content_type = "application/problem+json"),
         (status = 409, description = "Open contracts would not be kept; which, with the figures",
             body = Problem, content_type = "application/problem+json"),
@@ -201,9 +203,16 @@ async fn policy_set(
     Body(request): Body<api::PolicySet>,
 ) -> Answered<Json<api::PolicyState>> {
     control.quotas.only_administrator(&peer, "the policy of the pool")?;
-    let policy = policies::named(&request.policy);
-    let policy = policy.map_err(|error| Failure::from(problem::of_policy(error)))?;
-    control.by(&peer).done(Op::PolicySet { policy }).await?;
+    let policy = match &request.policy {
+        None => control.entry.0.policy(),
+        Some(name) => policies::named(name).map_err(|error| Failure::from(problem::of_policy(error)))?,
+    };
+    let mut settings = request.settings.iter();
+    let policy = settings.try_fold(policy, |policy, (name, text)| {
+        policy.with(name, text).map_err(|error| Failure::from(problem::of_setting(error)))
+    })?;
+    let keep = request.keep.unwrap_or(true);
+    control.by(&peer).done(Op::PolicySet { policy, keep }).await?;
     Ok(Json(convert::policy(&control.shown(&peer))))
 }
 

@@ -9,6 +9,7 @@ use crate::quotas::Rules;
 use node::Policy;
 use node::limits::MEMORY_MIN;
 use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -31,6 +32,8 @@ pub struct Options {
     /// Scheduling of the disks: `slack`, or another by its name.
     #[serde(deserialize_with = "policy_from_text")]
     pub policy: Option<Policy>,
+    /// Settings of the policy by their names, for example `{ register-least = "20ms" }`.
+    pub policy_settings: BTreeMap<String, String>,
     /// False takes every contract; only for comparisons.
     pub admission: Option<bool>,
     /// How much earlier than its deadline a request must be done, so that a
@@ -72,6 +75,11 @@ pub struct Settings {
 /// How a pool is set up where nobody says otherwise: as the engine does it.
 pub fn node_default() -> node::Config {
     engine::Options::default().config
+}
+
+/// The policy that a pool keeps, if there is such a one.
+pub fn kept_policy(kept: &store::KeptPolicy) -> Result<Policy, String> {
+    policies::chosen(&kept.name, kept.settings.iter().map(|(name, value)| (&name[..], *value)))
 }
 
 /// Permission bits of a socket.
@@ -129,8 +137,16 @@ impl Options {
     }
 
     /// These settings, and those of `other` where these have none.
+    ///
+    /// Settings of a policy belong to it: where these name one, the other's do not count.
     pub fn or(self, other: Self) -> Self {
+        let mut policy_settings = match self.policy {
+            Some(_) => BTreeMap::new(),
+            None => other.policy_settings,
+        };
+        policy_settings.extend(self.policy_settings);
         Self {
+            policy_settings,
             disks: if self.disks.is_empty() { other.disks } else { self.disks },
             socket: self.socket.or(other.socket),
             socket_mode: self.socket_mode.or(other.socket_mode),
@@ -164,6 +180,13 @@ impl Options {
                 next_step: format!("give at least {MEMORY_MIN} with --memory"),
             });
         }
+        let policy = self.policy.unwrap_or(default.policy);
+        let mut chosen = self.policy_settings.iter();
+        let policy = chosen.try_fold(policy, |policy, (name, text)| policy.with(name, text));
+        let policy = policy.map_err(|error| ConfigError {
+            what: error.to_string(),
+            next_step: "correct it; docs/policies.md lists the settings of each policy".into(),
+        })?;
         let quota = self.quota.unwrap_or_default().settled();
         if let Some(what) = quota.wrong() {
             let next_step = "correct the configuration file; docs/daemon.md lists its settings";
@@ -177,7 +200,7 @@ impl Options {
             socket: self.socket.unwrap_or_else(socket),
             socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),
             node: node::Config {
-                policy: self.policy.unwrap_or(default.policy),
+                policy,
                 admission: self.admission.unwrap_or(default.admission),
                 memory: memory.round_down(Bytes::MIB),
                 host_latency: self.host_latency.unwrap_or(default.host_latency),
@@ -215,6 +238,30 @@ mod tests {
         assert!(!settings.node.remeasure && node_default().remeasure, "from the file");
         assert_eq!(settings.node.host_latency, node_default().host_latency, "the default");
         assert_eq!(settings.disks.len(), 2);
+    }
+
+    #[test]
+    fn settings_of_a_policy_belong_to_it_and_a_flag_goes_before_the_file() {
+        let file = "disks = ['d']\npolicy = 'ucsb'\n\
+            policy_settings = { cycle = '1s', register-least = '30ms' }";
+        let flags = |policy, settings: &[(&str, &str)]| {
+            let settings = settings.iter().map(|(name, text)| (name.to_string(), text.to_string()));
+            let policy_settings = settings.collect();
+            let file: Options = toml::from_str(file).unwrap();
+            let flags = Options { policy, policy_settings, ..Options::default() };
+            flags.or(file).settle(PathBuf::new).map(|settings| settings.node.policy)
+        };
+        let set = |policy: Policy, name, text| policy.with(name, text).unwrap();
+        let ucsb = set(policies::UCSB, "register-least", "30ms");
+        assert_eq!(flags(None, &[]).unwrap(), set(ucsb, "cycle", "1s"));
+        assert_eq!(flags(None, &[("cycle", "2s")]).unwrap(), set(ucsb, "cycle", "2s"));
+        assert_eq!(flags(Some(policies::GSS), &[]).unwrap(), policies::GSS);
+        let gss = flags(Some(policies::GSS), &[("group", "9")]).unwrap();
+        assert_eq!(gss, set(policies::GSS, "group", "9"));
+        let error = flags(None, &[("cycle", "1ms")]).unwrap_err();
+        assert_eq!(error.what, "the setting cycle is a time from 10 ms to 24 h");
+        let error = flags(Some(Policy::EDF), &[("cycle", "1s")]).unwrap_err();
+        assert_eq!(error.what, "the policy edf has no settings");
     }
 
     #[test]

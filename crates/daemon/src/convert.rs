@@ -295,6 +295,19 @@ pub fn streams(
 /// How the disks are scheduled.
 pub fn policy(status: &Status) -> api::PolicyState {
     let policy = status.policy;
+    let setting = |(at, setting): (usize, &node::PolicySetting)| api::PolicySetting {
+        name: setting.name.into(),
+        unit: match setting.unit {
+            node::SettingUnit::Time => api::SettingUnit::Nanoseconds,
+            node::SettingUnit::Size => api::SettingUnit::Bytes,
+            node::SettingUnit::Number => api::SettingUnit::Number,
+        },
+        value: policy.values.get(at),
+        default: setting.default,
+        least: setting.least,
+        most: setting.most,
+        summary: setting.summary.into(),
+    };
     api::PolicyState {
         policy: policy.to_string(),
         summary: policy.summary.into(),
@@ -304,6 +317,8 @@ pub fn policy(status: &Status) -> api::PolicyState {
             node::Admission::Nothing => api::PolicyAdmission::Nothing,
         },
         promised: status.promised,
+        settings: policy.settings.iter().enumerate().map(setting).collect(),
+        kept: status.policy_kept,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::pool::{Answer, Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use engine::{ChunkMut, Reply};
 use node::{
-    Contract, Error, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms, VolumeId,
+    Contract, Error, Mode, Op, Policy, Priority, Status, StreamId, StreamStatus, Terms, VolumeId,
     VolumeStatus, Who, Wish, WriteRange,
 };
 use std::any::Any;
@@ -143,6 +143,10 @@ impl Pool for engine::Pool {
 
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         self.terms(volume, wish)
+    }
+
+    fn policy(&self) -> Policy {
+        self.policy()
     }
 
     fn is_read_only(&self) -> bool {

@@ -8,7 +8,7 @@
 //! connection may end at any point.
 
 use node::{
-    Contract, DiskIndex, Error, HandleId, Mode, Op, Planner, Priority, Status, StreamId,
+    Contract, DiskIndex, Error, HandleId, Mode, Op, Planner, Policy, Priority, Status, StreamId,
     StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
@@ -180,6 +180,10 @@ pub trait Pool: Send + Sync + 'static {
     /// What a contract would take on a volume, whether it would be admitted or not; `None`
     /// where there is no such volume, or where even idle disks could not keep it.
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms>;
+    /// The policy that the disks follow.
+    fn policy(&self) -> Policy {
+        self.status().policy
+    }
     /// True once a metadata write has failed.
     fn is_read_only(&self) -> bool {
         self.status().read_only

@@ -118,6 +118,13 @@ pub fn of_policy(error: policies::UnknownPolicy) -> Problem {
     Problem::new(Code::Invalid, error.to_string(), next)
 }
 
+/// A setting that the policy does not have, or a value that it does not take.
+pub fn of_setting(error: node::WrongSetting) -> Problem {
+    let next = "`slackline pool settings` lists the settings with their limits, and so does \
+                docs/policies.md";
+    Problem::new(Code::Invalid, error.to_string(), next)
+}
+
 /// A profile that is none.
 pub fn of_profile(error: impl std::fmt::Display) -> Problem {
     let next = "give what `slackline disk profile` wrote, or correct it";

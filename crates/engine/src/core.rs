@@ -27,7 +27,7 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::searches::Searches;
 use crate::sys::{self, Event};
 use crate::{Pieces, Reply};
-use node::{
+use node::{Policy, 
     CommandEnded, DiskIndex, Error, Event as Happened, Look, Mode, Node, Op, Output, RateSearch,
     Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeId, VolumeStatus, Who, Wish,
 };
@@ -307,6 +307,10 @@ impl Core {
 
     pub(crate) fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         self.lock().node.terms(volume, wish)
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.lock().node.config().policy
     }
 
     pub(crate) fn is_read_only(&self) -> bool {

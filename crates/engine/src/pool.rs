@@ -22,12 +22,15 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use store::{Opened, Report};
+use store::{KeptPolicy, Opened, Report, Store};
 use units::{Bytes, Duration, Instant};
 
 /// Puts something between a disk's thread and its device: a test that lets
 /// commands fail, or an observer. Called on the disk's thread.
 pub type Wrap = Arc<dyn Fn(DiskIndex, Box<dyn Backend>) -> Box<dyn Backend> + Send + Sync>;
+
+/// Finds the policy that a pool keeps, or says why there is none.
+pub type FindPolicy = fn(&KeptPolicy) -> Result<Policy, String>;
 
 /// How a pool is opened.
 #[derive(Clone)]
@@ -42,6 +45,9 @@ pub struct Options {
     pub wrap: Option<Wrap>,
     /// Devices may be parts of one drive, though contracts on them may then be late.
     pub shared_drive: bool,
+    /// Finds the policy that was chosen for the pool, which then takes the place of that of
+    /// `config`. None: whatever was chosen, it is that of `config`.
+    pub find_policy: Option<FindPolicy>,
 }
 
 impl Default for Options {
@@ -54,7 +60,14 @@ impl Default for Options {
             commit_interval: Duration::from_secs(1),
             remeasure: true,
         };
-        Self { config, realtime: true, pages: Pages::default(), wrap: None, shared_drive: false }
+        Self {
+            config,
+            realtime: true,
+            pages: Pages::default(),
+            wrap: None,
+            shared_drive: false,
+            find_policy: None,
+        }
     }
 }
 
@@ -89,6 +102,34 @@ struct Seat {
     profile: Profile,
 }
 
+/// The node, under the policy that was chosen for the pool, if that is there and the log's
+/// contracts fit under it; else under that of `config`, with a warning.
+fn node(
+    seats: &[Seat],
+    store: Store,
+    config: Config,
+    find_policy: Option<FindPolicy>,
+    warnings: &mut Vec<String>,
+) -> Result<Node, PoolError> {
+    let setups = || seats.iter().map(|seat| DiskSetup { profile: seat.profile.clone() }).collect();
+    let new = |policy, store| Node::new(Config { policy, ..config }, setups(), store);
+    if let Some((kept, find)) = store.policy().cloned().zip(find_policy) {
+        let chosen = find(&kept);
+        let made = chosen.and_then(|policy| {
+            new(policy, store.clone()).map_err(|refused| format!("under it {refused}"))
+        });
+        match made {
+            Ok(node) => return Ok(node),
+            Err(why) => warnings.push(format!(
+                "the policy `{}` was chosen for this pool, and cannot be followed: {why}; the disks \
+                 follow `{}` until another is chosen (`slackline pool set --policy`)",
+                kept.name, config.policy
+            )),
+        }
+    }
+    new(config.policy, store).map_err(PoolError::Node)
+}
+
 impl Pool {
     /// Opens the pool that lies on these devices, in any order: recovers its
     /// metadata and starts a thread for each disk.
@@ -109,15 +150,15 @@ impl Pool {
         let Config { memory, .. } = options.config;
         let arena = Arena::new(memory, options.pages, &mut warnings);
         let arena = Arc::new(arena.map_err(|error| PoolError::Memory { asked: memory, error })?);
-        let setups = seats.iter().map(|seat| DiskSetup { profile: seat.profile.clone() }).collect();
-        let node = Node::new(options.config, setups, store).map_err(PoolError::Node)?;
+        let node = node(&seats, store, options.config, options.find_policy, &mut warnings)?;
+        let config = node.config();
 
         let description = Description {
             name: pool.name,
             id: pool.id.to_string(),
             devices: seats.iter().map(|seat| seat.device.spec.clone()).collect(),
             profiles: seats.iter().map(|seat| seat.profile.clone()).collect(),
-            config: options.config,
+            config,
         };
         let events: Result<Vec<_>, _> = seats.iter().map(|_| Event::new().map(Arc::new)).collect();
         let events = events.map_err(PoolError::Threads)?;
@@ -163,10 +204,10 @@ impl Pool {
     pub fn kept_out(
         specs: &[DeviceSpec],
         config: Config,
+        find_policy: Option<FindPolicy>,
     ) -> Result<Vec<(String, KeptOut)>, PoolError> {
         let (seats, store) = look(specs)?;
-        let setups = seats.into_iter().map(|seat| DiskSetup { profile: seat.profile }).collect();
-        let node = Node::new(config, setups, store).map_err(PoolError::Node)?;
+        let node = node(&seats, store, config, find_policy, &mut Vec::new())?;
         Ok(node.kept_out().collect())
     }
 
@@ -419,6 +460,11 @@ impl Pool {
     /// where there is no such volume, or where even idle disks could not keep it.
     pub fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         self.core.terms(volume, wish)
+    }
+
+    /// The policy that the disks follow.
+    pub fn policy(&self) -> Policy {
+        self.core.policy()
     }
 
     /// True once a metadata write has failed.

@@ -248,7 +248,7 @@ impl Core {
         owner: Owner,
     ) -> CommandId {
         // Other policies do not look at the exact slack before they let others go first.
-        let exact = self.config.policy == Policy::SLACK && !action.needs_no_disk();
+        let exact = self.config.policy.is(Policy::SLACK) && !action.needs_no_disk();
         let queue = &mut self.disk(disk).queue;
         let (advance, comes) = (queue.advance(), queue.schedule().next_release(task).max(now));
         let is_behind = exact && comes > turn.from.saturating_add(advance);

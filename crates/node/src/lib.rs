@@ -33,6 +33,7 @@ pub use admission::rates::RateSearch;
 pub use admission::sweep::sweep_costs;
 pub use admission::terms::{Terms, Wish};
 pub use api::*;
+pub use jobs::policy::kept_policy;
 pub use node::Node;
 pub use plan::{
     Alternative, DiskPlan, KindPlan, Plan, PlanTask, Planner, Stop, Variation, Wanted, Whose,

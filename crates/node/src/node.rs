@@ -76,6 +76,11 @@ impl Node {
         Ok(node)
     }
 
+    /// How it is set up now.
+    pub fn config(&self) -> Config {
+        self.core.config
+    }
+
     /// Something happened at `now`.
     pub fn handle(&mut self, now: Instant, event: Event) {
         self.core.search = None;
@@ -260,9 +265,11 @@ impl Node {
                 let set = self.set_profile(now, disk, &profile);
                 self.change(now, ticket, set);
             }
-            Op::PolicySet { policy } => {
-                let set = self.set_policy(now, policy);
-                self.core.answer(ticket, set.map(|()| Reply::Done));
+            Op::PolicySet { policy, keep } => {
+                match self.set_and_keep_policy(now, policy, keep) {
+                    Ok(true) => self.core.answer_when_committed(now, ticket),
+                    set => self.core.answer(ticket, set.map(|_| Reply::Done)),
+                }
             }
             Op::Reprofile { disk } => {
                 let begun = self.reprofile(now, disk);

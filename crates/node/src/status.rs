@@ -43,6 +43,7 @@ impl Look {
         let status = Status {
             now,
             policy: Policy::default(),
+            policy_kept: false,
             promised: false,
             disks: Vec::new(),
             volumes: Vec::new(),
@@ -77,6 +78,8 @@ impl Node {
                     status.memory = core.arena.status();
                     status.read_only = self.is_read_only();
                     (status.policy, status.promised) = (core.config.policy, core.promises());
+                    let kept = core.store.policy();
+                    status.policy_kept = kept == Some(&crate::kept_policy(status.policy));
                     look.next = Next::VolumesAfter(None);
                 }
             },

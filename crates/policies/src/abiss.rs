@@ -28,14 +28,48 @@ use sched::Class;
 use sched::TaskId;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
+use sched::{Setting, Settings};
 use units::{Bytes, Command, Instant};
 
 /// Requests in the elevator; ABISS measured with 200.
-pub(super) const SLOTS: usize = 200;
+const SLOTS: u64 = 200;
 /// Of these, only for each priority, highest first.
-pub(super) const GUARANTEED: [usize; 4] = [64, 16, 8, 4];
+const GUARANTEED: [u64; 4] = [64, 16, 8, 4];
 /// The batching threshold: ten pages.
-pub(super) const THRESHOLD: Bytes = Bytes::kib(40);
+const THRESHOLD: Bytes = Bytes::kib(40);
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::number(
+        "slots",
+        [4, 65_536, SLOTS],
+        "Requests that the elevator takes in; never fewer than are guaranteed in all.",
+    ),
+    Setting::number(
+        "guaranteed-contract",
+        [1, 16_384, GUARANTEED[0]],
+        "Of these, only for requests under contract.",
+    ),
+    Setting::number(
+        "guaranteed-synchronous",
+        [1, 16_384, GUARANTEED[1]],
+        "Of these, only for synchronous best effort.",
+    ),
+    Setting::number(
+        "guaranteed-asynchronous",
+        [1, 16_384, GUARANTEED[2]],
+        "Of these, only for asynchronous best effort.",
+    ),
+    Setting::number(
+        "guaranteed-background",
+        [1, 16_384, GUARANTEED[3]],
+        "Of these, only for background.",
+    ),
+    Setting::size(
+        "threshold",
+        [Bytes::ZERO, Bytes::mib(64), THRESHOLD],
+        "A stream with more requests than this lets all streams go that have half as much.",
+    ),
+];
 
 /// Priority of requests under contract, an index.
 const CONTRACT: usize = 0;
@@ -59,6 +93,9 @@ pub(super) struct Abiss {
     outside: [BTreeMap<u64, Waiting>; 4],
     /// In the elevator, not yet let go.
     held: BTreeMap<TaskId, Held>,
+    slots: usize,
+    guaranteed: [usize; 4],
+    threshold: Bytes,
 }
 
 /// Requests of one stream, by arrival.
@@ -76,11 +113,17 @@ fn bytes(request: &Waiting) -> Bytes {
 }
 
 impl Abiss {
+    pub(super) fn new(values: &Settings) -> Self {
+        let guaranteed = [1, 2, 3, 4].map(|at| values.number(at));
+        let slots = values.number(0).max(guaranteed.iter().sum());
+        Self { slots, guaranteed, threshold: Bytes::new(values.get(5)), ..Self::default() }
+    }
+
     fn has_place(&self, priority: usize) -> bool {
         let over = |(taken, guaranteed): (&usize, usize)| taken.saturating_sub(guaranteed);
-        let shared: usize = self.taken.iter().zip(GUARANTEED).map(over).sum();
-        let places = SLOTS - GUARANTEED.iter().sum::<usize>();
-        self.taken[priority] < GUARANTEED[priority] || shared < places
+        let shared: usize = self.taken.iter().zip(self.guaranteed).map(over).sum();
+        let places = self.slots - self.guaranteed.iter().sum::<usize>();
+        self.taken[priority] < self.guaranteed[priority] || shared < places
     }
 
     fn enter(&mut self, request: &Waiting, priority: usize) {
@@ -137,13 +180,13 @@ impl Abiss {
             view.now() >= request.times.release.saturating_add(half)
         });
         let alone = self.inside[1..].iter().all(CScan::is_empty);
-        let full = self.held.values().any(|held| held.bytes > THRESHOLD);
+        let full = self.held.values().any(|held| held.bytes > self.threshold);
         let due = |id: TaskId| pressed.is_some_and(|first| first.class == Class::RealTime(id));
         if !(alone || full || pressed.is_some()) {
             return;
         }
         let goes = |&(&id, held): &(&TaskId, &Held)| {
-            alone || held.bytes.get() >= THRESHOLD.get() / 2 || due(id)
+            alone || held.bytes >= self.threshold / 2 || due(id)
         };
         let going: Vec<TaskId> = self.held.iter().filter(goes).map(|(&id, _)| id).collect();
         for id in going {

@@ -20,11 +20,12 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
+use sched::{Setting, Settings};
 use sched::{Class, Outcome};
 use units::{Duration, Instant};
 
 /// `antic_expire`, a 150th of a second in ticks of a millisecond.
-pub(super) const PAUSE: Duration = Duration::from_millis(6);
+const PAUSE: Duration = Duration::from_millis(6);
 /// `read_expire`, `write_expire`.
 const EXPIRE: [Duration; 2] = [Duration::from_millis(125), Duration::from_millis(250)];
 /// `read_batch_expire`, `write_batch_expire`.
@@ -36,6 +37,34 @@ const NEAR: u64 = 8192;
 /// Readers whose habits are remembered; past this all are forgotten.
 const READERS_MAX: usize = 4096;
 
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::time(
+        "pause",
+        [Duration::ZERO, Duration::from_secs(1), PAUSE],
+        "How long the disk waits for a reader's next request.",
+    ),
+    Setting::time(
+        "read-expire",
+        [Duration::ZERO, Duration::from_secs(60), EXPIRE[0]],
+        "A read that has waited so long goes first.",
+    ),
+    Setting::time(
+        "write-expire",
+        [Duration::ZERO, Duration::from_secs(60), EXPIRE[1]],
+        "A write that has waited so long begins the next batch of writes.",
+    ),
+    Setting::time(
+        "read-batch",
+        [Duration::from_millis(1), Duration::from_secs(10), BATCH[0]],
+        "How long reads go before writes that wait.",
+    ),
+    Setting::time(
+        "write-batch",
+        [Duration::from_millis(1), Duration::from_secs(10), BATCH[1]],
+        "How long writes go before reads that wait.",
+    ),
+];
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Anticipatory {
     /// Reads, writes.
@@ -45,6 +74,10 @@ pub(super) struct Anticipatory {
     /// Whose next read is hoped for, and until when.
     hope: Option<(Source, Instant)>,
     readers: BTreeMap<Source, Reader>,
+    pause: Duration,
+    /// Of reads, of writes.
+    expire: [Duration; 2],
+    batch: [Duration; 2],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +90,12 @@ struct Reader {
 }
 
 impl Anticipatory {
+    pub(super) fn new(values: &Settings) -> Self {
+        let expire = [1, 2].map(|at| values.time(at));
+        let batch = [3, 4].map(|at| values.time(at));
+        Self { pause: values.time(0), expire, batch, ..Self::default() }
+    }
+
     /// Begins a batch where the old one is over. None where nothing waits.
     fn direct(&mut self, view: &View<'_>) -> Option<Waiting> {
         let oldest = [0, 1].map(|side| self.sides[side].oldest(view.queues()).is_some());
@@ -72,10 +111,10 @@ impl Anticipatory {
         let side = &self.sides[way];
         let mut first = None;
         if !here || over {
-            self.batch_ends = view.now().saturating_add(BATCH[way]);
-            first = side.expired(view, EXPIRE[way]);
+            self.batch_ends = view.now().saturating_add(self.batch[way]);
+            first = side.expired(view, self.expire[way]);
         } else if !self.writing {
-            first = side.expired(view, EXPIRE[way]);
+            first = side.expired(view, self.expire[way]);
         }
         first.or_else(|| side.places.one_way(view.queues(), view.head(), BACK_MAX)).copied()
     }
@@ -87,9 +126,9 @@ impl Anticipatory {
         view.now() < until
             && !self.writing
             && known.waiting == 0
-            && known.think <= PAUSE
+            && known.think <= self.pause
             && next.place().distance(view.head()) > NEAR
-            && self.sides[0].expired(view, EXPIRE[0]).is_none()
+            && self.sides[0].expired(view, self.expire[0]).is_none()
     }
 
     fn reader(&mut self, request: &Waiting) -> &mut Reader {
@@ -139,7 +178,7 @@ impl Policy for Anticipatory {
         if !writes(request) && waited_for {
             let ended = outcome.started.saturating_add(outcome.actual);
             self.reader(request).ended = ended;
-            self.hope = Some((source(request), ended.saturating_add(PAUSE)));
+            self.hope = Some((source(request), ended.saturating_add(self.pause)));
         }
     }
 

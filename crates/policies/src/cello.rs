@@ -21,10 +21,17 @@ use alloc::vec::Vec;
 use sched::Class;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
+use sched::{Setting, Settings};
 use units::{Duration, Instant};
 
 /// How often the shares are dealt out: several requests of each class.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+pub(super) const SETTINGS: &[Setting] = &[Setting::time(
+    "interval",
+    [Duration::from_millis(10), Duration::from_secs(60), INTERVAL],
+    "How often each class gets its share of the disk.",
+)];
 
 /// The classes, by their place in [`Cello::left`].
 const SYNCHRONOUS: usize = 0;
@@ -37,15 +44,20 @@ pub(super) struct Cello {
     /// Device time that each class may still use before the interval ends.
     left: [Duration; 3],
     ends: Instant,
+    interval: Duration,
 }
 
 impl Cello {
+    pub(super) fn new(values: &Settings) -> Self {
+        Self { interval: values.time(0), ..Self::default() }
+    }
+
     fn deal(&mut self, view: &View<'_>) {
         let promised = view.tasks().utilisation().ppm().min(1_000_000);
-        let contract = INTERVAL / 1_000_000 * promised;
-        let rest = INTERVAL - contract;
+        let contract = self.interval / 1_000_000 * promised;
+        let rest = self.interval - contract;
         self.left = [rest / 3 * 2, rest / 3, contract];
-        self.ends = view.now().saturating_add(INTERVAL);
+        self.ends = view.now().saturating_add(self.interval);
     }
 
     /// The first request of each class that may go now.

@@ -22,23 +22,58 @@ use alloc::vec::Vec;
 use sched::TaskId;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
+use sched::{Setting, Settings};
 use sched::{Class, Flow, Outcome};
 use units::{Duration, Instant};
 
 /// `slice_sync`.
-pub(super) const SLICE: Duration = Duration::from_millis(100);
+const SLICE: Duration = Duration::from_millis(100);
 /// `slice_async`.
 const SLICE_ASYNCHRONOUS: Duration = Duration::from_millis(40);
 /// `slice_async_rq` (2), scaled as the kernel does for priority 4.
-const ASYNCHRONOUS_MAX: u32 = 16;
+const ASYNCHRONOUS_MAX: u64 = 16;
 /// `slice_idle`.
-pub(super) const IDLE: Duration = Duration::from_millis(8);
+const IDLE: Duration = Duration::from_millis(8);
 /// `quantum`: commands of one queue that the disk may hold.
-const QUANTUM: usize = 4;
+const QUANTUM: u64 = 4;
 /// `fifo_expire_sync`, `fifo_expire_async`.
 const EXPIRE: [Duration; 2] = [Duration::from_millis(125), Duration::from_millis(250)];
 /// `back_seek_max`, 16 MiB in sectors.
 const BACK_MAX: u64 = 32 * 1024;
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::time(
+        "slice",
+        [Duration::from_millis(1), Duration::from_secs(10), SLICE],
+        "How long a queue of synchronous requests is served in its turn.",
+    ),
+    Setting::time(
+        "slice-asynchronous",
+        [Duration::from_millis(1), Duration::from_secs(10), SLICE_ASYNCHRONOUS],
+        "How long asynchronous requests are served in their turn.",
+    ),
+    Setting::number(
+        "asynchronous-max",
+        [1, 4096, ASYNCHRONOUS_MAX],
+        "Asynchronous requests that are served in their turn.",
+    ),
+    Setting::time(
+        "idle",
+        [Duration::ZERO, Duration::from_secs(1), IDLE],
+        "How long the disk waits for the next request of a queue.",
+    ),
+    Setting::number("quantum", [1, 1024, QUANTUM], "Commands of one queue that the disk may hold."),
+    Setting::time(
+        "expire-synchronous",
+        [Duration::ZERO, Duration::from_secs(60), EXPIRE[0]],
+        "A synchronous request that has waited so long goes first in its queue.",
+    ),
+    Setting::time(
+        "expire-asynchronous",
+        [Duration::ZERO, Duration::from_secs(60), EXPIRE[1]],
+        "An asynchronous request that has waited so long goes first in its queue.",
+    ),
+];
 
 /// Who has a queue; the order is that of the classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +113,7 @@ impl Who {
 struct Slice {
     who: Who,
     ends: Instant,
-    served: u32,
+    served: u64,
     /// When the wait for its next request is given up.
     idle_ends: Instant,
 }
@@ -90,22 +125,40 @@ pub(super) struct Cfq {
     /// Their turns, by class; without the one that has the slice.
     turns: [VecDeque<Who>; 3],
     slice: Option<Slice>,
+    /// Of synchronous requests, of asynchronous ones.
+    length: [Duration; 2],
+    asynchronous_max: u64,
+    idle: Duration,
+    quantum: usize,
+    /// Of synchronous requests, of asynchronous ones.
+    expire: [Duration; 2],
 }
 
 impl Cfq {
+    pub(super) fn new(values: &Settings) -> Self {
+        Self {
+            length: [0, 1].map(|at| values.time(at)),
+            asynchronous_max: values.get(2),
+            idle: values.time(3),
+            quantum: values.number(4),
+            expire: [5, 6].map(|at| values.time(at)),
+            ..Self::default()
+        }
+    }
+
     /// The next request of a queue.
     fn next_of(&self, who: Who, view: &View<'_>) -> Option<Waiting> {
         let side = self.queues.get(&who)?;
-        let expired = side.expired(view, EXPIRE[usize::from(!who.synchronous())]);
+        let expired = side.expired(view, self.expire[usize::from(!who.synchronous())]);
         expired.or_else(|| side.places.one_way(view.queues(), view.head(), BACK_MAX)).copied()
     }
 
     /// True where the slice is over, or taken away for a queue of a higher class.
     fn is_over(&self, slice: &Slice, now: Instant) -> bool {
         let most = match slice.who {
-            Who::Asynchronous => ASYNCHRONOUS_MAX,
+            Who::Asynchronous => self.asynchronous_max,
             Who::Background => 1,
-            _ => u32::MAX,
+            _ => u64::MAX,
         };
         let higher = self.turns[..slice.who.class()].iter().any(|turns| !turns.is_empty());
         now >= slice.ends || slice.served >= most || higher
@@ -122,7 +175,7 @@ impl Cfq {
 
     fn begin(&mut self, now: Instant) -> Option<Slice> {
         let who = self.turns.iter_mut().find_map(VecDeque::pop_front)?;
-        let length = if who.synchronous() { SLICE } else { SLICE_ASYNCHRONOUS };
+        let length = self.length[usize::from(!who.synchronous())];
         let ends = now.saturating_add(length);
         self.slice = Some(Slice { who, ends, served: 0, idle_ends: now });
         self.slice
@@ -132,7 +185,7 @@ impl Cfq {
     fn go_on(&mut self, slice: Slice, view: &View<'_>) -> Option<Choice> {
         let held = view.in_flight().filter(|(request, _)| who(request) == slice.who).count();
         if let Some(request) = self.next_of(slice.who, view) {
-            if held >= QUANTUM {
+            if held >= self.quantum {
                 return Some(Choice::Wait { until: None });
             }
             self.slice = Some(Slice { served: slice.served + 1, ..slice });
@@ -191,7 +244,7 @@ impl Policy for Cfq {
             && slice.who == who(request)
         {
             let ended = outcome.started.saturating_add(outcome.actual);
-            slice.idle_ends = ended.saturating_add(IDLE).min(slice.ends);
+            slice.idle_ends = ended.saturating_add(self.idle).min(slice.ends);
         }
     }
 
@@ -203,7 +256,7 @@ impl Policy for Cfq {
         if let Some(slice) = self.slice {
             let times = [slice.ends, slice.idle_ends];
             state.extend(times.map(|time| time.saturating_since(now).as_nanos()));
-            state.push(u64::from(slice.served));
+            state.push(slice.served);
             self.queues.get(&slice.who).inspect(|side| side.remember(state));
         }
     }

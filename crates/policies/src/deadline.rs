@@ -16,17 +16,37 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sched::{Choice, Policy, View};
+use sched::{Setting, Settings};
 use sched::{Queues, Waiting};
 use units::{Command, Direction, Duration, Instant, Lba};
 
 /// `fifo_batch`.
-const BATCH: u32 = 16;
+const BATCH: u64 = 16;
 /// `writes_starved`.
-const WRITES_STARVED: u32 = 2;
+const WRITES_STARVED: u64 = 2;
 /// `read_expire`.
 const READ_EXPIRE: Duration = Duration::from_millis(500);
 /// `write_expire`.
 const WRITE_EXPIRE: Duration = Duration::from_secs(5);
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::number("batch", [1, 1000, BATCH], "Requests of one direction that go in a batch."),
+    Setting::number(
+        "writes-starved",
+        [0, 1000, WRITES_STARVED],
+        "How often writes are passed over before a batch writes.",
+    ),
+    Setting::time(
+        "read-expire",
+        [Duration::ZERO, Duration::from_secs(60), READ_EXPIRE],
+        "A read that has waited so long begins the next batch of reads.",
+    ),
+    Setting::time(
+        "write-expire",
+        [Duration::ZERO, Duration::from_secs(60), WRITE_EXPIRE],
+        "A write that has waited so long begins the next batch of writes.",
+    ),
+];
 
 /// The requests of one direction, by place and by arrival.
 #[derive(Clone, Debug, Default)]
@@ -80,14 +100,24 @@ pub(super) struct Deadline {
     writing: bool,
     /// Where the batch has got to; none where its direction has changed since.
     at: Option<Lba>,
-    batched: u32,
-    starved: u32,
+    batched: u64,
+    starved: u64,
+    batch: u64,
+    writes_starved: u64,
+    /// Of reads, of writes.
+    expire: [Duration; 2],
 }
 
 impl Deadline {
+    pub(super) fn new(values: &Settings) -> Self {
+        let [batch, writes_starved] = [0, 1].map(|at| values.get(at));
+        let expire = [2, 3].map(|at| values.time(at));
+        Self { batch, writes_starved, expire, ..Self::default() }
+    }
+
     /// The next request, for policies that use this one below theirs.
     pub(super) fn take(&mut self, view: &View<'_>) -> Option<Waiting> {
-        let request = self.ahead(view.queues()).filter(|_| self.batched < BATCH).copied();
+        let request = self.ahead(view.queues()).filter(|_| self.batched < self.batch).copied();
         let request = request.or_else(|| self.new_batch(view))?;
         self.batched += 1;
         self.at = Some(request.place());
@@ -113,8 +143,8 @@ impl Deadline {
         if !reads && !writes {
             return None;
         }
-        self.starved += u32::from(reads && writes);
-        let writing = !reads || (writes && self.starved > WRITES_STARVED);
+        self.starved += u64::from(reads && writes);
+        let writing = !reads || (writes && self.starved > self.writes_starved);
         if writing {
             self.starved = 0;
         }
@@ -123,7 +153,7 @@ impl Deadline {
         }
         self.batched = 0;
         let side = &self.sides[usize::from(writing)];
-        let expired = side.expired(view, if writing { WRITE_EXPIRE } else { READ_EXPIRE });
+        let expired = side.expired(view, self.expire[usize::from(writing)]);
         expired.or_else(|| self.ahead(queues)).or_else(|| side.oldest(queues)).copied()
     }
 
@@ -131,7 +161,7 @@ impl Deadline {
         for side in &self.sides {
             side.remember(state);
         }
-        state.extend([u64::from(self.writing), u64::from(self.batched), u64::from(self.starved)]);
+        state.extend([u64::from(self.writing), self.batched, self.starved]);
         state.extend(self.at.map(Lba::get));
     }
 }

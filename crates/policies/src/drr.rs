@@ -18,14 +18,28 @@ use alloc::vec::Vec;
 use sched::TaskId;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
+use sched::{Setting, Settings};
 use sched::{Class, Flow};
 use units::{Duration, Instant};
 
 /// A few requests of 64 KiB on the papers' disks.
-pub(super) const QUANTUM: Duration = Duration::from_millis(50);
+const QUANTUM: Duration = Duration::from_millis(50);
 
 /// A tenth of that: background is served, but hardly felt.
-pub(super) const QUANTUM_BACKGROUND: Duration = Duration::from_millis(5);
+const QUANTUM_BACKGROUND: Duration = Duration::from_millis(5);
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::time(
+        "quantum",
+        [Duration::from_millis(1), Duration::from_secs(10), QUANTUM],
+        "Device time that each flow of best effort gets in a round.",
+    ),
+    Setting::time(
+        "quantum-background",
+        [Duration::from_millis(1), Duration::from_secs(10), QUANTUM_BACKGROUND],
+        "Device time that the background gets in a round.",
+    ),
+];
 
 /// Who has a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +64,8 @@ pub(super) struct Drr {
     turns: VecDeque<Source>,
     /// The first line has got its quantum for this turn.
     dealt: bool,
+    quantum: Duration,
+    quantum_background: Duration,
 }
 
 pub(super) fn source(request: &Waiting) -> Source {
@@ -60,15 +76,20 @@ pub(super) fn source(request: &Waiting) -> Source {
     }
 }
 
-fn quantum(request: &Waiting) -> Duration {
-    match request.class {
-        Class::RealTime(_) | Class::Server { .. } => request.cost,
-        Class::BestEffort { .. } => QUANTUM,
-        Class::Background => QUANTUM_BACKGROUND,
-    }
-}
-
 impl Drr {
+    pub(super) fn new(values: &Settings) -> Self {
+        let (quantum, quantum_background) = (values.time(0), values.time(1));
+        Self { quantum, quantum_background, ..Self::default() }
+    }
+
+    fn quantum(&self, request: &Waiting) -> Duration {
+        match request.class {
+            Class::RealTime(_) | Class::Server { .. } => request.cost,
+            Class::BestEffort { .. } => self.quantum,
+            Class::Background => self.quantum_background,
+        }
+    }
+
     /// The first request of a line that may run.
     fn first(&self, source: Source, view: &View<'_>) -> Option<Waiting> {
         let queues = view.queues();
@@ -96,9 +117,10 @@ impl Policy for Drr {
                 continue;
             };
             stuck = 0;
+            let quantum = self.quantum(&request);
             let line = self.lines.get_mut(&source).expect("a line with a turn");
             if !self.dealt {
-                line.deficit = line.deficit.saturating_add(quantum(&request));
+                line.deficit = line.deficit.saturating_add(quantum);
                 self.dealt = true;
             }
             match line.deficit.checked_sub(view.predicted(&request)) {

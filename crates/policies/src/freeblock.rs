@@ -17,16 +17,30 @@ use alloc::vec::Vec;
 use sched::Class;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
+use sched::{Setting, Settings};
 use units::{Command, Instant};
 
 /// Background requests that are tried before each other request; the oldest.
-const LOOKED_AT: usize = 64;
+const LOOKED_AT: u64 = 64;
+
+pub(super) const SETTINGS: &[Setting] = &[Setting::number(
+    "looked-at",
+    [0, 4096, LOOKED_AT],
+    "Background requests that are tried before each other request; each takes two predictions.",
+)];
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Freeblock {
     foreground: CScan,
     /// Goes next; free requests may still go before it.
     next: Option<Waiting>,
+    looked_at: usize,
+}
+
+impl Freeblock {
+    pub(super) fn new(values: &Settings) -> Self {
+        Self { looked_at: values.number(0), ..Self::default() }
+    }
 }
 
 impl Policy for Freeblock {
@@ -38,7 +52,7 @@ impl Policy for Freeblock {
                 None => Choice::Wait { until: None },
             };
         };
-        if let Some(free) = free_before(view, &next) {
+        if let Some(free) = free_before(view, &next, self.looked_at) {
             return Choice::Start(free.key);
         }
         self.next = None;
@@ -67,10 +81,10 @@ impl Policy for Freeblock {
 }
 
 /// The oldest background request that costs the next one nothing.
-fn free_before<'a>(view: &'a View<'_>, next: &Waiting) -> Option<&'a Waiting> {
+fn free_before<'a>(view: &'a View<'_>, next: &Waiting, looked_at: usize) -> Option<&'a Waiting> {
     let (now, head) = (view.now(), view.head());
     let direct = view.expected(now, head, &next.command);
-    view.queues().background().take(LOOKED_AT).find(|free| {
+    view.queues().background().take(looked_at).find(|free| {
         let Command::Transfer(access) = free.command else { return false };
         let detour = view.expected(now, head, &free.command);
         detour <= direct

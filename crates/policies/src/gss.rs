@@ -16,11 +16,18 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
+use sched::{Setting, Settings};
 use units::Instant;
 
 /// Requests in a group: enough that seeks are short, few enough that a group of
 /// 1 MiB blocks is served in about half a second.
-pub(super) const GROUP: usize = 4;
+const GROUP: u64 = 4;
+
+pub(super) const SETTINGS: &[Setting] = &[Setting::number(
+    "group",
+    [1, 4096, GROUP],
+    "Requests that are served in one sweep; 1 is earliest deadline first.",
+)];
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gss {
@@ -28,11 +35,16 @@ pub(super) struct Gss {
     group: Vec<u64>,
     downward: bool,
     rest: Rest,
+    size: usize,
 }
 
 impl Gss {
+    pub(super) fn new(values: &Settings) -> Self {
+        Self { size: values.number(0), ..Self::default() }
+    }
+
     fn gather(&mut self, view: &View<'_>) {
-        let mut group: Vec<_> = view.queues().ready().take(GROUP).collect();
+        let mut group: Vec<_> = view.queues().ready().take(self.size).collect();
         group.sort_by_key(|request| (request.place(), request.arrival));
         if !self.downward {
             group.reverse();

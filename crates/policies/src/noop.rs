@@ -14,10 +14,17 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
+use sched::{Setting, Settings};
 use units::{Access, Bytes, Command, Instant};
 
 /// The kernel's limit for one request, 1024 sectors.
 const MERGED_MAX: Bytes = Bytes::kib(512);
+
+pub(super) const SETTINGS: &[Setting] = &[Setting::size(
+    "merged-max",
+    [Bytes::ZERO, Bytes::mib(64), MERGED_MAX],
+    "So much is served as one request where requests continue each other; 0B merges none.",
+)];
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Noop {
@@ -26,6 +33,7 @@ pub(super) struct Noop {
     places: Places,
     newest: u64,
     merged: Option<Merged>,
+    merged_max: Bytes,
 }
 
 /// The request that was started last, with what was merged into it.
@@ -38,13 +46,17 @@ struct Merged {
 }
 
 impl Noop {
+    pub(super) fn new(values: &Settings) -> Self {
+        Self { merged_max: Bytes::new(values.get(0)), ..Self::default() }
+    }
+
     /// What continues the request that was started last.
     fn next_of(&self, view: &View<'_>, merged: &Merged) -> Option<Waiting> {
         let next = self.places.above(view.queues(), merged.last.end())?;
         let Command::Transfer(access) = next.command else { return None };
         let fits = access.lba == merged.last.end()
             && access.direction == merged.last.direction
-            && merged.len + access.len <= MERGED_MAX
+            && merged.len + access.len <= self.merged_max
             && next.arrival <= merged.before;
         fits.then_some(*next)
     }

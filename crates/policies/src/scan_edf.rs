@@ -17,20 +17,34 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
+use sched::{Setting, Settings};
 use units::{Duration, Instant, Lba};
 
 /// About the time of one block of 1 MiB on the papers' disks: requests that are due
 /// within it of each other are worth a sweep.
-pub(super) const STEP: Duration = Duration::from_millis(100);
+const STEP: Duration = Duration::from_millis(100);
+
+pub(super) const SETTINGS: &[Setting] = &[Setting::time(
+    "step",
+    [Duration::from_millis(1), Duration::from_secs(60), STEP],
+    "Deadlines within one step of this length count as equal, and are served in a sweep.",
+)];
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScanEdf {
     ranked: Ranked<(u64, Lba)>,
     rest: Rest,
+    step: Duration,
 }
 
-fn rank(request: &Waiting) -> (u64, Lba) {
-    (request.times.deadline.as_nanos() / STEP.as_nanos(), request.place())
+impl ScanEdf {
+    pub(super) fn new(values: &Settings) -> Self {
+        Self { step: values.time(0), ..Self::default() }
+    }
+
+    fn rank(&self, request: &Waiting) -> (u64, Lba) {
+        (request.times.deadline.as_nanos() / self.step.as_nanos(), request.place())
+    }
 }
 
 impl Policy for ScanEdf {
@@ -53,7 +67,7 @@ impl Policy for ScanEdf {
 
     fn submitted(&mut self, request: &Waiting) {
         if request.is_real_time() {
-            self.ranked.insert(request, rank(request));
+            self.ranked.insert(request, self.rank(request));
         }
     }
 
@@ -62,13 +76,13 @@ impl Policy for ScanEdf {
     }
 
     fn dropped(&mut self, request: &Waiting) {
-        self.ranked.remove(request, rank(request));
+        self.ranked.remove(request, self.rank(request));
     }
 
     fn remember(&self, now: Instant, state: &mut Vec<u64>) {
         self.rest.remember(state);
         self.ranked.remember(state);
-        state.push(now.as_nanos() % STEP.as_nanos());
+        state.push(now.as_nanos() % self.step.as_nanos());
     }
 
     fn clone_box(&self) -> Box<dyn Policy> {

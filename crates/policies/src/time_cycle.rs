@@ -25,12 +25,30 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sched::Waiting;
 use sched::parts::Elevator;
-use sched::{Admission, Choice, CycleRule, Policy, View};
+use sched::{Admission, Choice, CycleRule, Policy, Setting, Settings, View};
 use units::{Duration, Instant};
 
 /// A request waits for the cycle under way, and is done in the next; what is given away in
 /// each is known when it begins.
-pub(super) const ADMISSION: Admission = Admission::Cycles(CycleRule { cycles: 2, registers: 1 });
+pub(super) const ADMISSION: Admission = Admission::Cycles(RULE);
+const RULE: CycleRule = CycleRule::new(2, 1);
+
+pub(super) const SETTINGS: &[Setting] = &[
+    super::ucsb::CYCLE,
+    Setting::time(
+        "bubble-slot",
+        [Duration::ZERO, Duration::from_secs(10), Duration::ZERO],
+        "Time of each cycle that is kept for interactive requests; where the pool's reserve is \
+         more, that. Contracts are refused that do not leave it.",
+    ),
+    super::ucsb::REGISTER_MOST,
+];
+
+/// The slot is a part of the cycle that contracts leave over.
+pub(super) fn admits(_: Admission, values: &Settings) -> Admission {
+    let (length_max, register_least) = (values.time(0), values.time(1));
+    Admission::Cycles(CycleRule { length_max, register_least, ..RULE })
+}
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimeCycle {
@@ -46,9 +64,17 @@ pub(super) struct TimeCycle {
     slack: Duration,
     elevator: Elevator,
     rest: Rest,
+    length_max: Duration,
+    slot: Duration,
+    slack_most: Duration,
 }
 
 impl TimeCycle {
+    pub(super) fn new(values: &Settings) -> Self {
+        let [length_max, slot, slack_most] = [0, 1, 2].map(|at| values.time(at));
+        Self { length_max, slot, slack_most, ..Self::default() }
+    }
+
     /// A new cycle, from the end of the last one where that was just now.
     fn begin(&mut self, view: &View<'_>) {
         // Without an admission by cycles, as the paper has it: requests come with the cycle.
@@ -57,6 +83,7 @@ impl TimeCycle {
         let Some(length) = cycle.map(|cycle| cycle.length).or_else(|| periods.min()) else {
             return;
         };
+        let length = length.min(self.length_max);
         // Later than that the disk was idle, and nothing of the cycle is lost.
         let late_max = cycle.map_or(length, |cycle| cycle.in_the_way);
         let late = view.now().saturating_since(self.ends);
@@ -75,8 +102,9 @@ impl TimeCycle {
         self.sweep = sweep.iter().map(|request| request.key).collect();
         self.downward = !self.downward;
         self.ends = view.now().saturating_add(length).saturating_sub(late);
-        self.bubble = view.options().reserve;
-        self.slack = length.saturating_sub(late + held + work + self.bubble);
+        self.bubble = view.options().reserve.max(self.slot);
+        let left = length.saturating_sub(late + held + work + self.bubble);
+        self.slack = left.min(self.slack_most);
     }
 
     /// Best effort that goes before the sweep.

@@ -19,18 +19,52 @@
 //! whoever submits it cuts it into chunks. Cost: O(log n) per decision, O(tasks) once a
 //! cycle. Source: UCSB QoS scheduler, sections III.A and III.B.
 
-use super::deadline::Deadline;
+use super::deadline::{self, Deadline};
 use super::ranked::Ranked;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sched::Class;
 use sched::Waiting;
-use sched::{Admission, Choice, CycleRule, Policy, View};
+use sched::{Admission, Choice, CycleRule, Policy, Setting, Settings, View};
 use units::{Duration, Instant};
 
 /// A request waits for one of each other task at the most; the register is set anew once in
 /// that time, so that two may be spent.
-pub(super) const ADMISSION: Admission = Admission::Cycles(CycleRule { cycles: 1, registers: 2 });
+pub(super) const ADMISSION: Admission = Admission::Cycles(RULE);
+const RULE: CycleRule = CycleRule::new(1, 2);
+
+/// No cycle is longer, and nothing that is given away in one.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+pub(super) const CYCLE: Setting = Setting::time(
+    "cycle",
+    [Duration::from_millis(10), LONGEST, LONGEST],
+    "A cycle is no longer than this, also where the deadlines of the contracts would bear it: a \
+     shorter one serves best effort more often, and holds fewer contracts.",
+);
+
+pub(super) const REGISTER_MOST: Setting = Setting::time(
+    "register-most",
+    [Duration::ZERO, LONGEST, LONGEST],
+    "No more than this is given to best effort in a cycle before requests under contract, also \
+     where contracts leave more.",
+);
+
+pub(super) const SETTINGS: &[Setting] = &[
+    CYCLE,
+    Setting::time(
+        "register-least",
+        [Duration::ZERO, Duration::from_secs(10), Duration::ZERO],
+        "The slack register is at least this in each cycle, and at least the pool's reserve. \
+         Contracts are refused that do not leave it.",
+    ),
+    REGISTER_MOST,
+];
+
+pub(super) fn admits(_: Admission, values: &Settings) -> Admission {
+    let [length_max, register_least, register_most] = [0, 1, 2].map(|at| values.time(at));
+    Admission::Cycles(CycleRule { length_max, register_least, register_most, ..RULE })
+}
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ucsb {
@@ -41,16 +75,26 @@ pub(super) struct Ucsb {
     register: Duration,
     ends: Instant,
     has_joined: bool,
+    length_max: Duration,
+    register_most: Duration,
 }
 
 impl Ucsb {
+    pub(super) fn new(values: &Settings) -> Self {
+        let [length_max, register_least, register_most] = [0, 1, 2].map(|at| values.time(at));
+        let register_most = register_most.max(register_least);
+        let best_effort = Deadline::new(&Settings::of(deadline::SETTINGS));
+        Self { best_effort, length_max, register_most, ..Self::default() }
+    }
+
     fn set_register(&mut self, view: &View<'_>) {
         let (register, length) = match view.cycle() {
             Some(cycle) => (cycle.register, Some(cycle.length)),
             // As in the paper, where a program sets it.
             None => {
                 let length = view.tasks().iter().map(|(_, task)| task.period).min();
-                (view.tasks().slack(), length)
+                let length = length.map(|length| length.min(self.length_max));
+                (view.tasks().slack().min(self.register_most), length)
             }
         };
         self.register = register;

@@ -265,6 +265,26 @@ fn what_was_admitted_by_cycles_is_kept_whenever_requests_come_and_whatever_else_
     }
 }
 
+/// Whatever their settings: shorter cycles, a larger slot or register, and less given away.
+#[test]
+fn what_was_admitted_by_cycles_is_kept_under_other_settings_too() {
+    let set = |policy: PolicyKind, values: &[(&str, &str)]| {
+        values.iter().fold(policy, |policy, (name, text)| policy.with(name, text).unwrap())
+    };
+    for policy in [
+        set(policies::UCSB, &[("cycle", "500ms"), ("register-least", "30ms")]),
+        set(policies::UCSB, &[("register-most", "5ms")]),
+        set(policies::UCSB, &[("register-least", "40ms"), ("register-most", "0ns")]),
+        set(policies::TIME_CYCLE, &[("cycle", "400ms"), ("bubble-slot", "25ms")]),
+        set(policies::TIME_CYCLE, &[("bubble-slot", "40ms"), ("register-most", "0ns")]),
+    ] {
+        let (late, [tasks, refused, _, best_effort]) = late(policy, policy.admission, 10_000);
+        println!("{policy:?}: {tasks} tasks at the end, {refused} refused, {best_effort} others");
+        assert_eq!(late, 0, "{policy:?}");
+        assert!(tasks > 0 && refused > 100 && best_effort > 100, "{policy:?}");
+    }
+}
+
 /// The harness proves itself: what the exact analysis admits these policies do not keep.
 #[test]
 fn the_same_policies_are_late_with_what_the_exact_analysis_admits() {

@@ -2,7 +2,7 @@
 //! cannot go stale: `SLACKLINE_WRITE=1 cargo test -p slackline-policies --test index`
 //! writes it.
 
-use sched::{Admission, PolicyKind};
+use sched::{Admission, PolicyKind, Setting, SettingUnit};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
@@ -41,6 +41,25 @@ fn parts(kind: PolicyKind) -> [String; 4] {
     })
 }
 
+/// The settings of a policy, as a table.
+fn settings(out: &mut String, kind: PolicyKind) {
+    if kind.settings.is_empty() {
+        return;
+    }
+    out.push_str("\n| setting | in | least | most | default | what it does |\n|---|---|---|---|---|---|\n");
+    for setting in kind.settings {
+        let unit = match setting.unit {
+            SettingUnit::Time => "time",
+            SettingUnit::Size => "bytes",
+            SettingUnit::Number => "number",
+        };
+        let [least, most, default] = [setting.least, setting.most, setting.default]
+            .map(|value| setting.shown(value).to_string());
+        let Setting { name, summary, .. } = setting;
+        writeln!(out, "| `{name}` | {unit} | {least} | {most} | {default} | {summary} |").unwrap();
+    }
+}
+
 fn index() -> String {
     let mut out = String::from(
         "# Policies\n\n\
@@ -57,6 +76,9 @@ fn index() -> String {
          (`crates/policies/tests/by_cycles.rs`). *No promise*: a daemon that follows this policy\n\
          refuses contracts, but for those of its own log; with `--no-admission` it takes them,\n\
          and shows them as what they are.\n\n\
+         *Settings* are read and chosen with `slackline pool show` and `slackline pool set`\n\
+         ([the daemon](daemon.md#policy-and-settings)). What stands in no table of settings is\n\
+         fixed.\n\n\
          | policy | contracts | everyone | what it is |\n|---|---|---|---|\n",
     );
     let yes = |promised| if promised { "yes" } else { "-" };
@@ -84,6 +106,7 @@ fn index() -> String {
             "\n## {kind}\n\n- Promises: {promises}\n- Does not: {not}\n- Cost: {cost}\n- Source: {source}\n"
         )
         .unwrap();
+        settings(&mut out, kind);
     }
     out
 }

@@ -15,7 +15,9 @@
 //!   [`CycleRule::registers`] times.
 //!
 //! So the set fits iff `sum of C_i + depth * longest command + registers * register <= cycle`
-//! with a register of at least the reserve. Whatever is left is added to the register.
+//! with a register of at least the reserve. Whatever is left is added to the register. The
+//! settings of a policy may make the cycle shorter than that, the register that has to fit
+//! larger, and what is given away in the end smaller: none of these makes a request later.
 
 use units::Duration;
 
@@ -38,6 +40,13 @@ pub struct CycleRule {
     pub cycles: u32,
     /// So many slack registers may be spent while one request waits; at least 1.
     pub registers: u32,
+    /// A cycle is no longer than this.
+    pub length_max: Duration,
+    /// The register is at least this, also where the reserve is less.
+    pub register_least: Duration,
+    /// No more than this is given away in a cycle, whatever else is left of it; but for
+    /// what the register is at least.
+    pub register_most: Duration,
 }
 
 /// The cycle of a set that was admitted by cycles.
@@ -54,6 +63,17 @@ pub struct Cycle {
 }
 
 impl CycleRule {
+    /// Cycles as long as deadlines allow, of which all that is left may be given away.
+    pub const fn new(cycles: u32, registers: u32) -> Self {
+        let (length_max, register_most) = (Duration::MAX, Duration::MAX);
+        Self { cycles, registers, length_max, register_least: Duration::ZERO, register_most }
+    }
+
+    /// What the register is at least, where the reserve is so much.
+    pub fn least(&self, reserve: Duration) -> Duration {
+        reserve.max(self.register_least)
+    }
+
     /// The cycle of tasks that cost `work` in sum and are due within `deadline` at the
     /// soonest; `Err` with the cycle and the time that is missing in it where a register of
     /// `least` does not fit.
@@ -64,7 +84,8 @@ impl CycleRule {
         in_the_way: Duration,
         least: Duration,
     ) -> Result<Cycle, (Duration, Duration)> {
-        let length = deadline / u64::from(self.cycles.max(1));
+        let length = (deadline / u64::from(self.cycles.max(1))).min(self.length_max);
+        let least = self.least(least);
         let registers = u64::from(self.registers.max(1));
         let fixed = work.saturating_add(in_the_way);
         let needed = fixed.saturating_add(least.saturating_mul(registers));
@@ -72,6 +93,7 @@ impl CycleRule {
             return Err((length, needed.saturating_sub(length)));
         }
         let register = length.saturating_sub(fixed) / registers;
+        let register = register.min(self.register_most.max(least));
         Ok(Cycle { length, work, in_the_way, register })
     }
 }

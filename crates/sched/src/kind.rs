@@ -6,6 +6,7 @@
 
 use crate::admission::Admission;
 use crate::policy::Policy;
+use crate::settings::{Setting, Settings, WrongSetting};
 use alloc::boxed::Box;
 use core::cmp::Ordering;
 use core::fmt;
@@ -32,7 +33,8 @@ impl Promise {
     pub const BOTH: Self = Self { contracts: true, everyone: true };
 }
 
-/// A policy that a schedule can follow. Two with the same name are the same.
+/// A policy that a schedule can follow, with the values of its settings. Two with the same
+/// name and the same values are the same.
 #[derive(Clone, Copy)]
 pub struct PolicyKind {
     /// The name that people write. No other policy of a program has it.
@@ -43,8 +45,19 @@ pub struct PolicyKind {
     pub promise: Promise,
     /// By which analysis contracts are taken that it keeps.
     pub admission: Admission,
+    /// What can be set of it.
+    pub settings: &'static [Setting],
+    /// The values that are set.
+    pub values: Settings,
+    /// The same analysis with these values.
+    pub admits: fn(Admission, &Settings) -> Admission,
     /// Makes the policy; see [`PolicyKind::start`].
-    pub start: fn() -> Box<dyn Policy>,
+    pub start: fn(&Settings) -> Box<dyn Policy>,
+}
+
+/// The analysis of a policy that no setting changes.
+pub fn admits_always(admission: Admission, _: &Settings) -> Admission {
+    admission
 }
 
 impl PolicyKind {
@@ -53,9 +66,50 @@ impl PolicyKind {
         self.admission != Admission::Nothing
     }
 
+    /// True where it is the same policy, whatever the values of its settings.
+    pub fn is(self, other: Self) -> bool {
+        self.name == other.name
+    }
+
     /// The policy in its first state.
     pub fn start(self) -> Box<dyn Policy> {
-        (self.start)()
+        (self.start)(&self.values)
+    }
+
+    /// The same policy with another value of one setting, given as people write it.
+    ///
+    /// # Errors
+    /// [`WrongSetting`] where it has no such setting, or where that is no value of it.
+    pub fn with(self, name: &str, text: &str) -> Result<Self, WrongSetting> {
+        let (at, setting) = self.setting(name)?;
+        Ok(self.with_checked(at, setting.value(text)?))
+    }
+
+    /// The same policy with another value of one setting.
+    ///
+    /// # Errors
+    /// As [`PolicyKind::with`].
+    pub fn with_value(self, name: &str, value: u64) -> Result<Self, WrongSetting> {
+        let (at, setting) = self.setting(name)?;
+        Ok(self.with_checked(at, setting.checked(value)?))
+    }
+
+    /// The settings whose values are not the defaults, with these values.
+    pub fn chosen(self) -> impl Iterator<Item = (&'static Setting, u64)> {
+        let values = self.settings.iter().enumerate();
+        let values = values.map(move |(at, setting)| (setting, self.values.get(at)));
+        values.filter(|(setting, value)| *value != setting.default)
+    }
+
+    fn setting(self, name: &str) -> Result<(usize, &'static Setting), WrongSetting> {
+        let found = self.settings.iter().enumerate().find(|(_, setting)| setting.name == name);
+        found.ok_or(WrongSetting::Name { policy: self.name, settings: self.settings })
+    }
+
+    fn with_checked(mut self, at: usize, value: u64) -> Self {
+        self.values.set(at, value);
+        self.admission = (self.admits)(self.admission, &self.values);
+        self
     }
 }
 
@@ -67,7 +121,7 @@ impl Default for PolicyKind {
 
 impl PartialEq for PolicyKind {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
+        (self.name, &self.values) == (other.name, &other.values)
     }
 }
 
@@ -81,19 +135,23 @@ impl PartialOrd for PolicyKind {
 
 impl Ord for PolicyKind {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.name.cmp(other.name)
+        (self.name, &self.values).cmp(&(other.name, &other.values))
     }
 }
 
 impl Hash for PolicyKind {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
+        (self.name, &self.values).hash(state);
     }
 }
 
 impl fmt::Debug for PolicyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PolicyKind({})", self.name)
+        write!(f, "PolicyKind({}", self.name)?;
+        self.chosen().try_for_each(|(setting, value)| {
+            write!(f, ", {} {}", setting.name, setting.shown(value))
+        })?;
+        write!(f, ")")
     }
 }
 

@@ -30,6 +30,7 @@ mod policy;
 mod queues;
 mod request;
 mod schedule;
+mod settings;
 mod slack;
 mod statistical;
 mod sweep;
@@ -43,13 +44,14 @@ pub use commands::{
     Planner, Standing, Step, Way, Ways,
 };
 pub use cycle::{CycleAnalysis, CycleRefusal, CycleStream, shortest_cycle, time_cycle};
-pub use kind::{PolicyKind, Promise};
+pub use kind::{PolicyKind, Promise, admits_always};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
 pub use request::{
     Class, Contract, Counts, Flow, Next, Options, Outcome, Predict, Request, Times, Totals,
 };
 pub use schedule::Schedule;
+pub use settings::{SETTINGS_MAX, Setting, SettingUnit, Settings, ShownValue, WrongSetting};
 pub use statistical::{
     Chance, StatisticalAnalysis, StatisticalRefusal, StatisticalSet, StatisticalTask,
 };

@@ -113,6 +113,11 @@ impl View<'_> {
     pub fn burst(&self) -> Duration {
         self.core.burst()
     }
+    /// The same, were the schedule set up with this burst; zero stays zero.
+    pub fn burst_of(&self, burst: Duration) -> Duration {
+        let burst = if self.core.options.burst.is_zero() { Duration::ZERO } else { burst };
+        self.core.burst_of(burst)
+    }
     /// What the disk holds: each request and the bound on its device time.
     pub fn in_flight(&self) -> impl ExactSizeIterator<Item = (&Waiting, Duration)> {
         self.core.in_flight.iter().map(|flight| (&flight.request, flight.predicted))

@@ -67,7 +67,7 @@ fn without_admission_a_stream_is_taken_and_shown_as_no_promise() {
 }
 
 fn set(world: &mut World, policy: Policy) -> Result<Reply, Error> {
-    world.call(Op::PolicySet { policy })
+    world.call(Op::PolicySet { policy, keep: false })
 }
 
 /// Policies of one analysis take over from each other while readers, a writer and greedy
@@ -149,4 +149,61 @@ fn a_policy_that_cannot_keep_what_is_open_says_who_does_not_fit_and_nothing_chan
     assert_eq!(set(&mut world, Policy::SLACK), Ok(Reply::Done));
     assert!(matches!(world.call(open("v")), Ok(Reply::Stream { .. })));
     assert_eq!(late(&world), 0);
+}
+
+/// Settings are changed while the streams of a pool are at work: they are admitted again first,
+/// and whoever does not fit is named.
+#[test]
+fn other_settings_admit_what_is_open_again_and_nobody_is_late() {
+    let with = |name, text| policies::UCSB.with(name, text).unwrap();
+    let long = Config { commit_interval: Duration::from_secs(30), ..config(policies::UCSB) };
+    let mut world = pool(long);
+    let contract = contract(250_000, Bytes::kib(256), Bytes::kib(256));
+    let player = Player::new("v", 1, contract, Bytes::kib(50), SIZE);
+    let tally = player.tally();
+    world.add(player);
+    (0..3).for_each(|number| world.add(Greedy::new("v", SIZE, Bytes::kib(64), 8, number)));
+    world.run_for(Duration::from_secs(2));
+    let Err(Error::PolicyRefused { streams, refusal: Some(_), policy, .. }) =
+        set(&mut world, with("register-least", "10s"))
+    else {
+        panic!("no cycle of this contract is so long")
+    };
+    assert_eq!((streams.len(), policy), (1, with("register-least", "10s")));
+    assert_eq!(world.node.status(world.now()).policy, policies::UCSB, "nothing has changed");
+    let mut values = ["5ms", "0ns", "1s", "80ms"].iter().cycle();
+    let mut changes = 0;
+    while !tally.borrow().done {
+        world.run_for(Duration::from_millis(900));
+        let policy = with("register-most", values.next().unwrap());
+        // What waits may have to go first.
+        if set(&mut world, policy) == Ok(Reply::Done) {
+            changes += 1;
+            assert_eq!(world.node.status(world.now()).policy, policy);
+        }
+        assert_eq!(late(&world), 0, "{policy:?}");
+    }
+    assert!(changes > 10, "{changes}");
+    assert_eq!((&tally.borrow().error, tally.borrow().gaps), (&None, Bytes::ZERO));
+}
+
+/// The pool keeps what was chosen, as it was chosen, until it is told to forget it.
+#[test]
+fn what_was_chosen_is_kept_with_its_settings_until_it_is_for_now_only() {
+    let mut world = pool(config(Policy::SLACK));
+    let cfq = policies::CFQ.with("slice", "20ms").unwrap();
+    assert_eq!(world.call(Op::PolicySet { policy: cfq, keep: true }), Ok(Reply::Done));
+    let status = world.node.status(world.now());
+    assert_eq!((status.policy, status.policy_kept), (cfq, true));
+    let kept = node::kept_policy(cfq);
+    assert_eq!(kept.settings, [("slice".to_string(), 20_000_000)]);
+    let settings = kept.settings.iter().map(|(name, value)| (&name[..], *value));
+    assert_eq!(policies::chosen(&kept.name, settings), Ok(cfq));
+    let beyond = policies::chosen("cfq", [("slice", 1)]).unwrap_err();
+    assert!(beyond.contains("from 1 ms to 10 s"), "{beyond}");
+    assert!(policies::chosen("fair", []).unwrap_err().contains("no such policy"));
+    // For now only: of the same policy it is forgotten, too.
+    assert_eq!(world.call(Op::PolicySet { policy: cfq, keep: false }), Ok(Reply::Done));
+    let status = world.node.status(world.now());
+    assert_eq!((status.policy, status.policy_kept), (cfq, false));
 }

@@ -8,7 +8,8 @@ use crate::output::{Table, counted, percent};
 use crate::volume::kept_out_words;
 use crate::{Common, confirm, explain, stream};
 use client::control::{
-    Bus, Disk, KeptOut, Lateness, PolicyAdmission, PolicyState, ProfileState, Status, StuckExtent,
+    Bus, Disk, KeptOut, Lateness, PolicyAdmission, PolicySet, PolicySetting, PolicyState, ProfileState,
+    SettingUnit, Status, StuckExtent,
     SuspectExtent, Verdict,
 };
 use disk::Profile;
@@ -16,7 +17,7 @@ use engine::{BusSpec, CreateOptions, Created, DeviceSpec, Pool};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use store::{Finding, Report, Severity};
-use units::Bytes;
+use units::{Bytes, Duration};
 
 /// Pools.
 #[derive(clap::Subcommand)]
@@ -60,16 +61,26 @@ pub enum Command {
     },
     /// Show the pool that the daemon serves
     Status,
-    /// Change how the served pool is scheduled, until the daemon stops
+    /// Change how the served pool is scheduled
     ///
     /// Every contract that is open is admitted again, by the analysis that the policy
-    /// keeps; where one would not fit, it is named and nothing changes. docs/policies.md
-    /// says what each policy promises.
+    /// keeps; where one would not fit, it is named and nothing changes. The pool keeps what was
+    /// chosen, and the daemon follows it when it is started again, unless it is given
+    /// --policy. docs/policies.md says what each policy promises, and lists its settings.
     Set {
-        /// The policy of all disks, by its name
-        #[arg(long, value_name = "NAME", required = true)]
-        policy: String,
+        /// The policy of all disks, by its name, with its settings as by default; without it
+        /// the policy stays, and so do its other settings
+        #[arg(long, value_name = "NAME", required_unless_present = "settings")]
+        policy: Option<String>,
+        /// A setting of the policy; can be repeated
+        #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = crate::serve::setting)]
+        settings: Vec<(String, String)>,
+        /// Only until the daemon stops; the pool then forgets what it kept
+        #[arg(long)]
+        until_stop: bool,
     },
+    /// Show the policy of the served pool and its settings
+    Settings,
     /// Give a disk of the served pool another profile
     ///
     /// Every contract that is open is admitted again with what the profile says; where
@@ -130,9 +141,15 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             let (status, policy) = (client.status()?, client.policy()?);
             common.output().result(&status, |status| shown(status, &policy))
         }
-        Command::Set { policy } => {
-            let state = common.client()?.set_policy(&policy)?;
+        Command::Set { policy, settings, until_stop } => {
+            let keep = until_stop.then_some(false);
+            let to = PolicySet { policy, settings: settings.into_iter().collect(), keep };
+            let state = common.client()?.change_policy(&to)?;
             common.output().result(&state, policy_set)
+        }
+        Command::Settings => {
+            let state = common.client()?.policy()?;
+            common.output().result(&state, policy_shown)
         }
         Command::Profile { set, disk } => {
             let text = read_profile(&set)?.to_toml();
@@ -208,7 +225,40 @@ fn may_overwrite(name: &str, specs: &[DeviceSpec]) -> Result<bool, Failure> {
 }
 
 fn policy_set(state: &PolicyState) -> String {
-    format!("the disks follow the policy {}{}\n", state.policy, no_promise(state))
+    let until = if state.kept { "" } else { ", until the daemon stops" };
+    let chosen = state.settings.iter().filter(|setting| setting.value != setting.default);
+    let chosen: String =
+        chosen.map(|one| format!(", {} {}", one.name, setting_value(one, one.value))).collect();
+    format!("the disks follow the policy {}{chosen}{}{until}\n", state.policy, no_promise(state))
+}
+
+/// The policy with all its settings.
+fn policy_shown(state: &PolicyState) -> String {
+    let mut text = format!("{}: {}\n", state.policy, state.summary);
+    text += match state.kept {
+        true => "the pool keeps it, with these settings\n",
+        false => "the pool keeps no such choice: it is the daemon's configuration or of now\n",
+    };
+    if state.settings.is_empty() {
+        return text + "it has no settings\n";
+    }
+    let mut table = Table::new(&["setting", ">value", ">default", ">least", ">most", "what it does"]);
+    for one in &state.settings {
+        let values = [one.value, one.default, one.least, one.most];
+        let mut row = vec![one.name.clone()];
+        row.extend(values.map(|value| setting_value(one, value)));
+        row.push(one.summary.clone());
+        table.row(row);
+    }
+    text + &table.text("")
+}
+
+fn setting_value(setting: &PolicySetting, value: u64) -> String {
+    match setting.unit {
+        SettingUnit::Nanoseconds => Duration::from_nanos(value).to_string(),
+        SettingUnit::Bytes => Bytes::new(value).to_string(),
+        SettingUnit::Number => value.to_string(),
+    }
 }
 
 /// What stands behind a policy under which no contract is a promise.
@@ -434,7 +484,11 @@ fn check(specs: &[DeviceSpec], common: &Common) -> Result<(), Failure> {
     let paths: Vec<PathBuf> = specs.iter().map(|spec| spec.path().to_owned()).collect();
     let is_sound = report.worst() != Some(Severity::Error);
     let kept_out = match is_sound {
-        true => Pool::kept_out(specs, daemon::config::node_default())?,
+        true => Pool::kept_out(
+            specs,
+            daemon::config::node_default(),
+            Some(daemon::config::kept_policy),
+        )?,
         false => Vec::new(),
     };
     let told =

@@ -34,6 +34,9 @@ pub struct Args {
     /// Scheduling of the disks; docs/policies.md says what each promises [default: slack]
     #[arg(long, value_name = "NAME", value_parser = policies::named)]
     policy: Option<Policy>,
+    /// A setting of the policy; docs/policies.md lists those of each. Can be repeated
+    #[arg(long = "policy-setting", value_name = "NAME=VALUE", value_parser = setting)]
+    policy_settings: Vec<(String, String)>,
     /// Take every contract; only for comparisons
     #[arg(long)]
     no_admission: bool,
@@ -59,6 +62,12 @@ pub struct Args {
     end_with_input: bool,
 }
 
+/// A setting as it is written on the command line.
+pub fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.trim().into(), value.trim().into()))
+}
+
 /// Runs the daemon.
 pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     if args.end_with_input {
@@ -69,12 +78,15 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         None => Options::default(),
     };
     let realtime = !args.no_realtime;
+    // What is said here goes before what the pool keeps.
+    let says_policy = args.policy.is_some() || !args.policy_settings.is_empty();
     let flags = Options {
         disks: args.devices,
         socket: common.socket.clone(),
         socket_mode: args.socket_mode,
         memory: args.memory,
         policy: args.policy,
+        policy_settings: args.policy_settings.into_iter().collect(),
         admission: args.no_admission.then_some(false),
         host_latency: args.host_latency,
         commit_interval: args.commit_interval,
@@ -93,7 +105,14 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         settings.files.pool_drives = engine::whole_drives(&specs);
     }
     let config = settings.node;
-    let options = engine::Options { config, realtime, shared_drive, ..engine::Options::default() };
+    let find_policy = if says_policy { None } else { Some(daemon::config::kept_policy as _) };
+    let options = engine::Options {
+        config,
+        realtime,
+        shared_drive,
+        find_policy,
+        ..engine::Options::default()
+    };
     let pool = engine::Pool::open(&specs, options)?;
     for warning in pool.warnings() {
         eprintln!("slackline: warning: {warning}");

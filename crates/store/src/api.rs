@@ -56,6 +56,24 @@ pub struct Service {
     pub kind: ServiceKind,
 }
 
+/// A policy that was chosen for the pool's disks while it was served, by name. The store keeps
+/// it; whether there is such a policy is its caller's to know.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KeptPolicy {
+    /// The policy's name: 1 to [`KeptPolicy::NAME_MAX`] bytes.
+    pub name: String,
+    /// The settings whose values were chosen, by name, with these: at most
+    /// [`KeptPolicy::SETTINGS_MAX`].
+    pub settings: Vec<(String, u64)>,
+}
+
+impl KeptPolicy {
+    /// The longest name of a policy or a setting, in bytes.
+    pub const NAME_MAX: usize = 32;
+    /// The most settings of one policy.
+    pub const SETTINGS_MAX: usize = 16;
+}
+
 /// The kinds of a [`Service`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // a field that is named for what it holds is not explained twice

@@ -34,7 +34,7 @@ enum Reached {
     /// All volumes before this one are in the list; and of this one its description and the
     /// watermarks of so many extents, if any.
     Volume(VolumeId, Option<u32>),
-    /// All volumes, and the suspect extents.
+    /// All volumes, and what is not of one of them.
     All,
 }
 
@@ -102,8 +102,8 @@ impl Building {
             Reached::All => true,
         }
     }
-    /// True where the list has the suspect extents.
-    pub(crate) fn has_suspects(&self) -> bool {
+    /// True where the list has what is not of one volume.
+    pub(crate) fn describes_pool(&self) -> bool {
         self.reached == Reached::All
     }
     /// Bytes that are still to be written at the most, but for what later commits change.
@@ -143,7 +143,7 @@ impl Building {
             let mut encoder = Encoder::new(state.next_volume);
             let took = match state.volumes.range(next..).next() {
                 None => {
-                    state.describe_suspects(&mut encoder);
+                    state.describe_pool(&mut encoder);
                     self.reached = Reached::All;
                     self.left
                 }

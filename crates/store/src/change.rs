@@ -6,7 +6,7 @@
 //! small multiple of its input, and never panics.
 
 use crate::api::{DiskIndex, SUSPECTS_MAX, Suspect, VolumeId, Zone};
-use crate::api::{Ownership, Service};
+use crate::api::{KeptPolicy, Ownership, Service};
 use crate::blocks::Blocks;
 use crate::format;
 use crate::geometry::DISKS_MAX;
@@ -32,10 +32,11 @@ pub(crate) enum Change {
     Suspects { disk: DiskIndex, suspects: Vec<Suspect> },
     Owner { volume: VolumeId, ownership: Ownership },
     Service { volume: VolumeId, service: Option<Service> },
+    Policy { policy: Option<KeptPolicy> },
 }
 
 impl Change {
-    /// Whose change it is; none of suspect extents.
+    /// Whose change it is; none of what concerns the pool.
     pub(crate) fn volume(&self) -> Option<VolumeId> {
         match self {
             Self::Create { volume, .. }
@@ -49,7 +50,7 @@ impl Change {
             | Self::Move { volume, .. }
             | Self::Owner { volume, .. }
             | Self::Service { volume, .. } => Some(*volume),
-            Self::Suspects { .. } => None,
+            Self::Suspects { .. } | Self::Policy { .. } => None,
         }
     }
 }
@@ -69,6 +70,13 @@ pub(crate) fn ownership_size(ownership: Ownership) -> u64 {
 /// Bytes that the service of a volume takes; the default is not written.
 pub(crate) fn service_size(service: Option<Service>) -> u64 {
     if service.is_none() { 0 } else { format::service::LEN as u64 }
+}
+
+/// Bytes that the policy that was chosen takes; where none was it is not written.
+pub(crate) fn policy_size(policy: Option<&KeptPolicy>) -> u64 {
+    let Some(KeptPolicy { name, settings }) = policy else { return 0 };
+    let setting = |(name, _): &(String, u64)| format::policy_setting::LEN + name.len();
+    (format::policy::LEN + name.len() + settings.iter().map(setting).sum::<usize>()) as u64
 }
 
 /// Bytes that the description of a volume takes in a checkpoint at the most.
@@ -152,6 +160,20 @@ impl Encoder {
                 self.put(LEN, &[(TAG, 12), (VOLUME, volume.0)]);
                 service::encode(*service, &mut self.bytes[start..]);
             }
+            Change::Policy { policy } => self.policy(policy.as_ref()),
+        }
+    }
+    fn policy(&mut self, policy: Option<&KeptPolicy>) {
+        use format::policy::{LEN, NAME_LENGTH, SETTINGS, TAG};
+        let (name, settings) =
+            policy.map_or(("", &[][..]), |policy| (&policy.name, &policy.settings));
+        let lengths = [(NAME_LENGTH, name.len() as u64), (SETTINGS, settings.len() as u64)];
+        self.put(LEN, &[(TAG, 13), lengths[0], lengths[1]]);
+        self.bytes.extend_from_slice(name.as_bytes());
+        for (name, value) in settings {
+            use format::policy_setting::{LEN, NAME_LENGTH, VALUE};
+            self.put(LEN, &[(VALUE, *value), (NAME_LENGTH, name.len() as u64)]);
+            self.bytes.extend_from_slice(name.as_bytes());
         }
     }
     fn suspects(&mut self, disk: DiskIndex, suspects: &[Suspect]) {
@@ -361,6 +383,7 @@ impl<'a> Decoder<'a> {
                 let bytes = self.take(LEN)?;
                 Change::Service { volume: volume(bytes, VOLUME), service: service::decode(bytes)? }
             }
+            13 => self.policy()?,
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -382,6 +405,30 @@ impl<'a> Decoder<'a> {
             disk: DiskIndex(DISK.get_u16(bytes)),
             suspects: list.chunks_exact(format::suspect::LEN).map(suspect).collect(),
         })
+    }
+    fn policy(&mut self) -> Result<Change, Malformed> {
+        use format::policy::{LEN, NAME_LENGTH, SETTINGS};
+        let bytes = self.take(LEN)?;
+        let name = self.name_of_policy(NAME_LENGTH.get_u16(bytes))?;
+        let count = usize::from(SETTINGS.get_u16(bytes));
+        if count > KeptPolicy::SETTINGS_MAX || name.is_empty() && count > 0 {
+            return Err("more settings than a policy can have");
+        }
+        let mut settings = Vec::with_capacity(count);
+        for _ in 0..count {
+            use format::policy_setting::{LEN, NAME_LENGTH, VALUE};
+            let bytes = self.take(LEN)?;
+            settings.push((self.name_of_policy(NAME_LENGTH.get_u16(bytes))?, VALUE.get(bytes)));
+        }
+        let policy = (!name.is_empty()).then_some(KeptPolicy { name, settings });
+        Ok(Change::Policy { policy })
+    }
+    fn name_of_policy(&mut self, len: u16) -> Result<String, Malformed> {
+        if usize::from(len) > KeptPolicy::NAME_MAX {
+            return Err("a policy's name is too long");
+        }
+        let name = self.take(len.into())?;
+        String::from_utf8(name.into()).map_err(|_| "a policy's name is no text")
     }
     fn create(&mut self) -> Result<Change, Malformed> {
         use format::create::{DISKS, LEN, NAME_LENGTH, VOLUME, ZONE};
@@ -490,6 +537,14 @@ mod tests {
                         every: Duration::from_nanos(u64::MAX),
                     },
                 ),
+            },
+            Change::Policy { policy: None },
+            Change::Policy { policy: Some(KeptPolicy { name: "fcfs".into(), settings: vec![] }) },
+            Change::Policy {
+                policy: Some(KeptPolicy {
+                    name: "ucsb".into(),
+                    settings: vec![("cycle".into(), u64::MAX), ("register-least".into(), 0)],
+                }),
             },
             Change::Delete { volume },
         ]

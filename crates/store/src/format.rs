@@ -1,4 +1,4 @@
-//! On-disk format, version 4: the byte tables of every structure.
+//! On-disk format, version 5: the byte tables of every structure.
 //!
 //! What may never change, whatever the version: the first 16 bytes of the header
 //! (magic, version, checksum) and that the checksum covers the header's 96 bytes.
@@ -6,16 +6,16 @@
 
 use crate::layout::{Table, layout};
 
-/// The version that this program writes. It reads the earlier ones as well. Before version 4
-/// there is no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
+/// The version that this program writes. It reads the earlier ones as well. Before version 5
+/// there is no change 13, before version 4 no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
 /// nothing; version 1 has no changes 8 and 9, either, and no profile of a later generation.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 layout! {
     /// What every structure begins with.
     header, "Header" {
         MAGIC, 8, "which structure this is";
-        VERSION, 4, "format version, 4; this program reads 1 to 4";
+        VERSION, 4, "format version, 5; this program reads 1 to 5";
         CHECKSUM, 4, "CRC-32C of these 96 bytes with this field zero";
         POOL, 16, "identity of the pool";
         DISK, 16, "identity of the disk that this was written for";
@@ -225,6 +225,23 @@ layout! {
     }
 }
 
+layout! {
+    /// Another policy was chosen for the pool's disks.
+    policy, "Change 13: policy" {
+        TAG, 1, "13";
+        NAME_LENGTH, 1, "bytes of the policy's name, which follows; 0 where none is chosen any more";
+        SETTINGS, 1, "number of settings that were chosen; as many follow the name";
+    }
+}
+
+layout! {
+    /// A setting of the policy that is not as by default.
+    policy_setting, "Setting of a policy" {
+        VALUE, 8, "nanoseconds, bytes, or a number";
+        NAME_LENGTH, 1, "bytes of the setting's name, which follows";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -249,4 +266,6 @@ pub const TABLES: &[Table] = &[
     scattered::TABLE,
     owner::TABLE,
     service::TABLE,
+    policy::TABLE,
+    policy_setting::TABLE,
 ];

@@ -35,6 +35,7 @@ mod moving;
 mod names;
 mod opening;
 mod owner;
+mod policy;
 mod progress;
 mod reads;
 mod record;
@@ -51,8 +52,8 @@ mod verdict;
 mod volume;
 
 pub use api::{
-    BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, Lag, Location,
-    NewDisk, NewPool, Ownership, Placement, Pool, SUSPECTS_MAX, Service, ServiceKind,
+    BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, KeptPolicy, Lag,
+    Location, NewDisk, NewPool, Ownership, Placement, Pool, SUSPECTS_MAX, Service, ServiceKind,
     ServicePriority, Space, Suspect, VolumeId, Zone,
 };
 pub use blocks::Blocks;

@@ -8,11 +8,12 @@
 //! beyond its volume's size; an extent is in its volume's `scattered` exactly if a block
 //! beyond its watermark was written.
 
-use crate::api::Ownership;
+use crate::api::{KeptPolicy, Ownership};
 use crate::api::{BLOCK, DiskIndex, EXTENT, Suspect, VolumeId, Zone};
 use crate::blocks::Blocks;
 use crate::change::{
-    Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, service_size, suspects_size,
+    Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, policy_size, service_size,
+    suspects_size,
     volume_size_max,
 };
 use crate::format;
@@ -38,6 +39,8 @@ pub(crate) struct State {
     pub(crate) free: Vec<FreeMap>,
     /// Bad and slow extents of each disk, by their numbers.
     pub(crate) suspects: Vec<Vec<Suspect>>,
+    /// The policy that was chosen for the disks.
+    pub(crate) policy: Option<KeptPolicy>,
 }
 
 impl State {
@@ -50,6 +53,7 @@ impl State {
             next_volume: VolumeId(1),
             free,
             suspects: disks.iter().map(|_| Vec::new()).collect(),
+            policy: None,
         }
     }
     pub(crate) fn find(&self, name: &str) -> Option<&Volume> {
@@ -112,6 +116,7 @@ impl State {
             Change::Service { volume, service } => {
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.service = *service;
             }
+            Change::Policy { policy } => self.policy.clone_from(policy),
         }
         Ok(Vec::new())
     }
@@ -237,7 +242,8 @@ impl State {
         });
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
-        fixed + volumes.sum::<u64>() + suspects.sum::<u64>()
+        let policy = policy_size(self.policy.as_ref());
+        fixed + volumes.sum::<u64>() + suspects.sum::<u64>() + policy
     }
     /// Extents that were written with holes, and what they take in a checkpoint.
     pub(crate) fn scattered_size(&self) -> u64 {
@@ -250,7 +256,7 @@ impl State {
             Self::describe(volume, &mut encoder);
             Self::describe_extents(volume, 0..volume.written.len() as u32, &mut encoder);
         }
-        self.describe_suspects(&mut encoder);
+        self.describe_pool(&mut encoder);
         encoder.finish()
     }
     /// The changes that make a volume, but for what of it was written.
@@ -288,13 +294,16 @@ impl State {
             encoder.change(&Change::Scattered { volume: volume.id, index, blocks });
         }
     }
-    /// The suspect extents of all disks.
-    pub(crate) fn describe_suspects(&self, encoder: &mut Encoder) {
+    /// What is not of one volume: the suspect extents of all disks, and the policy.
+    pub(crate) fn describe_pool(&self, encoder: &mut Encoder) {
         for (disk, suspects) in
             self.suspects.iter().enumerate().filter(|(_, list)| !list.is_empty())
         {
             let (disk, suspects) = (DiskIndex::new(disk), suspects.clone());
             encoder.change(&Change::Suspects { disk, suspects });
+        }
+        if self.policy.is_some() {
+            encoder.change(&Change::Policy { policy: self.policy.clone() });
         }
     }
     /// Applies a payload: a checkpoint to an empty state, or the next record.

@@ -440,8 +440,8 @@ impl Store {
             let taken = building::taken(change, volume).ok_or(Reused)?;
             taken.into_iter().try_for_each(|(disk, run)| building.note_taken(disk, run))?;
         }
-        let has_suspects = building.has_suspects();
-        let of_it = |volume: Option<VolumeId>| volume.map_or(has_suspects, |id| building.has(id));
+        let describes_pool = building.describes_pool();
+        let of_it = |volume: Option<VolumeId>| volume.map_or(describes_pool, |id| building.has(id));
         let encoder = self.encode(staged, of_it);
         building.append(encoder);
         building.note_freed(&staged.freed);

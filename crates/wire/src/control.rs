@@ -18,6 +18,7 @@ pub use service::*;
 
 use crate::{Code, quantity};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use units::{Bytes, Duration, Rate};
 
 /// The version of this interface: the first part of every path.
@@ -554,6 +555,44 @@ pub struct PolicyState {
     /// False where no contract is a promise: the policy keeps none, or the daemon was started
     /// with `--no-admission`.
     pub promised: bool,
+    /// Its settings, with their values and limits.
+    pub settings: Vec<PolicySetting>,
+    /// True where the pool keeps that this policy was chosen, with these settings: it is
+    /// followed when the daemon is started again.
+    pub kept: bool,
+}
+
+/// A setting of a policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PolicySetting {
+    /// Its name.
+    pub name: String,
+    /// What its values count.
+    pub unit: SettingUnit,
+    /// Its value now.
+    pub value: u64,
+    /// Its value where none was chosen.
+    pub default: u64,
+    /// The least value.
+    pub least: u64,
+    /// The greatest value.
+    pub most: u64,
+    /// What it does, in a sentence or two.
+    pub summary: String,
+}
+
+/// What the values of a setting count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SettingUnit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// Things.
+    Number,
 }
 
 /// By which analysis a policy keeps what was admitted.
@@ -569,13 +608,23 @@ pub enum PolicyAdmission {
     Nothing,
 }
 
-/// Another policy for the pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Another policy for the pool, or other settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PolicySet {
-    /// Its name.
-    pub policy: String,
+    /// Its name; its settings are then as by default, but for those that are named. Missing: the
+    /// one that the pool follows, with the settings that it has, but for those that are named.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub policy: Option<String>,
+    /// Values of its settings by their names, as people write them: a time with its unit
+    /// (`"20ms"`), a size (`"40KiB"`), or a number (`"16"`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub settings: BTreeMap<String, String>,
+    /// False: until the daemon stops; the pool then forgets what it kept. Missing: the pool
+    /// keeps it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub keep: Option<bool>,
 }
 
 /// A profile for a disk.

@@ -4,7 +4,7 @@
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use node::{
-    Contract, DiskIndex, Error, Mode, Op, Priority, Status, StreamId, StreamStatus, Terms,
+    Contract, DiskIndex, Error, Mode, Op, Policy, Priority, Status, StreamId, StreamStatus, Terms,
     VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
@@ -119,6 +119,10 @@ impl Pool for Together {
 
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         self.pool.terms(volume, wish)
+    }
+
+    fn policy(&self) -> Policy {
+        self.pool.policy()
     }
 
     fn is_read_only(&self) -> bool {

@@ -564,6 +564,7 @@ impl Pool for Fake {
         Status {
             now: Instant::from_nanos(1_000_000),
             policy: Policy::SLACK,
+            policy_kept: false,
             promised: true,
             disks: vec![disk_status()],
             volumes: volumes.collect(),

@@ -53,7 +53,7 @@ impl Costs {
     /// The shortest at which the log's contracts fit into the cycle of such a policy.
     fn in_cycles(&self, rule: CycleRule, depth: u32) -> Duration {
         let longest = self.write.max(self.flush).max(self.best_effort);
-        let registers = self.best_effort * u64::from(rule.registers);
+        let registers = rule.least(self.best_effort) * u64::from(rule.registers);
         let cycle = self.write + self.flush + longest * u64::from(depth) + registers;
         (self.advance + cycle * u64::from(rule.cycles)) * 3
     }

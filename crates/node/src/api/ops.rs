@@ -133,8 +133,9 @@ pub enum Op {
     ProfileSet { disk: DiskIndex, profile: Box<disk::Profile> },
     /// Schedule all disks by this policy from now on. Every contract is admitted again, by the
     /// analysis that this policy keeps; a refusal names those that do not fit, and changes
-    /// nothing. Lives as long as the node. [`Reply::Done`].
-    PolicySet { policy: Policy },
+    /// nothing. Where it is kept, the pool has it from then on ([`crate::kept_policy`]); else it
+    /// lives as long as the node, and the pool forgets what it kept. [`Reply::Done`], durable.
+    PolicySet { policy: Policy, keep: bool },
     /// Measure a disk again in the background, with reads; what comes of it is in its
     /// status. [`Reply::Done`] when it has begun, or was on its way.
     Reprofile { disk: DiskIndex },

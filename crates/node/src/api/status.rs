@@ -19,6 +19,8 @@ pub struct Status {
     pub now: Instant,
     /// How the disks are scheduled.
     pub policy: Policy,
+    /// The pool keeps that it was chosen, with these settings.
+    pub policy_kept: bool,
     /// Contracts are admitted by an analysis that the policy keeps.
     pub promised: bool,
     pub disks: Vec<DiskStatus>,

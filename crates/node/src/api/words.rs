@@ -6,7 +6,7 @@ use alloc::string::String;
 /// What a program asks of a stream.
 pub use playout::Contract;
 /// Which policy a pool's disks follow.
-pub use sched::{Admission, PolicyKind as Policy};
+pub use sched::{Admission, PolicyKind as Policy, Setting as PolicySetting, SettingUnit, WrongSetting};
 pub use store::{Blocks, DiskIndex, Ownership, Placement, Zone};
 use units::{Bytes, Direction, Duration};
 

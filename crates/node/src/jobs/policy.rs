@@ -1,7 +1,7 @@
 //! Another policy for a pool that serves.
 //!
 //! Every contract is admitted again, by the analysis of the new policy, on all disks or on
-//! none. As with a new profile, all streams and volumes are looked at where some do not fit.
+//! none, and then the pool keeps which one it is. As with a new profile, all streams and volumes are looked at where some do not fit.
 
 use crate::admission::contract::refused;
 use crate::api::*;
@@ -11,14 +11,39 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use sched::TaskSet;
+use store::KeptPolicy;
 use units::Instant;
 
 /// Who does not fit.
 type Names = (Vec<StreamId>, Vec<String>);
 
+/// A policy as a pool keeps it: with the settings that are not as by default.
+pub fn kept_policy(policy: Policy) -> KeptPolicy {
+    let settings = policy.chosen().map(|(setting, value)| (setting.name.into(), value));
+    KeptPolicy { name: policy.name.into(), settings: settings.collect() }
+}
+
 impl Node {
-    /// [`Op::PolicySet`].
-    pub(crate) fn set_policy(&mut self, now: Instant, policy: Policy) -> Result<(), Error> {
+    /// [`Op::PolicySet`]. True where the pool keeps something else from now on.
+    pub(crate) fn set_and_keep_policy(
+        &mut self,
+        now: Instant,
+        policy: Policy,
+        keep: bool,
+    ) -> Result<bool, Error> {
+        let kept = keep.then(|| kept_policy(policy));
+        let has_news = self.core.store.policy() != kept.as_ref();
+        if has_news {
+            self.core.store.check_policy(kept.as_ref())?;
+        }
+        self.set_policy(now, policy)?;
+        if has_news {
+            self.core.store.set_policy(kept).expect("checked above");
+        }
+        Ok(has_news)
+    }
+
+    fn set_policy(&mut self, now: Instant, policy: Policy) -> Result<(), Error> {
         if policy == self.core.config.policy {
             return Ok(());
         }

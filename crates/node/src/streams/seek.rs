@@ -83,7 +83,7 @@ impl Stream {
         self.shared = self.shared.map(|_| Shared::new(to));
         self.reuse(core, now, waiting, has_writer);
         // Other policies do not look at the exact slack before they let others go first.
-        let exact = core.config.policy == Policy::SLACK;
+        let exact = core.config.policy.is(Policy::SLACK);
         if exact {
             self.renew(core, now);
         }

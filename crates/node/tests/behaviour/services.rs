@@ -461,6 +461,6 @@ fn handles_and_kept_services_are_held_to_the_policy() {
     let asked = driver.at_once(Op::HandleOpen { volume: "film".into(), service });
     assert_eq!(asked, keeps_nothing);
     assert_eq!(driver.at_once(crate::driver::service("film", service)), keeps_nothing);
-    driver.done(Op::PolicySet { policy: Policy::SLACK });
+    driver.done(Op::PolicySet { policy: Policy::SLACK, keep: true });
     assert!(driver.ask(Op::HandleOpen { volume: "film".into(), service }).is_ok());
 }

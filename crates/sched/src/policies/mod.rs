@@ -2,7 +2,8 @@
 //! granted. All others are in the crate `policies`.
 
 use crate::admission::Admission;
-use crate::kind::{PolicyKind, Promise};
+use crate::kind::{PolicyKind, Promise, admits_always};
+use crate::settings::Settings;
 use alloc::boxed::Box;
 
 mod delta_l;
@@ -21,7 +22,10 @@ impl PolicyKind {
         summary: "Best effort in the exact online slack, in bursts. Keeps every contract.",
         promise: Promise::BOTH,
         admission: Admission::Exact,
-        start: || Box::new(slack::Slack::default()),
+        settings: slack::SETTINGS,
+        values: Settings::of(slack::SETTINGS),
+        admits: admits_always,
+        start: |values| Box::new(slack::Slack::new(values)),
     };
 
     /// The static slack: cheaper, and less for best effort.
@@ -30,7 +34,10 @@ impl PolicyKind {
         summary: "Best effort in the static slack. Keeps every contract.",
         promise: Promise::BOTH,
         admission: Admission::Exact,
-        start: || Box::new(delta_l::DeltaL::default()),
+        settings: &[],
+        values: Settings::of(&[]),
+        admits: admits_always,
+        start: |_| Box::new(delta_l::DeltaL::default()),
     };
 
     /// Earliest deadline late.
@@ -40,7 +47,10 @@ impl PolicyKind {
                   covers it. Keeps every contract.",
         promise: Promise::BOTH,
         admission: Admission::Exact,
-        start: || Box::new(edl::Edl::default()),
+        settings: &[],
+        values: Settings::of(&[]),
+        admits: admits_always,
+        start: |_| Box::new(edl::Edl::default()),
     };
 
     /// Earliest deadline first: the order that the analysis takes for granted.
@@ -50,6 +60,9 @@ impl PolicyKind {
                   begins on an idle disk can make requests late.",
         promise: Promise::EVERYONE,
         admission: Admission::Nothing,
-        start: || Box::new(edf::Edf::default()),
+        settings: &[],
+        values: Settings::of(&[]),
+        admits: admits_always,
+        start: |_| Box::new(edf::Edf::default()),
     };
 }

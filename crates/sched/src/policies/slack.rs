@@ -33,9 +33,10 @@ use crate::limits::{NEAR_MAX, NEAR_TASKS_MAX};
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
 use crate::request::Class;
+use crate::settings::{Setting, Settings};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use units::Instant;
+use units::{Duration, Instant};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slack {
@@ -43,7 +44,19 @@ pub(super) struct Slack {
     trials: Trials,
     /// Best effort was refused; released requests go first for now.
     draining: bool,
+    /// Where it was chosen.
+    burst: Option<Duration>,
 }
+
+/// As in [`Options::default`](crate::Options), which says why.
+const BURST: Duration = Duration::from_millis(200);
+
+pub(super) const SETTINGS: &[Setting] = &[Setting::time(
+    "burst",
+    [Duration::ZERO, Duration::from_millis(800), BURST],
+    "A run of requests under contract goes on until the slack is so much, and as long as the \
+     longest of them. 0ns: no runs. Without effect on disks where the place does not matter.",
+)];
 
 impl Policy for Slack {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
@@ -81,10 +94,16 @@ impl Policy for Slack {
 }
 
 impl Slack {
+    pub(super) fn new(values: &Settings) -> Self {
+        // By default as the schedule was set up.
+        let burst = Some(values.time(0)).filter(|&burst| burst != BURST);
+        Self { burst, ..Self::default() }
+    }
+
     /// Released requests under contract wait.
     fn busy(&mut self, view: &mut View<'_>, ready: Waiting) -> Choice {
         if view.queues().has_best_effort() {
-            let burst = view.burst();
+            let burst = self.burst.map_or_else(|| view.burst(), |burst| view.burst_of(burst));
             if (!self.draining || view.slack_recovered(burst))
                 && let Some(pick) = long::pick(&self.elevator, view)
                 && view.slack_covers(view.predicted(&pick.request))

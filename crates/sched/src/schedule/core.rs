@@ -107,7 +107,11 @@ impl Core {
     /// The slack that ends a run of requests under contract; zero where best effort goes
     /// whenever the slack covers it.
     pub(crate) fn burst(&self) -> Duration {
-        let Options { burst, burst_requests, .. } = self.options;
+        self.burst_of(self.options.burst)
+    }
+
+    pub(crate) fn burst_of(&self, burst: Duration) -> Duration {
+        let burst_requests = self.options.burst_requests;
         let longest = self.tasks.blocking(Duration::ZERO);
         let requests = longest.as_nanos().saturating_mul(burst_requests);
         if burst.is_zero() { burst } else { burst.max(Duration::from_nanos(requests)) }

@@ -12,7 +12,7 @@ use super::{BLOCK, Block, Cut, Disk, Random, capacities, check, new_pool, run_un
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
-    Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, Location, Opening, Ownership,
+    Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, KeptPolicy, Location, Opening, Ownership,
     Placement, Service, ServiceKind, ServicePriority, Severity, Store, Suspect, VolumeId, Zone,
 };
 use units::{Bytes, Duration, Rate};
@@ -47,6 +47,7 @@ type Named = (String, Ownership, Option<Service>);
 pub struct Description(
     Vec<(VolumeId, Named, u64, u64, Placement, Vec<Location>)>,
     Vec<Vec<Suspect>>,
+    Option<KeptPolicy>,
 );
 
 impl Description {
@@ -59,7 +60,7 @@ impl Description {
             (volume.id(), named, size, length, placement, places.collect())
         });
         let suspects = store.disks().iter().map(|disk| store.suspects(disk.index).to_vec());
-        Self(volumes.collect(), suspects.collect())
+        Self(volumes.collect(), suspects.collect(), store.policy().cloned())
     }
     /// The blocks of data that it shows: volume, block of the volume, disk, offset.
     fn blocks(&self) -> impl Iterator<Item = (VolumeId, u64, DiskIndex, u64)> {
@@ -223,6 +224,7 @@ impl World {
                 60 => self.suspect(),
                 61..64 => self.give_away(),
                 64..67 => self.serve(),
+                67 => self.choose(),
                 54 if self.interrupted => self.power_fails_in_earnest()?,
                 55 if self.interrupted => self.restart()?,
                 _ => self.io()?,
@@ -273,6 +275,14 @@ impl World {
             _ => return drop(self.store.set_service(volume, None)),
         };
         let _ = self.store.set_service(volume, Some(Service { given_by, kind }));
+    }
+    /// Another policy for the pool, or none any more.
+    fn choose(&mut self) {
+        let value = self.random.below(1 << 30);
+        let settings = (0..self.random.below(3)).map(|at| (format!("s{at}"), value)).collect();
+        let name = ["fcfs", "ucsb"][self.random.index(2)].into();
+        let policy = (!self.random.once_in(3)).then_some(KeptPolicy { name, settings });
+        let _ = self.store.set_policy(policy);
     }
     fn any_volume(&mut self) -> Option<VolumeId> {
         let mut ids: Vec<VolumeId> = self.store.volumes().map(|volume| volume.id()).collect();

@@ -1,0 +1,66 @@
+//! The policy of a pool and its settings: read and changed on the running daemon, and followed
+//! again after `kill -9`.
+
+mod support;
+
+use serde_json::Value;
+use support::Scratch;
+
+/// Of the policy that is followed: its name, whether the pool keeps it, and one setting.
+fn shown(dir: &Scratch, setting: &str) -> (String, bool, Option<u64>) {
+    let state = dir.run(&["pool", "settings", "--json"]).succeeded().json();
+    let settings = state["settings"].as_array().unwrap();
+    let value = settings.iter().find(|one| one["name"] == setting).map(|one| &one["value"]);
+    let policy = state["policy"].as_str().unwrap().to_owned();
+    (policy, state["kept"].as_bool().unwrap(), value.and_then(Value::as_u64))
+}
+
+/// An administrator tries a policy with settings of his, and the machine is switched off.
+#[test]
+fn a_policy_and_its_settings_are_kept_with_the_pool_and_a_flag_goes_before_them() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let daemon = dir.serve(&disks);
+    assert_eq!(shown(&dir, "burst"), ("slack".into(), false, Some(200_000_000)));
+    let cfq = ["pool", "set", "--policy", "cfq", "--setting", "slice=20ms"];
+    let set = dir.run(&cfq).succeeded().text().to_owned();
+    assert!(set.contains("policy cfq, slice 20 ms"), "{set}");
+    assert_eq!(shown(&dir, "slice"), ("cfq".into(), true, Some(20_000_000)));
+    // Another setting of the same policy leaves the first one.
+    dir.run(&["pool", "set", "--setting", "idle=1ms"]).succeeded();
+    assert_eq!(shown(&dir, "slice"), ("cfq".into(), true, Some(20_000_000)));
+    let range = ["the setting slice is a time from 1 ms to 10 s", "pool settings"];
+    dir.run(&["pool", "set", "--setting", "slice=11s"]).failed(1, &range);
+    dir.run(&["pool", "set", "--setting", "slice"]).failed(2, &["NAME=VALUE"]);
+    dir.run(&["pool", "set", "--setting", "cycle=1s"]).failed(1, &["no such setting", "slice"]);
+    daemon.kill();
+
+    let daemon = dir.serve(&disks);
+    assert_eq!(shown(&dir, "slice"), ("cfq".into(), true, Some(20_000_000)));
+    assert_eq!(shown(&dir, "idle").2, Some(1_000_000));
+    daemon.kill();
+
+    // A configuration file does not change what was chosen; a flag does, for as long as it is
+    // given, and the pool goes on keeping what it has.
+    let config = dir.path("c.toml");
+    let text = "policy = 'drr'\npolicy_settings = { quantum = '30ms' }\n";
+    std::fs::write(&config, text).unwrap();
+    let config = ["--config", config.to_str().unwrap()];
+    let daemon = dir.try_serve(&disks, &config).unwrap_or_else(|ran| panic!("{}", ran.err));
+    assert_eq!(shown(&dir, "slice"), ("cfq".into(), true, Some(20_000_000)));
+    daemon.kill();
+    let flags = ["--policy", "gss", "--policy-setting", "group=7"];
+    let daemon = dir.try_serve(&disks, &flags).unwrap_or_else(|ran| panic!("{}", ran.err));
+    assert_eq!(shown(&dir, "group"), ("gss".into(), false, Some(7)));
+    daemon.kill();
+    let daemon = dir.serve(&disks);
+    assert_eq!(shown(&dir, "slice"), ("cfq".into(), true, Some(20_000_000)));
+
+    // Forgotten: the next start goes by the configuration.
+    let set = dir.run(&["pool", "set", "--policy", "edl", "--until-stop"]).succeeded();
+    assert!(set.text().contains("until the daemon stops"), "{}", set.text());
+    assert_eq!(shown(&dir, "slice"), ("edl".into(), false, None));
+    daemon.kill();
+    let _daemon = dir.try_serve(&disks, &config).unwrap_or_else(|ran| panic!("{}", ran.err));
+    assert_eq!(shown(&dir, "quantum"), ("drr".into(), false, Some(30_000_000)));
+}
