@@ -9,6 +9,7 @@ use crate::backend::{Backend, Surroundings};
 use crate::core::{Core, assert_may_wait};
 use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
+use crate::lateness::first_gap;
 use crate::lock::Mutex;
 use crate::sys::{self, Event};
 use crate::{Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
@@ -109,7 +110,9 @@ impl Pool {
         let Config { memory, .. } = options.config;
         let arena = Arena::new(memory, options.pages, &mut warnings);
         let arena = Arc::new(arena.map_err(|error| PoolError::Memory { asked: memory, error })?);
-        let setups = seats.iter().map(|seat| DiskSetup { profile: seat.profile.clone() }).collect();
+        let gap = first_gap(options.realtime, options.config.host_latency);
+        let setup = |seat: &Seat| DiskSetup { profile: seat.profile.clone(), gap };
+        let setups = seats.iter().map(setup).collect();
         let node = Node::new(options.config, setups, store).map_err(PoolError::Node)?;
 
         let description = Description {
@@ -165,7 +168,9 @@ impl Pool {
         config: Config,
     ) -> Result<Vec<(String, KeptOut)>, PoolError> {
         let (seats, store) = look(specs)?;
-        let setups = seats.into_iter().map(|seat| DiskSetup { profile: seat.profile }).collect();
+        let gap = first_gap(true, config.host_latency);
+        let setup = |seat: Seat| DiskSetup { profile: seat.profile, gap };
+        let setups = seats.into_iter().map(setup).collect();
         let node = Node::new(config, setups, store).map_err(PoolError::Node)?;
         Ok(node.kept_out().collect())
     }

@@ -43,7 +43,7 @@ pub fn world(
 /// A node over disks that hold a pool already.
 pub fn start(config: Config, mut disks: Vec<SimDisk>, profile: &Profile) -> World {
     let store = sim::open(&mut disks).unwrap();
-    let setups = disks.iter().map(|_| DiskSetup { profile: profile.clone() }).collect();
+    let setups = disks.iter().map(|_| DiskSetup::new(profile.clone())).collect();
     let node = Node::new(config, setups, store).unwrap();
     World::new(node, disks, config.memory)
 }
