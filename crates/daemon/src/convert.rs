@@ -205,6 +205,14 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         errors: account.errors,
         profile: profile(&disk),
         bus: disk.bus.as_ref().map(crate::bus::told),
+        gap: api::HostGap {
+            stated_ns: disk.gaps.stated,
+            p999_ns: disk.gaps.quantile,
+            sample: disk.gaps.sample,
+            beyond: disk.gaps.beyond,
+            beyond_max_ns: disk.gaps.beyond_max,
+            refused: disk.gap_refused.as_ref().map(ToString::to_string),
+        },
     }
 }
 

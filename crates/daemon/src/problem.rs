@@ -24,6 +24,10 @@ pub fn of(error: &Error) -> Problem {
             let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));
             Problem::new(Code::Refused, detail, next)
         }
+        // Shown in the status; nobody asks for it.
+        Error::GapRefused { .. } => {
+            Problem::new(Code::Refused, error.to_string(), "close some streams")
+        }
         Error::PolicyRefused { .. } => {
             let text = error.to_string();
             let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));

@@ -29,6 +29,11 @@ pub fn shown(mut status: Status, who: &Who, sessions: &Sessions) -> Status {
         {
             **error = Error::Refused((**refusal).clone());
         }
+        if let Some(error) = &mut disk.gap_refused
+            && let Error::GapRefused { refusal, .. } = &**error
+        {
+            **error = Error::Refused((**refusal).clone());
+        }
     }
     status
 }

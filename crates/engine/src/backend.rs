@@ -23,10 +23,25 @@ pub struct Completion {
     pub id: CommandId,
     /// When the device began with it.
     pub started: Instant,
-    /// When the device was done; the host may have noticed later.
+    /// When the device was done, as early as the host cannot rule out: what the host itself
+    /// may have taken until it noticed is no time of the device's.
     pub finished: Instant,
+    /// By when it was done for certain. What a request is held against is this.
+    pub noticed: Instant,
     /// What the device said.
     pub result: Result<(), DeviceError>,
+}
+
+impl Completion {
+    /// The end of a command of which the host knows when it was.
+    pub fn of(
+        id: CommandId,
+        started: Instant,
+        finished: Instant,
+        result: Result<(), DeviceError>,
+    ) -> Self {
+        Self { id, started, finished, noticed: finished, result }
+    }
 }
 
 /// A device that is given commands and waited on.

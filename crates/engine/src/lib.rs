@@ -35,6 +35,7 @@ mod pool;
 mod profiling;
 mod regions;
 mod reply;
+mod run_delay;
 mod searches;
 mod signature;
 mod sys;

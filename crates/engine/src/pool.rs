@@ -9,6 +9,7 @@ use crate::backend::{Backend, Surroundings};
 use crate::core::{Core, assert_may_wait};
 use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
+use crate::lateness::first_gap;
 use crate::lock::Mutex;
 use crate::sys::{self, Event};
 use crate::{Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
@@ -106,12 +107,14 @@ struct Seat {
 /// contracts fit under it; else under that of `config`, with a warning.
 fn node(
     seats: &[Seat],
+    gap: Duration,
     store: Store,
     config: Config,
     find_policy: Option<FindPolicy>,
     warnings: &mut Vec<String>,
 ) -> Result<Node, PoolError> {
-    let setups = || seats.iter().map(|seat| DiskSetup { profile: seat.profile.clone() }).collect();
+    let setup = |seat: &Seat| DiskSetup { profile: seat.profile.clone(), gap };
+    let setups = || seats.iter().map(setup).collect();
     let new = |policy, store| Node::new(Config { policy, ..config }, setups(), store);
     if let Some((kept, find)) = store.policy().cloned().zip(find_policy) {
         let chosen = find(&kept);
@@ -150,7 +153,8 @@ impl Pool {
         let Config { memory, .. } = options.config;
         let arena = Arena::new(memory, options.pages, &mut warnings);
         let arena = Arc::new(arena.map_err(|error| PoolError::Memory { asked: memory, error })?);
-        let node = node(&seats, store, options.config, options.find_policy, &mut warnings)?;
+        let gap = first_gap(options.realtime, options.config.host_latency);
+        let node = node(&seats, gap, store, options.config, options.find_policy, &mut warnings)?;
         let config = node.config();
 
         let description = Description {
@@ -207,7 +211,8 @@ impl Pool {
         find_policy: Option<FindPolicy>,
     ) -> Result<Vec<(String, KeptOut)>, PoolError> {
         let (seats, store) = look(specs)?;
-        let node = node(&seats, store, config, find_policy, &mut Vec::new())?;
+        let gap = first_gap(true, config.host_latency);
+        let node = node(&seats, gap, store, config, find_policy, &mut Vec::new())?;
         Ok(node.kept_out().collect())
     }
 

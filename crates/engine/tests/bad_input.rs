@@ -152,7 +152,7 @@ impl Backend for Faulty {
         }
         let at = Instant::from_nanos(1);
         let result = Err(DeviceError(5));
-        self.failed.push(Completion { id: command.id, started: at, finished: at, result });
+        self.failed.push(Completion::of(command.id, at, at, result));
     }
     fn submit(&mut self) {
         self.inner.submit();

@@ -23,7 +23,6 @@ use crate::work::{CommandEnded, Owner, Part, Work};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use disk::Profile;
 use disk::online::Suspect;
 use queue::{Device, Handle, Queue};
 use sched::{Class, Request, Schedule, Task, TaskId};
@@ -56,6 +55,8 @@ pub(crate) struct Disk {
     pub piece: Bytes,
     /// Another profile is stored, which is used when the pool is opened again.
     pub profile_for_next_start: bool,
+    /// A longer gap that was measured, with what the contracts that are open do not bear.
+    pub gap_refused: Option<(Duration, Error)>,
 }
 
 /// A node's parts, without the streams and best-effort operations.
@@ -95,13 +96,13 @@ impl Core {
         store: Store,
     ) -> Result<Self, Error> {
         for (disk, setup) in store.disks().iter().zip(&setups) {
-            let costs = Costs::new(&config, &setup.profile, disk.capacity);
+            let costs = Costs::new(&config, &setup.profile, disk.capacity, setup.gap);
             let least = costs.commit_interval_under(config.policy, setup.profile.depth());
             config.commit_interval = config.commit_interval.max(least);
         }
         let mut disks = Vec::with_capacity(setups.len());
         for (index, setup) in setups.into_iter().enumerate() {
-            disks.push(Disk::new(&config, DiskIndex(index as u16), setup.profile, &store)?);
+            disks.push(Disk::new(&config, DiskIndex(index as u16), setup, &store)?);
         }
         Ok(Self {
             config,
@@ -444,16 +445,17 @@ impl Disk {
     fn new(
         config: &Config,
         index: DiskIndex,
-        profile: Profile,
+        DiskSetup { profile, gap }: DiskSetup,
         store: &Store,
     ) -> Result<Self, Error> {
         let capacity = store.disks()[index.as_usize()].capacity;
-        let costs = Costs::new(config, &profile, capacity);
+        let costs = Costs::new(config, &profile, capacity, gap);
         let Costs { advance, piece, best_effort: reserve, .. } = costs;
         let mut options = sched::Options {
             admission: config.admission,
             by: config.policy.admission,
             reserve: costs.best_effort,
+            gap,
             depth: profile.depth(),
             ..sched::Options::default()
         };
@@ -473,7 +475,7 @@ impl Disk {
         let device = Device { profile, capacity, advance, patience, usage: queue::Use::Alone };
         let queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
         let queue = Handle::new(queue);
-        Ok(Self { index, queue, log, piece, profile_for_next_start: false })
+        Ok(Self { index, queue, log, piece, profile_for_next_start: false, gap_refused: None })
     }
 
     /// It has work that it may not know of.

@@ -41,4 +41,4 @@ pub use plan::{
 pub use status::{Analysed, Look};
 pub use store::VolumeId;
 pub use volumes::permission;
-pub use work::{CommandEnded, DiskQueue, Work, command_ended, next_command};
+pub use work::{CommandEnded, DiskQueue, Work, command_ended, command_noticed, next_command};

@@ -106,6 +106,7 @@ impl Node {
         self.ended(now, ended);
         self.measure_if_stale(now, disk);
         self.widen_flush(now, disk);
+        self.follow_gap(now, disk);
         self.look_for_moves(now);
         self.run_commits(now);
     }
@@ -764,6 +765,7 @@ impl Node {
             self.core.answer(ticket, end);
         }
         self.try_wider_profiles(now);
+        self.try_gaps(now);
         self.given_back(now);
         if stream.mode == Mode::Write {
             self.core.log_leaves(now, stream.volume);

@@ -6,6 +6,7 @@ use crate::limits::STATUS_STEP;
 use crate::node::Node;
 use crate::streams::stream::Stream;
 use crate::volumes::permission::check;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -237,6 +238,8 @@ impl crate::core::Core {
             measured: self.measuring.told(disk.index),
             profile_for_next_start: disk.profile_for_next_start,
             bus: disk.queue.profile().bus.clone(),
+            gaps: disk.queue.gaps(),
+            gap_refused: disk.gap_refused.as_ref().map(|(_, error)| Box::new(error.clone())),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::api::*;
 use crate::volumes::writes::Claim;
-use queue::{Next, Queue};
+use queue::{DeviceTime, Next, Queue};
 use store::IoId;
 use units::{Bytes, Instant};
 
@@ -81,6 +81,19 @@ pub fn command_ended(
     finished: Instant,
     result: Result<(), DeviceError>,
 ) -> CommandEnded {
-    let of_queue = queue.ended(id.0, started, finished, result.is_ok());
-    CommandEnded { disk: id.disk(), finished, result, of_queue }
+    command_noticed(queue, id, DeviceTime { started, finished, noticed: finished }, result)
+}
+
+/// As [`command_ended`], for a driver that may have noticed the end some time after it.
+///
+/// # Panics
+/// As [`command_ended`] does.
+pub fn command_noticed(
+    queue: &mut DiskQueue,
+    id: CommandId,
+    times: DeviceTime,
+    result: Result<(), DeviceError>,
+) -> CommandEnded {
+    let of_queue = queue.ended_within(id.0, times, result.is_ok());
+    CommandEnded { disk: id.disk(), finished: times.noticed, result, of_queue }
 }

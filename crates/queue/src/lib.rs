@@ -12,10 +12,13 @@
 extern crate alloc;
 
 mod account;
+mod gaps;
 mod handle;
+pub mod limits;
 mod predictions;
 mod queue;
 
 pub use account::{Account, Traffic};
+pub use gaps::HostGaps;
 pub use handle::{Handle, Shared};
-pub use queue::{Device, Ended, Next, Queue, Use};
+pub use queue::{Device, DeviceTime, Ended, Next, Queue, Use};

@@ -5,6 +5,7 @@
 //! [`Queue::ended`], unless it is taken back before it was started.
 
 use crate::account::{Account, Counted};
+use crate::gaps::{Gaps, HostGaps};
 use crate::predictions::{Heads, Predictions};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -72,6 +73,18 @@ pub enum Next<'a, W> {
     },
 }
 
+/// When a command was with the device, as far as the host knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceTime {
+    /// When the device could begin with it.
+    pub started: Instant,
+    /// The earliest instant at which it may have been done: what the device is held against,
+    /// since whatever came after may be the host's.
+    pub finished: Instant,
+    /// When the host noticed: what a promise is held against.
+    pub noticed: Instant,
+}
+
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended<W> {
@@ -108,6 +121,7 @@ pub struct Queue<W> {
     account: Account,
     /// The longest flushes that went well, the longest first.
     flushes: [Duration; 2],
+    gaps: Gaps,
     has_news: bool,
     /// The latest time that it was told. Who shares it may come with an earlier one.
     latest: Instant,
@@ -134,6 +148,7 @@ impl<W> Queue<W> {
             further: BTreeMap::new(),
             account: Account::default(),
             flushes: [Duration::ZERO; 2],
+            gaps: Gaps::default(),
             has_news: false,
             latest: Instant::EPOCH,
         }
@@ -174,6 +189,37 @@ impl<W> Queue<W> {
     /// trouble that does not come again.
     pub fn flush_longest(&self) -> Duration {
         self.flushes[1]
+    }
+
+    /// What the host took between commands.
+    pub fn gaps(&self) -> HostGaps {
+        self.gaps.seen(self.gap())
+    }
+
+    /// What each command is charged for between it and the next.
+    pub fn gap(&self) -> Duration {
+        self.tasks().gap()
+    }
+
+    /// Whether another gap than is charged was measured ([`Queue::take_gap_wanted`]).
+    pub fn is_gap_wanted(&self) -> bool {
+        self.gaps.is_another_wanted()
+    }
+
+    /// The gap that is to be charged from now on, by what was measured; said once.
+    pub fn take_gap_wanted(&mut self) -> Option<Duration> {
+        self.gaps.take_wanted()
+    }
+
+    /// As [`Schedule::set_gap`].
+    ///
+    /// # Errors
+    /// Where what is promised would not be kept with it.
+    pub fn set_gap(&mut self, now: Instant, gap: Duration) -> Result<(), Refusal> {
+        let now = self.time(now);
+        self.schedule.set_gap(now, gap)?;
+        self.has_news = true;
+        Ok(())
     }
 
     /// What is promised.
@@ -430,8 +476,12 @@ impl<W> Queue<W> {
             further: &self.further,
         };
         match self.schedule.next(now, &predictions) {
-            sched::Next::Wait { until } => Next::Wait { until },
+            sched::Next::Wait { until } => {
+                self.gaps.nothing_given();
+                Next::Wait { until }
+            }
             sched::Next::Start { key, .. } => {
+                self.gaps.given(key);
                 let entry = self.commands.get_mut(&key).expect("a scheduled command is known");
                 let command = entry.command.expect("a scheduled command is the device's");
                 entry.predicted = predictions.plain(at, &command);
@@ -445,6 +495,16 @@ impl<W> Queue<W> {
     /// # Panics
     /// Where [`Queue::next`] did not give it.
     pub fn ended(&mut self, key: u64, started: Instant, finished: Instant, good: bool) -> Ended<W> {
+        self.ended_within(key, DeviceTime { started, finished, noticed: finished }, good)
+    }
+
+    /// The same, where the host may have noticed some time after the end.
+    ///
+    /// # Panics
+    /// As [`Queue::ended`].
+    pub fn ended_within(&mut self, key: u64, times: DeviceTime, good: bool) -> Ended<W> {
+        let DeviceTime { started, finished, noticed } = times;
+        let noticed = noticed.max(finished);
         let Entry { work, command, class, predicted, .. } =
             self.remove(key).expect("a command ends once");
         let Some(command) = command else {
@@ -453,6 +513,7 @@ impl<W> Queue<W> {
             return Ended { work, late_by, latency, promised, took, suspects_changed: false };
         };
         let time = finished.saturating_since(started);
+        self.gaps.ended(key, (started, finished), self.schedule.tasks().gap());
         let sched::Outcome { class, times, actual, .. } = self.schedule.finished(finished, key);
         self.learn(&command, time, good);
         let others = match self.device.usage {
@@ -476,7 +537,7 @@ impl<W> Queue<W> {
         let took = (good && done.alone && !is_explained).then_some((time, done.bound));
         let suspects_changed = self.seen.completed(&self.device.profile, &done);
         // Asked at the end: a change of the contract may have moved them.
-        let late_by = finished.saturating_since(times.deadline.saturating_add(self.device.advance));
+        let late_by = noticed.saturating_since(times.deadline.saturating_add(self.device.advance));
         self.account.count(&Counted {
             class,
             len: command.access().map_or(Bytes::ZERO, |access| access.len),
@@ -486,7 +547,7 @@ impl<W> Queue<W> {
             late_by,
             good,
         });
-        let latency = finished.saturating_since(times.release);
+        let latency = noticed.saturating_since(times.release);
         Ended { work, late_by, latency, promised: class.task().is_some(), took, suspects_changed }
     }
 

@@ -129,7 +129,7 @@ impl Scene {
             commit_interval: Duration::from_secs(1),
             remeasure: false,
         };
-        let setups = disks.iter().map(|_| DiskSetup { profile: profile.clone() }).collect();
+        let setups = disks.iter().map(|_| DiskSetup::new(profile.clone())).collect();
         let node = Node::new(config, setups, store).expect("disks that are quick enough");
         let mut empty: Vec<u64> = (0..1_000)
             .map(|_| {

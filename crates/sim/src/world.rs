@@ -4,14 +4,15 @@
 //! its commands has ended, and at the instant that it named itself: as the engine's
 //! threads ask, and no oftener. The node is told of the end of a command at once, or, as by
 //! an engine whose host is late, some time after the disk's queue knows and has gone on
-//! ([`World::told_after`]).
+//! ([`World::told_after`]); and the disk's thread may notice the end some time after it, so
+//! that the disk is idle although work waits ([`World::gap`]).
 
 use crate::disk::Finished;
 use crate::keeps::{Everything, Keeps};
 use crate::{Random, SimDisk};
 use node::{CommandEnded, DiskIndex, DiskPoll, Error, Event, Node, Op, Reply, Ticket, Who};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use units::{Duration, Instant};
 
 /// A program in the world: reacts to answers and to its own alarms.
@@ -113,6 +114,11 @@ pub struct World<K: Keeps = Everything> {
     /// How long after the end of a command the node is told of it; none: at once, before
     /// the disk goes on.
     pub told_after: Option<Duration>,
+    /// How long after the end of a command the disk's thread notices it and goes on, where
+    /// it does not at once: what this says for each command.
+    pub gap: Option<Box<dyn FnMut() -> Duration>>,
+    /// Ends that the threads have not noticed, and when they will.
+    unnoticed: BTreeMap<(Instant, u64), (usize, Finished)>,
     /// What it is to be told, and when, in that order.
     to_tell: VecDeque<(Instant, CommandEnded, Finished)>,
     /// Sees the disks after every event; what it learns it keeps.
@@ -154,6 +160,8 @@ impl<K: Keeps> World<K> {
             idle_steps: 0,
             polls,
             told_after: None,
+            gap: None,
+            unnoticed: BTreeMap::new(),
             to_tell: VecDeque::new(),
             watch: None,
             observe: None,
@@ -234,6 +242,7 @@ impl<K: Keeps> World<K> {
         self.alarms.clear();
         self.tickets.clear();
         self.to_tell.clear();
+        self.unnoticed.clear();
         self.node = open(&mut self.disks)?;
         self.now = self.now.max(at);
         self.polls.fill(Poll { now: true, at: None });
@@ -256,8 +265,20 @@ impl<K: Keeps> World<K> {
         self.now = self.now.max(next);
         for index in 0..self.disks.len() {
             while let Some(finished) = self.disks[index].finish(self.now, &mut self.arena) {
-                self.command_done(index, finished);
+                match &mut self.gap {
+                    None => self.command_done(index, finished),
+                    Some(gap) => {
+                        let (at, number) = (self.now + gap(), finished.id.0);
+                        self.unnoticed.insert((at, number), (index, finished));
+                    }
+                }
             }
+        }
+        while let Some(first) = self.unnoticed.first_entry()
+            && first.key().0 <= self.now
+        {
+            let (index, finished) = first.remove();
+            self.command_done(index, finished);
         }
         while let Some((_, ended, of)) = self.to_tell.pop_front_if(|(at, ..)| *at <= self.now) {
             self.node.command_ended(self.now, ended);
@@ -313,7 +334,8 @@ impl<K: Keeps> World<K> {
         let alarm = self.alarms.peek().map(|Reverse((at, _))| *at);
         let waits = self.polls.iter().filter_map(|poll| poll.at).min();
         let told = self.to_tell.front().map(|(at, ..)| *at);
-        [commands, alarm, waits, told].into_iter().flatten().min()
+        let noticed = self.unnoticed.keys().next().map(|&(at, _)| at);
+        [commands, alarm, waits, told, noticed].into_iter().flatten().min()
     }
 
     fn settle(&mut self) {

@@ -40,7 +40,7 @@ fn served_again(world: &mut World, config: Config, seed: u64) {
     let now = world.now() + Duration::from_secs(5);
     let again = world.cut_and_return(now, &mut Random::new(seed), |disks| {
         let store = sim::open(disks).map_err(|error| error.to_string())?;
-        let setups = disks.iter().map(|_| DiskSetup { profile: profile.clone() }).collect();
+        let setups = disks.iter().map(|_| DiskSetup::new(profile.clone())).collect();
         Node::new(config, setups, store).map_err(|error| error.to_string())
     });
     again.unwrap();

@@ -579,7 +579,7 @@ fn world(
     let mut disks: Vec<SimDisk<Metadata>> = disks.collect();
     sim::format(&mut disks, "test", &profile, 1).unwrap();
     let store = sim::open(&mut disks).unwrap();
-    let setups = disks.iter().map(|_| DiskSetup { profile: profile.clone() }).collect();
+    let setups = disks.iter().map(|_| DiskSetup::new(profile.clone())).collect();
     World::new(Node::new(config, setups, store).unwrap(), disks, config.memory)
 }
 

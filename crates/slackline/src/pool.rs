@@ -8,9 +8,8 @@ use crate::output::{Table, counted, percent};
 use crate::volume::kept_out_words;
 use crate::{Common, confirm, explain, stream};
 use client::control::{
-    Bus, Disk, KeptOut, Lateness, PolicyAdmission, PolicySet, PolicySetting, PolicyState, ProfileState,
-    SettingUnit, Status, StuckExtent,
-    SuspectExtent, Verdict,
+    Bus, Disk, HostGap, KeptOut, Lateness, PolicyAdmission, PolicySet, PolicySetting, PolicyState,
+    ProfileState, SettingUnit, Status, StuckExtent, SuspectExtent, Verdict,
 };
 use disk::Profile;
 use engine::{BusSpec, CreateOptions, Created, DeviceSpec, Pool};
@@ -380,6 +379,7 @@ fn disks(disks: &[Disk]) -> String {
     }
     let notes = disks.iter().map(|disk| {
         disk.bus.as_ref().map_or_else(String::new, |bus| bus_note(disk.disk, bus))
+            + &gap_note(disk.disk, &disk.gap)
             + &profile_notes(disk.disk, &disk.profile)
     });
     notes.fold(table.text("  "), |text, notes| text + &notes)
@@ -393,6 +393,27 @@ fn bus_note(disk: u16, bus: &Bus) -> String {
          for it\n",
         counted(u64::from(disks.saturating_sub(1)), "other disk")
     )
+}
+
+/// What the host takes between commands on a disk.
+fn gap_note(disk: u16, gap: &HostGap) -> String {
+    let HostGap { stated_ns: stated, p999_ns, sample, beyond, beyond_max_ns, refused } = gap;
+    let mut text =
+        format!("disk {disk}   each command is charged {stated} for the gap to the next");
+    if *sample > 0 {
+        text.push_str(&format!(
+            "; 99.9 % of {} took at most {p999_ns}",
+            counted(*sample, "measured gap")
+        ));
+    }
+    if *beyond > 0 {
+        text.push_str(&format!("; {beyond} took longer than charged, by up to {beyond_max_ns}"));
+    }
+    text.push('\n');
+    if let Some(refused) = refused {
+        text.push_str(&format!("disk {disk}   {refused}\n"));
+    }
+    text
 }
 
 /// What is to be said of a disk's profile; nothing where all is well.

@@ -4,24 +4,17 @@
 //! quantile is at most a sixteenth above the truth. The maximum is exact.
 
 use crate::Duration;
-use alloc::vec;
 use alloc::vec::Vec;
 
 const PARTS_LOG2: u32 = 4;
 const BUCKETS: usize = (64 - PARTS_LOG2 as usize + 1) << PARTS_LOG2;
 
-/// A distribution of times.
-#[derive(Clone, Debug)]
+/// A distribution of times. Takes no memory until something is counted.
+#[derive(Clone, Debug, Default)]
 pub struct Distribution {
     counts: Vec<u64>,
     count: u64,
     max: Duration,
-}
-
-impl Default for Distribution {
-    fn default() -> Self {
-        Self { counts: vec![0; BUCKETS], count: 0, max: Duration::ZERO }
-    }
 }
 
 fn bucket(ns: u64) -> usize {
@@ -48,6 +41,7 @@ fn largest(bucket: usize) -> u64 {
 impl Distribution {
     /// Counts one value.
     pub fn record(&mut self, value: Duration) {
+        self.counts.resize(BUCKETS, 0);
         self.counts[bucket(value.as_nanos())] += 1;
         self.count += 1;
         self.max = self.max.max(value);
@@ -55,6 +49,10 @@ impl Distribution {
 
     /// Counts all that another one has counted.
     pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.counts.resize(BUCKETS, 0);
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
         self.count += other.count;
         self.max = self.max.max(other.max);

@@ -415,6 +415,35 @@ pub struct Disk {
     /// itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bus: Option<Bus>,
+    /// What the host takes between two commands on it.
+    pub gap: HostGap,
+}
+
+/// What the host takes from the end of a command on a disk until the next one begins that
+/// waits: measured, and charged to every contract.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct HostGap {
+    /// What each command is charged for.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub stated_ns: Duration,
+    /// 999 times in 1,000 of the sample it was at most this.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub p999_ns: Duration,
+    /// How many that is of: the latest ones. What is stated is the value from the pool's start
+    /// until there are 1,024.
+    pub sample: u64,
+    /// Gaps that were longer than what was stated at the time.
+    pub beyond: u64,
+    /// By how much at the most.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub beyond_max_ns: Duration,
+    /// Why a longer gap that was measured is not charged; missing where it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub refused: Option<String>,
 }
 
 /// A bus that several disks share, as one of them sees it.

@@ -624,6 +624,8 @@ fn disk_status() -> DiskStatus {
         measured: None,
         profile_for_next_start: false,
         bus: None,
+        gaps: node::HostGaps::default(),
+        gap_refused: None,
     }
 }
 

@@ -114,7 +114,7 @@ impl Backend for Emulated {
         let result = result.map_err(|error| DeviceError(sys::errno(&error)));
         let id = command.id;
         let Some(wanted) = as_command(&command.action) else {
-            self.at_once.push(Completion { id, started, finished: started, result });
+            self.at_once.push(Completion::of(id, started, started, result));
             return;
         };
         let service = self.serve(started, &wanted);
@@ -123,7 +123,7 @@ impl Backend for Emulated {
         if !longer.is_zero() {
             self.around.lateness.lock().transfers.record(longer);
         }
-        self.busy.push(Completion { id, started, finished: started + service, result });
+        self.busy.push(Completion::of(id, started, started + service, result));
     }
 
     fn submit(&mut self) {}

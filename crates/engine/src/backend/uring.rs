@@ -7,6 +7,7 @@
 
 use super::{Backend, Completion, Surroundings, merge, zero_unwritten};
 use crate::aligned::Aligned;
+use crate::run_delay::RunDelay;
 use crate::sys;
 use io_uring::{IoUring, opcode, squeue, types};
 use node::{Blocks, CommandId, DeviceError, DiskAction, DiskCommand, Span};
@@ -15,7 +16,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 
 /// The device is the only registered file.
 const DEVICE: types::Fixed = types::Fixed(0);
@@ -85,6 +86,13 @@ pub(crate) struct Uring {
     /// When the first command was queued that is not with the kernel yet: the
     /// clock is read once for all that go there together.
     queued: Option<Instant>,
+    /// The latest instant by which all that had ended was noticed.
+    clear: Instant,
+    /// Ends were left in the ring when it was last looked at.
+    is_left_over: bool,
+    /// What lies in the ring ended after this, as far as is known.
+    ended_after: Instant,
+    run_delay: RunDelay,
     /// The most bytes that one entry asks for, so that transfers come back short.
     #[cfg(test)]
     at_most: usize,
@@ -126,6 +134,10 @@ impl Uring {
             free: Vec::new(),
             at_once: Vec::new(),
             queued: None,
+            clear: Instant::EPOCH,
+            is_left_over: false,
+            ended_after: Instant::EPOCH,
+            run_delay: RunDelay::of_this_thread(warnings),
             #[cfg(test)]
             at_most: usize::MAX,
         })
@@ -196,7 +208,7 @@ impl Uring {
 
     /// The end of a command that needs no device.
     fn end_at_once(&mut self, id: CommandId, at: Instant) {
-        self.at_once.push(Completion { id, started: at, finished: at, result: Ok(()) });
+        self.at_once.push(Completion::of(id, at, at, Ok(())));
     }
 
     fn queue_event(&mut self) {
@@ -213,9 +225,11 @@ impl Uring {
     /// time is over; true where it was over first.
     fn enter(&mut self, want: usize, until: Option<Instant>) -> bool {
         self.queued = None;
-        if want == 0 && self.ring.submission().is_empty() {
+        let queue = self.ring.submission();
+        if want == 0 && queue.is_empty() && !queue.taskrun() {
             return false;
         }
+        drop(queue);
         let left = until.map(|until| until.saturating_since(sys::now()).as_nanos());
         let time = left.map(|ns| {
             types::Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32)
@@ -235,6 +249,25 @@ impl Uring {
                 Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => false,
                 _ => panic!("io_uring_enter: {error}"),
             },
+        }
+    }
+
+    /// Whether the device has ended something that was not looked at: in the ring, or still
+    /// with the kernel, which puts it there when this thread calls next.
+    fn has_ends(&mut self) -> bool {
+        !self.ring.completion().is_empty() || self.ring.submission().taskrun()
+    }
+
+    /// Nothing had ended by `looked`: sleeps until something has. What wakes the thread ended
+    /// after `looked`, and before the thread was ready to run.
+    fn sleep(&mut self, looked: Instant, until: Option<Instant>) {
+        let before = self.run_delay.total();
+        let is_late = self.enter(1, until);
+        let woken = sys::now();
+        let delay = self.run_delay.total().saturating_sub(before);
+        self.ended_after = ready_since(looked, woken, delay);
+        if let (true, Some(until)) = (is_late, until) {
+            self.around.lateness.lock().woken_late(woken.saturating_since(until));
         }
     }
 
@@ -276,10 +309,18 @@ impl Uring {
                 }
                 _ => {}
             }
-            done.push(Completion { id: slot.id, started: slot.started, finished: now, result });
+            let (id, started) = (slot.id, slot.started);
+            let finished = self.ended_after.clamp(started, now.max(started));
+            done.push(Completion { id, started, finished, noticed: now.max(started), result });
         }
         short.into_iter().for_each(|at| self.queue_slot(at));
     }
+}
+
+/// Since when a thread was ready to run that slept from `slept` on, runs again at `woken`, and
+/// had to wait for a processor for `delay` meanwhile.
+fn ready_since(slept: Instant, woken: Instant, delay: Duration) -> Instant {
+    woken.saturating_sub(delay).max(slept)
 }
 
 /// Where the bytes from the first of these blocks to the last go, `done` of which are
@@ -320,6 +361,7 @@ fn cut(vector: &mut Vec<libc::iovec>, at_most: usize) {
 fn make_ring(entries: u32) -> io::Result<IoUring> {
     let best = IoUring::builder()
         .setup_single_issuer()
+        .setup_taskrun_flag()
         .setup_defer_taskrun() // Linux 6.1
         .build(entries);
     best.or_else(|_| IoUring::builder().build(entries))
@@ -380,13 +422,22 @@ impl Backend for Uring {
 
     fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) {
         self.queue_event();
-        let already = !self.at_once.is_empty() || !self.ring.completion().is_empty();
-        let late = self.enter(usize::from(!already), until);
-        if let (true, Some(until)) = (late, until) {
-            self.around.lateness.lock().woken_late(sys::now().saturating_since(until));
+        let is_left_over = !self.ring.completion().is_empty() && self.is_left_over;
+        let looked = sys::now();
+        if !is_left_over {
+            self.ended_after = self.clear;
+        }
+        if self.has_ends() || !self.at_once.is_empty() {
+            self.enter(0, None);
+        } else {
+            self.sleep(looked, until);
+        }
+        if !is_left_over {
+            self.clear = self.ended_after.max(looked);
         }
         done.append(&mut self.at_once);
         self.reap(done);
+        self.is_left_over = !self.ring.completion().is_empty();
     }
 
     fn in_flight(&self) -> usize {
@@ -415,7 +466,6 @@ mod tests {
     use super::*;
     use std::fs::OpenOptions;
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
-    use units::Duration;
 
     fn ring(name: &str, direct: bool, write: bool) -> Uring {
         let path = std::env::temp_dir().join(format!("uring-{name}-{}", std::process::id()));
@@ -606,6 +656,46 @@ mod tests {
             .map(|n| DiskAction::WriteBytes { offset: Bytes::kib(4) * n, bytes: bytes.clone() });
         assert_eq!(run(&mut ring, writes.collect()), [Ok(()); 100]);
         assert_eq!(ring.in_flight(), 0);
+    }
+
+    /// The thread is busy with something else when the device ends: by the time that it looks
+    /// again nobody knows how long that is ago, and the time since it last looked is not the
+    /// device's. What a promise is held against is when it was noticed.
+    #[test]
+    fn what_a_busy_thread_notices_late_is_not_the_device_s_time() {
+        let mut ring = ring("busy", false, true);
+        let mut done = Vec::new();
+        // The event's own entry goes to the kernel first.
+        ring.wait(Some(sys::now()), &mut done);
+        let bytes = vec![3u8; 4096];
+        for id in [1, 2] {
+            let action = DiskAction::WriteBytes { offset: Bytes::kib(4), bytes: bytes.clone() };
+            let (id, predicted) = (CommandId(id), Duration::ZERO);
+            ring.start(DiskCommand { id, action, predicted });
+            ring.submit();
+            let submitted = sys::now();
+            // Busy, until the device must have ended.
+            while !ring.has_ends() {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            let looked = sys::now();
+            while done.is_empty() {
+                ring.wait(None, &mut done);
+            }
+            let Completion { started, finished, noticed, .. } = done.pop().expect("it has ended");
+            assert!(started <= finished && finished <= submitted, "{finished} and {submitted}");
+            assert!(noticed >= looked, "{noticed} and {looked}");
+        }
+    }
+
+    #[test]
+    fn what_a_sleeping_thread_waits_for_a_processor_is_not_the_device_s_time() {
+        let at = |us| Instant::EPOCH + Duration::from_micros(us);
+        let us = Duration::from_micros;
+        assert_eq!(ready_since(at(100), at(700), us(0)), at(700));
+        assert_eq!(ready_since(at(100), at(700), us(250)), at(450));
+        assert_eq!(ready_since(at(100), at(700), us(9_000)), at(100), "it slept until then");
     }
 
     #[test]

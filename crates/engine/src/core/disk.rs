@@ -9,7 +9,7 @@ use crate::backend::{Completion, fills, region};
 use crate::lock::{Mutex, OwnedGuard};
 use crate::sys;
 use node::{CommandEnded, CommandId, DiskCommand, DiskPoll, DiskQueue, Region, Span, Work};
-use queue::{Queue, Shared};
+use queue::{DeviceTime, Queue, Shared};
 use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
@@ -92,14 +92,15 @@ impl DiskState {
         done: &Completion,
         garbage: &mut Vec<Arc<Memory>>,
     ) -> CommandEnded {
-        let Completion { id, started, finished, result } = *done;
+        let Completion { id, started, finished, noticed, result } = *done;
         if let Some(at) = self.filling.iter().position(|&(other, _)| other == id) {
             arena.take_back(self.filling.swap_remove(at).1);
         }
         if let Some(at) = self.shared.iter().position(|&(other, _)| other == id) {
             garbage.extend(arena.regions().end(self.shared.swap_remove(at).1));
         }
-        node::command_ended(&mut self.queue, id, started, finished, result)
+        let times = DeviceTime { started, finished, noticed };
+        node::command_noticed(&mut self.queue, id, times, result)
     }
 
     /// Asks the queue what the disk shall do until it says to wait, and until when.

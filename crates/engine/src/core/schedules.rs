@@ -205,7 +205,7 @@ struct Device {
 impl Backend for Device {
     fn start(&mut self, command: DiskCommand) {
         let started = time();
-        self.busy.push(Completion { id: command.id, started, finished: started, result: Ok(()) });
+        self.busy.push(Completion::of(command.id, started, started, Ok(())));
     }
 
     fn submit(&mut self) {
@@ -228,6 +228,7 @@ impl Backend for Device {
                 // A host that stopped is no slow disk, whose extents would be moved.
                 ended.started = time();
                 ended.finished = ended.started + SERVICE;
+                ended.noticed = ended.finished;
                 let stops = shuttle::rand::thread_rng().gen_bool(0.1);
                 NOW.set(Some(ended.finished + if stops { STOP } else { Duration::ZERO }));
                 done.push(ended);
@@ -287,7 +288,7 @@ fn node() -> Node {
         commit_interval: Duration::from_secs(2),
         remeasure: false,
     };
-    let setups = (0..DISKS).map(|_| DiskSetup { profile: profile() }).collect();
+    let setups = (0..DISKS).map(|_| DiskSetup::new(profile())).collect();
     Node::new(config, setups, store).unwrap()
 }
 

@@ -46,7 +46,7 @@ impl Base {
         let size = Bytes::mib(4);
         store.create(VOLUME, size, &node::Placement::default()).expect("room");
         sim::commit(&mut disks, &mut store).expect("the disks work");
-        let setups = vec![DiskSetup { profile: profile.clone() }; 2];
+        let setups = vec![DiskSetup::new(profile.clone()); 2];
         Self { node: Node::new(config, setups, store).expect("a node"), disks }
     }
     fn world(&self) -> World<Metadata> {

@@ -107,8 +107,9 @@ impl Seen<'_> {
     ) -> Result<Task, Refusal> {
         let cost = cost.max(Duration::from_nanos(1));
         let deadline = within.saturating_sub(self.advance);
-        if cost > deadline {
-            let late = cost.saturating_add(self.advance).saturating_sub(within);
+        let charged = cost.saturating_add(self.set.gap());
+        if charged > deadline {
+            let late = charged.saturating_add(self.advance).saturating_sub(within);
             let used = self.set.utilisation().ppm();
             return Err(Refusal {
                 disk,

@@ -16,10 +16,12 @@ pub(crate) struct Costs {
     /// One piece of metadata, and a flush.
     pub write: Duration,
     pub flush: Duration,
+    /// What the host takes after each of them.
+    gap: Duration,
 }
 
 impl Costs {
-    pub(crate) fn new(config: &Config, profile: &Profile, capacity: Bytes) -> Self {
+    pub(crate) fn new(config: &Config, profile: &Profile, capacity: Bytes, gap: Duration) -> Self {
         let whole = Lba::new(0)..Lba::containing(capacity);
         let worst = |len, direction| profile.worst(whole.clone(), len, direction);
         let cost = |piece| worst(piece, Direction::Read).max(worst(piece, Direction::Write));
@@ -33,13 +35,14 @@ impl Costs {
             best_effort: cost(piece),
             write: log_write(profile, capacity, limits::METADATA_PIECE),
             flush: profile.flush().max(Duration::from_nanos(1)),
+            gap,
         }
     }
 
     /// The shortest interval at which a commit, each of its three steps in a
     /// third of it, leaves most of the disk to others.
     pub(crate) fn commit_interval(&self) -> Duration {
-        (self.advance + self.best_effort + self.write + self.flush * 2) * 4
+        (self.advance + self.best_effort + self.write + self.flush * 2 + self.gap * 4) * 4
     }
 
     /// The same for the policy of the pool, on a disk that holds `depth` commands at once.
@@ -52,9 +55,10 @@ impl Costs {
 
     /// The shortest at which the log's contracts fit into the cycle of such a policy.
     fn in_cycles(&self, rule: CycleRule, depth: u32) -> Duration {
-        let longest = self.write.max(self.flush).max(self.best_effort);
-        let registers = rule.least(self.best_effort) * u64::from(rule.registers);
-        let cycle = self.write + self.flush + longest * u64::from(depth) + registers;
+        let longest = self.write.max(self.flush).max(self.best_effort) + self.gap;
+        let registers = rule.least(self.best_effort + self.gap) * u64::from(rule.registers);
+        let log = self.write + self.flush + self.gap * 2;
+        let cycle = log + longest * u64::from(depth) + registers;
         (self.advance + cycle * u64::from(rule.cycles)) * 3
     }
 

@@ -31,6 +31,15 @@ pub enum Error {
     /// These streams, and the services of these volumes, would not be kept under that policy;
     /// the refusal is of its own analysis. Without one the policy keeps no contract at all,
     /// or, where both are empty, what waits now would be late.
+    GapRefused {
+        disk: DiskIndex,
+        gap: Duration,
+        /// Only what waits at the moment is in the way.
+        undecided: bool,
+        streams: Vec<StreamId>,
+        volumes: Vec<String>,
+        refusal: Box<Refusal>,
+    },
     PolicyRefused {
         policy: Policy,
         streams: Vec<StreamId>,
@@ -142,9 +151,9 @@ impl Error {
     pub(crate) fn refusal_mut(&mut self) -> Option<&mut Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
-            Self::LogRefused { refusal, .. } | Self::ProfileRefused { refusal, .. } => {
-                Some(refusal)
-            }
+            Self::LogRefused { refusal, .. }
+            | Self::ProfileRefused { refusal, .. }
+            | Self::GapRefused { refusal, .. } => Some(refusal),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 pub use disk::BusShare;
 pub use disk::online::{Observed, Staleness, Suspect, Verdict};
 pub use playout::Account as StreamAccount;
-pub use queue::{Account as DiskAccount, Traffic};
+pub use queue::{Account as DiskAccount, HostGaps, Traffic};
 use units::{Bytes, Duration, Instant, Rate};
 
 /// Everything that can be seen of a node, at one instant.
@@ -54,6 +54,10 @@ pub struct DiskStatus {
     pub profile_for_next_start: bool,
     /// The bus that it shares with other disks, by its profile.
     pub bus: Option<BusShare>,
+    /// What the host took between commands, and what is charged for it.
+    pub gaps: HostGaps,
+    /// Why a longer gap that was measured is not charged, if so.
+    pub gap_refused: Option<Box<Error>>,
 }
 
 /// What the metadata log has to write on each disk with a commit.

@@ -86,6 +86,25 @@ impl fmt::Display for Error {
                     false => "close these, or give them less",
                 }
             ),
+            Error::GapRefused { disk, gap, undecided: true, .. } => write!(
+                f,
+                "the host takes {gap} between commands on disk {}, with which some of what waits \
+                 now would be late; it is tried again",
+                disk.0
+            ),
+            Error::GapRefused { disk, gap, streams, volumes, refusal, .. } => write!(
+                f,
+                "the host takes {gap} between commands on disk {}, with which {} would not fit any \
+                 more: {}; less is counted on, so that requests may be late: {}, or let the host \
+                 do less beside",
+                disk.0,
+                crate::jobs::profiles::listed(streams, volumes),
+                Shortage(refusal),
+                match streams.is_empty() && volumes.is_empty() {
+                    true => "start the daemon with a longer `--commit-interval`",
+                    false => "close these, or give them less",
+                }
+            ),
             Error::NoSuchVolume { name } => {
                 write!(f, "no volume is named '{name}'; `slackline volume list` shows them")
             }

@@ -176,4 +176,14 @@ pub struct Config {
 pub struct DiskSetup {
     /// What commands cost on it.
     pub profile: disk::Profile,
+    /// What the host takes between two commands on it, at first: until enough was measured
+    /// ([`queue::limits`]). Zero in simulation.
+    pub gap: Duration,
+}
+
+impl DiskSetup {
+    /// A disk of a host that takes no time between commands, until that is measured.
+    pub fn new(profile: disk::Profile) -> Self {
+        Self { profile, gap: Duration::ZERO }
+    }
 }

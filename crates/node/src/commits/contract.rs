@@ -129,7 +129,8 @@ impl Core {
         let cost = log_write(state.queue.profile(), capacity, piece);
         let interval = self.config.commit_interval;
         self.seen(disk).possible(disk, cost, interval / 3, interval)?;
-        let costs = Costs::new(&self.config, state.queue.profile(), capacity);
+        let gap = state.queue.gap();
+        let costs = Costs::new(&self.config, state.queue.profile(), capacity, gap);
         Ok((costs.log(&self.config, cost)[1], count))
     }
 
@@ -137,7 +138,8 @@ impl Core {
     /// even an idle disk could not keep them.
     pub(crate) fn log_wanted(&self, disk: DiskIndex) -> Result<Vec<(TaskId, Task)>, Refusal> {
         let state = &self.disks[disk.as_usize()];
-        let costs = Costs::new(&self.config, state.queue.profile(), state.queue.capacity());
+        let (capacity, gap) = (state.queue.capacity(), state.queue.gap());
+        let costs = Costs::new(&self.config, state.queue.profile(), capacity, gap);
         let [flush, _] = costs.metadata(&self.config);
         let (write, _) = self.log_tasks(disk, self.commits.log.size)?;
         let writes = state.log.writes.iter().map(|own| (own.id, write));

@@ -12,10 +12,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use sched::TaskSet;
 use store::KeptPolicy;
-use units::Instant;
+use units::{Duration, Instant};
 
 /// Who does not fit.
-type Names = (Vec<StreamId>, Vec<String>);
+pub(crate) type Names = (Vec<StreamId>, Vec<String>);
 
 /// A policy as a pool keeps it: with the settings that are not as by default.
 pub fn kept_policy(policy: Policy) -> KeptPolicy {
@@ -74,7 +74,8 @@ impl Node {
             // It is what waits now, not the contracts.
             Err((_, refusal)) if refusal.undecided => Err(refused_by(Names::default(), None)),
             Err((disk, refusal)) => {
-                let names = self.not_fitting(disk, policy);
+                let gap = self.core.disks[disk.as_usize()].queue.gap();
+                let names = self.not_fitting(disk, policy, gap);
                 Err(refused_by(names, Some(refused(disk, &refusal))))
             }
         }
@@ -97,11 +98,11 @@ impl Node {
     }
 
     /// Of the contracts on a disk, in the order in which they were made, those that do not fit
-    /// beside the log and the ones before them.
-    fn not_fitting(&self, disk: DiskIndex, policy: Policy) -> Names {
+    /// beside the log and the ones before them under this policy and with this gap.
+    pub(crate) fn not_fitting(&self, disk: DiskIndex, policy: Policy, gap: Duration) -> Names {
         let queue = &self.core.disks[disk.as_usize()].queue;
         let (tasks, depth) = (queue.tasks(), queue.profile().depth());
-        let set = TaskSet::new(tasks.reserve()).with_gap(tasks.gap());
+        let set = TaskSet::new(tasks.reserve()).with_gap(gap);
         let has_online_slack = policy.start().has_online_slack();
         let mut set =
             set.with_admission(policy.admission, depth).with_online_slack(has_online_slack);

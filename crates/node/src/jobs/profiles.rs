@@ -84,8 +84,9 @@ impl Node {
         profile: &Profile,
     ) -> Result<(), Error> {
         let core = &mut self.core;
-        let capacity = core.disks[disk.as_usize()].queue.capacity();
-        let costs = Costs::new(&core.config, profile, capacity);
+        let queue = &core.disks[disk.as_usize()].queue;
+        let capacity = queue.capacity();
+        let costs = Costs::new(&core.config, profile, capacity, queue.gap());
         let least = costs.commit_interval_under(core.config.policy, profile.depth());
         core.config.commit_interval = core.config.commit_interval.max(least);
         let reserve = core.disks[disk.as_usize()].queue.tasks().reserve();

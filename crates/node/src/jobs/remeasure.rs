@@ -176,8 +176,8 @@ impl Node {
     /// Commits that are as far apart as a profile's flushes make them would be worse than late
     /// requests from some length on.
     fn commits_often_enough(&self, disk: DiskIndex, profile: &disk::Profile) -> bool {
-        let capacity = self.core.disks[disk.as_usize()].queue.capacity();
-        let costs = Costs::new(&self.core.config, profile, capacity);
+        let queue = &self.core.disks[disk.as_usize()].queue;
+        let costs = Costs::new(&self.core.config, profile, queue.capacity(), queue.gap());
         let least = costs.commit_interval_under(self.core.config.policy, profile.depth());
         least <= self.core.first_interval.saturating_mul(WIDEN_INTERVAL_MAX)
     }

@@ -121,9 +121,10 @@ impl Planner {
     /// Adds disks like the first, with nothing promised but the metadata log.
     fn extend_to(&mut self, count: u16) {
         while self.disks() < count {
-            let PlanDisk { profile, capacity, .. } = &self.disks[0];
-            let costs = Costs::new(&self.config, profile, *capacity);
-            let mut set = Self::set(&self.config, &costs, profile);
+            let PlanDisk { profile, capacity, set, .. } = &self.disks[0];
+            let gap = set.gap();
+            let costs = Costs::new(&self.config, profile, *capacity, gap);
+            let mut set = Self::set(&self.config, &costs, profile, gap);
             for task in costs.metadata(&self.config) {
                 set.add_unchecked(task);
             }

@@ -158,7 +158,8 @@ impl Planner {
         Self { config, disks, memory }
     }
 
-    /// A pool that does not exist yet, of empty disks with these profiles.
+    /// A pool that does not exist yet, of empty disks with these profiles, on a host that
+    /// takes no time between commands: how much a host takes is measured where it serves.
     ///
     /// # Errors
     /// [`Error::Refused`] where a disk is too slow even for the metadata log;
@@ -171,13 +172,13 @@ impl Planner {
         assert!(config.memory >= limits::MEMORY_MIN, "memory below MEMORY_MIN");
         config.check()?;
         for profile in &profiles {
-            let costs = Costs::new(&config, profile, profile.capacity());
+            let costs = Costs::new(&config, profile, profile.capacity(), Duration::ZERO);
             config.commit_interval = config.commit_interval.max(costs.commit_interval());
         }
         let disk = |(index, profile): (u16, Profile)| {
             let capacity = profile.capacity();
-            let costs = Costs::new(&config, &profile, capacity);
-            let mut set = Self::set(&config, &costs, &profile);
+            let costs = Costs::new(&config, &profile, capacity, Duration::ZERO);
+            let mut set = Self::set(&config, &costs, &profile, Duration::ZERO);
             for task in costs.metadata(&config) {
                 let refused = |refusal| contract::refused(DiskIndex(index), &refusal);
                 set.add(task).map_err(refused).map_err(Error::Refused)?;
@@ -189,9 +190,10 @@ impl Planner {
     }
 
     /// A disk with nothing promised, admitting as its schedule would under the policy.
-    fn set(config: &Config, costs: &Costs, profile: &Profile) -> TaskSet {
+    fn set(config: &Config, costs: &Costs, profile: &Profile, gap: Duration) -> TaskSet {
         let has_online_slack = config.admission && config.policy.start().has_online_slack();
         TaskSet::new(costs.best_effort)
+            .with_gap(gap)
             .with_admission(config.policy.admission, profile.depth())
             .with_online_slack(has_online_slack)
     }

@@ -53,7 +53,7 @@ pub fn world_keeping<K: Keeps>(
 /// A node over disks that hold a pool already.
 pub fn start<K: Keeps>(config: Config, mut disks: Vec<SimDisk<K>>, profile: &Profile) -> World<K> {
     let store = sim::open(&mut disks).unwrap();
-    let setups = disks.iter().map(|_| DiskSetup { profile: profile.clone() }).collect();
+    let setups = disks.iter().map(|_| DiskSetup::new(profile.clone())).collect();
     let node = Node::new(config, setups, store).unwrap();
     World::new(node, disks, config.memory)
 }

@@ -76,7 +76,7 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
             disk.faults.clear();
         }
         let at = world.now() + Duration::from_secs(1);
-        let setup = || node::DiskSetup { profile: profile.clone() };
+        let setup = || node::DiskSetup::new(profile.clone());
         let open = |disks: &mut [SimDisk]| {
             let store = sim::open(disks).map_err(|error| error.to_string())?;
             let setups = disks.iter().map(|_| setup()).collect();

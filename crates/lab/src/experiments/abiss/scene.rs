@@ -67,7 +67,7 @@ fn world(files: &BTreeMap<String, (Bytes, bool)>) -> World<Metadata> {
         commit_interval: Duration::from_secs(5),
         remeasure: true,
     };
-    let node = Node::new(config, vec![DiskSetup { profile }], store).expect("a disk and memory");
+    let node = Node::new(config, vec![DiskSetup::new(profile)], store).expect("a disk and memory");
     World::new(node, disks, MEMORY)
 }
 

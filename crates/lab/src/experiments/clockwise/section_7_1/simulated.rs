@@ -40,7 +40,7 @@ fn world(load: &Load, policy: Policy) -> Result<World<Metadata>, Error> {
     sim::format(&mut disks, "section-7.1", &load.profile, 1).expect("an empty disk");
     let store = sim::open(&mut disks).expect("just made");
     let config = load::config(policy);
-    let setup = DiskSetup { profile: load.profile.clone() };
+    let setup = DiskSetup::new(load.profile.clone());
     let node = Node::new(config, vec![setup], store)?;
     let mut world = World::new(node, disks, config.memory);
     for (name, size) in load.volumes() {

@@ -1,0 +1,57 @@
+//! What the host takes between commands is measured (`queue::HostGaps`), and charged.
+//!
+//! Where another gap than is stated was measured, every contract on the disk is admitted
+//! again with it, as for a wider profile. Where they do not all fit, what is stated stays,
+//! those that do not fit are named, and it is tried again when a stream has closed and
+//! whenever the gap was measured anew.
+
+use crate::api::*;
+use crate::jobs::policy::Names;
+use crate::node::Node;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use units::{Duration, Instant};
+
+impl Node {
+    /// A command has ended: perhaps another gap is to be stated for its disk.
+    pub(crate) fn follow_gap(&mut self, now: Instant, disk: DiskIndex) {
+        if !self.core.disks[disk.as_usize()].queue.is_gap_wanted() || self.is_ending() {
+            return;
+        }
+        if let Some(gap) = self.core.disk(disk).queue.take_gap_wanted() {
+            self.try_gap(now, disk, gap);
+        }
+    }
+
+    /// A stream has closed: perhaps the gaps fit now that did not.
+    pub(crate) fn try_gaps(&mut self, now: Instant) {
+        let refused = |disk: &crate::core::Disk| {
+            let (gap, _) = disk.gap_refused.as_ref()?;
+            Some((disk.index, *gap))
+        };
+        let waiting: Vec<_> = self.core.disks.iter().filter_map(refused).collect();
+        waiting.into_iter().for_each(|(disk, gap)| self.try_gap(now, disk, gap));
+    }
+
+    fn try_gap(&mut self, now: Instant, disk: DiskIndex, gap: Duration) {
+        let before = self.core.disks[disk.as_usize()].queue.gap();
+        let refused = self.set_gap(now, disk, gap).err();
+        self.core.disk(disk).gap_refused = refused.map(|error| (gap, error));
+        if self.core.disks[disk.as_usize()].queue.gap() < before {
+            self.given_back(now);
+        }
+    }
+
+    /// States a gap for a disk, where all that is open on it fits with it.
+    fn set_gap(&mut self, now: Instant, disk: DiskIndex, gap: Duration) -> Result<(), Error> {
+        let Err(refusal) = self.core.disk(disk).queue.set_gap(now, gap) else { return Ok(()) };
+        let (streams, volumes) = match refusal.undecided {
+            // It is what waits now, not the contracts.
+            true => Names::default(),
+            false => self.not_fitting(disk, self.core.config.policy, gap),
+        };
+        let undecided = refusal.undecided;
+        let refusal = Box::new(crate::admission::contract::refused(disk, &refusal));
+        Err(Error::GapRefused { disk, gap, undecided, streams, volumes, refusal })
+    }
+}

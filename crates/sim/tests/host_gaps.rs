@@ -1,0 +1,166 @@
+//! What a host takes between the commands of a disk, through a whole node: measured, charged
+//! to every contract, and admitted again when it grows.
+
+mod common;
+
+use common::*;
+use disk::{Kind, Line, LinearProfile, Profile};
+use node::{Config, DiskSetup, DiskStatus, Error, Node, Op, Policy, Reply, StreamId};
+use sim::{Greedy, Player, Random, SimDisk, Timing, World};
+use units::{Bytes, Duration, Rate};
+
+const SIZE: Bytes = Bytes::mib(64);
+const CAPACITY: Bytes = Bytes::GIB;
+
+/// A disk on which a block of 256 KiB takes 10 ms, wherever it lies.
+fn profile() -> Profile {
+    let line = Line { fixed: Duration::from_millis(2), rate: Rate::per_second(32 << 20) };
+    Profile {
+        source: "a disk that was made up for a test".into(),
+        confidence: "certain".into(),
+        capacity: CAPACITY,
+        flush: Duration::from_millis(5),
+        bus: None,
+        kind: Kind::Linear(LinearProfile {
+            read: line,
+            write: line,
+            depth: 1,
+            latency: Duration::ZERO,
+        }),
+    }
+}
+
+/// A pool on one such disk, whose commands all take their bound, on a host that takes what
+/// `gap` says after each; `charged` is what the pool counts on at first.
+fn hosted(charged: Duration, gap: impl FnMut() -> Duration + 'static) -> World {
+    let profile = profile();
+    let timing = Timing::Percent(Box::new(profile.clone()), 100);
+    let mut disks = vec![SimDisk::new(CAPACITY, timing)];
+    sim::format(&mut disks, "test", &profile, 1).unwrap();
+    let store = sim::open(&mut disks).unwrap();
+    let config = Config { host_latency: Duration::from_millis(4), ..config(Policy::SLACK) };
+    let setup = DiskSetup { gap: charged, ..DiskSetup::new(profile) };
+    let node = Node::new(config, vec![setup], store).unwrap();
+    let mut world = World::new(node, disks, config.memory);
+    world.gap = Some(Box::new(gap));
+    create(&mut world, "v", SIZE);
+    fill(&mut world, "v", 1, SIZE);
+    world
+}
+
+/// Readers in blocks of 256 KiB every 250 ms, as many as are taken and no more than `most`.
+fn readers(world: &mut World, most: usize) -> usize {
+    let contract = contract(1 << 20, Bytes::kib(256), Bytes::ZERO);
+    for at in 0..most {
+        let player = Player::new("v", 1, contract, contract.block, SIZE);
+        let tally = player.tally();
+        world.add(player);
+        match tally.borrow().error.clone() {
+            None => {}
+            Some(Error::Refused(_)) => return at,
+            Some(error) => panic!("{error}"),
+        }
+    }
+    most
+}
+
+fn disk(world: &World) -> DiskStatus {
+    world.node.status(world.now()).disks.remove(0)
+}
+
+/// A host that takes up to half a millisecond: half of the times a little, else all of it.
+fn now_and_then() -> impl FnMut() -> Duration {
+    let mut random = Random::new(7);
+    move || Duration::from_micros(if random.chance(50) { 500 } else { random.between(20, 100) })
+}
+
+/// The disk is promised nearly whole: what the host takes between commands is then missing,
+/// unless each contract is charged for it.
+#[test]
+fn contracts_are_kept_on_a_host_with_gaps_that_are_charged_and_broken_where_they_are_not() {
+    const GAP: Duration = Duration::from_millis(3);
+    let run = |charged| {
+        // All of it each time, so that nothing is left over by chance.
+        let mut world = hosted(charged, || GAP);
+        let taken = readers(&mut world, 40);
+        world.add(Greedy::new("v", SIZE, Bytes::kib(64), 4, 1));
+        world.run_for(Duration::from_secs(10));
+        (taken, disk(&world).account.late_requests, disk(&world).gaps)
+    };
+    let (without, late, gaps) = run(Duration::ZERO);
+    assert!(late > 20, "{late} of {without} readers were late; {gaps:?}");
+    let (with, late, gaps) = run(GAP);
+    assert_eq!(late, 0, "{gaps:?}");
+    assert!(with >= 14 && with < without, "{with} readers instead of {without}");
+    // What was measured is what was.
+    assert!(gaps.sample > 100, "{gaps:?}");
+    assert_eq!((gaps.stated, gaps.quantile, gaps.beyond), (GAP, GAP, 0), "{gaps:?}");
+}
+
+/// A pool that counted on no gaps finds them, admits with them what is open, and promises no
+/// more from then on than it keeps.
+#[test]
+fn a_pool_that_finds_gaps_charges_what_is_open_and_what_comes_for_them() {
+    let mut world = hosted(Duration::ZERO, now_and_then());
+    let first = readers(&mut world, 20);
+    assert_eq!(first, 20, "they leave room for the gaps");
+    world.run_for(Duration::from_secs(40));
+    let found = disk(&world);
+    assert_eq!(found.gap_refused, None);
+    assert!(found.gaps.stated >= Duration::from_micros(500), "{:?}", found.gaps);
+    assert!(found.gaps.stated < Duration::from_micros(700), "{:?}", found.gaps);
+    assert_eq!(found.account.late_requests, 0);
+    let more = readers(&mut world, 20);
+    assert!(more < 4, "{more} readers beside {first}");
+    world.run_for(Duration::from_secs(15));
+    assert_eq!(disk(&world).account.late_requests, 0, "{:?}", disk(&world).gaps);
+}
+
+/// Where what is open does not fit with the gap that was found, nothing changes, those that do
+/// not fit are named, and the gap is charged when they have gone.
+#[test]
+fn a_gap_that_does_not_fit_names_who_is_in_the_way_and_is_charged_when_they_have_gone() {
+    let mut world = hosted(Duration::ZERO, || Duration::from_micros(900));
+    let taken = readers(&mut world, 40);
+    world.run_for(Duration::from_secs(40));
+    let found = disk(&world);
+    assert_eq!(found.gaps.stated, Duration::ZERO);
+    let Some(Error::GapRefused { streams, gap, .. }) = found.gap_refused.as_deref() else {
+        panic!("{:?}", found.gap_refused)
+    };
+    assert!(!streams.is_empty() && streams.len() < taken, "{streams:?}");
+    assert!(*gap >= Duration::from_micros(900), "{gap}");
+    let said = found.gap_refused.as_ref().unwrap().to_string();
+    assert!(said.contains(&format!("stream {}", streams[0].0)), "{said}");
+    assert!(said.contains("close these"), "{said}");
+    let (streams, gap) = (streams.clone(), *gap);
+    for stream in streams {
+        close(&mut world, stream);
+    }
+    assert_eq!(disk(&world).gap_refused, None);
+    assert_eq!(disk(&world).gaps.stated, gap);
+}
+
+fn close(world: &mut World, stream: StreamId) {
+    assert!(matches!(world.call(Op::StreamClose { stream }), Ok(Reply::Done)));
+}
+
+/// The first value is what the log is admitted with, too: it commits less often where the
+/// host takes much.
+#[test]
+fn the_log_leaves_room_for_the_gaps_of_a_slow_host() {
+    let store = || {
+        let timing = Timing::Fixed(Duration::from_millis(1));
+        let mut disks = vec![SimDisk::new(CAPACITY, timing)];
+        sim::format(&mut disks, "test", &profile(), 1).unwrap();
+        sim::open(&mut disks).unwrap()
+    };
+    let config = Config { commit_interval: Duration::from_millis(1), ..config(Policy::SLACK) };
+    let interval = |gap| {
+        let setup = DiskSetup { gap, ..DiskSetup::new(profile()) };
+        let node = Node::new(config, vec![setup], store()).expect("the log fits");
+        node.sync_time_max(None).expect("of the pool")
+    };
+    let (quick, slow) = (interval(Duration::ZERO), interval(Duration::from_millis(10)));
+    assert!(slow > quick, "{slow} and {quick}");
+}
