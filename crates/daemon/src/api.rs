@@ -205,7 +205,9 @@ async fn policy_set(
     control.quotas.only_administrator(&peer, "the policy of the pool")?;
     let policy = match &request.policy {
         None => control.entry.0.policy(),
-        Some(name) => policies::named(name).map_err(|error| Failure::from(problem::of_policy(error)))?,
+        Some(name) => {
+            policies::named(name).map_err(|error| Failure::from(problem::of_policy(error)))?
+        }
     };
     let mut settings = request.settings.iter();
     let policy = settings.try_fold(policy, |policy, (name, text)| {

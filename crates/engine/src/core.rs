@@ -27,9 +27,10 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::searches::Searches;
 use crate::sys::{self, Event};
 use crate::{Pieces, Reply};
-use node::{Policy, 
-    CommandEnded, DiskIndex, Error, Event as Happened, Look, Mode, Node, Op, Output, RateSearch,
-    Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeId, VolumeStatus, Who, Wish,
+use node::{
+    CommandEnded, DiskIndex, Error, Event as Happened, Look, Mode, Node, Op, Output, Policy,
+    RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeId,
+    VolumeStatus, Who, Wish,
 };
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -20,6 +20,7 @@ use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use sched::Class;
@@ -352,7 +353,7 @@ impl BestEffort {
             let action = DiskAction::Read {
                 offset: location.offset + range.start,
                 span: Span { offset: span.offset + before, len },
-                written: location.written.within(&range),
+                written: location.written.within(&range).into(),
             };
             self.submit_for(core, now, id, (location.disk, class), action, Part::Read);
             self.operation(id).pieces += 1;
@@ -610,7 +611,7 @@ impl BestEffort {
             None => core.submit(now, disk, class, action, owner),
             Some(turn) => {
                 kept.promised(turn);
-                core.submit_in_turn(now, disk, (task, turn), action, owner)
+                core.submit_in_turn(now, disk, (task, turn), vec![(action, owner)])
             }
         }
     }

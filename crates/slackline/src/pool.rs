@@ -241,7 +241,8 @@ fn policy_shown(state: &PolicyState) -> String {
     if state.settings.is_empty() {
         return text + "it has no settings\n";
     }
-    let mut table = Table::new(&["setting", ">value", ">default", ">least", ">most", "what it does"]);
+    let mut table =
+        Table::new(&["setting", ">value", ">default", ">least", ">most", "what it does"]);
     for one in &state.settings {
         let values = [one.value, one.default, one.least, one.most];
         let mut row = vec![one.name.clone()];

@@ -5,7 +5,7 @@
 //! not held against the bytes that are there: it never allocates more than a
 //! small multiple of its input, and never panics.
 
-use crate::api::{DiskIndex, SUSPECTS_MAX, Suspect, VolumeId, Zone};
+use crate::api::{DiskIndex, EXTENT, SUSPECTS_MAX, Suspect, VolumeId, Zone};
 use crate::api::{KeptPolicy, Ownership, Service};
 use crate::blocks::Blocks;
 use crate::format;
@@ -16,6 +16,7 @@ use crate::service;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use units::Bytes;
 
 /// One change to the volumes of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,7 @@ pub(crate) enum Change {
     Owner { volume: VolumeId, ownership: Ownership },
     Service { volume: VolumeId, service: Option<Service> },
     Policy { policy: Option<KeptPolicy> },
+    Run { volume: VolumeId, extents: u16 },
 }
 
 impl Change {
@@ -49,7 +51,8 @@ impl Change {
             | Self::Scattered { volume, .. }
             | Self::Move { volume, .. }
             | Self::Owner { volume, .. }
-            | Self::Service { volume, .. } => Some(*volume),
+            | Self::Service { volume, .. }
+            | Self::Run { volume, .. } => Some(*volume),
             Self::Suspects { .. } | Self::Policy { .. } => None,
         }
     }
@@ -77,6 +80,12 @@ pub(crate) fn policy_size(policy: Option<&KeptPolicy>) -> u64 {
     let Some(KeptPolicy { name, settings }) = policy else { return 0 };
     let setting = |(name, _): &(String, u64)| format::policy_setting::LEN + name.len();
     (format::policy::LEN + name.len() + settings.iter().map(setting).sum::<usize>()) as u64
+}
+
+/// Bytes that the run of a volume takes; where it is an extent, as by default, it is not
+/// written.
+pub(crate) fn run_size(run: Bytes) -> u64 {
+    if run <= EXTENT { 0 } else { format::rotation::LEN as u64 }
 }
 
 /// Bytes that the description of a volume takes in a checkpoint at the most.
@@ -161,6 +170,10 @@ impl Encoder {
                 service::encode(*service, &mut self.bytes[start..]);
             }
             Change::Policy { policy } => self.policy(policy.as_ref()),
+            Change::Run { volume, extents } => {
+                use format::rotation::{EXTENTS, LEN, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 14), (VOLUME, volume.0), (EXTENTS, (*extents).into())]);
+            }
         }
     }
     fn policy(&mut self, policy: Option<&KeptPolicy>) {
@@ -384,6 +397,11 @@ impl<'a> Decoder<'a> {
                 Change::Service { volume: volume(bytes, VOLUME), service: service::decode(bytes)? }
             }
             13 => self.policy()?,
+            14 => {
+                use format::rotation::{EXTENTS, LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Run { volume: volume(bytes, VOLUME), extents: EXTENTS.get_u16(bytes) }
+            }
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -477,7 +495,7 @@ impl<'a> Decoder<'a> {
 mod tests {
     use super::*;
     use crate::api::ServiceKind;
-    use units::{Bytes, Duration, Rate};
+    use units::{Duration, Rate};
 
     fn samples() -> Vec<Change> {
         let volume = VolumeId(u64::MAX);
@@ -546,6 +564,7 @@ mod tests {
                     settings: vec![("cycle".into(), u64::MAX), ("register-least".into(), 0)],
                 }),
             },
+            Change::Run { volume, extents: 16 },
             Change::Delete { volume },
         ]
     }

@@ -7,7 +7,7 @@
 use crate::layout::{Table, layout};
 
 /// The version that this program writes. It reads the earlier ones as well. Before version 5
-/// there is no change 13, before version 4 no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
+/// there are no changes 13 and 14, before version 4 no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
 /// nothing; version 1 has no changes 8 and 9, either, and no profile of a later generation.
 pub const VERSION: u32 = 5;
 
@@ -242,6 +242,15 @@ layout! {
     }
 }
 
+layout! {
+    /// The volume, which has no extents yet, rotates over its disks by longer runs.
+    rotation, "Change 14: run" {
+        TAG, 1, "14";
+        VOLUME, 8, "the volume's number";
+        EXTENTS, 2, "extents that lie on one disk before the next disk's turn comes: a power of two, at most 16";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -268,4 +277,5 @@ pub const TABLES: &[Table] = &[
     service::TABLE,
     policy::TABLE,
     policy_setting::TABLE,
+    rotation::TABLE,
 ];

@@ -6,8 +6,10 @@ use alloc::string::String;
 /// What a program asks of a stream.
 pub use playout::Contract;
 /// Which policy a pool's disks follow.
-pub use sched::{Admission, PolicyKind as Policy, Setting as PolicySetting, SettingUnit, WrongSetting};
-pub use store::{Blocks, DiskIndex, Ownership, Placement, Zone};
+pub use sched::{
+    Admission, PolicyKind as Policy, Setting as PolicySetting, SettingUnit, WrongSetting,
+};
+pub use store::{Blocks, DiskIndex, Ownership, Placement, Written, Zone};
 use units::{Bytes, Direction, Duration};
 
 /// Chosen by the caller of an operation; comes back with its result.

@@ -3,6 +3,7 @@
 pub(crate) mod going;
 pub(crate) mod index;
 pub(crate) mod part;
+pub(crate) mod parts;
 pub(crate) mod reader;
 pub(crate) mod rounds;
 pub(crate) mod seek;

@@ -23,7 +23,7 @@ use crate::streams::stream::{Slot, Stream};
 use crate::volumes::services::Turn;
 use crate::volumes::serving::in_slack;
 use crate::volumes::writes::{Claim, End};
-use crate::work::Owner;
+use crate::work::{BlockPart, Owner};
 use sched::Class;
 use units::{Bytes, Instant};
 
@@ -31,6 +31,7 @@ use units::{Bytes, Instant};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub id: CommandId,
+    /// Of the first extent that it is written to; those of the others have the numbers that follow.
     pub claim: Claim,
     /// The volume offset behind it.
     pub upto: Bytes,
@@ -63,24 +64,23 @@ impl Stream {
     /// Sends the first `len` bytes of a block to its disk, in the place of a part of it that
     /// waits, where one does.
     fn send(&mut self, core: &mut Core, now: Instant, block: u64, len: Bytes) {
-        let (disk, offset, extent, within) = self.locate(core, block);
+        let start = self.contract.block * block;
         let waiting = self.part.take();
         if let Some(part) = waiting {
-            let free =
-                core.writes.end(&mut core.store, (self.volume, extent), part.claim, End::Failed);
-            assert!(free.is_empty(), "a stream has the volume's writes to itself");
+            let range = start..part.upto.round_up(limits::BLOCK_MIN);
+            core.writes.end_run(&mut core.store, self.volume, &range, part.claim, End::Failed);
         }
-        let pages = len.round_up(limits::BLOCK_MIN);
-        let claim = core.writes.claim_next((self.volume, extent), within..within + pages);
-        let start = self.contract.block * block;
-        let span = Span { offset: self.place(start), len: pages };
-        let action = DiskAction::Write { offset, span, valid: len };
-        let owner = Owner::Block { stream: self.id, block, place: span.offset, claim: Some(claim) };
+        let (disk, parts) = self.writing(core, block, len, len.round_up(limits::BLOCK_MIN));
+        let Some((_, Owner::Block { part: BlockPart { claim: Some(claim), .. }, .. })) =
+            parts.first()
+        else {
+            unreachable!("what a stream writes is claimed")
+        };
+        let claim = *claim;
         let own = self.class(disk);
         let is_whole = len == self.contract.block;
         let redirected = waiting.filter(|part| {
-            let (action, owner) = (action.clone(), owner.clone());
-            let done = core.redirect(now, part.id, own, action, owner);
+            let done = core.redirect(now, part.id, own, parts.clone());
             if !done {
                 core.take_back(part.id);
             }
@@ -90,7 +90,7 @@ impl Stream {
             (Some(part), _) => part.id,
             (None, Class::RealTime(task)) if is_whole && self.part_had_turn == Some(block) => {
                 let due = now.saturating_add(self.contract.period());
-                core.submit_in_turn(now, disk, (task, Turn { from: now, due }), action, owner)
+                core.submit_in_turn(now, disk, (task, Turn { from: now, due }), parts)
             }
             (None, _) => {
                 let in_turn = is_whole || self.has_turn(core, now, disk);
@@ -99,7 +99,7 @@ impl Stream {
                 if in_turn && !is_whole {
                     self.part_had_turn = Some(block);
                 }
-                core.submit(now, disk, class, action, owner)
+                core.submit_parts(now, disk, class, parts)
             }
         };
         if !is_whole {

@@ -4,7 +4,8 @@ use crate::api::*;
 use crate::core::Core;
 use crate::limits;
 use crate::streams::stream::{DurableAsk, Slot, Stream};
-use crate::volumes::writes::{Claim, End};
+use crate::volumes::writes::End;
+use crate::work::BlockPart;
 use playout::Ask;
 use units::{Bytes, Instant};
 
@@ -122,21 +123,30 @@ impl Stream {
         core.answer(ask.ticket, Ok(Reply::Room { span }));
     }
 
-    /// A block is on the disk, or the device failed on it.
+    /// A block is on the disk, or a part of it, or the device failed on it. What of the block
+    /// is on the disk is the volume's, also where another command of it failed.
     pub(crate) fn block_written(
         &mut self,
         core: &mut Core,
         now: Instant,
         block: u64,
-        claim: Claim,
+        (part, is_last): (BlockPart, bool),
         result: Result<(), (DiskIndex, DeviceError)>,
     ) {
-        let (disk, _, extent, _) = self.locate(core, block);
+        let claim = part.claim.expect("a block that was written was claimed");
+        let end = if result.is_ok() { End::Written } else { End::Failed };
+        core.writes.end_run(&mut core.store, self.volume, &part.range, claim, end);
+        if let (Err((disk, error)), false) = (result, part.is_all) {
+            self.part_failed.push((block, disk, error));
+        }
+        if !is_last {
+            return;
+        }
+        let of_it = self.part_failed.iter().find(|(failed, ..)| *failed == block);
+        let result = of_it.map_or(result, |&(_, disk, error)| Err((disk, error)));
+        self.part_failed.retain(|(failed, ..)| *failed != block);
         let block_len = self.contract.block;
         let part = self.part.take_if(|part| part.upto / block_len == block);
-        let end = if result.is_ok() { End::Written } else { End::Failed };
-        let free = core.writes.end(&mut core.store, (self.volume, extent), claim, end);
-        assert!(free.is_empty(), "a stream has the volume's writes to itself");
         match result {
             Ok(()) => {
                 let state = if part.is_some() { Slot::Open } else { Slot::Ready };
@@ -148,7 +158,7 @@ impl Stream {
                     }
                 }
             }
-            Err((_, error)) => {
+            Err((disk, error)) => {
                 *self.window.get_mut(block).expect("a block of the window") =
                     Slot::Failed(disk, error);
             }
