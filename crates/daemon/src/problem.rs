@@ -150,6 +150,7 @@ fn of_store(error: &StoreError) -> Problem {
         StoreError::NoSuchDisk { .. } => Code::NoSuchDisk,
         StoreError::NoSpace { .. } | StoreError::MetadataFull { .. } => Code::PoolFull,
         StoreError::BadName { .. }
+        | StoreError::BadRun { .. }
         | StoreError::DiskTwice { .. }
         | StoreError::TooLarge { .. }
         | StoreError::ProfileTooLarge { .. } => Code::Invalid,

@@ -10,7 +10,7 @@ pub(crate) mod uring;
 use crate::arena::Arena;
 use crate::sys::Event;
 use crate::{HostLateness, lock::Mutex};
-use node::{Blocks, CommandId, DeviceError, DiskAction, DiskCommand, Region, Span};
+use node::{CommandId, DeviceError, DiskAction, DiskCommand, Region, Span, Written};
 use std::ops::Range;
 use std::sync::Arc;
 use units::{Bytes, Instant};
@@ -101,7 +101,7 @@ pub(crate) fn zero_room(arena: &Arena, span: Span) {
 }
 
 /// Fills with zeros what a read leaves out of its span.
-fn zero_unwritten(arena: &Arena, span: Span, written: &Blocks) {
+fn zero_unwritten(arena: &Arena, span: Span, written: &Written) {
     for hole in written.holes(span.len) {
         let hole = hole.start..hole.end.min(span.len);
         zero_behind(
@@ -109,6 +109,21 @@ fn zero_unwritten(arena: &Arena, span: Span, written: &Blocks) {
             Span { offset: span.offset + hole.start, len: hole.end - hole.start },
             Bytes::ZERO,
         );
+    }
+}
+
+/// Puts what was read of the blocks of a span into their places; `bytes` begin with the first
+/// of them.
+#[allow(unsafe_code)]
+fn spread(arena: &Arena, span: Span, written: &Written, bytes: &[u8]) {
+    let first = written.span().start;
+    for run in written.runs() {
+        let (at, len) = ((run.start - first).as_usize(), (run.end - run.start).as_usize());
+        let into = Span { offset: span.offset + run.start, len: run.end - run.start };
+        let from = &bytes[at..at + len];
+        // SAFETY: the part lies in the arena or a region (`pointer` checks), and is lent to this
+        // command alone; `bytes` are not of it, and `from` has this length.
+        unsafe { arena.pointer(into).copy_from_nonoverlapping(from.as_ptr(), len) };
     }
 }
 

@@ -167,7 +167,7 @@ impl Bench {
         let offset = self.place(read, size);
         let span = Span { offset: Bytes::MIB * slot, len: size };
         let action = if read {
-            DiskAction::Read { offset, span, written: Blocks::first(size) }
+            DiskAction::Read { offset, span, written: Blocks::first(size).into() }
         } else {
             DiskAction::Write { offset, span, valid: size }
         };

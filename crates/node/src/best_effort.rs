@@ -352,7 +352,7 @@ impl BestEffort {
             let action = DiskAction::Read {
                 offset: location.offset + range.start,
                 span: Span { offset: span.offset + before, len },
-                written: location.written.within(&range),
+                written: location.written.within(&range).into(),
             };
             self.submit_for(core, now, id, (location.disk, class), action, Part::Read);
             self.operation(id).pieces += 1;

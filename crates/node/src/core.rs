@@ -44,6 +44,8 @@ pub(crate) struct Ended {
     /// It took so long, and this was its bound; only where it was alone on the device,
     /// not on a suspect extent, and done.
     pub took: Option<(Duration, Duration)>,
+    /// No part of its request is left.
+    pub is_last: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -236,6 +238,28 @@ impl Core {
         id
     }
 
+    /// As [`Core::submit`], of a request in several parts, one at least: one command after the
+    /// other. Those that need no disk come last.
+    pub(crate) fn submit_parts(
+        &mut self,
+        now: Instant,
+        disk: DiskIndex,
+        class: Class,
+        parts: Parts,
+    ) -> CommandId {
+        let id = CommandId::new(disk, self.next_command);
+        self.next_command += 1;
+        let (command, work, rest) = in_order(parts);
+        let queue = self.queue_of_mut(id);
+        match command {
+            None => queue.submit_instant_in_parts(id.0, class, work, rest),
+            Some(command) => {
+                queue.submit_in_parts(now, id.0, Request { class, command }, work, rest);
+            }
+        }
+        id
+    }
+
     /// As [`Core::submit`], of a request under contract that has waited for something: where
     /// its deadline would be later than is promised from its turn on, it is brought forward
     /// as far as nobody else is late for it.
@@ -330,15 +354,12 @@ impl Core {
         now: Instant,
         id: CommandId,
         class: Class,
-        action: DiskAction,
-        owner: Owner,
+        parts: Parts,
     ) -> bool {
-        if action.needs_no_disk() {
-            return false;
-        }
-        let command = as_command(&action);
+        let (command, work, rest) = in_order(parts);
+        let Some(command) = command else { return false };
         let request = Request { class, command };
-        self.queue_of_mut(id).redirect(now, id.0, request, || Work { owner, action })
+        self.queue_of_mut(id).redirect(now, id.0, request, || (work, rest))
     }
 
     /// As [`Core::cancel`]; its release is the stream's again where it was the last.
@@ -379,7 +400,8 @@ impl Core {
     /// A command has ended in the queue of its disk: whom it concerns.
     pub(crate) fn command_ended(&mut self, ended: CommandEnded) -> Ended {
         let CommandEnded { disk, finished, result, of_queue } = ended;
-        let queue::Ended { work, late_by, latency, promised, took, suspects_changed } = of_queue;
+        let queue::Ended { work, late_by, latency, promised, took, suspects_changed, is_last } =
+            of_queue;
         if suspects_changed {
             let seen = self.disks[disk.as_usize()].queue.seen();
             let suspects = seen.suspects().filter_map(|suspect| recorded(&suspect)).collect();
@@ -388,7 +410,7 @@ impl Core {
                 self.changed(finished);
             }
         }
-        Ended { disk, owner: work.owner, result, late_by, latency, promised, took }
+        Ended { disk, owner: work.owner, result, late_by, latency, promised, took, is_last }
     }
 
     /// Makes [`Core::due_timer`] name `stream` at `at`; returns the timer, to
@@ -498,6 +520,23 @@ fn remembered(suspect: &store::Suspect) -> Suspect {
 /// Requests in an order keep it, and so their class.
 fn is_ordered(class: Class) -> bool {
     matches!(class, Class::BestEffort { ordered: true, .. } | Class::Server { ordered: true, .. })
+}
+
+/// What the parts of one request do, and for whom, by where they lie.
+pub(crate) type Parts = Vec<(DiskAction, Owner)>;
+
+/// Those that need the disk first: the command and the work of the first part, and the rest.
+fn in_order(parts: Parts) -> (Option<Command>, Work, VecDeque<(Option<Command>, Work)>) {
+    let (instant, mut all): (Parts, Parts) =
+        parts.into_iter().partition(|(action, _)| action.needs_no_disk());
+    all.extend(instant);
+    let part = |(action, owner): (DiskAction, Owner)| {
+        let command = (!action.needs_no_disk()).then(|| as_command(&action));
+        (command, Work { owner, action })
+    };
+    let mut all = all.into_iter().map(part);
+    let (command, work) = all.next().expect("a request has a part");
+    (command, work, all.collect())
 }
 
 fn as_command(action: &DiskAction) -> Command {

@@ -575,7 +575,9 @@ impl Node {
                 self.next_stream += 1;
                 let window = contract.block * places.len() as u64;
                 let memory = (home, places, region.is_some());
-                let made = Stream::new(id, volume, mode, *contract, tasks, memory, start, now);
+                let in_a_row = contract::in_a_row(contract, &self.core.shares(volume));
+                let from = (start, in_a_row);
+                let made = Stream::new(id, volume, mode, *contract, tasks, memory, from, now);
                 self.streams.insert(made);
                 let reply = Reply::Stream { stream: id, window };
                 self.begin(now, ticket, id, start, reply);
@@ -761,7 +763,7 @@ impl Node {
 
     /// A command has ended.
     fn ended(&mut self, now: Instant, ended: Ended) {
-        let Ended { disk, owner, result, late_by, latency, promised, took } = ended;
+        let Ended { disk, owner, result, late_by, latency, promised, took, is_last } = ended;
         let whose = match owner {
             Owner::Block { stream, .. } => Carrier::Stream(stream),
             Owner::Piece { operation, .. } => {
@@ -769,20 +771,28 @@ impl Node {
             }
             Owner::Store { .. } | Owner::Move { .. } | Owner::Measure => Carrier::Pool,
         };
-        self.finished = promised.then_some(Finished { whose, late_by, latency });
+        let done = promised && is_last;
+        self.finished = done.then_some(Finished { whose, late_by, latency });
         match owner {
-            Owner::Block { stream: id, block, place, claim } => {
+            Owner::Block { stream: id, block, place, part } => {
                 let has_writer = self.streams.has_writer(id);
                 let core = &mut self.core;
                 let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
-                stream.account.ended(late_by, latency);
+                if is_last {
+                    stream.account.ended(late_by, latency);
+                }
                 let result = result.map_err(|error| (disk, error));
                 match stream.mode {
-                    Mode::Read => stream.block_read(core, now, (block, place), result, has_writer),
-                    Mode::Write => {
-                        let claim = claim.expect("a block that was written was claimed");
-                        stream.block_written(core, now, block, claim, result);
+                    Mode::Read => {
+                        let part = (part, is_last);
+                        stream.block_read(core, now, (block, place), part, result, has_writer);
                     }
+                    Mode::Write => {
+                        stream.block_written(core, now, block, (part, is_last), result);
+                    }
+                }
+                if !is_last {
+                    return;
                 }
                 let (mode, volume) = (stream.mode, stream.volume);
                 stream.leave_retired(core);

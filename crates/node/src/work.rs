@@ -2,6 +2,7 @@
 
 use crate::api::*;
 use crate::volumes::writes::Claim;
+use core::ops::Range;
 use queue::{Next, Queue};
 use store::IoId;
 use units::{Bytes, Instant};
@@ -9,8 +10,8 @@ use units::{Bytes, Instant};
 /// Whom the end of a command concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A block of a stream, in this place; of a writer, with its claim.
-    Block { stream: StreamId, block: u64, place: Bytes, claim: Option<Claim> },
+    /// A block of a stream, in this place.
+    Block { stream: StreamId, block: u64, place: Bytes, part: BlockPart },
     /// A command of a best-effort operation.
     Piece { operation: u64, part: Part },
     /// A piece of a write (or a flush) of the store.
@@ -19,6 +20,18 @@ pub(crate) enum Owner {
     Move { write: bool },
     /// A read of the measurement that runs on the disk.
     Measure,
+}
+
+/// What of a block a command moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlockPart {
+    /// Bytes of the volume.
+    pub range: Range<Bytes>,
+    /// The block is moved by this command alone.
+    pub is_all: bool,
+    /// Of a writer: the claim of the first extent that it writes to. The claims of those that
+    /// follow have the numbers that follow.
+    pub claim: Option<Claim>,
 }
 
 /// What a command does for a best-effort operation.

@@ -6,7 +6,7 @@ use units::{Bytes, Duration, Outside, Rate};
 /// Smallest block of a stream.
 pub const BLOCK_MIN: Bytes = Bytes::kib(4);
 /// Largest block of a stream.
-pub const BLOCK_MAX: Bytes = Bytes::mib(1);
+pub const BLOCK_MAX: Bytes = Bytes::mib(16);
 /// Largest burst of a contract.
 pub const BURST_MAX: Bytes = Bytes::mib(64);
 /// A block comes at least as often.
@@ -55,7 +55,7 @@ impl Contract {
         }
         let block = self.block;
         if !block.get().is_power_of_two() || block < BLOCK_MIN || block > BLOCK_MAX {
-            return invalid("block size", "a power of two from 4 KiB to 1 MiB");
+            return invalid("block size", "a power of two from 4 KiB to 16 MiB");
         }
         if self.burst > BURST_MAX {
             return invalid("burst", "at most 64 MiB");
@@ -117,7 +117,8 @@ mod tests {
             (block(0), "block size"),
             (block(2_048), "block size"),
             (block(65_537), "block size"),
-            (block(2 << 20), "block size"),
+            (block(3 << 20), "block size"),
+            (block(32 << 20), "block size"),
             (burst(at_most + 1), "burst"),
             // A block in a day and a second.
             (Contract { block: Bytes::MIB, ..rate(12) }, "rate"),

@@ -58,6 +58,6 @@ impl sched::Predict for Predictions<'_> {
 }
 
 /// Wherever the heads come from.
-fn worst(profile: &Profile, access: &Access) -> Duration {
+pub(crate) fn worst(profile: &Profile, access: &Access) -> Duration {
     profile.worst(access.lba..access.end(), access.len, access.direction)
 }

@@ -3,9 +3,16 @@
 //! Invariant: every command in `commands` waits in the schedule, or waits in `instant`
 //! because it needs no device, or is with the device; it ends in exactly one call of
 //! [`Queue::ended`], unless it is taken back before it was started.
+//!
+//! A request may be served in several commands, its *parts*, one after the other: the
+//! schedule has one request, whose cost is that of all parts. From when the first part is
+//! started until the last one is, nothing else is, so that what is promised to others waits
+//! for one request at the most, as the analysis has it; and the parts find the heads
+//! where the part before them left them. Each part ends in a call of [`Queue::ended`] of its own, with
+//! the same key.
 
 use crate::account::{Account, Counted};
-use crate::predictions::{Heads, Predictions};
+use crate::predictions::{Heads, Predictions, worst};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
@@ -51,6 +58,16 @@ struct Entry<W> {
     command: Option<Command>,
     class: Class,
     predicted: Duration,
+    /// What follows under the same request: commands, and what they are for.
+    rest: VecDeque<(Option<Command>, W)>,
+}
+
+/// A request of which parts are left to be started.
+#[derive(Clone, Copy, Debug)]
+struct Parted {
+    key: u64,
+    /// The part before has ended.
+    goes_on: bool,
 }
 
 /// What the device shall do now.
@@ -88,6 +105,8 @@ pub struct Ended<W> {
     pub took: Option<(Duration, Duration)>,
     /// The suspect extents of [`Queue::seen`] have changed by it.
     pub suspects_changed: bool,
+    /// The request has ended with it: false where another part follows.
+    pub is_last: bool,
 }
 
 /// One disk at work; `W` is what its owner wants to know of each command.
@@ -105,12 +124,20 @@ pub struct Queue<W> {
     /// Of scattered commands, by where they begin and their keys, what their other places
     /// cost.
     further: BTreeMap<(Lba, u64), Duration>,
+    parted: Option<Parted>,
     account: Account,
     /// The longest flushes that went well, the longest first.
     flushes: [Duration; 2],
     has_news: bool,
     /// The latest time that it was told. Who shares it may come with an earlier one.
     latest: Instant,
+}
+
+impl<W> Entry<W> {
+    /// In one part.
+    fn new(work: W, command: Option<Command>, class: Class) -> Self {
+        Self { work, command, class, predicted: Duration::ZERO, rest: VecDeque::new() }
+    }
 }
 
 impl<W> Queue<W> {
@@ -132,6 +159,7 @@ impl<W> Queue<W> {
             commands: BTreeMap::new(),
             instant: VecDeque::new(),
             further: BTreeMap::new(),
+            parted: None,
             account: Account::default(),
             flushes: [Duration::ZERO; 2],
             has_news: false,
@@ -288,13 +316,52 @@ impl<W> Queue<W> {
         }
         let now = self.time(now);
         self.schedule.submit(now, key, request);
-        self.insert(key, Entry { work, command: Some(command), class, predicted: Duration::ZERO });
+        self.insert(key, Entry::new(work, Some(command), class));
+    }
+
+    /// As [`Queue::submit`]; the request is served in several commands, of which it names the
+    /// first. The others follow in this order, each when the one before it has ended; one
+    /// that is none asks nothing of the device.
+    pub fn submit_in_parts(
+        &mut self,
+        now: Instant,
+        key: u64,
+        request: Request,
+        work: W,
+        rest: VecDeque<(Option<Command>, W)>,
+    ) {
+        let further = self.bound_of(&rest);
+        self.submit_scattered(now, key, request, further, work);
+        self.commands.get_mut(&key).expect("inserted just now").rest = rest;
+    }
+
+    /// What parts that follow take at the most, wherever the heads are, with what passes
+    /// between the end of one command and the start of the next.
+    fn bound_of(&self, rest: &VecDeque<(Option<Command>, W)>) -> Duration {
+        let of = |command: &Command| match command.access() {
+            Some(access) => worst(&self.device.profile, access),
+            None => self.device.profile.flush(),
+        };
+        let parts = rest.iter().filter_map(|(command, _)| command.as_ref());
+        parts.map(|command| of(command) + self.device.advance).sum()
     }
 
     /// Takes a command that needs no device: it goes before all others.
     pub fn submit_instant(&mut self, key: u64, class: Class, work: W) {
+        self.submit_instant_in_parts(key, class, work, VecDeque::new());
+    }
+
+    /// The same in several parts, none of which needs the device.
+    pub fn submit_instant_in_parts(
+        &mut self,
+        key: u64,
+        class: Class,
+        work: W,
+        rest: VecDeque<(Option<Command>, W)>,
+    ) {
+        assert!(rest.iter().all(|(command, _)| command.is_none()), "it needs the device");
         self.instant.push_back(key);
-        self.insert(key, Entry { work, command: None, class, predicted: Duration::ZERO });
+        self.insert(key, Entry { rest, ..Entry::new(work, None, class) });
     }
 
     fn insert(&mut self, key: u64, entry: Entry<W>) {
@@ -304,11 +371,16 @@ impl<W> Queue<W> {
     }
 
     fn remove(&mut self, key: u64) -> Option<Entry<W>> {
-        let entry = self.commands.remove(&key)?;
-        if let Some(access) = entry.command.as_ref().and_then(Command::access) {
+        self.forget_further(key);
+        self.commands.remove(&key)
+    }
+
+    /// The command is in one place from now on.
+    fn forget_further(&mut self, key: u64) {
+        let command = self.commands.get(&key).and_then(|entry| entry.command.as_ref());
+        if let Some(access) = command.and_then(Command::access) {
             self.further.remove(&(access.lba, key));
         }
-        Some(entry)
     }
 
     /// All commands that have not ended, by key: what they are for, and what they do.
@@ -370,15 +442,21 @@ impl<W> Queue<W> {
         now: Instant,
         key: u64,
         request: Request,
-        work: impl FnOnce() -> W,
+        work: impl FnOnce() -> (W, VecDeque<(Option<Command>, W)>),
     ) -> bool {
         let Request { class, command } = request;
         let now = self.time(now);
         if self.class_of(key) != Some(class) || !self.schedule.redirect(now, key, command) {
             return false;
         }
+        self.forget_further(key);
+        let (work, rest) = work();
+        let further = self.bound_of(&rest);
+        if let (Some(access), false) = (command.access(), further.is_zero()) {
+            self.further.insert((access.lba, key), further);
+        }
         let entry = self.commands.get_mut(&key).expect("a command that waits is known");
-        (entry.work, entry.command) = (work(), Some(command));
+        (entry.work, entry.command, entry.rest) = (work, Some(command), rest);
         self.has_news = true;
         true
     }
@@ -417,14 +495,17 @@ impl<W> Queue<W> {
             return Next::Start { key, predicted: Duration::ZERO, work: &mut entry.work };
         }
         let at = self.schedule.head();
+        if let Some(Parted { key, goes_on }) = self.parted {
+            if !goes_on {
+                return Next::Wait { until: None };
+            }
+            return self.start(key, at);
+        }
         // No slack would ever cover what a disk may try for so long on a bad extent.
         let is_idle = self.schedule.tasks().len() <= self.own;
         let predictions = Predictions {
             profile: &self.device.profile,
-            heads: match self.device.usage {
-                Use::Alone => Heads::Ours { head: &self.head, at },
-                Use::Shared { .. } => Heads::Anywhere,
-            },
+            heads: heads(self.device.usage, &self.head, at),
             seen: &self.seen,
             patience: if is_idle { self.device.patience } else { Duration::MAX },
             further: &self.further,
@@ -432,12 +513,30 @@ impl<W> Queue<W> {
         match self.schedule.next(now, &predictions) {
             sched::Next::Wait { until } => Next::Wait { until },
             sched::Next::Start { key, .. } => {
-                let entry = self.commands.get_mut(&key).expect("a scheduled command is known");
-                let command = entry.command.expect("a scheduled command is the device's");
-                entry.predicted = predictions.plain(at, &command);
-                Next::Start { key, predicted: entry.predicted, work: &mut entry.work }
+                if !self.commands[&key].rest.is_empty() {
+                    // From now on each part counts for itself.
+                    self.forget_further(key);
+                }
+                self.start(key, at)
             }
         }
+    }
+
+    /// Gives the device a command, or the next part of one.
+    fn start(&mut self, key: u64, at: Lba) -> Next<'_, W> {
+        let predictions = Predictions {
+            profile: &self.device.profile,
+            heads: heads(self.device.usage, &self.head, at),
+            seen: &self.seen,
+            patience: Duration::MAX,
+            further: &self.further,
+        };
+        let entry = self.commands.get_mut(&key).expect("a scheduled command is known");
+        let bound = |command: &Command| predictions.plain(at, command);
+        entry.predicted = entry.command.as_ref().map_or(Duration::ZERO, bound);
+        let has_more = !entry.rest.is_empty();
+        self.parted = has_more.then_some(Parted { key, goes_on: false });
+        Next::Start { key, predicted: entry.predicted, work: &mut entry.work }
     }
 
     /// A command has ended on the device, well or not.
@@ -445,15 +544,39 @@ impl<W> Queue<W> {
     /// # Panics
     /// Where [`Queue::next`] did not give it.
     pub fn ended(&mut self, key: u64, started: Instant, finished: Instant, good: bool) -> Ended<W> {
-        let Entry { work, command, class, predicted, .. } =
-            self.remove(key).expect("a command ends once");
+        let entry = self.commands.get_mut(&key).expect("a command ends once");
+        let Entry { command, class, predicted, .. } = *entry;
+        let next = entry.rest.pop_front();
+        let is_last = next.is_none();
+        let work = match next {
+            Some((command, work)) => {
+                entry.command = command;
+                core::mem::replace(&mut entry.work, work)
+            }
+            None => self.remove(key).expect("just seen").work,
+        };
+        if !is_last {
+            match &mut self.parted {
+                Some(parted) if parted.key == key => parted.goes_on = true,
+                _ => self.instant.push_front(key),
+            }
+        }
+        let is_scheduled = || command.is_some() || self.schedule.times(key).is_some();
+        let outcome = (is_last && is_scheduled()).then(|| self.schedule.finished(finished, key));
+        let promised = class.task().is_some();
+        let latency = outcome.as_ref().map(|of| finished.saturating_since(of.times.release));
+        let latency = latency.unwrap_or_default();
+        // Asked at the end: a change of the contract may have moved them.
+        let late_by = outcome.as_ref().map_or(Duration::ZERO, |of| {
+            finished.saturating_since(of.times.deadline.saturating_add(self.device.advance))
+        });
         let Some(command) = command else {
-            let (late_by, latency, took) = (Duration::ZERO, Duration::ZERO, None);
-            let promised = class.task().is_some();
-            return Ended { work, late_by, latency, promised, took, suspects_changed: false };
+            let (took, suspects_changed) = (None, false);
+            return Ended { work, late_by, latency, promised, took, suspects_changed, is_last };
         };
         let time = finished.saturating_since(started);
-        let sched::Outcome { class, times, actual, .. } = self.schedule.finished(finished, key);
+        let actual = outcome.as_ref().map_or(time, |of| of.actual);
+        let class = outcome.as_ref().map_or(class, |of| of.class);
         self.learn(&command, time, good);
         let others = match self.device.usage {
             Use::Alone => Duration::ZERO,
@@ -475,8 +598,6 @@ impl<W> Queue<W> {
         let is_explained = self.seen.is_explained(&command);
         let took = (good && done.alone && !is_explained).then_some((time, done.bound));
         let suspects_changed = self.seen.completed(&self.device.profile, &done);
-        // Asked at the end: a change of the contract may have moved them.
-        let late_by = finished.saturating_since(times.deadline.saturating_add(self.device.advance));
         self.account.count(&Counted {
             class,
             len: command.access().map_or(Bytes::ZERO, |access| access.len),
@@ -486,8 +607,8 @@ impl<W> Queue<W> {
             late_by,
             good,
         });
-        let latency = finished.saturating_since(times.release);
-        Ended { work, late_by, latency, promised: class.task().is_some(), took, suspects_changed }
+        let promised = class.task().is_some();
+        Ended { work, late_by, latency, promised, took, suspects_changed, is_last }
     }
 
     /// Learns from a command that has ended where the heads may be. What was written from
@@ -500,5 +621,13 @@ impl<W> Queue<W> {
             }
             _ => self.head = Head::anywhere(),
         }
+    }
+}
+
+/// What is known of where the heads are; the schedule thinks them to be at `at`.
+fn heads(usage: Use, head: &Head, at: Lba) -> Heads<'_> {
+    match usage {
+        Use::Alone => Heads::Ours { head, at },
+        Use::Shared { .. } => Heads::Anywhere,
     }
 }

@@ -3,6 +3,7 @@
 use disk::Profile;
 use queue::{Device, Ended, Handle, Next, Queue, Shared, Use};
 use sched::{Class, Flow, Options, PolicyKind, Request, Schedule, Task, TaskId};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
@@ -121,12 +122,12 @@ fn a_command_that_was_not_started_can_be_taken_back_or_do_something_else() {
     assert!(queue.is_released(1, at(0)) && !queue.is_released(2, at(999)));
     assert_eq!(queue.due(2), Some(at(1_905)), "a period later");
     let other = Request { class: BEST, command: read(8) };
-    assert!(!queue.redirect(at(0), 2, other, || "changed"), "of another class");
-    assert!(queue.redirect(at(0), 2, under(7), || "changed"));
+    assert!(!queue.redirect(at(0), 2, other, || ("changed", VecDeque::new())), "of another class");
+    assert!(queue.redirect(at(0), 2, under(7), || ("changed", VecDeque::new())));
     assert_eq!(queue.work(2), Some(&"changed"));
     start(&mut queue, 0).unwrap();
     assert!(!queue.cancel(1), "with the device");
-    assert!(!queue.redirect(at(0), 1, under(7), || "no"));
+    assert!(!queue.redirect(at(0), 1, under(7), || ("no", VecDeque::new())));
     assert!(queue.take_back(2) && !queue.waits(2));
     queue.submit(at(1), 3, under(8), "in its place");
     assert_eq!(queue.due(3), Some(at(1_905)), "what was taken back is the contract's again");
@@ -244,6 +245,63 @@ fn scattered_commands_cost_all_their_places() {
     }
     told.sort();
     assert_eq!(told, [(1, ms_(41)), (2, ms_(31)), (3, ms_(11))]);
+}
+
+/// A block of three runs: one request, three commands, and nothing between them, although
+/// somebody with a nearer deadline comes meanwhile.
+#[test]
+fn the_parts_of_a_request_follow_one_another() {
+    let (mut queue, task) = with_task();
+    let under = |command| Request { class: Class::RealTime(task), command };
+    let rest = VecDeque::from([(None, "zeros"), (Some(read(7)), "second")]);
+    queue.submit_in_parts(at(0), 1, under(read(5)), "first", rest);
+    queue.submit(at(0), 2, best(read(20)), "other");
+    let now = queue.schedule().next_release(task).as_nanos() / 1_000_000;
+    assert_eq!(start(&mut queue, now), Some((1, ms_(11), "first")));
+    assert_eq!(start(&mut queue, now + 1), None, "nothing beside it");
+    let ended = queue.ended(1, at(now), at(now + 10), true);
+    assert_eq!((ended.work, ended.is_last, ended.late_by), ("first", false, Duration::ZERO));
+    assert_eq!(start(&mut queue, now + 10), Some((1, Duration::ZERO, "zeros")));
+    let ended = queue.ended(1, at(now + 10), at(now + 10), true);
+    assert_eq!((ended.work, ended.is_last), ("zeros", false));
+    assert_eq!(start(&mut queue, now + 10), Some((1, ms_(11), "second")));
+    let ended = queue.ended(1, at(now + 10), at(now + 2_000), false);
+    assert_eq!((ended.work, ended.is_last), ("second", true));
+    assert!(!ended.late_by.is_zero(), "the request has one deadline");
+    assert_eq!((queue.account().real_time.requests, queue.account().late_requests), (2, 1));
+    assert_eq!(start(&mut queue, now + 2_000).map(|(key, ..)| key), Some(2));
+}
+
+/// What waits is counted with all its parts: best effort in three parts does not fit into the
+/// slack that one of them would fit into.
+#[test]
+fn a_request_costs_what_all_its_parts_do() {
+    let mut queue = queue(Use::Alone);
+    let cost = ms_(12);
+    let task = queue.join(at(0), Task::new(ms_(40), ms_(40), cost)).unwrap();
+    let starts = |queue: &mut Queue<&'static str>, rest| {
+        queue.submit_in_parts(at(0), 7, best(read(5)), "best", rest);
+        let started = matches!(queue.next(at(0)), Next::Start { key: 7, .. });
+        let waits = queue.waits(7);
+        (started, waits && queue.cancel(7)).0
+    };
+    queue.submit(at(0), 1, Request { class: Class::RealTime(task), command: read(9) }, "block");
+    let rest = VecDeque::from([(Some(read(7)), "second"), (Some(read(8)), "third")]);
+    assert!(!starts(&mut queue.clone(), rest));
+    assert!(starts(&mut queue, VecDeque::new()));
+}
+
+/// Parts of which none needs the device.
+#[test]
+fn zeros_in_parts_need_no_device() {
+    let mut queue = queue(Use::Alone);
+    queue.submit_instant_in_parts(1, BEST, "first", VecDeque::from([(None, "second")]));
+    for (work, is_last) in [("first", false), ("second", true)] {
+        assert_eq!(start(&mut queue, 0), Some((1, Duration::ZERO, work)));
+        let ended = queue.ended(1, at(0), at(0), true);
+        assert_eq!((ended.work, ended.is_last), (work, is_last));
+    }
+    assert_eq!(start(&mut queue, 0), None);
 }
 
 /// Whoever shares the queue may come with an earlier time: it does not go back.

@@ -1,7 +1,7 @@
 //! The words that cross the seam between `store` and whoever does its I/O.
 
 use crate::blocks::Blocks;
-pub use crate::sizes::{BLOCK, EXTENT};
+pub use crate::sizes::{BLOCK, EXTENT, RUN_MAX};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -200,6 +200,10 @@ pub struct Placement {
     pub disks: Vec<DiskIndex>,
     /// Which part of each disk.
     pub zone: Zone,
+    /// So many bytes lie on one disk before the next disk's turn comes, one behind the other
+    /// where there is room for that: an extent times a power of two, at most [`RUN_MAX`].
+    /// Nothing means one extent.
+    pub run: Bytes,
 }
 
 /// A part of a disk. On a hard disk low addresses are the outer, faster tracks.

@@ -17,7 +17,7 @@
 //! ends the building; it begins anew.)
 
 use crate::api::{BLOCK, DiskIndex, VolumeId};
-use crate::change::{Change, Encoder, SCATTERED_SIZE, volume_size_max};
+use crate::change::{Change, Encoder, SCATTERED_SIZE, run_size, volume_size_max};
 use crate::format;
 use crate::runs::Run;
 use crate::state::{Freed, State};
@@ -217,7 +217,8 @@ fn described_size(volume: &Volume) -> u64 {
     let runs = volume.slots.iter().map(|slot| slot.runs()).sum();
     let owner = crate::change::ownership_size(volume.ownership);
     let service = crate::change::service_size(volume.service);
-    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + owner + service
+    let run = run_size(volume.placement.run);
+    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + owner + service + run
 }
 
 /// The extents that a change gives to a volume, by disk; none where nobody knows any more,

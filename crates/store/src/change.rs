@@ -5,7 +5,7 @@
 //! not held against the bytes that are there: it never allocates more than a
 //! small multiple of its input, and never panics.
 
-use crate::api::{DiskIndex, SUSPECTS_MAX, Suspect, VolumeId, Zone};
+use crate::api::{DiskIndex, EXTENT, SUSPECTS_MAX, Suspect, VolumeId, Zone};
 use crate::api::{Ownership, Service};
 use crate::blocks::Blocks;
 use crate::format;
@@ -16,6 +16,7 @@ use crate::service;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use units::Bytes;
 
 /// One change to the volumes of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,7 @@ pub(crate) enum Change {
     Suspects { disk: DiskIndex, suspects: Vec<Suspect> },
     Owner { volume: VolumeId, ownership: Ownership },
     Service { volume: VolumeId, service: Option<Service> },
+    Run { volume: VolumeId, extents: u16 },
 }
 
 impl Change {
@@ -48,7 +50,8 @@ impl Change {
             | Self::Scattered { volume, .. }
             | Self::Move { volume, .. }
             | Self::Owner { volume, .. }
-            | Self::Service { volume, .. } => Some(*volume),
+            | Self::Service { volume, .. }
+            | Self::Run { volume, .. } => Some(*volume),
             Self::Suspects { .. } => None,
         }
     }
@@ -69,6 +72,12 @@ pub(crate) fn ownership_size(ownership: Ownership) -> u64 {
 /// Bytes that the service of a volume takes; the default is not written.
 pub(crate) fn service_size(service: Option<Service>) -> u64 {
     if service.is_none() { 0 } else { format::service::LEN as u64 }
+}
+
+/// Bytes that the run of a volume takes; where it is an extent, as by default, it is not
+/// written.
+pub(crate) fn run_size(run: Bytes) -> u64 {
+    if run <= EXTENT { 0 } else { format::rotation::LEN as u64 }
 }
 
 /// Bytes that the description of a volume takes in a checkpoint at the most.
@@ -151,6 +160,10 @@ impl Encoder {
                 let start = self.bytes.len();
                 self.put(LEN, &[(TAG, 12), (VOLUME, volume.0)]);
                 service::encode(*service, &mut self.bytes[start..]);
+            }
+            Change::Run { volume, extents } => {
+                use format::rotation::{EXTENTS, LEN, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 13), (VOLUME, volume.0), (EXTENTS, (*extents).into())]);
             }
         }
     }
@@ -361,6 +374,11 @@ impl<'a> Decoder<'a> {
                 let bytes = self.take(LEN)?;
                 Change::Service { volume: volume(bytes, VOLUME), service: service::decode(bytes)? }
             }
+            13 => {
+                use format::rotation::{EXTENTS, LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Run { volume: volume(bytes, VOLUME), extents: EXTENTS.get_u16(bytes) }
+            }
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -430,7 +448,7 @@ impl<'a> Decoder<'a> {
 mod tests {
     use super::*;
     use crate::api::ServiceKind;
-    use units::{Bytes, Duration, Rate};
+    use units::{Duration, Rate};
 
     fn samples() -> Vec<Change> {
         let volume = VolumeId(u64::MAX);
@@ -491,6 +509,7 @@ mod tests {
                     },
                 ),
             },
+            Change::Run { volume, extents: 16 },
             Change::Delete { volume },
         ]
     }

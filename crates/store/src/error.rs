@@ -1,6 +1,6 @@
 //! What went wrong, which thing it is about, and what to do next.
 
-use crate::api::{DiskIndex, Id, IoError, Lag, VolumeId, Zone};
+use crate::api::{DiskIndex, EXTENT, Id, IoError, Lag, RUN_MAX, VolumeId, Zone};
 use crate::format::VERSION;
 use crate::geometry::{DISKS_MAX, PROFILE_MAX};
 use crate::names::NAME_RULE;
@@ -24,6 +24,11 @@ pub enum StoreError {
     BadName {
         /// As it was given.
         name: String,
+    },
+    /// No volume rotates over its disks by such a run.
+    BadRun {
+        /// As it was asked for.
+        run: Bytes,
     },
     /// There is a volume with this name.
     VolumeExists {
@@ -93,6 +98,10 @@ impl fmt::Display for StoreError {
             Self::BadName { name } => {
                 write!(f, "'{}' is no name; use {NAME_RULE}", name.escape_debug())
             }
+            Self::BadRun { run } => write!(
+                f,
+                "a run of {run} is not possible; use a power of two from {EXTENT} to {RUN_MAX}"
+            ),
             Self::VolumeExists { name } => write!(
                 f,
                 "a volume named '{name}' exists; choose another name, or delete or resize that one"

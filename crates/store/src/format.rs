@@ -1,4 +1,4 @@
-//! On-disk format, version 4: the byte tables of every structure.
+//! On-disk format, version 5: the byte tables of every structure.
 //!
 //! What may never change, whatever the version: the first 16 bytes of the header
 //! (magic, version, checksum) and that the checksum covers the header's 96 bytes.
@@ -6,16 +6,16 @@
 
 use crate::layout::{Table, layout};
 
-/// The version that this program writes. It reads the earlier ones as well. Before version 4
-/// there is no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
+/// The version that this program writes. It reads the earlier ones as well. Before version 5
+/// there is no change 13, before version 4 no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
 /// nothing; version 1 has no changes 8 and 9, either, and no profile of a later generation.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 layout! {
     /// What every structure begins with.
     header, "Header" {
         MAGIC, 8, "which structure this is";
-        VERSION, 4, "format version, 4; this program reads 1 to 4";
+        VERSION, 4, "format version, 5; this program reads 1 to 5";
         CHECKSUM, 4, "CRC-32C of these 96 bytes with this field zero";
         POOL, 16, "identity of the pool";
         DISK, 16, "identity of the disk that this was written for";
@@ -225,6 +225,15 @@ layout! {
     }
 }
 
+layout! {
+    /// The volume, which has no extents yet, rotates over its disks by longer runs.
+    rotation, "Change 13: run" {
+        TAG, 1, "13";
+        VOLUME, 8, "the volume's number";
+        EXTENTS, 2, "extents that lie on one disk before the next disk's turn comes: a power of two, at most 16";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -249,4 +258,5 @@ pub const TABLES: &[Table] = &[
     scattered::TABLE,
     owner::TABLE,
     service::TABLE,
+    rotation::TABLE,
 ];

@@ -49,10 +49,11 @@ mod structure;
 mod survey;
 mod verdict;
 mod volume;
+mod written;
 
 pub use api::{
     BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, Lag, Location,
-    NewDisk, NewPool, Ownership, Placement, Pool, SUSPECTS_MAX, Service, ServiceKind,
+    NewDisk, NewPool, Ownership, Placement, Pool, RUN_MAX, SUSPECTS_MAX, Service, ServiceKind,
     ServicePriority, Space, Suspect, VolumeId, Zone,
 };
 pub use blocks::Blocks;
@@ -66,4 +67,5 @@ pub use opening::{Opened, Opening};
 pub use record::RecordContent;
 pub use store::Store;
 pub use structure::{MAGICS, Problem};
-pub use volume::Volume;
+pub use volume::{Stretches, Volume};
+pub use written::Written;

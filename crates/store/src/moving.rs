@@ -15,7 +15,7 @@ use crate::change::{Change, suspects_size};
 use crate::error::StoreError;
 use crate::format;
 use crate::geometry::PROFILE_MAX;
-use crate::runs::Run;
+use crate::runs::{Run, Wish};
 use crate::state::State;
 use crate::store::Store;
 use alloc::vec::Vec;
@@ -61,7 +61,7 @@ impl Store {
             let disks = &volume.placement().disks;
             let slot = disks.iter().position(|&on| on == disk)?;
             let position = volume.slots[slot].position(extent)?;
-            Some((volume.id(), u64::from(position) * disks.len() as u64 + slot as u64))
+            Some((volume.id(), volume.index_of(slot, position)))
         })
     }
 
@@ -84,7 +84,7 @@ impl Store {
         let avoid = &self.avoid[disk.as_usize()];
         let behind = Some(of(span.end) - 1);
         let found = [(near, None), (all.clone(), behind)].into_iter().find_map(|(range, after)| {
-            let runs = free.choose(&range, 1, after, avoid)?;
+            let runs = free.choose(&range, &Wish { wanted: 1, after, run: 1, within: 0 }, avoid)?;
             runs.first().map(|run| run.start).filter(|extent| !avoid.contains(extent))
         });
         let extent = found.ok_or_else(|| StoreError::NoSpace {

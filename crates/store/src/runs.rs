@@ -179,15 +179,17 @@ impl FreeMap {
     /// Chooses `wanted` free extents in `zone`, and changes nothing: the run
     /// behind `after` first, so that a growing volume stays in one piece; then
     /// the lowest run that holds all that is left; then the longest runs,
-    /// the lowest first among equals. What is in `avoid` is taken last, and only as
-    /// much of it as must be. `None` where there are not enough.
+    /// the lowest first among equals. Of a longer run than an extent as many are taken
+    /// whole as there are, in the same order, before any is taken in parts. What is in
+    /// `avoid` is taken last, and only as much of it as must be. `None` where there are
+    /// not enough.
     pub(crate) fn choose(
         &self,
         zone: &Range<u32>,
-        wanted: u32,
-        after: Option<u32>,
+        wish: &Wish,
         avoid: &BTreeSet<u32>,
     ) -> Option<Vec<Run>> {
+        let Wish { wanted, mut after, run, .. } = *wish;
         if self.free_in(zone) < wanted {
             return None;
         }
@@ -195,6 +197,10 @@ impl FreeMap {
         self.within(zone).for_each(|run| split(run, avoid, &mut rest, &mut avoided));
         let clean = rest.iter().map(|run| run.count).sum::<u32>().min(wanted);
         let (mut left, mut chosen) = (clean, Vec::new());
+        if run > 1 {
+            left -= take_whole(&mut rest, &mut chosen, &Wish { wanted: left, ..*wish });
+            after = chosen.last().map(|run: &Run| run.start + run.count - 1).or(after);
+        }
         let neighbour = after.and_then(|last| rest.iter().position(|run| run.start == last + 1));
         let mut next = neighbour;
         while left > 0 {
@@ -220,6 +226,54 @@ impl FreeMap {
         chosen.extend(avoided.into_iter().take((wanted - clean) as usize));
         Some(chosen)
     }
+}
+
+/// What a volume wants to have of a disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// So many extents,
+    pub(crate) wanted: u32,
+    /// behind this one,
+    pub(crate) after: Option<u32>,
+    /// so many of them in a row,
+    pub(crate) run: u32,
+    /// of which it has so many of the last row already.
+    pub(crate) within: u32,
+}
+
+/// Takes whole rows out of the free runs, the rest of the row that is there in part first:
+/// behind what is there; then from the lowest run that holds all that is left, or else from
+/// the one with the most. Gives how many extents were taken.
+fn take_whole(rest: &mut Vec<Run>, chosen: &mut Vec<Run>, wish: &Wish) -> u32 {
+    let Wish { wanted, mut after, run, within: mut begun } = *wish;
+    let mut left = wanted;
+    while left > 0 {
+        let need = (run - begun).min(left);
+        let whole = |free: &Run| match free.count {
+            count if count >= left => left,
+            count if count < need => 0,
+            count => need + (count - need) / run * run,
+        };
+        let behind = after.take().and_then(|last| {
+            rest.iter().position(|free| free.start == last + 1 && whole(free) > 0)
+        });
+        let holds_all = || rest.iter().position(|free| free.count >= left);
+        let longest = || {
+            let some = rest.iter().enumerate().filter(|(_, free)| whole(free) > 0);
+            some.max_by_key(|(at, free)| (whole(free), core::cmp::Reverse(*at))).map(|(at, _)| at)
+        };
+        let Some(at) = behind.or_else(holds_all).or_else(longest) else { break };
+        let Run { start, count: free } = rest[at];
+        let count = whole(&rest[at]);
+        chosen.push(Run { start, count });
+        (left, begun) = (left - count, 0);
+        if free == count {
+            rest.remove(at);
+        } else {
+            rest[at] = Run { start: start + count, count: free - count };
+        }
+    }
+    wanted - left
 }
 
 /// Parts a run into what lies between extents in `avoid`, and those, one by one.
@@ -306,7 +360,9 @@ mod tests {
         for taken in [run(2, 1), run(6, 1), run(15, 1)] {
             assert!(map.take(taken)); // free: 0-1, 3-5, 7-14, 16-29
         }
-        let choose = |zone, wanted, after| map.choose(zone, wanted, after, &BTreeSet::new());
+        let choose = |zone, wanted, after| {
+            map.choose(zone, &Wish { wanted, after, run: 1, within: 0 }, &BTreeSet::new())
+        };
         assert_eq!(choose(&(0..30), 3, None), Some(vec![run(3, 3)]));
         assert_eq!(choose(&(0..30), 2, Some(15)), Some(vec![run(16, 2)]));
         assert_eq!(choose(&(0..30), 9, Some(6)), Some(vec![run(7, 8), run(0, 1)]));
@@ -317,11 +373,39 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_chosen_whole_as_long_as_there_are_whole_ones() {
+        let mut map = FreeMap::new(0..40);
+        for taken in [run(3, 1), run(9, 1), run(18, 1)] {
+            assert!(map.take(taken)); // free: 0-2, 4-8, 10-17, 19-39
+        }
+        let choose = |wanted, after, within| {
+            map.choose(&(0..40), &Wish { wanted, after, run: 4, within }, &BTreeSet::new())
+        };
+        assert_eq!(choose(8, None, 0), Some(vec![run(10, 8)]), "the lowest that holds all");
+        // 21 in a row give five rows, eight two, and the next five one.
+        let rows = vec![run(19, 20), run(10, 8), run(4, 4)];
+        assert_eq!(choose(32, None, 0), Some(rows.clone()));
+        // Two are missing of the row that was begun: they are there, behind it.
+        assert_eq!(choose(4, Some(9), 2), Some(vec![run(10, 4)]));
+        assert_eq!(choose(10, Some(9), 2), Some(vec![run(10, 6), run(4, 4)]));
+        // What is left where there are no whole rows any more is taken in parts.
+        let parts = choose(36, None, 0).unwrap();
+        assert_eq!(parts[..3], rows);
+        assert_eq!(parts[3..].iter().map(|run| run.count).sum::<u32>(), 4);
+        // The neighbour is too short for the row: it is begun anew elsewhere.
+        assert_eq!(choose(4, Some(18), 0), Some(vec![run(19, 4)]));
+        assert_eq!(choose(3, Some(3), 0), Some(vec![run(4, 3)]));
+        assert_eq!(choose(12, Some(3), 2), Some(vec![run(4, 2), run(19, 10)]));
+    }
+
+    #[test]
     fn what_is_to_be_avoided_is_chosen_last_and_never_more_of_it_than_must_be() {
         let mut map = FreeMap::new(0..10);
         assert!(map.take(run(4, 1)));
         let avoid = BTreeSet::from([0, 2, 4, 8]);
-        let choose = |wanted, after| map.choose(&(0..10), wanted, after, &avoid);
+        let choose = |wanted, after| {
+            map.choose(&(0..10), &Wish { wanted, after, run: 1, within: 0 }, &avoid)
+        };
         assert_eq!(choose(1, None), Some(vec![run(1, 1)]));
         assert_eq!(choose(3, None), Some(vec![run(5, 3)]));
         assert_eq!(choose(2, Some(7)), Some(vec![run(5, 2)]));

@@ -9,11 +9,11 @@
 //! beyond its watermark was written.
 
 use crate::api::Ownership;
-use crate::api::{BLOCK, DiskIndex, EXTENT, Suspect, VolumeId, Zone};
+use crate::api::{BLOCK, DiskIndex, EXTENT, RUN_MAX, Suspect, VolumeId, Zone};
 use crate::blocks::Blocks;
 use crate::change::{
-    Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, service_size, suspects_size,
-    volume_size_max,
+    Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, run_size, service_size,
+    suspects_size, volume_size_max,
 };
 use crate::format;
 use crate::geometry::Geometry;
@@ -112,8 +112,22 @@ impl State {
             Change::Service { volume, service } => {
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.service = *service;
             }
+            Change::Run { volume, extents } => self.rotate_by(*volume, *extents)?,
         }
         Ok(Vec::new())
+    }
+    /// An empty volume rotates over its disks by so many extents.
+    fn rotate_by(&mut self, id: VolumeId, extents: u16) -> Result<(), &'static str> {
+        let run = EXTENT * u64::from(extents);
+        if !extents.is_power_of_two() || run > RUN_MAX {
+            return Err("a volume's run is of a length that no run has");
+        }
+        let volume = self.volumes.get_mut(&id).ok_or(NO_VOLUME)?;
+        if volume.extents() > 0 {
+            return Err("a volume that has extents rotates by another run");
+        }
+        volume.placement.run = run;
+        Ok(())
     }
     /// Extent `index` of a volume lies at `extent` of its disk from now on.
     fn relocate(&mut self, id: VolumeId, index: u32, extent: u32) -> Result<Freed, &'static str> {
@@ -122,9 +136,8 @@ impl State {
         if !self.free[disk.as_usize()].take(Run { start: extent, count: 1 }) {
             return Err("an extent has two owners, or none");
         }
-        let k = volume.slots.len() as u32;
-        let slot = &mut volume.slots[(index % k) as usize];
-        let old = slot.replace(index / k, extent).ok_or(NO_EXTENT)?;
+        let (slot, position) = volume.slot_of(index);
+        let old = volume.slots[slot].replace(position, extent).ok_or(NO_EXTENT)?;
         Ok(Vec::from([(disk, Run { start: old, count: 1 })]))
     }
     fn create(
@@ -164,7 +177,7 @@ impl State {
                 }
                 volume.slots[slot].push(*run);
             }
-            if volume.slots[slot].len() != Volume::share(extents, volume.slots.len(), slot) {
+            if volume.slots[slot].len() != volume.share(extents, slot) {
                 return Err("a volume's extents do not rotate over its disks");
             }
         }
@@ -180,10 +193,9 @@ impl State {
             _ => return Err("a volume is cut to more than it has"),
         };
         let mut freed = Freed::new();
-        let k = volume.slots.len();
-        for (slot, runs) in volume.slots.iter_mut().enumerate() {
-            let disk = volume.placement.disks[slot];
-            let cut = runs.truncate(Volume::share(extents, k, slot));
+        for slot in 0..volume.slots.len() {
+            let (disk, keeps) = (volume.placement.disks[slot], volume.share(extents, slot));
+            let cut = volume.slots[slot].truncate(keeps);
             freed.extend(cut.into_iter().map(|run| (disk, run)));
         }
         volume.written.truncate(extents as usize);
@@ -234,6 +246,7 @@ impl State {
             volume_size_max(volume.name.len(), volume.slots.len(), runs, extents)
                 + ownership_size(volume.ownership)
                 + service_size(volume.service)
+                + run_size(volume.placement.run)
         });
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
@@ -264,6 +277,9 @@ impl State {
         });
         if *ownership != Ownership::ROOT {
             encoder.change(&Change::Owner { volume: *id, ownership: *ownership });
+        }
+        if volume.run() > 1 {
+            encoder.change(&Change::Run { volume: *id, extents: volume.run() as u16 });
         }
         if service.is_some() {
             encoder.change(&Change::Service { volume: *id, service: *service });

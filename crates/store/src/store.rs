@@ -15,19 +15,19 @@
 
 use crate::api::Ownership;
 use crate::api::{
-    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool, Space,
-    Suspect, VolumeId,
+    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool,
+    RUN_MAX, Space, Suspect, VolumeId,
 };
 use crate::blocks::Blocks;
 use crate::building::{self, Building, Part, Reused};
-use crate::change::{Change, Encoder, SCATTERED_SIZE, ownership_size, volume_size_max};
+use crate::change::{Change, Encoder, SCATTERED_SIZE, ownership_size, run_size, volume_size_max};
 use crate::error::StoreError;
 use crate::format;
 use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
 use crate::names::is_name;
-use crate::runs::Run;
+use crate::runs::{Run, Wish};
 use crate::state::{Freed, State};
 use crate::steps::Steps;
 use crate::structure::Payload;
@@ -229,17 +229,26 @@ impl Store {
             return Err(StoreError::VolumeExists { name: name.into() });
         }
         let disks = self.resolve(&placement.disks)?;
+        let run = placement.run.max(EXTENT);
+        if run > RUN_MAX || !run.get().is_power_of_two() {
+            return Err(StoreError::BadRun { run });
+        }
         let id = self.state.next_volume;
-        let volume = Volume::new(id, name.into(), placement.zone, disks.clone());
+        let mut volume = Volume::new(id, name.into(), placement.zone, disks.clone());
+        volume.placement.run = run;
         let extents = extents_for(size)?;
         let runs = self.choose(&volume, extents)?;
         let described = volume_size_max(name.len(), disks.len(), count(&runs), extents);
-        self.check_metadata(described + ownership_size(ownership))?;
+        self.check_metadata(described + ownership_size(ownership) + run_size(run))?;
         self.state.next_volume = VolumeId(id.0 + 1);
         let zone = placement.zone;
         self.stage(Change::Create { volume: id, name: name.into(), zone, disks });
         if ownership != Ownership::ROOT {
             self.stage(Change::Owner { volume: id, ownership });
+        }
+        if run > EXTENT {
+            let extents = (run / EXTENT) as u16;
+            self.stage(Change::Run { volume: id, extents });
         }
         if extents > 0 {
             self.stage(Change::Grow { volume: id, extents, runs });
@@ -514,14 +523,16 @@ impl Store {
     }
     /// Chooses what `volume` needs to have `extents` extents, disk by disk.
     fn choose(&self, volume: &Volume, extents: u32) -> Result<Vec<Vec<Run>>, StoreError> {
-        let Placement { disks, zone } = volume.placement();
+        let Placement { disks, zone, .. } = volume.placement();
         let each = disks.iter().zip(&volume.slots).enumerate();
         each.map(|(slot, (&disk, has))| {
-            let wanted = Volume::share(extents, disks.len(), slot) - has.len();
+            let wanted = volume.share(extents, slot) - has.len();
             let free = &self.state.free[disk.as_usize()];
             let range = State::zone(&self.geometry[disk.as_usize()], *zone);
             let avoid = &self.avoid[disk.as_usize()];
-            free.choose(&range, wanted, has.last(), avoid).ok_or_else(|| StoreError::NoSpace {
+            let run = volume.run();
+            let wish = Wish { wanted, after: has.last(), run, within: has.len() % run };
+            free.choose(&range, &wish, avoid).ok_or_else(|| StoreError::NoSpace {
                 disk,
                 zone: *zone,
                 asked: EXTENT * u64::from(wanted),

@@ -13,8 +13,8 @@ use units::Bytes;
 /// Blocks of an extent that was written to its end.
 pub(crate) const BLOCKS: u16 = (EXTENT.get() / BLOCK.get()) as u16;
 
-/// A named sequence of extents. Extent `i` lies on disk `i mod k` of the `k`
-/// disks of its placement, so consecutive extents on one disk are `k` apart.
+/// A named sequence of extents. With runs of `r` extents, extent `i` lies on disk
+/// `i / r mod k` of the `k` disks of its placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
     pub(crate) id: VolumeId,
@@ -31,10 +31,19 @@ pub struct Volume {
     pub(crate) service: Option<Service>,
 }
 
+/// How a volume lies on its disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Stretches {
+    /// Stretches of neighbouring extents.
+    pub count: u64,
+    /// The shortest of them, in bytes; nothing where there is none.
+    pub shortest: Bytes,
+}
+
 impl Volume {
     pub(crate) fn new(id: VolumeId, name: String, zone: Zone, disks: Vec<DiskIndex>) -> Self {
         let slots = disks.iter().map(|_| Runs::default()).collect();
-        let placement = Placement { disks, zone };
+        let placement = Placement { disks, zone, run: EXTENT };
         let ownership = Ownership::ROOT;
         Self {
             id,
@@ -122,13 +131,54 @@ impl Volume {
     }
     /// The disk and the number on it of extent `index`.
     pub(crate) fn place(&self, index: u32) -> Option<(DiskIndex, u32)> {
-        let k = self.slots.len() as u32;
-        let slot = (index % k) as usize;
-        Some((self.placement.disks[slot], self.slots[slot].get(index / k)?))
+        let (slot, position) = self.slot_of(index);
+        Some((self.placement.disks[slot], self.slots[slot].get(position)?))
     }
-    /// How many of `extents` extents of a volume on `disks` disks lie on disk `slot`.
-    pub(crate) fn share(extents: u32, disks: usize, slot: usize) -> u32 {
-        let (k, slot) = (disks as u32, slot as u32);
-        extents / k + u32::from(slot < extents % k)
+    /// In which of its disks' lists extent `index` is, and where in it.
+    pub(crate) fn slot_of(&self, index: u32) -> (usize, u32) {
+        let (k, r) = (self.slots.len() as u32, self.run());
+        let (run, within) = (index / r, index % r);
+        ((run % k) as usize, run / k * r + within)
+    }
+    /// The extent that is at `position` in the list of disk `slot`.
+    pub(crate) fn index_of(&self, slot: usize, position: u32) -> u64 {
+        let (k, r) = (self.slots.len() as u64, u64::from(self.run()));
+        let (run, within) = (u64::from(position) / r, u64::from(position) % r);
+        (run * k + slot as u64) * r + within
+    }
+    /// How many extents it has on a disk before the next disk's turn comes.
+    pub(crate) fn run(&self) -> u32 {
+        (self.placement.run / EXTENT) as u32
+    }
+    /// How many of `extents` extents lie on disk `slot`.
+    pub(crate) fn share(&self, extents: u32, slot: usize) -> u32 {
+        let (k, r, slot) = (self.slots.len() as u32, self.run(), slot as u32);
+        let (runs, rest) = (extents / r, extents % r);
+        let own = runs / k + u32::from(slot < runs % k);
+        own * r + if slot == runs % k { rest } else { 0 }
+    }
+    /// The stretches of neighbouring extents that it has on all of its disks.
+    pub fn stretches(&self) -> Stretches {
+        let runs = || self.slots.iter().flat_map(|slot| slot.iter());
+        let shortest = runs().map(|run| run.count).min().unwrap_or(0);
+        Stretches { count: runs().count() as u64, shortest: EXTENT * u64::from(shortest) }
+    }
+    /// Into how many stretches of neighbouring extents a block of so many extents on `disk`
+    /// falls at the most, where blocks begin at multiples of their length. Cost: one look at
+    /// each stretch.
+    pub fn pieces_on(&self, disk: DiskIndex, extents: u32) -> u32 {
+        let Some(slot) = self.placement.disks.iter().position(|&d| d == disk) else { return 0 };
+        let (mut before, mut most, mut block, mut pieces) = (0, 1, 0, 1);
+        assert!(extents > 0, "a block of nothing");
+        for run in self.slots[slot].iter() {
+            // A stretch that begins within a block makes one piece more of it.
+            if before % extents != 0 {
+                pieces = if before / extents == block { pieces + 1 } else { 2 };
+                block = before / extents;
+                most = most.max(pieces);
+            }
+            before += run.count;
+        }
+        most
     }
 }

@@ -90,7 +90,7 @@ fn lived_in(n: u64, capacities: &[Bytes]) -> (Vec<Disk>, Description, Vec<Descri
     let mut states = vec![Description::of(&store)];
     for i in 0..5 {
         let zone = [Zone::Any, Zone::Inner, Zone::Outer][i % 3];
-        let placement = Placement { disks: vec![], zone };
+        let placement = Placement { zone, ..Placement::default() };
         let id = store.create(&format!("v{i}"), Bytes::mib(1 + i as u64 % 2), &placement).unwrap();
         store.note_written(id, 0, &Blocks::first(Bytes::kib(8 << i)));
         store.note_length(id, Bytes::new(5000 << i));

@@ -67,10 +67,11 @@ impl Model {
     /// the disk whose turn it is, and in the zone.
     fn take(&mut self, store: &Store, id: VolumeId, extents: u64) {
         let volume = self.volumes.get_mut(&id).unwrap();
-        let Placement { disks, zone } = &volume.placement;
+        let Placement { disks, zone, run } = &volume.placement;
         for i in volume.extents.len() as u64..extents {
             let place = place(store, id, i);
-            assert_eq!(place.0, disks[i as usize % disks.len()], "rotation");
+            let turn = (i / (*run / EXTENT)) as usize;
+            assert_eq!(place.0, disks[turn % disks.len()], "rotation");
             let middle = store.disks()[place.0.as_usize()].capacity / EXTENT / 2;
             match zone {
                 Zone::Any => {}
@@ -90,7 +91,9 @@ impl Model {
         let k = placement.disks.len() as u64;
         let share = *asked / EXTENT;
         assert!(placement.disks.contains(disk) && placement.zone == *zone);
-        assert!(share >= more / k && share <= more.div_ceil(k));
+        let run = placement.run.max(EXTENT) / EXTENT;
+        let (least, most) = ((more / k).saturating_sub(run), more.div_ceil(k) + run);
+        assert!(share >= least && share <= most);
         assert_eq!(*free / EXTENT, self.in_zone(store, *disk, *zone));
         assert!(asked > free);
         let given_back = self.staged.iter().chain(&self.running).filter(|p| p.0 == *disk).count();
@@ -144,7 +147,8 @@ fn placement(random: &mut Random, disks: u64) -> Placement {
         }
     }
     let zone = [Zone::Any, Zone::Any, Zone::Outer, Zone::Inner][random.index(4)];
-    Placement { disks: chosen, zone }
+    let run = EXTENT * (1 << random.below(5));
+    Placement { disks: chosen, zone, run }
 }
 
 /// One random operation on both.
@@ -292,7 +296,7 @@ fn bad_requests_are_refused_with_the_reason() {
     assert!(error.to_string().contains("'film' exists"), "{error}");
     let on = |disks: &[u16]| Placement {
         disks: disks.iter().map(|&index| disk(index)).collect(),
-        zone: Zone::Any,
+        ..Placement::default()
     };
     let error = store.create("a", EXTENT, &on(&[0, 2])).unwrap_err();
     assert_eq!(error.to_string(), "the pool has no disk 2; its disks are 0 to 1");

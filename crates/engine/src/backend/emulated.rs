@@ -199,7 +199,7 @@ mod tests {
         let bytes = vec![7u8; 8192];
         let wrote = run(&mut disk, 1, DiskAction::WriteBytes { offset, bytes });
         let span = Span { offset: Bytes::mib(3), len: Bytes::kib(12) };
-        let read = DiskAction::Read { offset, span, written: Blocks::first(Bytes::kib(8)) };
+        let read = DiskAction::Read { offset, span, written: Blocks::first(Bytes::kib(8)).into() };
         let read = run(&mut disk, 2, read);
         // The same commands at the same times take the same times on the model.
         let mut drive = HardDisk::new(disk.drive.model());
@@ -224,8 +224,11 @@ mod tests {
         let span = |n| Span { offset: Bytes::mib(n), len: Bytes::kib(64) };
         for n in 0..8 {
             let offset = Bytes::mib(n * 3);
-            let action =
-                DiskAction::Read { offset, span: span(n), written: Blocks::first(Bytes::kib(64)) };
+            let action = DiskAction::Read {
+                offset,
+                span: span(n),
+                written: Blocks::first(Bytes::kib(64)).into(),
+            };
             let (id, predicted) = (CommandId(n), Duration::ZERO);
             disk.start(DiskCommand { id, action, predicted });
         }
@@ -249,7 +252,8 @@ mod tests {
     fn a_read_of_nothing_written_needs_no_drive() {
         let mut disk = disk();
         let span = Span { offset: Bytes::ZERO, len: Bytes::mib(1) };
-        let nothing = DiskAction::Read { offset: Bytes::mib(1), span, written: Blocks::NONE };
+        let nothing =
+            DiskAction::Read { offset: Bytes::mib(1), span, written: Blocks::NONE.into() };
         let done = run(&mut disk, 1, nothing);
         assert_eq!(done.started, done.finished);
     }
@@ -259,8 +263,11 @@ mod tests {
         let mut disk = disk();
         disk.file.set_len(0).unwrap();
         let span = Span { offset: Bytes::ZERO, len: Bytes::kib(4) };
-        let read =
-            DiskAction::Read { offset: Bytes::mib(1), span, written: Blocks::first(Bytes::kib(4)) };
+        let read = DiskAction::Read {
+            offset: Bytes::mib(1),
+            span,
+            written: Blocks::first(Bytes::kib(4)).into(),
+        };
         assert_eq!(run(&mut disk, 1, read).result, Err(DeviceError(libc::EIO)));
     }
 }

@@ -5,11 +5,11 @@
 //! ring is not dropped before all of them have ended.
 #![allow(unsafe_code)]
 
-use super::{Backend, Completion, Surroundings, merge, zero_before_write, zero_unwritten};
+use super::{Backend, Completion, Surroundings, merge, spread, zero_before_write, zero_unwritten};
 use crate::aligned::Aligned;
 use crate::sys;
 use io_uring::{IoUring, opcode, squeue, types};
-use node::{Blocks, CommandId, DeviceError, DiskAction, DiskCommand, Span};
+use node::{CommandId, DeviceError, DiskAction, DiskCommand, Span, Written};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -31,13 +31,16 @@ const ENDS_AT_ONCE: usize = 4;
 
 /// Bytes of the sink: what lies between the blocks that a read wants goes there.
 const SINK: usize = 64 << 10;
+/// A read with more runs of blocks than this goes through a copy: the kernel takes 1024 pieces
+/// at once, and each run, and each 64 KiB of what is between them, is one.
+const RUNS_MAX: usize = 256;
 
 /// Where a command's bytes are.
 enum Memory {
     /// A span of the arena or of a region.
     Span(Span),
     /// These blocks of a span, and the sink for what lies between them.
-    Parts { span: Span, written: Blocks, vector: Vec<libc::iovec> },
+    Parts { span: Span, written: Written, vector: Vec<libc::iovec> },
     /// A copy, for metadata and for blocks that are merged.
     Copy(Aligned),
     /// A flush has none.
@@ -48,7 +51,10 @@ enum Memory {
 enum Then {
     Nothing,
     /// Fill what these do not have with zeros.
-    Zero(Span, Blocks),
+    Zero(Span, Written),
+    /// Put what these have of the bytes that were read, which begin with their first, into
+    /// place, and fill the rest with zeros.
+    Spread(Span, Written),
     /// Put the block that was read around what is kept.
     Merge(Span, Range<Bytes>),
 }
@@ -271,6 +277,10 @@ impl Uring {
                 (Then::Zero(span, written), _) => {
                     zero_unwritten(&self.around.arena, *span, written);
                 }
+                (Then::Spread(span, written), Memory::Copy(bytes)) if result.is_ok() => {
+                    spread(&self.around.arena, *span, written, bytes);
+                    zero_unwritten(&self.around.arena, *span, written);
+                }
                 (Then::Merge(span, keep), Memory::Copy(block)) if result.is_ok() => {
                     merge(&self.around.arena, *span, keep, block);
                 }
@@ -285,7 +295,7 @@ impl Uring {
 /// Where the bytes from the first of these blocks to the last go, `done` of which are
 /// there: those of the blocks to `memory`, which the whole span begins with, the others to
 /// the sink.
-fn parts(memory: *mut u8, written: &Blocks, done: usize, sink: *mut u8) -> Vec<libc::iovec> {
+fn parts(memory: *mut u8, written: &Written, done: usize, sink: *mut u8) -> Vec<libc::iovec> {
     let wanted = written.span();
     let mut at = wanted.start.as_usize() + done;
     let mut vector = Vec::new();
@@ -347,11 +357,19 @@ impl Backend for Uring {
                 let wanted = written.span();
                 let len = wanted.end - wanted.start;
                 let part = Span { offset: span.offset + wanted.start, len };
-                let memory = match written.runs().count() {
-                    1 => Memory::Span(part),
-                    _ => Memory::Parts { span, written, vector: Vec::new() },
-                };
-                slot(false, memory, offset + wanted.start, len, Then::Zero(span, written))
+                let from = offset + wanted.start;
+                match written.runs().take(RUNS_MAX + 1).count() {
+                    1 => slot(false, Memory::Span(part), from, len, Then::Zero(span, written)),
+                    runs if runs <= RUNS_MAX => {
+                        let of = written.clone();
+                        let memory = Memory::Parts { span, written: of, vector: Vec::new() };
+                        slot(false, memory, from, len, Then::Zero(span, written))
+                    }
+                    _ => {
+                        let copy = Memory::Copy(Aligned::zeroed(len));
+                        slot(false, copy, from, len, Then::Spread(span, written))
+                    }
+                }
             }
             DiskAction::Merge { span, keep, written: false, .. } => {
                 merge(&self.around.arena, span, &keep, &Aligned::zeroed(span.len));
@@ -414,6 +432,7 @@ impl Drop for Uring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use node::Blocks;
     use std::fs::OpenOptions;
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
     use units::Duration;
@@ -465,7 +484,8 @@ mod tests {
         let mut ring = ring("roundtrip", true, true);
         let offset = Bytes::mib(1);
         let read = span(Bytes::mib(2), Bytes::kib(16));
-        let read = |written| DiskAction::Read { offset, span: read, written };
+        let read =
+            |written: Blocks| DiskAction::Read { offset, span: read, written: written.into() };
         assert_eq!(run(&mut ring, vec![read(Blocks::first(Bytes::kib(4)))]), [Ok(())]);
         let got = memory(&ring, span(Bytes::mib(2), Bytes::kib(16)));
         assert!(got[..4096].iter().all(|&byte| byte == 9));
@@ -478,8 +498,11 @@ mod tests {
         assert_eq!(run(&mut ring, vec![write]), [Ok(())]);
         assert_eq!(run(&mut ring, vec![DiskAction::Flush]), [Ok(())]);
         let back = span(Bytes::mib(8), Bytes::kib(8));
-        let again =
-            DiskAction::Read { offset: to, span: back, written: Blocks::first(Bytes::kib(8)) };
+        let again = DiskAction::Read {
+            offset: to,
+            span: back,
+            written: Blocks::first(Bytes::kib(8)).into(),
+        };
         assert_eq!(run(&mut ring, vec![again]), [Ok(())]);
         let got = memory(&ring, back);
         assert!(got[..4000].iter().all(|&byte| byte == 9));
@@ -498,7 +521,7 @@ mod tests {
         let kib = |from, to| Blocks::of(&(Bytes::kib(from)..Bytes::kib(to)));
         let written = kib(8, 12).union(&kib(20, 24)).union(&kib(120, 200)).union(&kib(252, 256));
         let place = span(Bytes::mib(4), Bytes::kib(256));
-        let read = || DiskAction::Read { offset, span: place, written };
+        let read = || DiskAction::Read { offset, span: place, written: written.into() };
         assert_eq!(run(&mut ring, vec![read()]), [Ok(())]);
         let wanted: Vec<u8> = (0..64)
             .flat_map(|block| {
@@ -513,7 +536,7 @@ mod tests {
 
         let (memory, sink) = (4096 as *mut u8, 2 as *mut u8);
         for done in (0..248 << 10).step_by(512) {
-            let vector = parts(memory, &written, done, sink);
+            let vector = parts(memory, &written.into(), done, sink);
             let mut at = (8 << 10) + done;
             for part in &vector {
                 if part.iov_base == sink.cast() {
@@ -549,7 +572,8 @@ mod tests {
             assert!(found == bytes, "written by a copy, {at_most} bytes at a time");
 
             let place = span(Bytes::mib(4), len);
-            let read = |written| DiskAction::Read { offset, span: place, written };
+            let read =
+                |written: Blocks| DiskAction::Read { offset, span: place, written: written.into() };
             assert_eq!(run(&mut ring, vec![read(Blocks::first(len))]), [Ok(())]);
             assert!(memory(&ring, place) == bytes, "read, {at_most} bytes at a time");
             let to = Bytes::mib(5);
@@ -586,7 +610,7 @@ mod tests {
             let load = DiskAction::Read {
                 offset: Bytes::mib(5),
                 span: place,
-                written: Blocks::first(place.len),
+                written: Blocks::first(place.len).into(),
             };
             assert_eq!(run(&mut ring, vec![ones]), [Ok(())]);
             assert_eq!(run(&mut ring, vec![load]), [Ok(())]);
@@ -617,7 +641,7 @@ mod tests {
         let beyond = DiskAction::Read {
             offset: Bytes::mib(64),
             span: span(Bytes::ZERO, Bytes::kib(4)),
-            written: Blocks::first(Bytes::kib(4)),
+            written: Blocks::first(Bytes::kib(4)).into(),
         };
         assert_eq!(run(&mut ring, vec![beyond]), [Err(DeviceError(libc::EIO))]);
     }

@@ -5,12 +5,14 @@
 //! stream has less of the disk. Where the second is most of it, as on a disk without heads,
 //! a larger block gains nothing, and costs memory and time until playout begins. So
 //! what is chosen begins short, and grows while that pays on one of the volume's disks, by
-//! the same bounds as admission goes by.
+//! the same bounds as admission goes by. Beyond an extent it grows where that pays at all, is
+//! admitted, and takes no large part of the memory.
 
-use crate::admission::contract::Share;
-use crate::limits::{BLOCK_MAX, BLOCK_MIN};
-use disk::Profile;
-use units::{Bytes, Direction, Duration, Rate};
+use crate::admission::contract::{self, Seen, Share};
+use crate::api::{Contract, DiskIndex, Mode};
+use crate::limits::{BLOCK_MAX, BLOCK_MIN, WINDOW_DIVISOR};
+use store::EXTENT;
+use units::{Bytes, Duration, Rate};
 
 /// To begin with, a block lasts no longer, and more than half as long.
 const LASTS_FIRST: Duration = Duration::from_millis(500);
@@ -21,30 +23,59 @@ const LASTS_MAX: Duration = Duration::from_secs(2);
 /// as long, as a fraction: the stream has less than three quarters of what it had of the
 /// disk.
 const PAYS_BELOW: (u64, u64) = (3, 2);
+/// The same for blocks that are longer than an extent: the stream has less than nine tenths of
+/// what it had.
+const LONG_PAYS_BELOW: (u64, u64) = (9, 5);
 
-/// The block for a stream of this rate, of a volume with these shares.
-pub(crate) fn chosen<'a>(
-    rate: Rate,
-    direction: Direction,
-    shares: &[Share],
-    profile: impl Fn(&Share) -> &'a Profile,
-) -> Bytes {
+/// Who wants to know.
+pub(crate) struct Asked<'a> {
+    pub rate: Rate,
+    pub mode: Mode,
+    /// Of the volume.
+    pub shares: &'a [Share],
+    /// The lateness of the host, as far as windows go.
+    pub late: Duration,
+    /// What is free for windows.
+    pub memory: Bytes,
+}
+
+/// The block for such a stream.
+pub(crate) fn chosen<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>) -> Bytes {
+    let &Asked { rate, mode, shares, .. } = asked;
     let pays = |block: Bytes| {
+        let (more, than) = if block < EXTENT { PAYS_BELOW } else { LONG_PAYS_BELOW };
         shares.iter().any(|share| {
-            let cost = |len| profile(share).worst(share.range.clone(), len, direction);
-            cost(block * 2) * PAYS_BELOW.1 < cost(block) * PAYS_BELOW.0
+            let cost = |len| seen(share.disk).cost(len, share, mode.direction());
+            cost(block * 2) * than < cost(block) * more
         })
     };
     let mut block = shortest(rate);
     while block < BLOCK_MAX && rate.time_for(block * 2) <= LASTS_MAX && pays(block) {
+        if block >= EXTENT && !may_double(asked, block, &seen) {
+            break;
+        }
         block = block * 2;
     }
     block
 }
 
+/// Whether a block of twice this length is possible on the volume, within the memory that
+/// there is, and would be admitted now where this one would: others wait for all of a
+/// block, so that a shorter one may fit where a longer one does not.
+fn may_double<'a>(asked: &Asked<'_>, block: Bytes, seen: impl Fn(DiskIndex) -> Seen<'a>) -> bool {
+    let &Asked { rate, mode, shares, late, memory } = asked;
+    let in_blocks = |block| Contract { rate, block, burst: Bytes::ZERO };
+    let doubled = in_blocks(block * 2);
+    let window = doubled.block.saturating_mul(contract::window_blocks(&doubled, shares, late));
+    let fits = |contract| contract::fits(&seen, contract, shares, mode).is_ok();
+    contract::check_block(&doubled, shares, |disk| seen(disk).profile).is_ok()
+        && window <= memory / WINDOW_DIVISOR
+        && (fits(&doubled) || !fits(&in_blocks(block)))
+}
+
 /// What is begun with.
 fn shortest(rate: Rate) -> Bytes {
-    rate.power_of_two_in(LASTS_FIRST, BLOCK_MIN, BLOCK_MAX)
+    rate.power_of_two_in(LASTS_FIRST, BLOCK_MIN, EXTENT)
 }
 
 #[cfg(test)]
@@ -52,8 +83,9 @@ mod tests {
     use super::*;
     use crate::api::DiskIndex;
     use alloc::vec::Vec;
-    use disk::Model;
-    use units::Lba;
+    use disk::{Model, Profile};
+    use sched::TaskSet;
+    use units::{Direction, Lba};
 
     const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
 
@@ -66,6 +98,8 @@ mod tests {
         let share = |(index, profile): (u16, &Profile)| Share {
             disk: DiskIndex(index),
             gap: profiles.len() as u64,
+            run: BLOCK_MAX,
+            parts: Share::WHOLE,
             range: Lba::new(0)..Lba::containing(profile.capacity()),
         };
         (0..).zip(profiles).map(share).collect()
@@ -73,8 +107,18 @@ mod tests {
 
     fn on(models: &[&str], rate: u64, direction: Direction) -> Bytes {
         let profiles = profiles(models);
-        let of = |share: &Share| &profiles[share.disk.as_usize()];
-        chosen(Rate::per_second(rate), direction, &shares(&profiles), of)
+        let sets: Vec<TaskSet> = models.iter().map(|_| TaskSet::new(Duration::ZERO)).collect();
+        let seen = |disk: DiskIndex| Seen {
+            profile: &profiles[disk.as_usize()],
+            advance: Duration::ZERO,
+            set: &sets[disk.as_usize()],
+        };
+        let (rate, late, memory) = (Rate::per_second(rate), Duration::ZERO, Bytes::GIB);
+        let mode = match direction {
+            Direction::Read => Mode::Read,
+            Direction::Write => Mode::Write,
+        };
+        chosen(&Asked { rate, mode, shares: &shares(&profiles), late, memory }, seen)
     }
 
     fn rates() -> impl Iterator<Item = u64> {
@@ -110,7 +154,7 @@ mod tests {
                 if rate.get() < 8 << 10 {
                     assert_eq!(block, BLOCK_MIN, "{model}: {rate}");
                 } else if rate.get() >= 4 << 20 {
-                    assert_eq!(block, BLOCK_MAX, "{model}: {rate}");
+                    assert_eq!(block, EXTENT, "{model}: {rate}");
                 } else {
                     assert!((250..=500).contains(&lasts), "{model}: {rate}: {lasts} ms");
                 }
@@ -137,7 +181,39 @@ mod tests {
     fn it_stays_where_the_bytes_take_longer_than_the_heads() {
         // The inner tracks of the other give twenty times the bytes a second.
         assert_eq!(on(&["quantum-atlas-ii"], 1_000_000, Direction::Read), Bytes::kib(256));
-        assert_eq!(on(&["hdd-7200-20tb"], 1_000_000, Direction::Read), Bytes::MIB);
+        assert_eq!(on(&["hdd-7200-20tb"], 500_000, Direction::Read), Bytes::kib(512));
+    }
+
+    #[test]
+    fn where_the_heads_are_most_of_it_a_block_is_longer_than_an_extent() {
+        for (rate, mib) in [(1_000_000, 1), (2_000_000, 2), (10_000_000, 16), (25_000_000, 16)] {
+            let block = on(&["hdd-7200-20tb"], rate, Direction::Read);
+            assert_eq!(block, Bytes::mib(mib), "{rate}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_in_memory_or_on_the_volume_is_not_chosen() {
+        let profiles = profiles(&["hdd-7200-20tb", "hdd-7200-20tb"]);
+        let set = TaskSet::new(Duration::ZERO);
+        let with = |memory, change: &dyn Fn(&mut Share)| {
+            let mut shares = shares(&profiles);
+            shares.iter_mut().for_each(change);
+            let seen = |disk: DiskIndex| Seen {
+                profile: &profiles[disk.as_usize()],
+                advance: Duration::ZERO,
+                set: &set,
+            };
+            let (rate, late) = (Rate::per_second(25_000_000), Duration::ZERO);
+            chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
+        };
+        assert_eq!(with(Bytes::GIB, &|_| {}), BLOCK_MAX);
+        // 11 blocks of 2 MiB are an eighth, and 7 of 4 MiB are more.
+        assert_eq!(with(Bytes::mib(176), &|_| {}), Bytes::mib(2));
+        assert_eq!(with(Bytes::mib(175), &|_| {}), EXTENT);
+        assert_eq!(with(Bytes::GIB, &|share| share.run = Bytes::mib(4)), Bytes::mib(4));
+        let extents_apart = [1, 2, 4, 8, 16];
+        assert_eq!(with(Bytes::GIB, &|share| share.parts = extents_apart), EXTENT);
     }
 
     #[test]

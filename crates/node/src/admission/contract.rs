@@ -3,9 +3,9 @@
 //! A stream of rate r in blocks of B needs a block every T = B / r. Where its
 //! volume's extents come back to a disk every k-th extent, that disk sees one
 //! block every k T (scheduling.md, section 1), so the task there is (k T, k T,
-//! worst cost). An extent of m blocks comes as m releases in a row; spaced k T
-//! apart they run ahead of need by at most (m - 1)(k - 1) T, which the window
-//! has to hold: `k + 1 + (m - 1)(k - 1)` blocks, plus what the program may touch at
+//! worst cost). A run of m blocks (a volume rotates by runs of one extent or of several) comes
+//! as m releases in a row; spaced k T apart they run ahead of need by at most
+//! (m - 1)(k - 1) T, which the window has to hold: `k + 1 + (m - 1)(k - 1)` blocks, plus what the program may touch at
 //! once, plus what passes while the host is late.
 //!
 //! What it may touch at once is its burst c, at least a block: a bucket of c bytes that
@@ -22,25 +22,61 @@
 //! released: on opening, or up to half a block's time later, where that keeps it apart
 //! from other streams (`Schedule::join_within`). A writer's first block may be there at
 //! once, so that it cannot bear to be put off.
+//!
+//! *Blocks longer than an extent.* A block of n extents lies on one disk, in one run of
+//! neighbouring extents or in several, its parts. It is one request of the schedule, and is
+//! served in one command for each part, one after the other, with nothing between them. Its cost
+//! is the sum: one placement and one transfer for each part, and what the host and the
+//! device's pipeline may take from the end of one command to the start of the next. So demand
+//! is exactly that of the commands, and blocking is that of one request. (As separate requests
+//! with one deadline the parts would block others for less; but each would need a task of
+//! its own, with the cost of the longest part that may ever be its turn, so that the demand
+//! counted would be larger than the demand that is.) How many parts a block can have is counted on the volume's
+//! map; where the map changes, by growth or because an extent moves, contracts are admitted
+//! again before it does, or it does not.
 
 use crate::admission::costs::ppm;
 use crate::api::{Contract, DiskIndex, Error, Mode, Placement, Refusal, Zone};
+use crate::limits::BLOCK_MAX;
 use alloc::vec::Vec;
 use core::ops::Range;
-use disk::Profile;
+use disk::{LARGEST, Profile};
 use sched::limits::PERIOD_MAX;
 use sched::{Task, TaskId, TaskSet};
 use store::EXTENT;
-use units::{Bytes, Duration, Lba, Rate};
+use units::{Bytes, Direction, Duration, Lba, Rate, SECTOR};
 
 /// What a volume's extents mean for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub disk: DiskIndex,
-    /// Every how many extents of the volume this disk's turn comes, at least.
+    /// Every how many runs of the volume this disk's turn comes, at least.
     pub gap: u64,
     /// Where on the disk they lie.
     pub range: Range<Lba>,
+    /// What lies on a disk before the next disk's turn comes.
+    pub run: Bytes,
+    /// Into how many parts a block of 1, 2, 4, 8 and 16 extents falls at the most.
+    pub parts: [u32; LENGTHS],
+}
+
+/// Lengths of blocks, from an extent to the longest: powers of two.
+pub(crate) const LENGTHS: usize = (BLOCK_MAX.get() / EXTENT.get()).ilog2() as usize + 1;
+
+impl Share {
+    /// All of it in one stretch.
+    pub(crate) const WHOLE: [u32; LENGTHS] = [1; LENGTHS];
+
+    /// Into how many parts a block falls at the most.
+    fn parts_of(&self, block: Bytes) -> u32 {
+        let extents = (block / EXTENT).max(1).ilog2() as usize;
+        self.parts[extents.min(LENGTHS - 1)]
+    }
+
+    /// What there is on the disk of a block at the most: a volume may be shorter than one.
+    fn holds(&self, block: Bytes) -> Bytes {
+        block.min(SECTOR * self.range.start.distance(self.range.end))
+    }
 }
 
 /// A task that a stream has on a disk.
@@ -91,9 +127,31 @@ impl Seen<'_> {
         mode: Mode,
     ) -> Result<Task, Refusal> {
         let period = period(contract, share);
-        let range = share.range.clone();
-        let cost = self.profile.worst(range, contract.block, mode.direction());
+        let cost = self.cost(contract.block, share, mode.direction());
         self.possible(share.disk, cost, period, period)
+    }
+
+    /// What a request for a block takes of the disk, in the worst of the ways in which the
+    /// volume lets a block fall into parts.
+    pub(crate) fn cost(&self, block: Bytes, share: &Share, direction: Direction) -> Duration {
+        let len = share.holds(block);
+        let worst = |len| self.profile.worst(share.range.clone(), len, direction);
+        let parts = u64::from(share.parts_of(block)).min(len / EXTENT).max(1);
+        if parts == 1 {
+            return worst(len);
+        }
+        // What lengths in extents cost, and the most that so many extents cost in so many
+        // parts: the last part has one length or another, and the others the rest.
+        let extents = (len.div_ceil(EXTENT)) as usize;
+        let each: Vec<Duration> =
+            (1..=extents as u64).map(|n| worst((EXTENT * n).min(len))).collect();
+        let mut most = each.clone();
+        for part in 1..parts as usize {
+            let of = |n: usize| (part..n).map(|rest| most[rest - 1] + each[n - rest - 1]).max();
+            let next = (1..=extents).map(|n| of(n).unwrap_or(Duration::ZERO)).collect();
+            most = next;
+        }
+        most[extents - 1] + self.advance * (parts - 1)
     }
 
     /// A task with deadlines before the end of its period, advanced; `Err` where
@@ -177,7 +235,8 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
             Zone::Outer => Lba::new(0)..middle,
             Zone::Inner => middle..end,
         };
-        Share { disk, gap: disks.len() as u64, range }
+        let run = placement.run.max(EXTENT);
+        Share { disk, gap: disks.len() as u64, range, run, parts: Share::WHOLE }
     };
     Ok(disks.iter().map(share).collect())
 }
@@ -185,11 +244,36 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
 /// Blocks of the window, where the host may be `late` by so much.
 pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], late: Duration) -> u64 {
     let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
-    blocks_of(contract, gap, late)
+    blocks_of(contract, (gap, in_a_row(contract, shares)), late)
 }
 
-/// The same where every `gap`th extent comes to a disk.
-pub(crate) fn blocks_of(contract: &Contract, gap: u64, late: Duration) -> u64 {
-    let per_extent = EXTENT / contract.block;
-    gap + 1 + (per_extent - 1) * (gap - 1) + contract.blocks_ahead(late)
+/// The same where every `gap`th run comes to a disk, of so many blocks in a row.
+pub(crate) fn blocks_of(contract: &Contract, (gap, in_a_row): (u64, u64), late: Duration) -> u64 {
+    gap + 1 + (in_a_row - 1) * (gap - 1) + contract.blocks_ahead(late)
+}
+
+/// Blocks that lie on one disk before the next disk's turn comes.
+pub(crate) fn in_a_row(contract: &Contract, shares: &[Share]) -> u64 {
+    let run = shares.iter().map(|share| share.run).max().unwrap_or(EXTENT);
+    (run / contract.block).max(1)
+}
+
+/// Whether a volume with these shares can have blocks of this length: a block lies on one
+/// disk, and on a bus no command moves more than the bus is counted for.
+pub(crate) fn check_block<'a>(
+    contract: &Contract,
+    shares: &[Share],
+    profile: impl Fn(DiskIndex) -> &'a Profile,
+) -> Result<(), Error> {
+    let invalid = |rule| Err(Error::Invalid { what: "block size", rule });
+    if shares.iter().any(|share| share.gap > 1 && contract.block > share.run) {
+        return invalid(
+            "at most the run by which the volume rotates over its disks; name a smaller block, \
+             or create the volume with a longer run (`slackline volume create --run`)",
+        );
+    }
+    if contract.block > LARGEST && shares.iter().any(|share| profile(share.disk).bus.is_some()) {
+        return invalid("at most 1 MiB on disks that share a bus with others");
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Contracts join, change and leave the schedules of their disks.
 
 use crate::admission::block;
-use crate::admission::contract::{Joined, Seen, Share, period, refused};
+use crate::admission::contract::{Joined, LENGTHS, Seen, Share, period, refused};
 use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::core::Core;
@@ -9,7 +9,7 @@ use crate::core::Disk;
 use crate::plan::{PlanDisk, Planner};
 use alloc::vec::Vec;
 use sched::Task;
-use store::VolumeId;
+use store::{EXTENT, VolumeId};
 use units::{Bytes, Duration, Instant, Lba, Rate};
 
 impl Core {
@@ -21,14 +21,22 @@ impl Core {
         let disks = &volume.placement().disks;
         let share = |&disk: &DiskIndex| {
             let mut span = volume.span_on(disk)?;
+            let lengths = 0..LENGTHS as u32;
+            let mut parts: Vec<u32> =
+                lengths.map(|power| volume.pieces_on(disk, 1 << power)).collect();
             if let Some(target) = self.moves.target(volume.id(), disk) {
                 span = span.start.min(target.start)..span.end.max(target.end);
+                // What moves may leave two parts behind, and be a third.
+                parts.iter_mut().skip(1).for_each(|parts| *parts += 2);
             }
             let range = Lba::containing(span.start)..Lba::containing(span.end);
-            // Extents rotate over the disks; one that is alone comes once.
-            let alone = volume.extents_on(disk) == 1;
-            let gap = if alone { volume.extents() } else { disks.len() as u64 };
-            Some(Share { disk, gap, range })
+            let run = volume.placement().run;
+            let runs = volume.size().div_ceil(run);
+            // Runs rotate over the disks; one that is alone comes once.
+            let alone = volume.extents_on(disk) <= run / EXTENT;
+            let gap = if alone { runs } else { disks.len() as u64 };
+            let parts = core::array::from_fn(|power| parts[power]);
+            Some(Share { disk, gap, range, run, parts })
         };
         let mut shares: Vec<Share> = disks.iter().filter_map(share).collect();
         shares.sort_by_key(|share| share.disk);
@@ -37,8 +45,14 @@ impl Core {
 
     /// The block for a stream of `volume` whose program names none.
     pub(crate) fn block_for(&self, volume: VolumeId, mode: Mode, rate: Rate) -> Bytes {
-        let profile = |share: &Share| self.seen(share.disk).profile;
-        block::chosen(rate, mode.direction(), &self.shares(volume), profile)
+        let asked = block::Asked {
+            rate,
+            mode,
+            shares: &self.shares(volume),
+            late: self.late,
+            memory: self.arena.free_for_windows(),
+        };
+        block::chosen(&asked, |disk| self.seen(disk))
     }
 
     /// A disk as admission sees it.

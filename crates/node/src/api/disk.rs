@@ -1,7 +1,7 @@
 //! What a disk is told to do.
 #![allow(missing_docs)] // a field that is named for what it holds is not explained twice
 
-use super::words::{Blocks, CommandId, Span};
+use super::words::{CommandId, Span, Written};
 use alloc::vec::Vec;
 use core::ops::Range;
 use units::{Bytes, Direction, Duration, Instant};
@@ -21,7 +21,7 @@ pub enum DiskAction {
     /// Fill the blocks of `span` that `written` has from the disk, where they lie from
     /// `offset` on, and the others with zeros: what the disk holds there is nobody's to
     /// see. Where it has none, without touching the disk.
-    Read { offset: Bytes, span: Span, written: Blocks },
+    Read { offset: Bytes, span: Span, written: Written },
     /// Fill what a `span` of 4 KiB has outside of `keep` with what the disk has at
     /// `offset`; with zeros, and without touching the disk, where that was never `written`.
     Merge { offset: Bytes, span: Span, keep: Range<Bytes>, written: bool },

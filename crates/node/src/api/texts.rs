@@ -274,6 +274,9 @@ impl From<StoreError> for Error {
                 what: "volume name",
                 rule: "1 to 64 letters, digits, dots, dashes and underscores",
             },
+            StoreError::BadRun { .. } => {
+                Self::Invalid { what: "run", rule: "a power of two from 1 MiB to 16 MiB" }
+            }
             StoreError::VolumeExists { name } => Self::VolumeExists { name },
             StoreError::NoSuchDisk { disk, disks } => {
                 Self::NoSuchDisk { disk, disks: disks as u16 }

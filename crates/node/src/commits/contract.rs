@@ -52,7 +52,8 @@ impl Core {
 
     /// Extents that a writer of a volume may come to between two commits.
     fn record_extents(&self, volume: VolumeId, contract: &Contract) -> u64 {
-        let disks = self.store.volume(volume).map_or(1, |volume| volume.placement().disks.len());
+        let placement = self.store.volume(volume).map(|volume| volume.placement());
+        let disks = placement.map_or((1, store::EXTENT), |on| (on.disks.len(), on.run));
         let late = self.config.host_latency.max(limits::RECORD_LATE);
         extents_of(contract, disks, self.config.commit_interval, late)
     }

@@ -72,7 +72,7 @@ impl Core {
             return false;
         }
         let (offset, span) = (one.from + one.at, Span { len, ..one.span });
-        let written = one.written.within(&(one.at..one.at + len));
+        let written = one.written.within(&(one.at..one.at + len)).into();
         let action = DiskAction::Read { offset, span, written };
         self.submit_move(now, disk, action, false);
         true

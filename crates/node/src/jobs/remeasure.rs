@@ -28,7 +28,7 @@ impl Core {
         let place = ((u128::from(spread as u64) * u128::from(places)) >> 64) as u64;
         let offset = part.from + MEASURE_SMALL * place;
         let span = Span { len, ..running.span };
-        let action = DiskAction::Read { offset, span, written: Blocks::first(len) };
+        let action = DiskAction::Read { offset, span, written: Blocks::first(len).into() };
         let id = self.submit(now, disk, Class::Background, action, Owner::Measure);
         let running = self.measuring.running.get_mut(&disk).expect("it runs");
         (running.command, running.what) = (id, (at, large));

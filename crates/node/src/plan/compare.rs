@@ -7,6 +7,7 @@ use crate::admission::costs::Costs;
 use crate::api::{DiskIndex, Error, Placement, Zone};
 use alloc::vec::Vec;
 use sched::TaskSet;
+use store::EXTENT;
 use units::{Bytes, Duration, Rate};
 
 /// How a list is varied.
@@ -14,7 +15,7 @@ use units::{Bytes, Duration, Rate};
 pub enum Variation {
     /// As it was asked.
     Asked,
-    /// Every stream in blocks of this size.
+    /// Every stream in blocks of this size, and every volume in runs of that at least.
     Block(Bytes),
     /// Every volume in this part of its disks.
     Zone(Zone),
@@ -43,8 +44,17 @@ pub struct Alternative {
 }
 
 /// Blocks that are compared.
-const BLOCKS: [Bytes; 5] =
-    [Bytes::kib(64), Bytes::kib(128), Bytes::kib(256), Bytes::kib(512), Bytes::mib(1)];
+const BLOCKS: [Bytes; 9] = [
+    Bytes::kib(64),
+    Bytes::kib(128),
+    Bytes::kib(256),
+    Bytes::kib(512),
+    Bytes::mib(1),
+    Bytes::mib(2),
+    Bytes::mib(4),
+    Bytes::mib(8),
+    Bytes::mib(16),
+];
 /// Up to how many disks are compared where there are fewer.
 const DISKS: u16 = 4;
 /// Where there are more than this, only these numbers of disks are compared.
@@ -86,6 +96,9 @@ impl Planner {
                 for one in &mut list {
                     if let Whose::Stream { contract, .. } = &mut one.what {
                         contract.block = block;
+                        if block > EXTENT {
+                            one.placement.run = one.placement.run.max(block);
+                        }
                     }
                 }
             }

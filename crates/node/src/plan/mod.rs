@@ -254,6 +254,8 @@ impl Planner {
             }
             Whose::Stream { mode, contract } => {
                 contract.check()?;
+                let profile = |disk: DiskIndex| &self.disks[disk.as_usize()].profile;
+                contract::check_block(contract, &shares, profile)?;
                 let mode = mode.unwrap_or_else(|| self.dearer(contract, &shares));
                 let task = |share| seen(share).task(contract, share, mode).map(Some);
                 let blocks = contract::window_blocks(contract, &shares, self.config.host_latency);
@@ -271,8 +273,8 @@ impl Planner {
     /// The direction that costs more; a plan has to hold for both.
     fn dearer(&self, contract: &Contract, shares: &[Share]) -> Mode {
         let dearer = shares.iter().any(|share| {
-            let profile = &self.disks[share.disk.as_usize()].profile;
-            let cost = |way| profile.worst(share.range.clone(), contract.block, way);
+            let seen = self.disks[share.disk.as_usize()].seen();
+            let cost = |way| seen.cost(contract.block, share, way);
             cost(Direction::Write) > cost(Direction::Read)
         });
         if dearer { Mode::Write } else { Mode::Read }

@@ -2,6 +2,7 @@
 
 pub(crate) mod going;
 pub(crate) mod index;
+pub(crate) mod parts;
 pub(crate) mod reader;
 pub(crate) mod rounds;
 pub(crate) mod seek;

@@ -3,11 +3,12 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::limits::EARLY_REQUESTS;
-use crate::streams::stream::{Slot, Stream};
-use crate::work::Owner;
+use crate::streams::stream::{Lost, Slot, Stream};
+use crate::work::BlockPart;
 use alloc::vec::Vec;
+use core::ops::Range;
 use playout::Ask;
-use store::{BLOCK, EXTENT};
+use store::BLOCK;
 use units::{Bytes, Instant};
 
 /// What a block failed with that did not come in time: `ETIMEDOUT` of Linux.
@@ -109,8 +110,9 @@ impl Stream {
             room -= 1;
             let from = again.iter().find(|&&(anew, _)| anew == block);
             let from = from.map_or(Bytes::ZERO, |&(_, from)| from);
-            let (disk, action, owner) = self.reading_from(core, block, from);
-            let id = core.submit(now, disk, self.class(disk), action, owner);
+            let (disk, parts) = self.reading_from(core, block, from);
+            let id = core.submit_parts(now, disk, self.class(disk), parts);
+            self.lost.retain(|lost| lost.block != block);
             *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
             self.note_end(core, block);
             asked = true;
@@ -170,23 +172,6 @@ impl Stream {
         again
     }
 
-    /// What reads a block of the window into its place.
-    pub(crate) fn reading(&self, core: &Core, block: u64) -> (DiskIndex, DiskAction, Owner) {
-        self.reading_from(core, block, Bytes::ZERO)
-    }
-
-    /// The same for its end, `from` so far within it on.
-    fn reading_from(&self, core: &Core, block: u64, from: Bytes) -> (DiskIndex, DiskAction, Owner) {
-        let (disk, offset, extent, within) = self.locate(core, block);
-        let len = self.contract.block;
-        let location = core.store.locate(self.volume, extent).expect("located above");
-        let written = location.written.within(&(within + from..within + len));
-        let place = self.place(len * block);
-        let span = Span { offset: place + from, len: len - from };
-        let owner = Owner::Block { stream: self.id, block, place, claim: None };
-        (disk, DiskAction::Read { offset: offset + from, span, written }, owner)
-    }
-
     fn answer_reader(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
         let Some(ask) = self.ask else { return };
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
@@ -201,10 +186,14 @@ impl Stream {
         }
         let block = self.block_at(self.position);
         let end = self.end_of(block, length);
-        match *self.window.get_mut(block).expect("the playout point is in the window") {
+        match *self.window.get(block).expect("the playout point is in the window") {
             // It has grown, and a writer is at it: it is read again when it is whole.
             Slot::Ready if self.position >= end => {}
+            Slot::Ready if self.lost_at(self.position).is_some() => {
+                self.declare_gap(core, now, has_writer);
+            }
             Slot::Ready => {
+                let end = self.before_lost(self.position, end);
                 let len = ask.len_max.min(end - self.position);
                 if self.within_rate(core, now, len) {
                     self.held = len;
@@ -248,15 +237,30 @@ impl Stream {
         }
     }
 
-    /// Skips the rest of the block at the playout point, and says so.
+    /// The range that the device failed on, where `offset` is in one, although the rest of
+    /// its block is there.
+    pub(crate) fn lost_at(&self, offset: Bytes) -> Option<Range<Bytes>> {
+        let lost = self.lost.iter().find(|lost| lost.range.contains(&offset));
+        lost.map(|lost| lost.range.clone())
+    }
+
+    /// How far the bytes from `offset` on are there, `end` at the most.
+    pub(crate) fn before_lost(&self, offset: Bytes, end: Bytes) -> Bytes {
+        let ahead = self.lost.iter().map(|lost| lost.range.start).filter(|&start| start > offset);
+        ahead.min().map_or(end, |start| start.min(end))
+    }
+
+    /// Skips what is not there of the block at the playout point, and says so.
     fn declare_gap(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
         let block = self.block_at(self.position);
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
-        let end = (self.contract.block * (block + 1)).min(length);
+        let lost = self.lost_at(self.position);
+        let block_end = self.contract.block * (block + 1);
+        let end = lost.map_or(block_end, |range| range.end).min(length);
         let (offset, len) = (self.position, end - self.position);
         self.account.gaps += len;
         self.position = end;
-        if !matches!(self.window.get(block), Some(Slot::Failed(..))) {
+        if !matches!(self.window.get(block), Some(Slot::Failed(..) | Slot::Ready)) {
             self.never_came(core, block);
         }
         self.reply(core, Ok(Reply::Gap { offset, len }));
@@ -266,7 +270,7 @@ impl Stream {
     /// A block that did not come is given up. Its memory was not filled, so that it is never
     /// told: whoever comes back to it has it read.
     pub(crate) fn never_came(&mut self, core: &Core, block: u64) {
-        let (disk, ..) = self.locate(core, block);
+        let disk = self.disk_of(core, block);
         let failed = Slot::Failed(disk, DeviceError(TIMED_OUT));
         *self.window.get_mut(block).expect("a block of the window") = failed;
     }
@@ -276,19 +280,28 @@ impl Stream {
         core.answer(ask.ticket, result);
     }
 
-    /// A block has been read, or the device failed on it.
+    /// A block has been read, or a part of it, or the device failed on it. Of a block in
+    /// several parts only what the device failed on is lost.
     pub(crate) fn block_read(
         &mut self,
         core: &mut Core,
         now: Instant,
         (block, place): (u64, Bytes),
+        (part, is_last): (BlockPart, bool),
         result: Result<(), (DiskIndex, DeviceError)>,
         has_writer: bool,
     ) {
+        let is_stray = self.strays.contains(&place);
+        if let (Err(_), false, false) = (result, part.is_all, is_stray) {
+            self.lost.push(Lost { block, range: part.range.clone() });
+        }
+        if !is_last {
+            return;
+        }
         if !self.stray_ended(core, place) {
             *self.window.get_mut(block).expect("a block of the window, or a stray") = match result {
-                Ok(()) => Slot::Ready,
-                Err((disk, error)) => Slot::Failed(disk, error),
+                Err((disk, error)) if part.is_all => Slot::Failed(disk, error),
+                _ => Slot::Ready,
             };
         }
         self.pump_reader(core, now, has_writer);
@@ -314,5 +327,3 @@ impl Stream {
         Ok(())
     }
 }
-
-const _: () = assert!(EXTENT.get() == crate::limits::BLOCK_MAX.get());

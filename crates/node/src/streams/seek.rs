@@ -39,11 +39,10 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::streams::shared::Shared;
-use crate::streams::stream::{Slot, Stream};
+use crate::streams::stream::{Lost, Slot, Stream};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use playout::Pace;
-use store::EXTENT;
 use units::{Bytes, Duration, Instant};
 
 /// Blocks that are looked at one by one; a longer window is taken to be empty.
@@ -111,6 +110,12 @@ impl Stream {
         let places = core::mem::take(&mut self.places);
         let mut new: VecDeque<(Slot, Bytes)> =
             (0..count).map(|_| (Slot::Nowhere, Bytes::ZERO)).collect();
+        // What the device failed on is read again; of what is under way it is told yet.
+        let is_moving = |block| matches!(slots.get((block - old) as usize), Some(Slot::Moving(_)));
+        let (kept, lost): (Vec<Lost>, Vec<Lost>) =
+            self.lost.drain(..).partition(|lost| is_moving(lost.block));
+        self.lost = kept;
+        let lost: Vec<u64> = lost.iter().map(|lost| lost.block).collect();
         let (mut free, mut waiting, mut behind_strays) = (Vec::new(), Vec::new(), 0);
         for (block, (slot, place)) in (old..).zip(slots.into_iter().zip(places)) {
             let at = block.checked_sub(base).filter(|&at| at < count as u64);
@@ -127,7 +132,9 @@ impl Stream {
                         behind_strays = free.len();
                     }
                 },
-                (Slot::Ready, Some(at)) => new[at as usize] = (slot, place),
+                (Slot::Ready, Some(at)) if !lost.contains(&block) => {
+                    new[at as usize] = (slot, place);
+                }
                 (Slot::Ready | Slot::Open | Slot::Failed(..), _) => free.push(place),
             }
         }
@@ -180,12 +187,12 @@ impl Stream {
             if self.window.get(block) != Some(&Slot::Open) {
                 continue;
             }
-            let (disk, action, owner) = self.reading(core, block);
+            let (disk, parts) = self.reading_from(core, block, Bytes::ZERO);
             let Some(which) = waiting.iter().position(|id| id.disk() == disk) else {
                 continue;
             };
             let id = waiting[which];
-            if core.redirect(now, id, self.class(disk), action, owner) {
+            if core.redirect(now, id, self.class(disk), parts) {
                 waiting.remove(which);
                 *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
                 self.note_end(core, block);
@@ -234,7 +241,7 @@ impl Stream {
         let block = self.contract.rate.time_for(self.contract.block);
         let longest = self.tasks.iter().map(|joined| joined.task.period).max();
         let gap = longest.unwrap_or(block).as_nanos().div_ceil(block.as_nanos().max(1));
-        (EXTENT / self.contract.block) * (gap - 1) + 1
+        self.in_a_row * (gap - 1) + 1
     }
 
     /// By when the blocks from the playout point on are in memory, to one turn behind the
@@ -259,7 +266,7 @@ impl Stream {
                 Some(Slot::Ready | Slot::Failed(..)) => now,
                 Some(&Slot::Moving(id)) => core.due(id).max(now),
                 slot => {
-                    let (disk, ..) = self.locate(core, block);
+                    let disk = self.disk_of(core, block);
                     let own = next.iter_mut().find(|(other, ..)| *other == disk);
                     let (_, release, period) = own.expect("a task on each of its disks");
                     if slot == Some(&Slot::Nowhere) {

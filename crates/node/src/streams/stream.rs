@@ -18,9 +18,10 @@ use crate::memory::places::WindowMemory;
 use crate::streams::shared::Shared;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::ops::Range;
 use playout::{Account, Ask, Pace, Window};
 use sched::{Class, Task};
-use store::{EXTENT, VolumeId};
+use store::VolumeId;
 use units::{Bytes, Duration, Instant};
 
 /// What a block of the window is doing.
@@ -36,6 +37,14 @@ pub(crate) enum Slot {
     Failed(DiskIndex, DeviceError),
     /// Not asked for, and without memory until a stray command has ended.
     Nowhere,
+}
+
+/// What the device failed on, of a block of which the rest is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Lost {
+    pub block: u64,
+    /// Bytes of the volume.
+    pub range: Range<Bytes>,
 }
 
 /// Who waits for bytes to be on the medium: past `beyond` (exclusive).
@@ -92,6 +101,12 @@ pub(crate) struct Stream {
     pub behind_writer: bool,
     /// Reader: blocks that were asked for when the volume ended within them, and where it did.
     pub short: Vec<(u64, Bytes)>,
+    /// Reader: what is lost of blocks of the window.
+    pub lost: Vec<Lost>,
+    /// Writer: of blocks that are being written, those of which a part failed, and why.
+    pub part_failed: Vec<(u64, DiskIndex, DeviceError)>,
+    /// Blocks that lie on one disk before the next disk's turn comes.
+    pub in_a_row: u64,
     /// Writer: offsets written to the device, covered by the commit that began last,
     /// and on the medium.
     written: Bytes,
@@ -121,7 +136,7 @@ impl Stream {
         contract: Contract,
         tasks: Vec<Joined>,
         (home, places, shared): (WindowMemory, Vec<Bytes>, bool),
-        start: Bytes,
+        (start, in_a_row): (Bytes, u64),
         now: Instant,
     ) -> Self {
         let slots = places.iter().map(|_| Slot::Open);
@@ -147,6 +162,9 @@ impl Stream {
             renewed: None,
             behind_writer: false,
             short: Vec::new(),
+            lost: Vec::new(),
+            part_failed: Vec::new(),
+            in_a_row,
             written: start,
             committing: start,
             counted: 0,
@@ -207,15 +225,6 @@ impl Stream {
         self.places[at as usize] + offset % self.contract.block
     }
 
-    /// Where a block lies on disk: its disk, its offset there, its extent, and
-    /// its offset in the extent.
-    pub(crate) fn locate(&self, core: &Core, block: u64) -> (DiskIndex, Bytes, u64, Bytes) {
-        let offset = self.contract.block * block;
-        let (extent, within) = (offset / EXTENT, offset % EXTENT);
-        let location = core.store.locate(self.volume, extent).expect("a block of the volume");
-        (location.disk, location.offset + within, extent, within)
-    }
-
     /// The class of a request of this stream on `disk`.
     pub(crate) fn class(&self, disk: DiskIndex) -> Class {
         let task = self.tasks.iter().find(|joined| joined.disk == disk);
@@ -226,6 +235,8 @@ impl Stream {
     /// window shall shrink.
     pub(crate) fn slide(&mut self, core: &mut Core) {
         let slot = self.window.pop_front();
+        let first = self.window.first();
+        self.lost.retain(|lost| lost.block >= first);
         let place = self.places.pop_front().expect("a window has a block");
         let nowhere = slot == Some(Slot::Nowhere);
         let target = self.window.target;
@@ -496,6 +507,7 @@ pub(crate) fn admit(
 ) -> Result<(Vec<Joined>, Vec<Bytes>), Error> {
     asked.check()?;
     let shares = core.shares(volume);
+    contract::check_block(asked, &shares, |disk| core.seen(disk).profile)?;
     let blocks = contract::window_blocks(asked, &shares, core.late);
     let patience = match mode {
         Mode::Read => asked.rate.time_for(asked.block) / 2,

@@ -188,6 +188,12 @@ impl Stream {
                 if offset >= end {
                     return; // a writer is at it: it is read again when it is whole
                 }
+                if let Some(lost) = self.lost_at(offset) {
+                    let upto = lost.end.min(whole);
+                    self.account.gaps += upto - offset;
+                    return self.tell(core, Ok(Reply::Gap { offset, len: upto - offset }), upto);
+                }
+                let end = self.before_lost(offset, end);
                 let len = end - offset;
                 let span = Span { offset: self.place(offset), len };
                 self.tell(core, Ok(Reply::Data { span, offset }), end);

@@ -4,8 +4,8 @@ use crate::api::*;
 use crate::core::Core;
 use crate::limits;
 use crate::streams::stream::{DurableAsk, Slot, Stream};
-use crate::volumes::writes::{Claim, End};
-use crate::work::Owner;
+use crate::volumes::writes::End;
+use crate::work::BlockPart;
 use playout::Ask;
 use units::{Bytes, Instant};
 
@@ -128,20 +128,18 @@ impl Stream {
 
     /// Sends a block, of which `valid` bytes are filled, to its disk.
     pub(crate) fn write_block(&mut self, core: &mut Core, now: Instant, block: u64, valid: Bytes) {
-        let (disk, offset, extent, within) = self.locate(core, block);
-        let len = valid.round_up(limits::BLOCK_MIN);
-        let claim = core.writes.claim_next((self.volume, extent), within..within + len);
-        let span = Span { offset: self.place(self.contract.block * block), len };
-        let action = DiskAction::Write { offset, span, valid };
-        let owner = Owner::Block { stream: self.id, block, place: span.offset, claim: Some(claim) };
-        let id = core.submit(now, disk, self.class(disk), action, owner);
+        let (disk, parts) = self.writing(core, block, valid, valid.round_up(limits::BLOCK_MIN));
+        let id = core.submit_parts(now, disk, self.class(disk), parts);
         *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
     }
 
-    /// A sync, or the close, waits for bytes of a block that is not full.
+    /// A sync, or the close, waits for bytes of a block that is not full; or the volume ends
+    /// within it, so that it never will be.
     fn write_partial(&mut self, core: &mut Core, now: Instant) {
+        let size = core.store.volume(self.volume).expect("open volumes stay").size();
         let wanted = self.closing
             || self.going.is_some()
+            || self.position == size
             || self.durable_asks.iter().any(|ask| ask.urgent && ask.at_least > self.written());
         let block = self.block_at(self.position);
         let filled = self.position % self.contract.block;
@@ -154,20 +152,29 @@ impl Stream {
         }
     }
 
-    /// A block is on the disk, or the device failed on it.
+    /// A block is on the disk, or a part of it, or the device failed on it. What of the block
+    /// is on the disk is the volume's, also where another part of it failed.
     pub(crate) fn block_written(
         &mut self,
         core: &mut Core,
         now: Instant,
         block: u64,
-        claim: Claim,
+        (part, is_last): (BlockPart, bool),
         result: Result<(), (DiskIndex, DeviceError)>,
     ) {
-        let (disk, _, extent, _) = self.locate(core, block);
-        let partial = self.partial.take_if(|upto| upto.get() / self.contract.block.get() == block);
+        let claim = part.claim.expect("a block that was written was claimed");
         let end = if result.is_ok() { End::Written } else { End::Failed };
-        let free = core.writes.end(&mut core.store, (self.volume, extent), claim, end);
-        assert!(free.is_empty(), "a stream has the volume's writes to itself");
+        core.writes.end_run(&mut core.store, self.volume, &part.range, claim, end);
+        if let (Err((disk, error)), false) = (result, part.is_all) {
+            self.part_failed.push((block, disk, error));
+        }
+        if !is_last {
+            return;
+        }
+        let of_it = self.part_failed.iter().find(|(failed, ..)| *failed == block);
+        let result = of_it.map_or(result, |&(_, disk, error)| Err((disk, error)));
+        self.part_failed.retain(|(failed, ..)| *failed != block);
+        let partial = self.partial.take_if(|upto| upto.get() / self.contract.block.get() == block);
         match result {
             Ok(()) => {
                 let state = if partial.is_some() { Slot::Open } else { Slot::Ready };
@@ -177,7 +184,7 @@ impl Stream {
                     self.write_rest(core, now, block);
                 }
             }
-            Err((_, error)) => {
+            Err((disk, error)) => {
                 *self.window.get_mut(block).expect("a block of the window") =
                     Slot::Failed(disk, error);
             }

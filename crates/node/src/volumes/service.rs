@@ -9,7 +9,7 @@ use crate::api::{Error, Priority, Refusal, Service};
 use crate::limits;
 use crate::memory::reserve::Need;
 use sched::Task;
-use store::{ServiceKind, ServicePriority};
+use store::{EXTENT, ServiceKind, ServicePriority};
 use units::{Bytes, Direction, Outside, Rate};
 
 impl Service {
@@ -93,7 +93,9 @@ fn operations(service: &Service, share: &Share) -> u64 {
         Service::BestEffort(_) => 0,
         Service::Latency { .. } => 1,
         Service::Rate { rate, block, period } => {
-            let own = Rate::per_second(rate.get().div_ceil(share.gap));
+            // Where a run is longer than an extent, neighbours may all be one disk's.
+            let turns = if share.run > EXTENT { 1 } else { share.gap };
+            let own = Rate::per_second(rate.get().div_ceil(turns));
             own.bytes_in(period).div_ceil(block).max(1)
         }
     }

@@ -17,7 +17,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use store::{Blocks, Store, VolumeId};
+use store::{Blocks, EXTENT, Store, VolumeId};
 use units::Bytes;
 
 /// One extent of a volume.
@@ -90,6 +90,31 @@ impl Writes {
         let claim = self.push(extent, range);
         assert!(self.may_start(extent, claim), "a stream has the volume's writes to itself");
         claim
+    }
+
+    /// The same for `range` of a volume, which may reach over several extents: each has a
+    /// claim, and their numbers follow one another. Gives the first.
+    pub(crate) fn claim_run(&mut self, volume: VolumeId, range: &Range<Bytes>) -> Claim {
+        let mut claims =
+            extents(range).map(|(extent, part)| self.claim_next((volume, extent), part));
+        let first = claims.next().expect("a write of something");
+        claims.for_each(drop);
+        first
+    }
+
+    /// The claims of [`Writes::claim_run`] have ended.
+    pub(crate) fn end_run(
+        &mut self,
+        store: &mut Store,
+        volume: VolumeId,
+        range: &Range<Bytes>,
+        first: Claim,
+        end: End,
+    ) {
+        for (claim, (extent, _)) in (first.0..).map(Claim).zip(extents(range)) {
+            let free = self.end(store, (volume, extent), claim, end);
+            assert!(free.is_empty(), "a stream has the volume's writes to itself");
+        }
     }
 
     /// Best effort wants to write `range`, whole blocks of an extent. It is to be asked
@@ -173,6 +198,15 @@ impl Writes {
         }
         free
     }
+}
+
+/// The extents that a range of a volume reaches over, with what of each.
+pub(crate) fn extents(range: &Range<Bytes>) -> impl Iterator<Item = (u64, Range<Bytes>)> {
+    let Range { start, end } = *range;
+    (start / EXTENT..end.div_ceil(EXTENT)).map(move |extent| {
+        let at = EXTENT * extent;
+        (extent, start.saturating_sub(at)..(end - at).min(EXTENT))
+    })
 }
 
 fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {

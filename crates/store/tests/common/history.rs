@@ -242,12 +242,15 @@ impl World {
         }
         let zone = [Zone::Any, Zone::Any, Zone::Outer, Zone::Inner][self.random.index(4)];
         let size = Bytes::kib(self.random.below(5 << 10));
+        let run = EXTENT * (1 << self.random.below(5));
         self.names += 1;
         let name = format!("v{}", self.names);
         // No space is a fair answer.
         let _ = match self.any_ownership() {
-            Some(whose) => self.store.create_owned(&name, size, &Placement { disks, zone }, whose),
-            None => self.store.create(&name, size, &Placement { disks, zone }),
+            Some(whose) => {
+                self.store.create_owned(&name, size, &Placement { disks, zone, run }, whose)
+            }
+            None => self.store.create(&name, size, &Placement { disks, zone, run }),
         };
     }
     /// Somebody's, or as where nobody is named.

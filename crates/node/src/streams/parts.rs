@@ -1,0 +1,106 @@
+//! A block of a stream as commands for its disk: one for each run of neighbouring extents
+//! that it lies in.
+
+use crate::api::*;
+use crate::core::{Core, Parts};
+use crate::streams::stream::Stream;
+use crate::volumes::writes::extents;
+use crate::work::{BlockPart, Owner};
+use alloc::vec::Vec;
+use core::ops::Range;
+use store::EXTENT;
+use units::Bytes;
+
+/// Neighbours on a disk.
+struct Run {
+    /// Where on the disk.
+    offset: Bytes,
+    /// Bytes of the volume.
+    range: Range<Bytes>,
+}
+
+impl Stream {
+    /// What there is of a block: the last one of a volume may be cut short.
+    fn range_of(&self, core: &Core, block: u64) -> Range<Bytes> {
+        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        let start = self.contract.block * block;
+        start..(start + self.contract.block).min(size)
+    }
+
+    /// The disk that a block lies on.
+    pub(crate) fn disk_of(&self, core: &Core, block: u64) -> DiskIndex {
+        let extent = self.contract.block * block / EXTENT;
+        core.store.locate(self.volume, extent).expect("a block of the volume").disk
+    }
+
+    /// The runs that a range within one block lies in. All of them are on one disk.
+    fn runs(&self, core: &Core, range: &Range<Bytes>) -> (DiskIndex, Vec<Run>) {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut on = DiskIndex(0);
+        for (extent, within) in extents(range) {
+            let at = core.store.locate(self.volume, extent).expect("a block of the volume");
+            let offset = at.offset + within.start;
+            let range = EXTENT * extent + within.start..EXTENT * extent + within.end;
+            debug_assert!(runs.is_empty() || on == at.disk, "a block lies on one disk");
+            on = at.disk;
+            match runs.last_mut() {
+                Some(run) if run.offset + (run.range.end - run.range.start) == offset => {
+                    run.range.end = range.end;
+                }
+                _ => runs.push(Run { offset, range }),
+            }
+        }
+        (on, runs)
+    }
+
+    /// What reads a block of the window into its place, `from` so far within it on.
+    pub(crate) fn reading_from(&self, core: &Core, block: u64, from: Bytes) -> (DiskIndex, Parts) {
+        let Range { start, end } = self.range_of(core, block);
+        let (disk, runs) = self.runs(core, &(start + from..end));
+        let (place, is_all) = (self.place(start), runs.len() == 1);
+        let part = |Run { offset, range }: Run| {
+            let written = self.written_in(core, &range);
+            let span = Span { offset: place + (range.start - start), len: range.end - range.start };
+            let part = BlockPart { range, is_all, claim: None };
+            let owner = Owner::Block { stream: self.id, block, place, part };
+            (DiskAction::Read { offset, span, written }, owner)
+        };
+        (disk, runs.into_iter().map(part).collect())
+    }
+
+    /// What of a range of the volume was written.
+    fn written_in(&self, core: &Core, range: &Range<Bytes>) -> Written {
+        let of = |(extent, within): (u64, Range<Bytes>)| {
+            let at = core.store.locate(self.volume, extent).expect("located above");
+            (at.written.within(&within), within.end - within.start)
+        };
+        let mut all = extents(range).map(of);
+        let (first, len) = all.next().expect("a read of something");
+        let mut written = Written::new(first, len);
+        all.for_each(|(blocks, _)| written.push(blocks));
+        written
+    }
+
+    /// What writes the first `len` bytes of a block, of which `valid` are filled.
+    pub(crate) fn writing(
+        &self,
+        core: &mut Core,
+        block: u64,
+        valid: Bytes,
+        len: Bytes,
+    ) -> (DiskIndex, Parts) {
+        let start = self.contract.block * block;
+        let (disk, runs) = self.runs(core, &(start..start + len));
+        let (place, is_all) = (self.place(start), runs.len() == 1);
+        let part = |Run { offset, range }: Run| {
+            let claim = Some(core.writes.claim_run(self.volume, &range));
+            let (from, len) = (range.start - start, range.end - range.start);
+            let span = Span { offset: place + from, len };
+            let valid = valid.saturating_sub(from).min(len);
+            let part = BlockPart { range, is_all, claim };
+            let owner = Owner::Block { stream: self.id, block, place, part };
+            (DiskAction::Write { offset, span, valid }, owner)
+        };
+        (disk, runs.into_iter().map(part).collect())
+    }
+}

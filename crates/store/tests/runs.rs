@@ -1,0 +1,125 @@
+//! Volumes that rotate over their disks by longer runs than an extent: where they lie, how
+//! they grow, and that they are still there after a restart; and pools of before there were any.
+
+mod common;
+
+use common::{BLOCK, Disk, check, commit, disks_of, new_pool, open};
+use store::{DiskIndex, EXTENT, Placement, Store, StoreError, VolumeId};
+use units::Bytes;
+
+fn by_runs(extents: u64) -> Placement {
+    Placement { run: EXTENT * extents, ..Placement::default() }
+}
+
+/// The disk of each extent of a volume, and its number there.
+fn places(store: &Store, id: VolumeId) -> Vec<(u16, u64)> {
+    let extents = store.volume(id).unwrap().extents();
+    let place = |index| {
+        let at = store.locate(id, index).unwrap();
+        (at.disk.0, at.offset / EXTENT)
+    };
+    (0..extents).map(place).collect()
+}
+
+/// A user asks for runs of 4 MiB over three disks.
+#[test]
+fn a_run_lies_on_one_disk_and_the_next_disk_has_the_next_run() {
+    let mut disks = new_pool(3, &[Bytes::mib(60); 3]);
+    let mut store = open(&mut disks).unwrap().store;
+    let id = store.create("film", Bytes::mib(26), &by_runs(4)).unwrap();
+    let places = places(&store, id);
+    for (run, extents) in (0..).zip(places.chunks(4)) {
+        let (disk, first) = extents[0];
+        assert_eq!(disk, run % 3);
+        let row: Vec<(u16, u64)> = (0..).map(|n| (disk, first + n)).take(extents.len()).collect();
+        assert_eq!(extents, row);
+    }
+    let volume = store.volume(id).unwrap();
+    let on = |disk| volume.extents_on(DiskIndex(disk));
+    assert_eq!([0, 1, 2].map(on), [10, 8, 8], "6 runs, and 2 MiB of the seventh");
+    assert_eq!(volume.placement().run, EXTENT * 4);
+    assert_eq!((volume.stretches().count, volume.stretches().shortest), (3, EXTENT * 8));
+}
+
+/// It grows within its last run, is cut, the machine is started again, twice.
+#[test]
+fn what_rotates_by_runs_grows_is_cut_and_stays_over_a_restart() {
+    let mut disks = new_pool(2, &[Bytes::mib(80); 2]);
+    let mut store = open(&mut disks).unwrap().store;
+    let id = store.create("film", Bytes::mib(10), &by_runs(8)).unwrap();
+    assert!(commit(&mut store, &mut disks));
+    let before = places(&store, id);
+    store.resize(id, Bytes::mib(30)).unwrap();
+    assert!(commit(&mut store, &mut disks));
+    let grown = places(&store, id);
+    assert_eq!(grown[..10], before, "nothing that is there moves");
+    assert!(grown[8..16].windows(2).all(|two| two[0].1 + 1 == two[1].1), "{grown:?}");
+    store.resize(id, Bytes::mib(21)).unwrap();
+    assert!(commit(&mut store, &mut disks));
+    for _ in 0..2 {
+        let store = open(&mut disks).unwrap().store;
+        let film = store.find("film").unwrap();
+        assert_eq!(film.placement().run, EXTENT * 8);
+        assert_eq!(places(&store, film.id()), grown[..21]);
+        assert!(check(&disks).findings.is_empty(), "{:#?}", check(&disks));
+    }
+}
+
+/// Others have left holes of 3 MiB, and one of 9.
+#[test]
+fn holes_too_short_for_a_run_are_used_last_and_the_volume_says_so() {
+    let mut disks = new_pool(1, &[Bytes::mib(60)]);
+    let mut store = open(&mut disks).unwrap().store;
+    let any = Placement::default();
+    let small: Vec<_> = (0..8)
+        .map(|n| store.create(&format!("v{n}"), Bytes::mib(if n == 6 { 9 } else { 3 }), &any))
+        .map(Result::unwrap)
+        .collect();
+    let rest = store.space().free;
+    store.create("rest", rest, &any).unwrap();
+    for n in [0, 2, 4, 6] {
+        store.delete(small[n]).unwrap();
+    }
+    assert!(commit(&mut store, &mut disks));
+    let id = store.create("film", Bytes::mib(8), &by_runs(4)).unwrap();
+    let stretches = |store: &Store, id| store.volume(id).unwrap().stretches();
+    assert_eq!(stretches(&store, id).count, 1, "in the hole of 9 MiB");
+    let id = store.create("take", Bytes::mib(6), &by_runs(4)).unwrap();
+    assert_eq!(stretches(&store, id).count, 2);
+    assert_eq!(stretches(&store, id).shortest, Bytes::mib(3));
+    let take = store.volume(id).unwrap();
+    let pieces = [1, 2, 4, 8, 16].map(|extents| take.pieces_on(DiskIndex(0), extents));
+    assert_eq!(pieces, [1, 2, 2, 2, 2], "the second begins in the middle of a block");
+}
+
+#[test]
+fn a_run_is_a_power_of_two_of_extents_up_to_16_mib() {
+    let mut disks = new_pool(1, &[Bytes::mib(60)]);
+    let mut store = open(&mut disks).unwrap().store;
+    for run in [Bytes::mib(3), Bytes::mib(32), EXTENT + Bytes::new(1)] {
+        let placement = Placement { run, ..Placement::default() };
+        let error = store.create("film", Bytes::mib(8), &placement).unwrap_err();
+        assert_eq!(error, StoreError::BadRun { run });
+    }
+    assert_eq!(store.volumes().len(), 0);
+}
+
+/// The last program before runs were kept wrote this pool.
+#[test]
+fn the_volumes_of_an_old_pool_rotate_by_extents() {
+    let text = include_str!("old/version-4.txt");
+    let mut disks = disks_of(text, &[Bytes::mib(12), Bytes::mib(10)]);
+    let version = |disk: &Disk, block: u64| disk.block(block * BLOCK as u64)[8];
+    assert!(disks[0].used_blocks().all(|block| version(&disks[0], block) == 4));
+    let mut store = open(&mut disks).unwrap().store;
+    let film = store.find("film").unwrap().clone();
+    assert_eq!((film.placement().run, film.length()), (EXTENT, Bytes::new(5000)));
+    let places = places(&store, film.id());
+    assert_eq!(places.iter().map(|place| place.0).collect::<Vec<_>>(), [0, 1, 0]);
+    let id = store.create("long", Bytes::mib(4), &by_runs(2)).unwrap();
+    assert!(commit(&mut store, &mut disks));
+    let store = open(&mut disks).unwrap().store;
+    assert_eq!(store.volume(id).unwrap().placement().run, EXTENT * 2);
+    assert_eq!(store.find("film").unwrap().placement().run, EXTENT);
+    assert!(check(&disks).findings.is_empty(), "{:#?}", check(&disks));
+}
