@@ -7,7 +7,7 @@ use alloc::string::String;
 pub use playout::Contract;
 /// Which policy a pool's disks follow.
 pub use sched::{Admission, PolicyKind as Policy};
-pub use store::{Blocks, DiskIndex, Ownership, Placement, Written, Zone};
+pub use store::{Blocks, DiskIndex, Ownership, Placement, Stretches, Written, Zone};
 use units::{Bytes, Direction, Duration};
 
 /// Chosen by the caller of an operation; comes back with its result.
