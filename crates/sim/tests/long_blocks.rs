@@ -1,9 +1,9 @@
-//! What a disk takes under contract in blocks of several lengths, over all of the disk, and that
-//! what was admitted is served: for 200 simulated minutes, and nobody is late.
+//! What disks take under contract in blocks of several lengths, over nine tenths of them, and
+//! that what was admitted is served, and nobody is late.
 //!
-//! `SLACKLINE_LONG_BLOCKS=200` serves for so many simulated minutes; without it for 5. Run the
-//! whole with `--release`: `SLACKLINE_LONG_BLOCKS=200 cargo test --release -p slackline-sim
-//! --test long_blocks -- --nocapture` prints the table of docs/admission.md.
+//! `SLACKLINE_LONG_BLOCKS=200` searches all rows of the table in docs/admission.md and serves
+//! each for so many simulated minutes; without it some rows are held to the counts that stand
+//! there, and served for two.
 #![allow(clippy::print_stdout)] // how much is admitted is the result
 
 use disk::Model;
@@ -22,9 +22,10 @@ struct Setting {
     commit_interval: Duration,
 }
 
-fn minutes() -> u64 {
+/// How long the whole table is served; none where only some rows are tried.
+fn minutes() -> Option<u64> {
     let asked = std::env::var("SLACKLINE_LONG_BLOCKS").ok();
-    asked.and_then(|minutes| minutes.parse().ok()).unwrap_or(5)
+    asked.and_then(|minutes| minutes.parse().ok())
 }
 
 fn model(name: &str) -> Model {
@@ -43,9 +44,7 @@ fn sequential(setting: &Setting) -> u64 {
     let mut counted = 0;
     for number in (0..pieces).step_by(step as usize) {
         let lba = Lba::containing(piece * number);
-        let access = |len| {
-            Command::Transfer(Access { lba, len, direction: Direction::Read })
-        };
+        let access = |len| Command::Transfer(Access { lba, len, direction: Direction::Read });
         // What the way there takes is in both.
         let (long, short) = (access(piece), access(Bytes::kib(4)));
         time += profile.bound(lba, &long) - profile.bound(lba, &short);
@@ -100,58 +99,67 @@ fn scenario(setting: &Setting, count: u64, duration: Duration) -> Scenario {
     }
 }
 
+/// Whether all of so many readers are admitted.
+fn fits(setting: &Setting, count: u64) -> bool {
+    let scenario = scenario(setting, count, Duration::from_secs(1));
+    run(&scenario, 1, &Control::default()).unwrap().classes[0].admitted == count
+}
+
 /// The most readers of which all are admitted.
 fn admitted(setting: &Setting) -> u64 {
-    let all = |count| {
-        let scenario = scenario(setting, count, Duration::from_secs(1));
-        run(&scenario, 1, &Control::default()).unwrap().classes[0].admitted == count
-    };
     let (mut good, mut bad) = (0, sequential(setting) / setting.rate + 1);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
-        if all(middle) { good = middle } else { bad = middle }
+        if fits(setting, middle) { good = middle } else { bad = middle }
     }
     good
 }
 
-/// One line of the table: how many are admitted, and the percentage of the disks' mean
-/// sequential rate that they are; all of them are served, and none is late.
-fn line(setting: &Setting) -> (u64, u64) {
-    let (count, sequential) = (admitted(setting), sequential(setting));
+/// One row of the table: so many are admitted and no more, which is a percentage of the disks'
+/// mean sequential rate; all of them are served, and none is late.
+fn row(setting: &Setting, count: u64, minutes: u64) {
+    let sequential = sequential(setting);
     let percent = count * setting.rate * 100 / sequential;
-    let what = format!(
-        "{} x {}, {} in blocks of {}",
-        setting.disks,
-        setting.model,
-        Rate::per_second(setting.rate),
-        setting.block
-    );
+    let Setting { model, disks, block, .. } = setting;
+    let what = format!("{disks} x {model}, {} in {block}", Rate::per_second(setting.rate));
     if count == 0 {
-        println!("{what}: none");
-        return (0, 0);
+        return println!("{what}: none");
     }
-    let scenario = scenario(setting, count, Duration::from_secs(60 * minutes()));
+    let scenario = scenario(setting, count, Duration::from_secs(60 * minutes));
     let outcome: Outcome = run(&scenario, 1, &Control::default()).unwrap();
     let readers = &outcome.classes[0];
     println!(
-        "{what}: {count}, {:.1} of {:.1} MB/s, {percent} %, window {}, all {}, {} min: {} requests, {} late, {} underruns",
+        "{what}: {count}, {:.1} of {:.1} MB/s, {percent} %, windows {}, all {}; {minutes} min, {} requests, {} late",
         (count * setting.rate) as f64 / 1e6,
         sequential as f64 / 1e6,
         readers.window,
         readers.window * count,
-        minutes(),
         readers.requests.distribution.count(),
         readers.late.count(),
-        readers.underruns,
     );
     assert_eq!((readers.admitted, outcome.misses.len()), (count, 0));
     assert_eq!((readers.missed(), readers.underruns), (0, 0));
     assert_eq!(outcome.disks.iter().map(|disk| disk.overruns).sum::<u64>(), 0);
-    // They all moved at their rate: to within a window each.
-    let due = count * setting.rate * 60 * minutes();
-    let moved = readers.seen.bytes.get();
-    assert!(moved + (readers.window * count).get() * 2 >= due, "{moved} of {due}");
-    (count, percent)
+    // They all moved at their rate, but for when they begin, and begin anew at the end of
+    // their volumes.
+    let due = u128::from(count * setting.rate) * 60 * u128::from(minutes);
+    let moved = u128::from((readers.seen.bytes + readers.window * count * 2).get());
+    assert!(moved * 100 >= due * 99, "{moved} of {due}");
+}
+
+/// All rows where that is asked for; otherwise this one, with the count that the table has.
+fn table(settings: impl IntoIterator<Item = Setting>, pinned: &Setting, count: u64) {
+    match minutes() {
+        Some(minutes) => {
+            for setting in settings {
+                row(&setting, admitted(&setting), minutes);
+            }
+        }
+        None => {
+            assert!(!fits(pinned, count + 1), "more than the table says");
+            row(pinned, count, 2);
+        }
+    }
 }
 
 fn setting(model: &'static str, disks: u16, rate: u64, block: u64, commit: u64) -> Setting {
@@ -159,34 +167,30 @@ fn setting(model: &'static str, disks: u16, rate: u64, block: u64, commit: u64) 
     Setting { model, disks, rate, block, commit_interval }
 }
 
+const ALL: [(u64, u64); 5] = [(1, 1), (2, 3), (4, 6), (8, 12), (16, 24)];
+
 #[test]
 fn a_disk_of_20_tb() {
-    for rate in [2_000_000, 25_000_000] {
-        for block in [1, 2, 4, 8, 16] {
-            line(&setting("hdd-7200-20tb", 1, rate, block, 1));
-        }
-    }
+    let of = |rate, block| setting("hdd-7200-20tb", 1, rate, block, 1);
+    let rates = [2_000_000, 25_000_000].into_iter();
+    let all = rates.flat_map(|rate| [1, 2, 4, 8, 16].map(|block| of(rate, block)));
+    table(all, &of(2_000_000, 16), 81);
 }
 
 #[test]
 fn a_cheetah() {
-    for (block, commit) in [(1, 1), (2, 2), (4, 4), (8, 6), (16, 12)] {
-        line(&setting("seagate-cheetah", 1, 2_000_000, block, commit));
-    }
+    let of = |(block, commit)| setting("seagate-cheetah", 1, 1_000_000, block, commit);
+    table(ALL.map(of), &of((4, 6)), 11);
 }
 
 #[test]
 fn a_laptops_disk() {
-    for (block, commit) in [(1, 1), (2, 2), (4, 4), (8, 6), (16, 12)] {
-        line(&setting("laptop-4200", 1, 2_000_000, block, commit));
-    }
+    let of = |(block, commit)| setting("laptop-4200", 1, 2_000_000, block, commit);
+    table(ALL.map(of), &of((8, 12)), 11);
 }
 
 #[test]
 fn three_atlas_ii() {
-    for rate in [500_000, 1_000_000] {
-        for (block, commit) in [(1, 1), (2, 3), (4, 6), (8, 12), (16, 24)] {
-            line(&setting("quantum-atlas-ii", 3, rate, block, commit));
-        }
-    }
+    let of = |(block, commit)| setting("quantum-atlas-ii", 3, 1_000_000, block, commit);
+    table(ALL.map(of), &of((4, 6)), 24);
 }
