@@ -28,6 +28,7 @@ pub fn placement(placement: &api::Placement) -> node::Placement {
             api::Zone::Outer => node::Zone::Outer,
             api::Zone::Inner => node::Zone::Inner,
         },
+        run: placement.run_bytes,
     }
 }
 
@@ -131,8 +132,11 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
         placement: api::Placement {
             disks: volume.placement.disks.iter().map(|disk| disk.0).collect(),
             zone: zone(volume.placement.zone),
+            run_bytes: volume.placement.run,
         },
         extents: volume.extents,
+        runs: volume.stretches.count,
+        shortest_run_bytes: volume.stretches.shortest,
         streams: volume.streams,
         service: service_told(volume.service),
         service_user: volume.given_by.map(|user| quotas.user_name(user)),

@@ -247,7 +247,7 @@ fn refused(refusal: &Refusal) -> Problem {
     let rate = refusal.rate_max;
     let next_step = if rate.is_zero() {
         format!(
-            "no rate fits in these blocks; use larger blocks (up to 1 MiB), close a stream on disk {disk}, or place the volume on another disk"
+            "no rate fits in these blocks; use larger blocks (up to 16 MiB; on several disks up to the volume's run), close a stream on disk {disk}, or place the volume on another disk"
         )
     } else {
         format!(
@@ -370,7 +370,7 @@ mod tests {
             Error::VolumeBusy { name: name(), streams: 1 },
             Error::NoSuchStream { stream: node::StreamId(3) },
             Error::NoSuchDisk { disk, disks: 1 },
-            Error::Invalid { what: "block", rule: "a power of two from 4 KiB to 1 MiB" },
+            Error::Invalid { what: "block", rule: "a power of two from 4 KiB to 16 MiB" },
             Error::PoolFull { asked, free },
             Error::VolumeFull { size },
             Error::BeyondEnd { size },

@@ -20,6 +20,8 @@ use units::{Bytes, Command, Duration, Instant, Lba, Outside, Rate};
 
 /// Streams on one device at once.
 const STREAMS_MAX: usize = 1_000;
+/// The longest block of a stream: how a file lies is asked of its file system piece by piece.
+const BLOCK_MAX: Bytes = Bytes::MIB;
 /// Reads of one device at once, at the most.
 pub const READS_MAX: u32 = 8;
 /// Reads of one stream that may wait beyond those that its contract needs.
@@ -289,6 +291,10 @@ impl Device {
     ) -> Result<Bytes, Error> {
         assert!(!self.streams.contains_key(&id), "a number of its own");
         contract.check()?;
+        if contract.block > BLOCK_MAX {
+            let rule = "at most 1 MiB of a file outside the pool";
+            return Err(Error::Invalid { what: "block size", rule });
+        }
         if start > Bytes::OUTSIDE_MAX {
             return Err(Error::Invalid { what: "start", rule: "at most 1 EiB" });
         }

@@ -206,6 +206,7 @@ impl Node {
             length: volume.length(),
             placement: volume.placement().clone(),
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),
+            stretches: volume.stretches(),
             streams: self.streams.count_on(volume.id()) as u64,
             service,
             given_by: volume.service().map(|service| service.given_by),

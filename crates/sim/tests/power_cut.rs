@@ -390,6 +390,73 @@ fn a_recording_through_a_window_that_is_cut_anywhere_loses_nothing_that_was_told
     eprintln!("{cuts} power cuts");
 }
 
+/// A recording in blocks of 4 MiB, of which the first lies in three runs on a single disk; over two
+/// disks in runs. By the socket and through a window, and the power is cut at every event.
+#[test]
+fn a_recording_in_long_blocks_that_is_cut_anywhere_loses_nothing_that_was_told() {
+    let mut cuts = 0;
+    for seed in 0..4 {
+        let mut config = config(Policy::SLACK);
+        config.commit_interval = Duration::from_secs(2);
+        let disks = 1 + seed as usize % 2;
+        let mut world = world(config, disks, Bytes::mib(96), |_, profile, _| {
+            Timing::WithinBound(Box::new(profile.clone()), Random::new(seed))
+        });
+        let ledger: Ledger = Rc::default();
+        let size = Bytes::mib(11);
+        let holes = if disks == 1 { 3 } else { 0 };
+        for hole in 0..holes {
+            common::create(&mut world, &format!("hole{hole}"), Bytes::mib(2 + hole));
+            common::create(&mut world, &format!("between{hole}"), Bytes::MIB);
+        }
+        if holes > 0 {
+            let rest = world.node.status(world.now()).disks[0].free - Bytes::mib(2);
+            common::create(&mut world, "rest", rest);
+        }
+        for hole in 0..holes {
+            let name = format!("hole{hole}");
+            assert_eq!(world.call(Op::VolumeDelete { name }), Ok(Reply::Done));
+        }
+        let placement = Placement { run: Bytes::mib(4), ..Placement::default() };
+        let (name, access) = (String::from("v"), Default::default());
+        let made = world.call(Op::VolumeCreate { name, size, placement, access });
+        assert_eq!(made, Ok(Reply::Done));
+        let stretches = world.node.volume("v").unwrap().stretches;
+        assert_eq!(stretches.count, if disks == 1 { 4 } else { 2 }, "{stretches:?}");
+        let contract = contract(2_000_000, Bytes::mib(4), Bytes::ZERO);
+        let (piece, length, sync_every) =
+            (Bytes::new(250_021), size - Bytes::new(12_345), Bytes::kib(3_300));
+        let by_socket = seed < 2;
+        let tally;
+        let recorder: Box<dyn FnOnce(&mut sim::World)> = if by_socket {
+            let recorder = Recorder::new("v", 7, contract, piece, length).sync_every(sync_every);
+            tally = recorder.tally();
+            Box::new(|world| world.add(recorder))
+        } else {
+            let sizes = [piece, length, sync_every];
+            let recorder = WindowRecorder::new(("v", 7), contract, Region(1), sizes);
+            tally = recorder.tally();
+            Box::new(|world| world.add(recorder))
+        };
+        change(&ledger, "v", |known| {
+            known.seed = 7;
+            known.there = Some(size);
+            known.recording = Some(tally.clone());
+        });
+        let found = cut_at_every_event(&mut world, &ledger, seed);
+        recorder(&mut world);
+        world.run_for(Duration::from_secs(25));
+        assert_eq!(tally.borrow().error, None, "seed {seed}");
+        let durable = tally.borrow().durable;
+        assert_eq!(durable, length, "seed {seed}: all of it, in the end");
+        assert_eq!(common::late(&world), 0, "seed {seed}");
+        drop(world);
+        cuts += nothing_was_lost(found, seed);
+    }
+    assert!(cuts > 100, "only {cuts} cuts");
+    eprintln!("{cuts} power cuts");
+}
+
 /// One extent after the other is moved, beside a recording, and the power is cut at every
 /// event of that.
 #[test]

@@ -11,7 +11,7 @@ pub struct ContractArgs {
     /// Bytes per second to keep, for example 1MB/s
     #[arg(long, short, value_name = "RATE")]
     pub rate: Rate,
-    /// What the stream transfers at a time: a power of two from 4KiB to 1MiB [default: what
+    /// What the stream transfers at a time: a power of two from 4KiB to 16MiB [default: what
     /// suits the rate, and a volume's disks]
     #[arg(long, short, value_name = "SIZE")]
     pub block: Option<Bytes>,
@@ -61,6 +61,11 @@ pub struct PlacementArgs {
     /// Which part of each disk; on a hard disk the outer tracks are the faster ones
     #[arg(long, value_enum, default_value_t = ZoneArg::Any)]
     pub zone: ZoneArg,
+    /// What lies on one disk before the next disk's turn comes, and in one piece where there is
+    /// room: a power of two from 1MiB to 16MiB; a block on several disks is no longer
+    /// [default: 1MiB; of a plan, the block where that is longer]
+    #[arg(long, value_name = "SIZE")]
+    pub run: Option<Bytes>,
 }
 
 /// A part of a disk.
@@ -87,8 +92,19 @@ impl From<ZoneArg> for Zone {
 impl PlacementArgs {
     /// As the daemon takes it.
     pub fn placement(&self) -> Placement {
-        Placement { disks: self.disks.clone(), zone: self.zone.into() }
+        let run_bytes = self.run.unwrap_or_default();
+        Placement { disks: self.disks.clone(), zone: self.zone.into(), run_bytes }
     }
+
+    /// The same of a plan for blocks of this size.
+    pub fn planned(&self, block: Bytes) -> Placement {
+        Placement { run_bytes: planned_run(self.run, block), ..self.placement() }
+    }
+}
+
+/// The run of a volume that is planned for blocks of this size.
+pub fn planned_run(run: Option<Bytes>, block: Bytes) -> Bytes {
+    run.unwrap_or(block.max(Bytes::MIB))
 }
 
 /// A placement in words.
@@ -101,9 +117,13 @@ pub fn placement_words(placement: &Placement) -> String {
             format!("disks {}", all.join(", "))
         }
     };
-    match placement.zone {
+    let place = match placement.zone {
         Zone::Any => disks,
         Zone::Outer => format!("{disks}, outer half"),
         Zone::Inner => format!("{disks}, inner half"),
+    };
+    match placement.run_bytes {
+        run if run > Bytes::MIB => format!("{place}, in runs of {run}"),
+        _ => place,
     }
 }

@@ -304,6 +304,15 @@ fn handles(handles: &[Handle]) -> String {
     handles.iter().map(line).collect()
 }
 
+/// How the extents of a volume lie, where they are not one run on each disk.
+fn runs_words(volume: &Volume) -> String {
+    let disks = volume.extents.iter().filter(|&&extents| extents > 0).count() as u64;
+    match volume.runs {
+        runs if runs <= disks => String::new(),
+        runs => format!(", in {runs} runs, the shortest of {}", volume.shortest_run_bytes),
+    }
+}
+
 fn shown(volume: &Volume) -> String {
     let given_by = volume.service_user.as_ref();
     let given_by = given_by.map(|user| format!("; given by {user}")).unwrap_or_default();
@@ -312,13 +321,14 @@ fn shown(volume: &Volume) -> String {
         .map(|(disk, extents)| format!("{} on disk {disk}", counted(*extents, "extent")))
         .collect();
     format!(
-        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}\nstreams    {}\nservice    {}{}{}{}\n",
+        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}{}\nstreams    {}\nservice    {}{}{}{}\n",
         volume.name,
         owner_words(volume),
         volume.size_bytes,
         volume.length_bytes,
         placement_words(&volume.placement),
         extents.join(", "),
+        runs_words(volume),
         volume.streams,
         match &volume.kept_out {
             Some(kept_out) => kept_out_words(kept_out),

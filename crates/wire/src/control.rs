@@ -38,7 +38,7 @@ pub struct Contract {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub rate_bytes_per_second: Rate,
-    /// What the stream transfers at a time: a power of two from 4 KiB to 1 MiB.
+    /// What the stream transfers at a time: a power of two from 4 KiB to 16 MiB.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub block_bytes: Bytes,
@@ -84,6 +84,12 @@ pub struct Placement {
     /// Which part of each disk.
     #[serde(default)]
     pub zone: Zone,
+    /// So much lies on one disk before the next disk's turn comes, in one piece where there is
+    /// room for that: a power of two from 1 MiB to 16 MiB. 0 is 1 MiB. A block of a stream on
+    /// several disks is no longer than this.
+    #[serde(default, with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub run_bytes: Bytes,
 }
 
 /// Asks for a new volume.
@@ -150,6 +156,14 @@ pub struct Volume {
     pub placement: Placement,
     /// Extents of 1 MiB on each disk of the pool.
     pub extents: Vec<u64>,
+    /// Into how many runs of neighbouring extents they fall. A block of a stream that lies in
+    /// several takes a disk more time.
+    #[serde(default)]
+    pub runs: u64,
+    /// The shortest of these.
+    #[serde(default, with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub shortest_run_bytes: Bytes,
     /// Streams open on it.
     pub streams: u64,
     /// How reads and writes without a stream are served.
@@ -227,7 +241,7 @@ pub struct BlockAsk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BlockChosen {
-    /// A power of two from 4 KiB to 1 MiB.
+    /// A power of two from 4 KiB to 16 MiB.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub block_bytes: Bytes,

@@ -529,6 +529,7 @@ impl Pool for Fake {
             length: Bytes::new(volume.data.len() as u64),
             placement: Placement::default(),
             extents: vec![volume.size >> 20],
+            stretches: Default::default(),
             streams: state.streams.values().filter(|stream| &stream.volume == name).count() as u64,
             service: volume.service,
             given_by: volume.given_by,

@@ -150,6 +150,8 @@ pub struct VolumeStatus {
     pub placement: Placement,
     /// Extents on each disk of the pool.
     pub extents: Vec<u64>,
+    /// How these lie.
+    pub stretches: Stretches,
     pub streams: u64,
     /// How reads and writes without a stream are served.
     pub service: Service,

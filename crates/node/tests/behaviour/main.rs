@@ -5,6 +5,7 @@ mod driver;
 mod commits;
 mod door;
 mod jobs;
+mod long_blocks;
 mod memory;
 mod permission;
 mod plan;

@@ -14,6 +14,13 @@ use units::{Bytes, Duration, Rate};
 /// What a power cut may tear a write at.
 pub const CELL: Bytes = Bytes::new(512);
 const PAGE: Bytes = Bytes::kib(4);
+/// A block of two extents.
+const LONG: Bytes = Bytes::mib(2);
+
+/// Where volumes lie.
+pub fn placement(is_long: bool) -> Placement {
+    Placement { run: if is_long { LONG } else { Bytes::MIB }, ..Placement::default() }
+}
 pub const VOLUMES: u32 = 3;
 /// Most of what happens, happens near the start of an extent, so that programs meet.
 const BUSY: u64 = 24;
@@ -94,12 +101,20 @@ pub struct Client {
     doing: Doing,
     /// Operations that it still does.
     left: u64,
+    /// Its streams have blocks of 2 MiB, and it makes volumes in runs of that.
+    is_long: bool,
 }
 
 impl Client {
     pub fn new(number: u32, seed: u64, left: u64, log: Rc<RefCell<Log>>) -> Self {
         let random = Random::new(seed ^ u64::from(number) << 32);
-        Self { number, random, log, doing: Doing::Rest, left }
+        Self { number, random, log, doing: Doing::Rest, left, is_long: false }
+    }
+
+    /// Its streams have blocks of 2 MiB.
+    pub fn in_long_blocks(mut self, is_long: bool) -> Self {
+        self.is_long = is_long;
+        self
     }
 
     fn event(&self, at_invoke: u64, kind: Kind, volume: u32, cells: Range<u64>) -> Event {
@@ -204,8 +219,8 @@ impl Client {
             }
             81..84 => {
                 self.doing = Doing::Other;
-                let (size, placement) =
-                    (Bytes::mib(self.random.between(1, 3)), Placement::default());
+                let size = Bytes::mib(self.random.between(1, 3));
+                let placement = placement(self.is_long);
                 Op::VolumeCreate { name: name(volume), size, placement, access: Default::default() }
             }
             84 => {
@@ -220,10 +235,12 @@ impl Client {
             }
             number => {
                 let mode = if number < 94 { Mode::Write } else { Mode::Read };
-                let block = Bytes::kib(64);
-                let rate = Rate::per_second(300_000);
-                let contract = Contract { rate, block, burst: block * 4 };
-                let start = block * self.random.below(20);
+                let (block, rate, most, places) = match self.is_long {
+                    false => (Bytes::kib(64), 300_000, Bytes::kib(256), 20),
+                    true => (LONG, 3_000_000, LONG, 2),
+                };
+                let contract = Contract { rate: Rate::per_second(rate), block, burst: most };
+                let start = block * self.random.below(places);
                 self.doing = Doing::Open(volume, mode, start);
                 Op::StreamOpen { volume: name(volume), mode, contract, start }
             }
@@ -233,7 +250,8 @@ impl Client {
 
     /// The next step of a recording or a playback.
     fn go_on(&mut self, context: &mut Context<'_>, mut stream: Stream) {
-        let (id, len_max) = (stream.id, PAGE * self.random.between(1, 16));
+        let most = if self.is_long { 256 } else { 16 };
+        let (id, len_max) = (stream.id, PAGE * self.random.between(1, most));
         let op;
         (self.doing, op) = match stream.left {
             0 => (Doing::StreamClose(stream), Op::StreamClose { stream: id }),

@@ -11,7 +11,7 @@ mod client;
 #[path = "../common/mod.rs"]
 mod common;
 
-use client::{CELL, Client, Log, VOLUMES, name, stamps};
+use client::{CELL, Client, Log, VOLUMES, name, placement, stamps};
 use common::{config, world};
 use node::{Node, Op, Policy, Reply};
 use sim::history::{Event, Kind, Violation, check};
@@ -54,12 +54,28 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     let mut host = Random::new(seed ^ 0x1a7e);
     world.told_after = host.chance(50).then(|| host.span(Duration::from_millis(5)));
     let log = Rc::new(RefCell::new(Log::default()));
+    // In every third history blocks are longer than extents, and lie in pieces: what is between
+    // the volumes is taken and given back.
+    let is_long = seed % 3 == 2;
+    let make = |world: &mut World, name: String, mib| {
+        let (placement, access) = (placement(is_long && mib > 1), Default::default());
+        let op = Op::VolumeCreate { name, size: Bytes::mib(mib), placement, access };
+        assert_eq!(world.call(op), Ok(Reply::Done));
+    };
+    if is_long {
+        (0..6).for_each(|number| make(&mut world, format!("between{number}"), 1));
+        for number in [0, 2, 3] {
+            let name = format!("between{number}");
+            assert_eq!(world.call(Op::VolumeDelete { name }), Ok(Reply::Done));
+        }
+    }
     for volume in 0..VOLUMES {
-        common::create(&mut world, &name(volume), Bytes::mib(3));
+        make(&mut world, name(volume), 3);
     }
     let clients = random.between(2, 6) as u32;
     for number in 0..clients {
-        world.add(Client::new(number + 1, seed, random.between(10, 40), log.clone()));
+        let client = Client::new(number + 1, seed, random.between(10, 40), log.clone());
+        world.add(client.in_long_blocks(is_long));
     }
     let mut outcome = Outcome::default();
     for round in 0..2 {

@@ -1,5 +1,6 @@
 //! Lists of streams as people write them: a file (TOML), or settings on the line.
 
+use crate::contract::planned_run;
 use crate::failure::Failure;
 use client::control::{Contract, Mode, Placement, PlanStream, Priority, Service, Zone};
 use serde::{Deserialize, Deserializer};
@@ -68,6 +69,8 @@ pub struct Entry {
     pub disks: Vec<u16>,
     #[serde(default)]
     pub zone: Zone,
+    #[serde(default, deserialize_with = "from_text")]
+    pub run: Option<Bytes>,
 }
 
 /// Under which promise.
@@ -190,6 +193,7 @@ impl Entry {
             Class::BestEffort => Some(Service::BestEffort { priority: self.priority }),
         };
         let block_bytes = self.block.unwrap_or(Bytes::MIB);
+        let run_of = if matches!(self.class, Class::Rate) { block_bytes } else { Bytes::MIB };
         let contract = match service {
             Some(_) => None,
             None => Some(Contract {
@@ -198,7 +202,11 @@ impl Entry {
                 burst_bytes: self.burst.unwrap_or(block_bytes),
             }),
         };
-        let placement = Placement { disks: self.disks, zone: self.zone };
+        let placement = Placement {
+            disks: self.disks,
+            zone: self.zone,
+            run_bytes: planned_run(self.run, run_of),
+        };
         let mode = self.mode.map(Mode::from);
         Ok(PlanStream { name: self.name, count: self.count, mode, contract, service, placement })
     }

@@ -125,7 +125,7 @@ impl Args {
             mode: self.mode.map(Mode::from),
             contract: Some(contract),
             service: None,
-            placement: self.placement.placement(),
+            placement: self.placement.planned(self.block),
         })
     }
 

@@ -143,6 +143,7 @@ impl Entry {
             priority: self.priority.unwrap_or_default(),
             disks: self.disks.clone(),
             zone: self.zone,
+            run: None,
         };
         entry.planned()
     }

@@ -1,0 +1,374 @@
+//! Blocks that are longer than an extent: in one run of neighbouring extents or in several,
+//! read and written, and what becomes of them where a disk fails or the volume's map changes.
+//!
+//! On these disks a command costs 10 ms, and 10 ms for each MiB.
+
+use crate::driver::*;
+use node::{Contract, DiskAction, Error, Mode, Op, Placement, Reply, StreamId};
+use units::{Bytes, Direction, Duration, Rate};
+
+/// Blocks of so many MiB, one in a second.
+fn each_second(mib: u64) -> Contract {
+    contract(Rate::per_second(mib << 20), Bytes::mib(mib), Bytes::ZERO)
+}
+
+fn pool(disks: usize) -> Driver {
+    Setup::new(disks).with(|config| config.memory = Bytes::mib(160)).open()
+}
+
+/// A pool whose only free space on disk 0 is in holes of so many MiB, with 1 MiB between them.
+fn holes(mib: &[u64]) -> Driver {
+    let mut driver = pool(1);
+    for (number, &mib) in mib.iter().enumerate() {
+        driver.volume(&format!("hole{number}"), Bytes::mib(mib));
+        driver.volume(&format!("between{number}"), Bytes::MIB);
+    }
+    let rest = driver.node.status(driver.now).disks[0].free;
+    driver.volume("rest", rest);
+    for number in 0..mib.len() {
+        driver.done(delete(&format!("hole{number}")));
+    }
+    driver
+}
+
+/// A film of 16 MiB in runs of 6, 6 and 4 MiB, recorded.
+fn film() -> Driver {
+    let mut driver = holes(&[6, 6, 4]);
+    driver.recorded("film", Bytes::mib(16), Bytes::mib(16), 1);
+    let status = driver.node.volume("film").unwrap();
+    assert_eq!((status.stretches.count, status.stretches.shortest), (3, Bytes::mib(4)));
+    driver
+}
+
+/// What a stream has of disk 0, in parts per million.
+fn share(driver: &Driver, stream: StreamId) -> u64 {
+    driver.node.stream(stream).unwrap().shares[0].1
+}
+
+/// The lengths in MiB of what disks transferred for streams since then.
+fn transfers(driver: &Driver, from: usize, way: Direction) -> Vec<u64> {
+    let long = |done: &Done| match &done.action {
+        DiskAction::WriteBytes { .. } => None,
+        action => action.transfer(),
+    };
+    let all = driver.since(from).iter().filter_map(long);
+    let all = all.filter(|(_, direction)| *direction == way);
+    all.map(|(range, _)| (range.end - range.start) / Bytes::MIB).collect()
+}
+
+/// Reads to the end: all bytes, with nothing in the place of gaps, and the gaps.
+fn all_of(driver: &mut Driver, stream: StreamId) -> (Vec<u8>, Vec<(u64, u64)>) {
+    let (mut bytes, mut gaps) = (Vec::new(), Vec::new());
+    loop {
+        match driver.ask(Op::StreamRead { stream, len_max: Bytes::mib(16) }) {
+            Ok(Reply::Data { span, offset }) => {
+                assert_eq!(offset.get(), bytes.len() as u64);
+                bytes.extend(driver.bytes(span));
+                driver.done(Op::StreamAdvance { stream, len: span.len });
+            }
+            Ok(Reply::Gap { offset, len }) => {
+                gaps.push((offset / Bytes::MIB, len / Bytes::MIB));
+                bytes.extend(vec![0; len.as_usize()]);
+            }
+            Ok(Reply::End) => return (bytes, gaps),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn late(driver: &Driver) -> u64 {
+    driver.node.status(driver.now).disks.iter().map(|disk| disk.account.late_requests).sum()
+}
+
+/// Of a block of 8 MiB, 6 lie in one run and 2 in another; of the next, 4 and 4.
+#[test]
+fn a_block_is_read_in_one_command_for_each_run_and_costs_their_sum() {
+    let mut driver = film();
+    let from = driver.journal.len();
+    let (stream, window) = driver.stream(open("film", Mode::Read, each_second(8), Bytes::ZERO));
+    assert_eq!(window, Bytes::mib(24));
+    assert_eq!(share(&driver, stream), 100_000, "two placements and 8 MiB in a second");
+    let (bytes, gaps) = all_of(&mut driver, stream);
+    assert!(bytes == pattern(1, Bytes::ZERO, Bytes::mib(16)) && gaps.is_empty());
+    assert_eq!(transfers(&driver, from, Direction::Read), [6, 2, 4, 4]);
+    let account = driver.node.stream(stream).unwrap().account;
+    assert_eq!((account.requests, account.late_requests, account.underruns), (2, 0, 0));
+    assert_eq!(driver.close(stream), Ok(Reply::Done));
+    for (mib, cost) in [(1, 20_000), (2, 30_000), (4, 60_000), (16, 190_000)] {
+        let stream = driver.reader("film", each_second(mib));
+        assert_eq!(share(&driver, stream), cost, "{mib} MiB");
+        assert_eq!(driver.close(stream), Ok(Reply::Done));
+    }
+}
+
+/// Best effort asks all the time: it has the slack, and never comes between two parts.
+#[test]
+fn nothing_comes_between_the_parts_of_a_block() {
+    let mut driver = film();
+    let stream = driver.reader("film", each_second(8));
+    let from = driver.journal.len();
+    let mut waits: Vec<_> =
+        (0..8).map(|n| driver.begin(read("rest", Bytes::mib(n), Bytes::kib(64)))).collect();
+    for _ in 0..400 {
+        driver.step(driver.now + Duration::from_secs(1));
+        waits.retain(|&ticket| match driver.answer(ticket) {
+            Some(Ok(Reply::Data { span, .. })) => {
+                driver.done(Op::Release { span });
+                false
+            }
+            Some(other) => panic!("{other:?}"),
+            None => true,
+        });
+        while waits.len() < 8 {
+            waits.push(driver.begin(read("rest", Bytes::ZERO, Bytes::kib(64))));
+        }
+    }
+    driver.write("rest", 3, Bytes::ZERO, Bytes::MIB);
+    let parts = transfers(&driver, from, Direction::Read);
+    assert!(
+        parts.windows(2).filter(|two| **two == [6, 2] || **two == [4, 4]).count() == 2,
+        "{parts:?}"
+    );
+    assert_eq!((late(&driver), driver.node.stream(stream).unwrap().account.underruns), (0, 0));
+}
+
+/// The disk fails on 1 MiB of the run of 2 that ends the first block: these 2 are a gap, and
+/// the rest of the block is not. After a jump back they are read again.
+#[test]
+fn where_a_run_fails_only_its_bytes_are_lost() {
+    let mut driver = film();
+    let from = driver.journal.len();
+    driver.read("film", Bytes::mib(7), Bytes::kib(4)).unwrap();
+    let place = driver.since(from)[0].action.transfer().unwrap().0;
+    driver.break_at(DISK, place, Some(Direction::Read));
+    let stream = driver.reader("film", each_second(8));
+    let (bytes, gaps) = all_of(&mut driver, stream);
+    assert_eq!(gaps, [(6, 2)]);
+    let mut want = pattern(1, Bytes::ZERO, Bytes::mib(16));
+    want[6 << 20..8 << 20].fill(0);
+    assert!(bytes == want);
+    assert_eq!(driver.node.stream(stream).unwrap().account.gaps, Bytes::mib(2));
+    driver.disks[0].troubles.clear();
+    let told = driver.ask(Op::StreamSeek { stream, to: Bytes::mib(6) });
+    assert!(matches!(told, Ok(Reply::Ready { .. })), "{told:?}");
+    let (offset, bytes) = driver.next(stream, Bytes::mib(2));
+    assert_eq!(offset, Bytes::mib(6));
+    assert!(bytes == pattern(1, offset, Bytes::mib(2)));
+}
+
+/// The same in a shared window.
+#[test]
+fn in_a_shared_window_a_failed_run_is_a_gap_between_pieces() {
+    let mut driver = film();
+    let from = driver.journal.len();
+    driver.read("film", Bytes::mib(1), Bytes::kib(4)).unwrap();
+    let place = driver.since(from)[0].action.transfer().unwrap().0;
+    driver.break_at(DISK, place, Some(Direction::Read));
+    let (stream, _) = driver.stream(open_window("film", Mode::Read, each_second(8), 3));
+    let mut pieces = Vec::new();
+    loop {
+        let (kind, offset, len) = match driver.ask(Op::WindowNext { stream }) {
+            Ok(Reply::Data { span, offset }) => {
+                assert!(driver.bytes(span) == pattern(1, offset, span.len));
+                ("data", offset, span.len)
+            }
+            Ok(Reply::Gap { offset, len }) => ("gap", offset, len),
+            Ok(Reply::End) => break,
+            other => panic!("{other:?}"),
+        };
+        pieces.push((kind, offset / Bytes::MIB, len / Bytes::MIB));
+        driver.done(Op::WindowMoved { stream, len });
+    }
+    assert_eq!(pieces, [("gap", 0, 6), ("data", 6, 2), ("data", 8, 8)]);
+}
+
+/// A recorder fills blocks of 8 MiB that lie in two runs each; the power fails behind the sync.
+#[test]
+fn what_is_written_in_long_blocks_is_there_after_a_power_cut() {
+    let mut driver = holes(&[6, 6, 4]);
+    driver.volume("film", Bytes::mib(16));
+    let stream = driver.writer("film", each_second(8));
+    let from = driver.journal.len();
+    driver.put_all(stream, 5, Bytes::kib(11_000));
+    assert_eq!(driver.done_durable(stream), Bytes::kib(11_000));
+    let written = transfers(&driver, from, Direction::Write);
+    assert_eq!(written, [6, 2, 2], "a block, and what there is of the next: less than 3 MiB");
+    assert_eq!(late(&driver), 0);
+    let mut driver = driver.after_a_power_cut();
+    let status = driver.node.volume("film").unwrap();
+    assert_eq!(status.length, Bytes::kib(11_000));
+    let stream = driver.reader("film", each_second(8));
+    let (bytes, gaps) = all_of(&mut driver, stream);
+    assert!(bytes == pattern(5, Bytes::ZERO, Bytes::kib(11_000)) && gaps.is_empty());
+}
+
+/// A volume of 12 MiB ends in the middle of its second block: what fills it is durable without
+/// anybody asking for it.
+#[test]
+fn a_volume_that_ends_within_a_block_is_filled_to_its_end() {
+    let mut driver = pool(1);
+    driver.volume("film", Bytes::mib(12));
+    let stream = driver.writer("film", each_second(8));
+    let durable =
+        driver.begin(Op::StreamDurable { stream, beyond: Bytes::mib(12) - Bytes::new(1) });
+    driver.put_all(stream, 5, Bytes::mib(12));
+    assert_eq!(driver.wait(durable), Ok(Reply::Durable { upto: Bytes::mib(12) }));
+    let full = driver.ask(Op::StreamRoom { stream, len_max: Bytes::MIB });
+    assert!(matches!(full, Err(Error::VolumeFull { .. })), "{full:?}");
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: Bytes::mib(12) }));
+    let stream = driver.reader("film", each_second(8));
+    let (bytes, gaps) = all_of(&mut driver, stream);
+    assert!(bytes == pattern(5, Bytes::ZERO, Bytes::mib(12)) && gaps.is_empty());
+}
+
+/// The disk fails on the second run of a block that is written: the stream hears it and nothing
+/// of the block is durable; what is on the disk of the first run is the volume's.
+#[test]
+fn where_a_run_of_a_written_block_fails_the_writer_hears_it() {
+    let mut driver = holes(&[6, 6, 4]);
+    driver.recorded("film", Bytes::mib(16), Bytes::mib(16), 1);
+    let from = driver.journal.len();
+    driver.read("film", Bytes::mib(6), Bytes::kib(4)).unwrap();
+    let place = driver.since(from)[0].action.transfer().unwrap().0;
+    driver.break_at(DISK, place.start..place.start + Bytes::mib(2), Some(Direction::Write));
+    let stream = driver.writer("film", each_second(8));
+    driver.put_all(stream, 5, Bytes::mib(8));
+    let told = driver.ask(Op::StreamSync { stream });
+    assert!(matches!(told, Err(Error::Device { .. })), "{told:?}");
+    let told = driver.close(stream);
+    assert!(matches!(told, Err(Error::Device { .. })), "{told:?}");
+    driver.disks[0].troubles.clear();
+    let read = driver.read("film", Bytes::mib(5), Bytes::MIB).unwrap();
+    assert!(read == pattern(5, Bytes::mib(5), Bytes::MIB));
+    let read = driver.read("film", Bytes::mib(8), Bytes::MIB).unwrap();
+    assert!(read == pattern(1, Bytes::mib(8), Bytes::MIB), "behind the block");
+}
+
+/// Of 16 MiB somebody has written 4 KiB here and there, over what others left on the disk.
+#[test]
+fn what_was_never_written_of_a_long_block_is_zeros() {
+    let mut driver = pool(1);
+    driver.recorded("old", Bytes::mib(16), Bytes::mib(16), 9);
+    driver.done(delete("old"));
+    driver.volume("film", Bytes::mib(16));
+    let places = [0, 300, 1020, 1024, 5_000, 8_188, 9_000, 12_000, 16_380];
+    for kib in places {
+        driver.write("film", 2, Bytes::kib(kib / 4 * 4), Bytes::kib(4));
+    }
+    let mut want = vec![0; 16 << 20];
+    for kib in places {
+        let at = (kib as usize / 4 * 4) << 10;
+        want[at..at + 4096].copy_from_slice(&pattern(2, Bytes::new(at as u64), Bytes::kib(4)));
+    }
+    for mib in [16, 8, 2, 1] {
+        let stream = driver.reader("film", each_second(mib));
+        let (bytes, gaps) = all_of(&mut driver, stream);
+        assert!(bytes == want && gaps.is_empty(), "{mib}");
+        assert_eq!(driver.close(stream), Ok(Reply::Done));
+    }
+}
+
+/// Over three disks, in runs of 4 MiB.
+#[test]
+fn over_several_disks_a_block_is_at_most_a_run() {
+    let mut driver = pool(3);
+    let placement = Placement { run: Bytes::mib(4), ..Placement::default() };
+    driver.done(create("film", Bytes::mib(40), placement));
+    for mib in 0..40 {
+        driver.write("film", 1, Bytes::mib(mib), Bytes::MIB);
+    }
+    for mib in [8, 16] {
+        let refused = driver.ask(open("film", Mode::Read, each_second(mib), Bytes::ZERO));
+        let Err(Error::Invalid { what, rule }) = refused else { panic!("{refused:?}") };
+        assert_eq!(what, "block size");
+        assert!(rule.contains("longer run"), "{rule}");
+    }
+    for mib in [4, 2, 1] {
+        let from = driver.journal.len();
+        let (stream, window) =
+            driver.stream(open("film", Mode::Read, each_second(mib), Bytes::ZERO));
+        // Blocks in a row on one disk come a turn apart: the window holds what they are ahead.
+        let (gap, row) = (3, 4 / mib);
+        assert_eq!(window, Bytes::mib(mib) * (gap + 1 + (row - 1) * (gap - 1) + 1));
+        let (bytes, gaps) = all_of(&mut driver, stream);
+        assert!(bytes == pattern(1, Bytes::ZERO, Bytes::mib(40)) && gaps.is_empty());
+        assert!(transfers(&driver, from, Direction::Read).iter().all(|&len| len == mib));
+        let account = driver.node.stream(stream).unwrap().account;
+        assert_eq!((account.late_requests, account.underruns), (0, 0), "{mib}");
+        assert_eq!(driver.close(stream), Ok(Reply::Done));
+    }
+    let used = |disk: u16| driver.node.volume("film").unwrap().extents[usize::from(disk)];
+    assert_eq!([0, 1, 2].map(used), [16, 12, 12]);
+}
+
+/// As much as the disk can still be asked for, in operations of 64 KiB for others.
+fn others_take_the_rest(driver: &mut Driver) {
+    for (volume, seconds) in [("rest", 1), ("between0", 20)] {
+        let fits = (1..100).rev().any(|operations| {
+            let rate = Rate::per_second((operations << 16) / seconds);
+            let asked = at_rate(rate, Bytes::kib(64), Duration::from_secs(seconds));
+            driver.ask(service(volume, asked)) == Ok(Reply::Done)
+        });
+        assert!(fits, "{volume}");
+    }
+}
+
+/// A volume grows while it is read: its second block falls into two parts by it, which is
+/// admitted first; where there is no time for that, it does not grow.
+#[test]
+fn growing_into_another_run_is_admitted_first_or_refused() {
+    for fits in [true, false] {
+        let mut driver = holes(&[12, 12]);
+        driver.recorded("film", Bytes::mib(12), Bytes::mib(12), 1);
+        let stream = driver.reader("film", each_second(8));
+        assert_eq!(share(&driver, stream), 90_000);
+        if !fits {
+            others_take_the_rest(&mut driver);
+        }
+        let grown = driver.ask(resize("film", Bytes::mib(16)));
+        if fits {
+            assert_eq!(grown, Ok(Reply::Done));
+            assert_eq!(share(&driver, stream), 100_000);
+        } else {
+            assert!(is_refused(&grown), "{grown:?}");
+            assert_eq!(share(&driver, stream), 90_000);
+            assert_eq!(driver.node.volume("film").unwrap().size, Bytes::mib(12));
+        }
+        let (bytes, gaps) = all_of(&mut driver, stream);
+        assert!(bytes == pattern(1, Bytes::ZERO, Bytes::mib(12)) && gaps.is_empty());
+        assert_eq!(late(&driver), 0);
+    }
+}
+
+/// An extent in the middle of a block is suspect and moves while the volume is read: from then
+/// on the block is in three parts, which was admitted before it moved.
+#[test]
+fn an_extent_of_a_long_block_moves_once_its_parts_are_admitted() {
+    let mut driver = pool(1);
+    driver.recorded("film", Bytes::mib(32), Bytes::mib(32), 1);
+    let stream = driver.reader("film", each_second(8));
+    assert_eq!(share(&driver, stream), 90_000);
+    let from = driver.journal.len();
+    driver.read("film", Bytes::mib(19), Bytes::kib(4)).unwrap();
+    let done = driver.since(from).iter().find_map(|done| {
+        done.action.transfer().filter(|(range, _)| range.end - range.start == Bytes::kib(4))
+    });
+    driver.break_at(DISK, done.unwrap().0, None);
+    let told = driver.ask(read("film", Bytes::mib(19), Bytes::kib(4)));
+    assert!(matches!(told, Err(Error::Device { .. })), "{told:?}");
+    driver.disks[0].troubles.clear();
+    assert_eq!(share(&driver, stream), 110_000, "while it moves");
+    let (bytes, gaps) = all_of(&mut driver, stream);
+    assert!(bytes == pattern(1, Bytes::ZERO, Bytes::mib(32)) && gaps.is_empty());
+    driver.run(Duration::from_secs(5));
+    let status = driver.node.status(driver.now);
+    assert_eq!((status.disks[0].moves.moved, late(&driver)), (1, 0));
+    assert_eq!(share(&driver, stream), 110_000, "7 of 8 are where they were, and one is not");
+    let told = driver.ask(Op::StreamSeek { stream, to: Bytes::ZERO });
+    assert!(matches!(told, Ok(Reply::Ready { .. })), "{told:?}");
+    let from = driver.journal.len();
+    let (bytes, gaps) = all_of(&mut driver, stream);
+    assert!(bytes == pattern(1, Bytes::ZERO, Bytes::mib(32)) && gaps.is_empty());
+    assert!(transfers(&driver, from, Direction::Read).contains(&1));
+    assert_eq!(late(&driver), 0);
+}

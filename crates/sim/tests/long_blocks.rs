@@ -1,0 +1,196 @@
+//! What disks take under contract in blocks of several lengths, over nine tenths of them, and
+//! that what was admitted is served, and nobody is late.
+//!
+//! `SLACKLINE_LONG_BLOCKS=200` searches all rows of the table in docs/admission.md and serves
+//! each for so many simulated minutes; without it some rows are held to the counts that stand
+//! there, and served for two.
+#![allow(clippy::print_stdout)] // how much is admitted is the result
+
+use disk::Model;
+use node::{Contract, DiskIndex, Mode, Placement, Policy};
+use sim::scenario::{
+    Control, DiskPlan, DriveKind, Outcome, Pace, Place, Scenario, StreamPlan, run,
+};
+use units::{Access, Bytes, Command, Direction, Duration, Lba, Rate};
+
+/// Disks, one kind of streams on all of them, and how they lie.
+struct Setting {
+    model: &'static str,
+    disks: u16,
+    rate: u64,
+    block: Bytes,
+    commit_interval: Duration,
+}
+
+/// How long the whole table is served; none where only some rows are tried.
+fn minutes() -> Option<u64> {
+    let asked = std::env::var("SLACKLINE_LONG_BLOCKS").ok();
+    asked.and_then(|minutes| minutes.parse().ok())
+}
+
+fn model(name: &str) -> Model {
+    Model::named(name).unwrap()
+}
+
+/// What the disks give on average to who reads all of them from the first byte to the last:
+/// their bytes by the time that the profile has for them, in pieces of 64 MiB.
+fn sequential(setting: &Setting) -> u64 {
+    let profile = disk::Profile::of(&model(setting.model));
+    let piece = Bytes::mib(64);
+    let pieces = profile.capacity() / piece;
+    let mut time = Duration::ZERO;
+    // Every hundredth of a large disk.
+    let step = (pieces / 1000).max(1);
+    let mut counted = 0;
+    for number in (0..pieces).step_by(step as usize) {
+        let lba = Lba::containing(piece * number);
+        let access = |len| Command::Transfer(Access { lba, len, direction: Direction::Read });
+        // What the way there takes is in both.
+        let (long, short) = (access(piece), access(Bytes::kib(4)));
+        time += profile.bound(lba, &long) - profile.bound(lba, &short);
+        counted += 1;
+    }
+    let bytes = u128::from((piece - Bytes::kib(4)).get()) * counted;
+    let rate = bytes * 1_000_000_000 / u128::from(time.as_nanos());
+    rate as u64 * u64::from(setting.disks)
+}
+
+/// So many readers, whose volumes fill nine tenths of the disks.
+fn scenario(setting: &Setting, count: u64, duration: Duration) -> Scenario {
+    let capacity = model(setting.model).capacity();
+    let size = (capacity * u64::from(setting.disks) / 10 * 9 / count).round_down(Bytes::mib(16));
+    let contract = Contract {
+        rate: Rate::per_second(setting.rate),
+        block: setting.block,
+        burst: setting.block,
+    };
+    let placement = Placement {
+        disks: (0..setting.disks).map(DiskIndex).collect(),
+        run: setting.block.max(Bytes::MIB),
+        ..Placement::default()
+    };
+    let readers = StreamPlan {
+        name: "reader".into(),
+        count,
+        mode: Mode::Read,
+        contract,
+        place: Place::Own { size: Some(size), placement },
+        pace: Pace::Constant,
+        speed_percent: 100,
+        jitter: Duration::ZERO,
+        starts: None,
+        apart: Duration::from_millis(1),
+        stops: None,
+        jumps: None,
+    };
+    let disk = || DiskPlan { what: DriveKind::Model(model(setting.model)), bus: None };
+    Scenario {
+        name: "long blocks".into(),
+        disks: (0..setting.disks).map(|_| disk()).collect(),
+        streams: vec![readers],
+        loads: Vec::new(),
+        faults: Vec::new(),
+        policy: Policy::SLACK,
+        admission: true,
+        memory: Bytes::GIB * 16,
+        commit_interval: setting.commit_interval,
+        warm_up: Duration::ZERO,
+        duration,
+    }
+}
+
+/// Whether all of so many readers are admitted.
+fn fits(setting: &Setting, count: u64) -> bool {
+    let scenario = scenario(setting, count, Duration::from_secs(1));
+    run(&scenario, 1, &Control::default()).unwrap().classes[0].admitted == count
+}
+
+/// The most readers of which all are admitted.
+fn admitted(setting: &Setting) -> u64 {
+    let (mut good, mut bad) = (0, sequential(setting) / setting.rate + 1);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if fits(setting, middle) { good = middle } else { bad = middle }
+    }
+    good
+}
+
+/// One row of the table: so many are admitted and no more, which is a percentage of the disks'
+/// mean sequential rate; all of them are served, and none is late.
+fn row(setting: &Setting, count: u64, minutes: u64) {
+    let sequential = sequential(setting);
+    let percent = count * setting.rate * 100 / sequential;
+    let Setting { model, disks, block, .. } = setting;
+    let what = format!("{disks} x {model}, {} in {block}", Rate::per_second(setting.rate));
+    if count == 0 {
+        return println!("{what}: none");
+    }
+    let scenario = scenario(setting, count, Duration::from_secs(60 * minutes));
+    let outcome: Outcome = run(&scenario, 1, &Control::default()).unwrap();
+    let readers = &outcome.classes[0];
+    println!(
+        "{what}: {count}, {:.1} of {:.1} MB/s, {percent} %, windows {}, all {}; {minutes} min, {} requests, {} late",
+        (count * setting.rate) as f64 / 1e6,
+        sequential as f64 / 1e6,
+        readers.window,
+        readers.window * count,
+        readers.requests.distribution.count(),
+        readers.late.count(),
+    );
+    assert_eq!((readers.admitted, outcome.misses.len()), (count, 0));
+    assert_eq!((readers.missed(), readers.underruns), (0, 0));
+    assert_eq!(outcome.disks.iter().map(|disk| disk.overruns).sum::<u64>(), 0);
+    // They all moved at their rate, but for when they begin, and begin anew at the end of
+    // their volumes.
+    let due = u128::from(count * setting.rate) * 60 * u128::from(minutes);
+    let moved = u128::from((readers.seen.bytes + readers.window * count * 2).get());
+    assert!(moved * 100 >= due * 99, "{moved} of {due}");
+}
+
+/// All rows where that is asked for; otherwise this one, with the count that the table has.
+fn table(settings: impl IntoIterator<Item = Setting>, pinned: &Setting, count: u64) {
+    match minutes() {
+        Some(minutes) => {
+            for setting in settings {
+                row(&setting, admitted(&setting), minutes);
+            }
+        }
+        None => {
+            assert!(!fits(pinned, count + 1), "more than the table says");
+            row(pinned, count, 2);
+        }
+    }
+}
+
+fn setting(model: &'static str, disks: u16, rate: u64, block: u64, commit: u64) -> Setting {
+    let (block, commit_interval) = (Bytes::mib(block), Duration::from_secs(commit));
+    Setting { model, disks, rate, block, commit_interval }
+}
+
+const ALL: [(u64, u64); 5] = [(1, 1), (2, 3), (4, 6), (8, 12), (16, 24)];
+
+#[test]
+fn a_disk_of_20_tb() {
+    let of = |rate, block| setting("hdd-7200-20tb", 1, rate, block, 1);
+    let rates = [2_000_000, 25_000_000].into_iter();
+    let all = rates.flat_map(|rate| [1, 2, 4, 8, 16].map(|block| of(rate, block)));
+    table(all, &of(2_000_000, 16), 81);
+}
+
+#[test]
+fn a_cheetah() {
+    let of = |(block, commit)| setting("seagate-cheetah", 1, 1_000_000, block, commit);
+    table(ALL.map(of), &of((4, 6)), 11);
+}
+
+#[test]
+fn a_laptops_disk() {
+    let of = |(block, commit)| setting("laptop-4200", 1, 2_000_000, block, commit);
+    table(ALL.map(of), &of((8, 12)), 11);
+}
+
+#[test]
+fn three_atlas_ii() {
+    let of = |(block, commit)| setting("quantum-atlas-ii", 3, 1_000_000, block, commit);
+    table(ALL.map(of), &of((4, 6)), 24);
+}
