@@ -77,6 +77,8 @@ fn everything_at_once_ends_and_nothing_is_mixed_up() {
     assert_eq!(status.memory.windows, Bytes::ZERO);
     assert!(status.streams.is_empty() && status.disks.iter().all(|disk| disk.account.errors == 0));
     assert_eq!(status.disks[1].account.overruns, 0, "the emulated disk kept to its profile");
+    // Work waited behind commands on both: what the host took in between was measured.
+    assert!(status.disks.iter().all(|disk| disk.gaps.sample > 0), "{:?}", status.disks);
     pool.shutdown().unwrap();
 }
 
