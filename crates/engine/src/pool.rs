@@ -43,6 +43,9 @@ pub struct Options {
     pub wrap: Option<Wrap>,
     /// Devices may be parts of one drive, though contracts on them may then be late.
     pub shared_drive: bool,
+    /// What the host is taken to need between two commands of a disk until that is measured;
+    /// none: what it needs to wake a thread when the pool is opened.
+    pub gap: Option<Duration>,
 }
 
 impl Default for Options {
@@ -55,7 +58,14 @@ impl Default for Options {
             commit_interval: Duration::from_secs(1),
             remeasure: true,
         };
-        Self { config, realtime: true, pages: Pages::default(), wrap: None, shared_drive: false }
+        Self {
+            config,
+            realtime: true,
+            pages: Pages::default(),
+            wrap: None,
+            shared_drive: false,
+            gap: None,
+        }
     }
 }
 
@@ -110,7 +120,8 @@ impl Pool {
         let Config { memory, .. } = options.config;
         let arena = Arena::new(memory, options.pages, &mut warnings);
         let arena = Arc::new(arena.map_err(|error| PoolError::Memory { asked: memory, error })?);
-        let gap = first_gap(options.realtime, options.config.host_latency);
+        let measured = || first_gap(options.realtime, options.config.host_latency);
+        let gap = options.gap.unwrap_or_else(measured);
         let setup = |seat: &Seat| DiskSetup { profile: seat.profile.clone(), gap };
         let setups = seats.iter().map(setup).collect();
         let node = Node::new(options.config, setups, store).map_err(PoolError::Node)?;
@@ -518,6 +529,9 @@ fn check_options(options: &Options) -> Result<(), PoolError> {
     }
     if commit_interval > node::limits::COMMIT_INTERVAL_MAX {
         return Err(PoolError::Option { name: "commit interval", rule: "at most an hour" });
+    }
+    if options.gap.is_some_and(|gap| gap > queue::limits::GAP_MAX) {
+        return Err(PoolError::Option { name: "gap", rule: "at most 10 ms" });
     }
     if host_latency > node::limits::HOST_LATENCY_MAX {
         return Err(PoolError::Option { name: "host latency", rule: "at most a minute" });

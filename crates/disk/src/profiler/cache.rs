@@ -274,7 +274,8 @@ impl Session {
             flushes.push(flush);
             // Against the shorter of two, since one of them may have been late by chance.
             let grows = flush > before[0].min(before[1]) * 9 / 8;
-            if (!grows && writes >= FULL_WRITES_LEAST) || took >= COMMIT_INTERVAL || writes >= most {
+            if (!grows && writes >= FULL_WRITES_LEAST) || took >= COMMIT_INTERVAL || writes >= most
+            {
                 break;
             }
             before = [before[1], flush];
