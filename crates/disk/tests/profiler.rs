@@ -257,3 +257,39 @@ fn a_quick_look_takes_minutes_and_its_bounds_hold() {
         assert!(over <= allowed, "{name}");
     }
 }
+
+/// What a flush of a commit takes depends on what the drive's cache holds by then: as much as
+/// it took in a commit interval. A flush behind one sector says nothing of that.
+#[test]
+fn the_bound_of_a_flush_holds_behind_a_full_write_cache() {
+    for name in ["quantum-atlas-ii", "hdd-7200-20tb", "wd400bb"] {
+        let model = Model::named(name).unwrap().with_write_back(true);
+        // Large enough that the arm goes far, and small enough to be quick.
+        let options = Options { write: true, ..Options::quick() };
+        let mut bench = Bench::new(Box::new(HardDisk::new(&model)));
+        let findings = bench.profile(model.capacity(), options);
+        let bound = findings.profile().unwrap().flush();
+        let writes = findings.write_buffer.as_ref().unwrap();
+        let mut drive = HardDisk::new(&model);
+        let mut random = common::Random(9);
+        let (mut now, mut longest) = (Instant::EPOCH, Duration::ZERO);
+        for round in 0..200 {
+            let until = now + Duration::from_secs(1);
+            let len = if round % 2 == 0 { SECTOR } else { Bytes::MIB };
+            let places = (model.capacity() - len) / SECTOR;
+            while now < until {
+                let lba = Lba::new((random.below(1 << 20) * places) >> 20);
+                let access = Access { lba, len, direction: Direction::Write };
+                now += drive.serve(now, &Command::Transfer(access));
+            }
+            let took = drive.serve(now, &Command::Flush);
+            (now, longest) = (now + took, longest.max(took));
+        }
+        println!(
+            "{name}: bound {bound}, longest of 200 {longest}, behind one sector {}",
+            writes.flush
+        );
+        assert!(longest <= bound, "{name}: {longest} beyond {bound}");
+        assert!(longest > writes.flush * 2, "{name}: behind one sector it would have sufficed");
+    }
+}

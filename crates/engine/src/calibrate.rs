@@ -1,8 +1,9 @@
 //! A first profile of a file or block device, by timing it.
 //!
 //! Destructive: it writes to the device, which is about to hold a new pool, at
-//! random places and reads those back. A few hundred transfers of 4 KiB to 1 MiB,
-//! for ten seconds at the most. The result is a `linear` profile: safe as far as
+//! random places and reads those back. A few hundred transfers of 4 KiB to 1 MiB, and
+//! two seconds of writes with a flush behind each, for eleven seconds beside the flushes
+//! at the most. The result is a `linear` profile: safe as far as
 //! the device behaves as it did here, with a margin of half. It knows nothing of
 //! seeks and zones; a hard disk profiled so promises less than it could keep.
 //!
@@ -37,11 +38,17 @@ const ENOUGH_PERCENT: u64 = 95;
 const WINDOW: usize = 8;
 /// Transfers in one run, as far as its time allows.
 const COUNT: usize = 256;
-/// The time of one run: 6 for the depth, 10 for the sizes and one for the
-/// flushes stay below ten seconds.
+/// The time of one run: 7 for the depth and 10 for the sizes; the writes before
+/// flushes take two of [`FLUSH_TIME`].
 const RUN_TIME: Duration = Duration::from_millis(500);
 /// What is added to every measured maximum.
 const MARGIN_PERCENT: u64 = 50;
+/// How long is written before a flush that is timed: as long as there is between
+/// two commits, where nobody states another interval. So the device's cache has as
+/// much as a commit finds there.
+const FLUSH_TIME: Duration = Duration::from_secs(1);
+/// What is written then: places for a cache that counts those, and bytes.
+const FLUSH_SIZES: [Bytes; 2] = [Bytes::kib(4), Bytes::MIB];
 
 /// The profile of a device, and what is on it destroyed.
 pub(crate) fn profile(device: &Device) -> Result<Profile, PoolError> {
@@ -54,13 +61,13 @@ fn measure(device: &Device) -> io::Result<Profile> {
     let depth = bench.depth()?;
     let write = bench.line(false, depth)?;
     let read = bench.line(true, depth)?;
-    let flush = bench.flush()?;
+    let flush = bench.flush(depth)?;
     let more = |span: Duration| span + span * MARGIN_PERCENT / 100;
     let count = bench.transfers;
     Ok(Profile {
         source: format!(
             "timed when the pool was made: {count} transfers of {} to {} at random places, \
-             {depth} at a time",
+             {depth} at a time, and flushes behind up to {FLUSH_TIME} of writes",
             SIZES[0],
             SIZES[SIZES.len() - 1]
         ),
@@ -139,12 +146,22 @@ impl Bench {
 
     /// `depth` transfers at a time, until there were [`COUNT`] or the time is over.
     fn run(&mut self, read: bool, size: Bytes, depth: u32) -> io::Result<Run> {
-        let over = sys::now() + RUN_TIME;
+        self.run_until(read, size, depth, (COUNT, sys::now() + RUN_TIME))
+    }
+
+    /// The same until there were so many, or it is so late.
+    fn run_until(
+        &mut self,
+        read: bool,
+        size: Bytes,
+        depth: u32,
+        (most, over): (usize, Instant),
+    ) -> io::Result<Run> {
         let (mut run, mut done) = (Run::default(), Vec::new());
         let mut idle: Vec<u64> = (0..u64::from(depth)).collect();
         let mut started = 0;
         loop {
-            while started < COUNT && sys::now() < over {
+            while started < most && sys::now() < over {
                 let Some(slot) = idle.pop() else { break };
                 self.start(slot, read, size);
                 started += 1;
@@ -202,8 +219,20 @@ impl Bench {
         Ok(Measured { line, latency: beyond.max().unwrap_or_default() })
     }
 
-    /// The slowest flush behind some writes.
-    fn flush(&mut self) -> io::Result<Duration> {
+    /// The slowest flush behind some writes, and behind as many as there are between two
+    /// commits.
+    fn flush(&mut self, depth: u32) -> io::Result<Duration> {
+        let mut slowest = self.flush_behind_one()?;
+        for size in FLUSH_SIZES {
+            let over = sys::now() + FLUSH_TIME;
+            self.run_until(false, size, depth, (usize::MAX, over))?;
+            slowest = slowest.max(self.time_flush()?);
+        }
+        Ok(slowest)
+    }
+
+    /// The slowest flush behind one write.
+    fn flush_behind_one(&mut self) -> io::Result<Duration> {
         let (over, mut slowest) = (sys::now() + RUN_TIME, Duration::ZERO);
         let mut done: Vec<Completion> = Vec::new();
         for _ in 0..WINDOW {
@@ -211,19 +240,25 @@ impl Bench {
             while self.ring.in_flight() > 0 {
                 self.ring.wait(None, &mut done);
             }
-            let (id, predicted) = (CommandId(0), Duration::ZERO);
-            self.ring.start(DiskCommand { id, action: DiskAction::Flush, predicted });
-            while self.ring.in_flight() > 0 {
-                self.ring.wait(None, &mut done);
-            }
-            let flush = done.last().expect("the flush has ended");
-            flush.result.map_err(|DeviceError(errno)| io::Error::from_raw_os_error(errno))?;
-            slowest = slowest.max(flush.noticed - flush.started);
+            slowest = slowest.max(self.time_flush()?);
             if sys::now() > over {
                 break;
             }
         }
         Ok(slowest)
+    }
+
+    /// One flush, with nothing else under way.
+    fn time_flush(&mut self) -> io::Result<Duration> {
+        let mut done: Vec<Completion> = Vec::new();
+        let (id, predicted) = (CommandId(0), Duration::ZERO);
+        self.ring.start(DiskCommand { id, action: DiskAction::Flush, predicted });
+        while self.ring.in_flight() > 0 {
+            self.ring.wait(None, &mut done);
+        }
+        let flush = done.last().expect("the flush has ended");
+        flush.result.map_err(|DeviceError(errno)| io::Error::from_raw_os_error(errno))?;
+        Ok(flush.noticed - flush.started)
     }
 }
 

@@ -96,9 +96,10 @@ impl RecentLateness {
 /// Wake-ups for a first gap, this far apart.
 const FIRST_WAKES: u64 = 256;
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
-/// The first gap is one that so many millionths of those wake-ups do not exceed. They are too
-/// few for the quantile that is measured later, and the worst of them may be chance.
-const FIRST_QUANTILE_PPM: u64 = 990_000;
+/// The first gap is one that so many millionths of those wake-ups do not exceed: what is usual.
+/// They are too few for the quantile that is measured later, and what is due to chance would
+/// refuse contracts until then.
+const FIRST_QUANTILE_PPM: u64 = 500_000;
 
 /// What the host is taken to need from the end of a command until the next one begins, before
 /// that is measured: as long as it takes to run a thread like a disk's that is to be woken, and

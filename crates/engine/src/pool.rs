@@ -49,6 +49,9 @@ pub struct Options {
     /// Finds the policy that was chosen for the pool, which then takes the place of that of
     /// `config`. None: whatever was chosen, it is that of `config`.
     pub find_policy: Option<FindPolicy>,
+    /// What the host is taken to need between two commands of a disk until that is measured;
+    /// none: what it needs to wake a thread when the pool is opened.
+    pub gap: Option<Duration>,
 }
 
 impl Default for Options {
@@ -68,6 +71,7 @@ impl Default for Options {
             wrap: None,
             shared_drive: false,
             find_policy: None,
+            gap: None,
         }
     }
 }
@@ -153,7 +157,8 @@ impl Pool {
         let Config { memory, .. } = options.config;
         let arena = Arena::new(memory, options.pages, &mut warnings);
         let arena = Arc::new(arena.map_err(|error| PoolError::Memory { asked: memory, error })?);
-        let gap = first_gap(options.realtime, options.config.host_latency);
+        let measured = || first_gap(options.realtime, options.config.host_latency);
+        let gap = options.gap.unwrap_or_else(measured);
         let node = node(&seats, gap, store, options.config, options.find_policy, &mut warnings)?;
         let config = node.config();
 
@@ -564,6 +569,9 @@ fn check_options(options: &Options) -> Result<(), PoolError> {
     }
     if commit_interval > node::limits::COMMIT_INTERVAL_MAX {
         return Err(PoolError::Option { name: "commit interval", rule: "at most an hour" });
+    }
+    if options.gap.is_some_and(|gap| gap > queue::limits::GAP_MAX) {
+        return Err(PoolError::Option { name: "gap", rule: "at most 10 ms" });
     }
     if host_latency > node::limits::HOST_LATENCY_MAX {
         return Err(PoolError::Option { name: "host latency", rule: "at most a minute" });

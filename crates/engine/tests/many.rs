@@ -80,6 +80,35 @@ fn everything_at_once_ends_and_nothing_is_mixed_up() {
     pool.shutdown().unwrap();
 }
 
+/// Thirty-two reads wait for a disk that does one at a time: what the host takes between them
+/// is measured.
+#[test]
+fn what_the_host_takes_between_commands_is_measured_on_a_disk_at_work() {
+    let dir = Dir::new();
+    let disks = [dir.emulated("a")];
+    Pool::create("gaps", &disks, &untimed(64)).unwrap();
+    let pool = Pool::open(&disks, options()).unwrap();
+    volume(&pool, "area", PIECE * PIECES);
+    for piece in 0..PIECES {
+        let memory = room(&pool, PIECE);
+        pool.call_write("area", PIECE * piece, memory).unwrap();
+    }
+    let before = pool.status().disks[0].gaps.sample;
+    let (sender, ended) = mpsc::channel();
+    for piece in 0..32 {
+        let sender = sender.clone();
+        let (offset, len) = (PIECE * (piece * 37 % PIECES), PIECE);
+        let read = Op::Read { volume: "area".into(), offset, len, priority: None };
+        pool.submit(read, move |end| sender.send(end.map(drop)).unwrap());
+    }
+    (0..32).for_each(|_| ended.recv().unwrap().unwrap());
+    let gaps = pool.status().disks[0].gaps;
+    assert!(gaps.sample >= before + 16, "{gaps:?}");
+    // None is charged, so that each that took any time was longer.
+    assert!(gaps.stated.is_zero() && gaps.beyond > 0 && !gaps.beyond_max.is_zero(), "{gaps:?}");
+    pool.shutdown().unwrap();
+}
+
 /// Callbacks that submit the next operation keep a closed loop going on the
 /// disk's own thread, also when they hold the last handle to the pool.
 #[test]

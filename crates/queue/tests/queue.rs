@@ -1,7 +1,7 @@
 //! A queue on its own: what it starts, what it says of the end, what it counts and learns.
 
 use disk::Profile;
-use queue::{Device, Ended, Handle, Next, Queue, Shared, Use};
+use queue::{Device, DeviceTime, Ended, Handle, Next, Queue, Shared, Use};
 use sched::{Class, Flow, Options, PolicyKind, Request, Schedule, Task, TaskId};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -111,6 +111,28 @@ fn the_end_of_a_command_is_counted_by_its_kind() {
     assert_eq!((account.late_requests, account.late_max), (1, ms_(1)));
     assert_eq!((account.errors, account.predicted_total), (1, ms_(33)));
     assert_eq!(account.actual_total, ms_(15 + 906 + 10));
+}
+
+/// The host looked away: by what it knows the device may have ended at once. The device is
+/// held against that, and what follows is a gap; the promise is held against the rest.
+#[test]
+fn what_the_host_notices_late_is_its_own_and_no_overrun_but_late_all_the_same() {
+    let (mut queue, task) = with_task();
+    let under = Request { class: Class::RealTime(task), command: read(5) };
+    queue.submit(at(0), 1, under, "promised");
+    assert_eq!(start(&mut queue, 0).unwrap().0, 1);
+    queue.submit(at(0), 2, best(read(9)), "behind it");
+    let times = DeviceTime { started: at(0), finished: at(11), noticed: at(907) };
+    let ended = queue.ended_within(1, times, true);
+    assert_eq!((ended.late_by, ended.latency), (ms_(2), ms_(907)));
+    assert_eq!(ended.took, Some((ms_(11), ms_(12))));
+    let account = queue.account();
+    assert_eq!((account.overruns, account.late_requests), (0, 1));
+    assert_eq!(account.actual_total, ms_(11));
+    assert_eq!(start(&mut queue, 907).unwrap().0, 2);
+    queue.ended(2, at(908), at(918), true);
+    let gaps = queue.gaps();
+    assert_eq!((gaps.sample, gaps.beyond, gaps.beyond_max), (1, 1, ms_(897)));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::rotation::taken;
 use super::session::{Session, nanos, span};
 use super::statistics::{median, quantile};
 use alloc::vec::Vec;
-use units::{Direction, Duration, SECTOR};
+use units::{Bytes, Direction, Duration, SECTOR};
 
 /// Far reads timed to know what an arm movement takes at least.
 const FAR_READS: usize = 64;
@@ -21,6 +21,21 @@ const REPEATS: usize = 16;
 const ALIKE_NS: i64 = 100_000;
 /// Idle time given to the disk to read ahead.
 const IDLE_NS: i64 = 200_000_000;
+
+/// A flush of a commit covers the writes of one interval; this is the daemon's interval where
+/// nobody states another. A longer one leaves more only in a cache that is larger than what
+/// the disk takes in this time.
+const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
+/// The large writes before a flush; the small ones are a grain. Which of them fill a cache so
+/// that it takes longest to empty depends on whether it counts bytes or places.
+const FULL_WRITE: Bytes = Bytes::MIB;
+/// The most writes before one flush; a journal has a line for each.
+const FULL_WRITES_MAX: u64 = 4_096;
+const FULL_WRITES_MAX_QUICK: u64 = 512;
+/// Fewer writes than this say nothing about whether a flush takes longer for more of them.
+const FULL_WRITES_LEAST: u64 = 16;
+/// Flushes behind as many writes as the last.
+const FULL_REPEATS: u64 = 8;
 
 impl Session {
     /// Finds out what a cached read takes, if anything is cached at all.
@@ -241,6 +256,44 @@ impl Session {
             times.flush.push(nanos(self.flush().await?.taken()));
             times.idle.push(nanos(self.flush().await?.taken()));
         }
+        for sectors in [self.grain, (FULL_WRITE / SECTOR).next_multiple_of(self.grain)] {
+            self.fill_and_flush(sectors, &mut times.full).await?;
+        }
         Ok(times)
+    }
+
+    /// Flushes behind twice as many writes each time, at places from anywhere, until the
+    /// flush takes no longer for more of them: the cache is full, or there is none. No more
+    /// than can be made in a commit interval: a commit flushes no more. The last of these is
+    /// repeated, since how long it takes depends on the places.
+    async fn fill_and_flush(&mut self, sectors: u64, flushes: &mut Vec<i64>) -> Result<(), Stop> {
+        let most = if self.full() { FULL_WRITES_MAX } else { FULL_WRITES_MAX_QUICK };
+        let (mut writes, mut before) = (1, [0, 0]);
+        loop {
+            let (took, flush) = self.flush_behind(sectors, writes).await?;
+            flushes.push(flush);
+            // Against the shorter of two, since one of them may have been late by chance.
+            let grows = flush > before[0].min(before[1]) * 9 / 8;
+            if (!grows && writes >= FULL_WRITES_LEAST) || took >= COMMIT_INTERVAL || writes >= most
+            {
+                break;
+            }
+            before = [before[1], flush];
+            writes *= 2;
+        }
+        for _ in 0..FULL_REPEATS {
+            flushes.push(self.flush_behind(sectors, writes).await?.1);
+        }
+        Ok(())
+    }
+
+    /// So many writes, and a flush: how long the writes took, and how long the flush did.
+    async fn flush_behind(&mut self, sectors: u64, writes: u64) -> Result<(Duration, i64), Stop> {
+        let mut took = Duration::ZERO;
+        for _ in 0..writes {
+            let lba = self.place(0, self.end - sectors);
+            took += self.transfer(lba, sectors, Direction::Write, 0).await?.taken();
+        }
+        Ok((took, nanos(self.flush().await?.taken())))
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct WriteTimes {
     pub flush: Vec<i64>,
     /// And of a flush after the flush, which has nothing to do.
     pub idle: Vec<i64>,
+    /// Of flushes behind more and more writes, up to what a commit interval leaves.
+    pub full: Vec<i64>,
 }
 
 /// A value and how far to trust it.
@@ -111,6 +113,9 @@ pub struct WriteBuffer {
     pub flush: Duration,
     /// A flush right after a flush, median.
     pub flush_idle: Duration,
+    /// The longest flush behind as many writes as the drive's cache holds, or as can be made
+    /// in a commit interval.
+    pub flush_full: Duration,
 }
 
 impl WriteBuffer {
@@ -132,6 +137,7 @@ impl WriteBuffer {
             again: span(again),
             flush: span(times.flush.iter().copied().max().unwrap_or(0)),
             flush_idle: span(idle),
+            flush_full: span(times.full.iter().copied().max().unwrap_or(0)),
         }
     }
 }
@@ -293,10 +299,13 @@ impl Findings {
     pub(super) fn judge(&mut self) {
         let say = &mut self.verdict;
         match &self.write_buffer {
-            Some(WriteBuffer { hides_latency: Some(true), flush, .. }) => say.push(format!(
-                "its write cache hides latency: writes are late when it is full, and a flush took \
-                 up to {flush} after one write; switch it off (hdparm -W 0)"
-            )),
+            Some(WriteBuffer { hides_latency: Some(true), flush, flush_full, .. }) => {
+                say.push(format!(
+                    "its write cache hides latency: writes are late when it is full, and a flush \
+                     took up to {flush} after one write and up to {flush_full} behind as many as \
+                     it holds; switch it off (hdparm -W 0)"
+                ));
+            }
             Some(WriteBuffer { hides_latency: Some(false), .. }) => {
                 say.push("writes are on the medium when they complete".to_owned());
             }

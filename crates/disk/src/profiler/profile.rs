@@ -43,7 +43,7 @@ impl Findings {
             }
         };
         let flush = match &self.write_buffer {
-            Some(buffer) => buffer.flush * 2,
+            Some(buffer) => buffer.flush.max(buffer.flush_full) * 2,
             None => FLUSH_ASSUMED,
         };
         let profile = Profile {
@@ -198,6 +198,7 @@ impl Findings {
             text.time("random", buffer.random, "median of 16");
             text.time("again", buffer.again, "the same place at once, median of 16");
             text.time("flush", buffer.flush, "longest of 16");
+            text.time("flush-full", buffer.flush_full, "longest behind what a commit leaves");
             text.time("flush-idle", buffer.flush_idle, "right after a flush, median of 16");
         }
         if let Some(flat) = &self.flat {

@@ -66,6 +66,8 @@ impl Rows {
         let known =
             format!("the longest after one write; with nothing to do {}", writes.flush_idle);
         self.row("flush", writes.flush, &known);
+        let full = "the longest behind as many writes as a commit leaves";
+        self.row("flush of a full cache", writes.flush_full, full);
         let early = match writes.hides_latency {
             Some(true) => "yes",
             Some(false) => "no",
