@@ -22,6 +22,11 @@
 //! released: on opening, or up to half a block's time later, where that keeps it apart
 //! from other streams (`Schedule::join_within`). A writer's first block may be there at
 //! once, so that it cannot bear to be put off.
+//!
+//! A stream that reads and writes ([`Mode::Update`]) has two tasks on each disk, one for
+//! each way. Its block is asked for when one that was written has left the window, up to a
+//! period after the program was done with that; so the window has as many blocks more as are
+//! under way the other way.
 
 use crate::admission::costs::ppm;
 use crate::api::{Contract, DiskIndex, Error, Mode, Placement, Refusal, Zone};
@@ -31,7 +36,7 @@ use disk::Profile;
 use sched::limits::PERIOD_MAX;
 use sched::{Task, TaskId, TaskSet};
 use store::EXTENT;
-use units::{Bytes, Duration, Lba, Rate};
+use units::{Bytes, Direction, Duration, Lba, Rate};
 
 /// What a volume's extents mean for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +58,22 @@ pub(crate) struct Joined {
 
 /// What these tasks have of each disk's time, in parts per million.
 pub(crate) fn used(tasks: &[Joined]) -> Vec<(DiskIndex, u64)> {
-    tasks.iter().map(|one| (one.disk, ppm(one.task.cost, one.task.period))).collect()
+    shares_of_time(tasks.iter().map(|one| (one.disk, &one.task)))
+}
+
+/// The same of tasks that may be asked for; those of one disk come one after the other.
+pub(crate) fn shares_of_time<'a>(
+    tasks: impl Iterator<Item = (DiskIndex, &'a Task)>,
+) -> Vec<(DiskIndex, u64)> {
+    let mut shares: Vec<(DiskIndex, u64)> = Vec::new();
+    for (disk, task) in tasks {
+        let share = ppm(task.cost, task.period);
+        match shares.last_mut().filter(|(last, _)| *last == disk) {
+            Some((_, sum)) => *sum += share,
+            None => shares.push((disk, share)),
+        }
+    }
+    shares
 }
 
 pub(crate) fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
@@ -82,17 +102,17 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// What `contract` asks of this disk; `Err` where even an idle disk could
-    /// not keep it.
+    /// What `contract` asks of this disk for the one of its requests for a block that goes
+    /// this way; `Err` where even an idle disk could not keep it.
     pub(crate) fn task(
         &self,
         contract: &Contract,
         share: &Share,
-        mode: Mode,
+        way: Direction,
     ) -> Result<Task, Refusal> {
         let period = period(contract, share);
         let range = share.range.clone();
-        let cost = self.profile.worst(range, contract.block, mode.direction());
+        let cost = self.profile.worst(range, contract.block, way);
         self.possible(share.disk, cost, period, period)
     }
 
@@ -131,8 +151,16 @@ pub(crate) fn fits<'a>(
 ) -> Result<(), Refusal> {
     for share in shares {
         let disk = seen(share.disk);
-        let task = disk.task(contract, share, mode)?;
-        disk.set.admits(&task).map_err(|refusal| refused(share.disk, &refusal))?;
+        let refused = |refusal: sched::Refusal| refused(share.disk, &refusal);
+        if let &[way] = mode.directions() {
+            let task = disk.task(contract, share, way)?;
+            disk.set.admits(&task).map_err(refused)?;
+            continue;
+        }
+        let mut set = disk.set.clone();
+        for &way in mode.directions() {
+            set.add(disk.task(contract, share, way)?).map_err(refused)?;
+        }
     }
     Ok(())
 }
@@ -183,13 +211,20 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
 }
 
 /// Blocks of the window, where the host may be `late` by so much.
-pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], late: Duration) -> u64 {
+pub(crate) fn window_blocks(
+    contract: &Contract,
+    shares: &[Share],
+    mode: Mode,
+    late: Duration,
+) -> u64 {
     let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
-    blocks_of(contract, gap, late)
+    blocks_of(contract, gap, mode, late)
 }
 
-/// The same where every `gap`th extent comes to a disk.
-pub(crate) fn blocks_of(contract: &Contract, gap: u64, late: Duration) -> u64 {
+/// The same where every `gap`th extent comes to a disk. Where a block is read before and
+/// written after, its memory is under way twice, and with the program once.
+pub(crate) fn blocks_of(contract: &Contract, gap: u64, mode: Mode, late: Duration) -> u64 {
     let per_extent = EXTENT / contract.block;
-    gap + 1 + (per_extent - 1) * (gap - 1) + contract.blocks_ahead(late)
+    let under_way = gap + 1 + (per_extent - 1) * (gap - 1);
+    under_way * mode.directions().len() as u64 + contract.blocks_ahead(late)
 }

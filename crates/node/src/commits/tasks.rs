@@ -72,13 +72,14 @@ impl Default for Log {
 /// extent on.
 pub(crate) fn extents_of(
     contract: &Contract,
+    mode: Mode,
     disks: usize,
     interval: Duration,
     late: Duration,
 ) -> u64 {
     // At the worst an extent that is alone on its disk, of a volume of nearly two rounds.
     let gap = disks as u64 * 2 - 1;
-    let window = contract.block * contract::blocks_of(contract, gap, late);
+    let window = contract.block * contract::blocks_of(contract, gap, mode, late);
     let passes = contract.rate.bytes_in(interval.saturating_mul(limits::COMMITS_APART));
     window.checked_add(passes).unwrap_or(Bytes::MAX).div_ceil(EXTENT) + 1
 }

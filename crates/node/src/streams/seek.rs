@@ -128,7 +128,7 @@ impl Stream {
                     }
                 },
                 (Slot::Ready, Some(at)) => new[at as usize] = (slot, place),
-                (Slot::Ready | Slot::Open | Slot::Failed(..), _) => free.push(place),
+                (Slot::Ready | Slot::Loaded | Slot::Open | Slot::Failed(..), _) => free.push(place),
             }
         }
         if new.iter().all(|(slot, _)| *slot == Slot::Nowhere) {
@@ -258,7 +258,7 @@ impl Stream {
         (first..end).take_while(has_data).map(move |block| {
             let slot = self.window.get(block);
             let by = match slot {
-                Some(Slot::Ready | Slot::Failed(..)) => now,
+                Some(Slot::Ready | Slot::Loaded | Slot::Failed(..)) => now,
                 Some(&Slot::Moving(id)) => core.due(id).max(now),
                 slot => {
                     let (disk, ..) = self.locate(core, block);

@@ -11,7 +11,7 @@ use units::{Bytes, Instant};
 impl Stream {
     /// [`Op::StreamRoom`].
     pub(crate) fn room(&mut self, core: &mut Core, now: Instant, ticket: Ticket, len_max: Bytes) {
-        if self.mode != Mode::Write {
+        if !self.mode.writes() {
             return core.answer(ticket, Err(Error::WrongMode));
         }
         if let Err(error) = self.may_ask(len_max) {
@@ -27,7 +27,7 @@ impl Stream {
 
     /// [`Op::StreamWrite`].
     pub(crate) fn write(&mut self, core: &mut Core, now: Instant, len: Bytes) -> Result<(), Error> {
-        if self.mode != Mode::Write {
+        if !self.mode.writes() {
             return Err(Error::WrongMode);
         }
         if len > self.held {
@@ -63,6 +63,7 @@ impl Stream {
         if let Some(error) = self.failure(core) {
             return self.give_up(core, &error);
         }
+        self.load(core, now);
         self.write_part(core, now);
         self.note_written(core, now);
         self.arrive(core, now);
@@ -139,7 +140,7 @@ impl Stream {
         assert!(free.is_empty(), "a stream has the volume's writes to itself");
         match result {
             Ok(()) => {
-                let state = if part.is_some() { Slot::Open } else { Slot::Ready };
+                let state = if part.is_some() { self.fillable() } else { Slot::Ready };
                 *self.window.get_mut(block).expect("a block of the window") = state;
                 if let Some(part) = part {
                     self.note_written_to(core, part.upto);
@@ -197,7 +198,7 @@ impl Stream {
         at_least: Bytes,
         urgent: bool,
     ) {
-        if self.mode != Mode::Write {
+        if !self.mode.writes() {
             return core.answer(ticket, Err(Error::WrongMode));
         }
         if at_least <= self.durable {
