@@ -654,7 +654,11 @@ impl Inner {
                 Err(result.expect_err("a stream that is opened has a number"))
             }
             (About::Next(stream), Ok(reply)) => {
-                if let node::Reply::Room { span } = reply {
+                // What a stream that reads and writes is told of holds what the volume holds.
+                let mode = self.windows.get(&stream).map(|window| window.mode);
+                if let node::Reply::Room { span } = reply
+                    && mode != Some(Mode::Update)
+                {
                     let (region, _) = Region::of(&span).expect("room of a shared window");
                     arena.regions().begin(region);
                     news.rooms.push((region, span));

@@ -314,6 +314,12 @@ impl Node {
                 let may = |act| permission::check(who, name, whose, act);
                 may(Act::Read).or_else(|refused| may(Act::Write).map_err(|_| refused))
             }
+            Wanted::ReadAndWrite(name) => {
+                let volume = self.find(name)?;
+                let whose = self.core.store.volume(volume).expect("just found").ownership();
+                permission::check(who, name, whose, Act::Read)?;
+                permission::check(who, name, whose, Act::Write)
+            }
             Wanted::Pool(what) if !who.is_superuser => Err(Error::OnlyRoot { what }),
             Wanted::Pool(_) | Wanted::Nothing => Ok(()),
         }
@@ -488,20 +494,20 @@ impl Node {
             return Err(Error::Invalid { what: "block size", rule });
         }
         let shares = core.shares(stream.volume);
-        let blocks = contract::window_blocks(contract, &shares, core.late);
+        let blocks = contract::window_blocks(contract, &shares, stream.mode, core.late);
         // What even idle disks could not keep is refused as such, however much memory it
         // would take.
         let could_be = core.tasks(contract, &shares, stream.mode).is_some();
         let more = if could_be { stream.more_memory(core, blocks)? } else { Vec::new() };
         let (mode, volume) = (stream.mode, stream.volume);
         // Where the log's contracts would grow, it is both or neither.
-        let writes = mode == Mode::Write;
-        let grows = writes && core.log_grows(volume, contract);
+        let writes = mode.writes();
+        let grows = writes && core.log_grows(volume, contract, mode);
         let disks = (0..core.disks.len() as u16).map(DiskIndex).filter(|_| grows);
         let changed = core.attempt(disks, |core| {
             let tasks = core.change(now, contract, &shares, mode, &stream.tasks)?;
             if writes {
-                core.log_takes(now, volume, contract)?;
+                core.log_takes(now, volume, contract, mode)?;
             }
             Ok(tasks)
         });
@@ -532,7 +538,7 @@ impl Node {
         if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
             return Ok(None);
         }
-        let blocks = contract::window_blocks(&contract, &shares, core.late);
+        let blocks = contract::window_blocks(&contract, &shares, mode, core.late);
         let memory = stream.more_memory(core, blocks)?;
         match core.join(now, &contract, &shares, mode, Duration::ZERO) {
             Ok(tasks) => Ok(Some(Promised { stream: id, tasks, memory, blocks })),
@@ -571,7 +577,7 @@ impl Node {
         region: Option<Region>,
     ) {
         let mut home = WindowMemory::new(region);
-        match self.may_open(name, mode, contract, start).and_then(|volume| {
+        match self.may_open(name, mode, contract, start, region.is_some()).and_then(|volume| {
             let admitted = stream::admit(&mut self.core, now, volume, mode, contract, &mut home)?;
             Ok((volume, admitted))
         }) {
@@ -599,6 +605,8 @@ impl Node {
         if mode == Mode::Read {
             // The window fills from now on, not from the first read.
             stream.fill_window(&mut self.core, now, has_writer);
+        } else if mode == Mode::Update {
+            stream.load_window(&mut self.core, now);
         }
         match self.gap_before(volume, mode, start) {
             Some((extent, gap)) => {
@@ -616,18 +624,25 @@ impl Node {
         mode: Mode,
         contract: &Contract,
         start: Bytes,
+        is_shared: bool,
     ) -> Result<VolumeId, Error> {
         let volume = self.find(name)?;
         if self.streams.len() >= limits::STREAMS_MAX {
             return Err(Error::Busy { waiting: self.streams.len() as u64 });
         }
         contract.check()?;
+        if mode == Mode::Update && !is_shared {
+            let rule = "a stream that reads and writes shares its window with its program";
+            return Err(Error::Invalid { what: "mode", rule });
+        }
         let found = self.core.store.volume(volume).expect("just found");
         let (size, length) = (found.size(), found.length());
         match mode {
             Mode::Read if start > length => Err(Error::BeyondEnd { size: length }),
-            Mode::Write => self.may_write(volume, name, contract, start, size).map(|()| volume),
             Mode::Read => Ok(volume),
+            Mode::Write | Mode::Update => {
+                self.may_write(volume, name, contract, start, size).map(|()| volume)
+            }
         }
     }
 
@@ -646,7 +661,7 @@ impl Node {
                     return stream.window_next(core, now, ticket, has_writer);
                 }
                 Op::WindowMoved { len, .. } => stream.window_moved(core, now, len),
-                Op::StreamSeek { to, .. } if stream.mode == Mode::Write => {
+                Op::StreamSeek { to, .. } if stream.mode.writes() => {
                     return stream.go(core, now, ticket, to);
                 }
                 Op::StreamSeek { to, .. } => stream.seek(core, now, to, has_writer),
@@ -691,7 +706,7 @@ impl Node {
     ) -> Option<(u64, core::ops::Range<Bytes>)> {
         let (extent, within) = (start / EXTENT, start % EXTENT);
         let before = self.core.store.locate(volume, extent)?.written.watermark();
-        (mode == Mode::Write && before < within).then_some((extent, before..within))
+        (mode.writes() && before < within).then_some((extent, before..within))
     }
 
     /// Calls `f` with an open stream; answers the ticket where there is none.
@@ -767,7 +782,7 @@ impl Node {
         self.try_wider_profiles(now);
         self.try_gaps(now);
         self.given_back(now);
-        if stream.mode == Mode::Write {
+        if stream.mode.writes() {
             self.core.log_leaves(now, stream.volume);
             self.pump_readers(now, stream.volume);
         }
@@ -794,13 +809,16 @@ impl Node {
                     stream.account.ended(late_by, latency);
                 }
                 let result = result.map_err(|error| (disk, error));
+                let part = (part, is_last);
                 match stream.mode {
                     Mode::Read => {
-                        let part = (part, is_last);
                         stream.block_read(core, now, (block, place), part, result, has_writer);
                     }
-                    Mode::Write => {
-                        stream.block_written(core, now, block, (part, is_last), result);
+                    Mode::Update if part.0.claim.is_none() => {
+                        stream.block_loaded(core, now, block, part, result);
+                    }
+                    Mode::Write | Mode::Update => {
+                        stream.block_written(core, now, block, part, result);
                     }
                 }
                 if !is_last {
@@ -809,7 +827,7 @@ impl Node {
                 let (mode, volume) = (stream.mode, stream.volume);
                 stream.leave_retired(core);
                 self.after(now, id);
-                if mode == Mode::Write {
+                if mode.writes() {
                     self.pump_readers(now, volume);
                 }
             }

@@ -10,7 +10,7 @@
 use crate::disk::Finished;
 use crate::keeps::{Everything, Keeps};
 use crate::{Random, SimDisk};
-use node::{CommandEnded, DiskIndex, DiskPoll, Error, Event, Node, Op, Reply, Ticket, Who};
+use node::{CommandEnded, DiskIndex, DiskPoll, Error, Event, Mode, Node, Op, Reply, Ticket, Who};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use units::{Duration, Instant};
@@ -106,7 +106,7 @@ pub struct World<K: Keeps = Everything> {
     alarms: BinaryHeap<Reverse<(Instant, usize)>>,
     tickets: HashMap<Ticket, (usize, u64)>,
     /// Those that ask for room of a stream.
-    rooms_of_streams: HashSet<Ticket>,
+    rooms_of_streams: HashMap<Ticket, Mode>,
     next_ticket: u64,
     started: usize,
     idle_steps: u64,
@@ -154,7 +154,7 @@ impl<K: Keeps> World<K> {
             now: Instant::EPOCH,
             alarms: BinaryHeap::new(),
             tickets: HashMap::new(),
-            rooms_of_streams: HashSet::new(),
+            rooms_of_streams: HashMap::new(),
             next_ticket: 0,
             started: 0,
             idle_steps: 0,
@@ -349,8 +349,10 @@ impl<K: Keeps> World<K> {
             self.start_commands();
             let output = self.node.poll_output()?.complete();
             let of_stream = self.rooms_of_streams.remove(&output.ticket);
-            if let Ok(Reply::Room { span }) = &output.result {
-                K::lent(&mut self.arena, span, of_stream);
+            if let Ok(Reply::Room { span }) = &output.result
+                && of_stream != Some(Mode::Update)
+            {
+                K::lent(&mut self.arena, span, of_stream.is_some());
             }
             if Some(output.ticket) == wanted {
                 return Some(output.result);
@@ -379,11 +381,11 @@ impl<K: Keeps> World<K> {
     }
 
     fn tell(&mut self, event: Event) {
-        if let Event::Request {
-            ticket, op: Op::StreamRoom { .. } | Op::WindowNext { .. }, ..
-        } = event
+        if let Event::Request { ticket, op, .. } = &event
+            && let Op::StreamRoom { stream, .. } | Op::WindowNext { stream } = op
+            && let Some(open) = self.node.stream(*stream)
         {
-            self.rooms_of_streams.insert(ticket);
+            self.rooms_of_streams.insert(*ticket, open.mode);
         }
         self.node.handle(self.now, event);
         self.note_wakes();

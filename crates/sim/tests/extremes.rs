@@ -218,7 +218,7 @@ fn transfer(world: &mut World, stream: StreamId, mode: Mode, len: Bytes) {
             stream,
             len,
         }),
-        Mode::Write => {
+        Mode::Write | Mode::Update => {
             (Op::StreamRoom { stream, len_max: len }, |stream, len| Op::StreamWrite { stream, len })
         }
     };

@@ -147,7 +147,7 @@ impl Tracer {
         }
         let start = match self.mode {
             Mode::Read => Bytes::new(random.below(SIZE.get() / 2)),
-            Mode::Write => block * random.below(4),
+            Mode::Write | Mode::Update => block * random.below(4),
         };
         self.ask_open(context, start);
     }
@@ -156,7 +156,7 @@ impl Tracer {
         self.go_to(start);
         let volume = match self.mode {
             Mode::Read => format!("r{}", self.random.below(3)),
-            Mode::Write => format!("w{}", self.number),
+            Mode::Write | Mode::Update => format!("w{}", self.number),
         };
         let (mode, contract, region) = (self.mode, self.contract, Region(self.number));
         self.pending = true;

@@ -45,7 +45,10 @@ pub(crate) fn chosen<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>
     let pays = |block: Bytes| {
         let (more, than) = if block < EXTENT { PAYS_BELOW } else { LONG_PAYS_BELOW };
         shares.iter().any(|share| {
-            let cost = |len| seen(share.disk).cost(len, share, mode.direction());
+            let cost = |len| -> Duration {
+                let ways = mode.directions().iter();
+                ways.map(|&way| seen(share.disk).cost(len, share, way)).sum()
+            };
             cost(block * 2) * than < cost(block) * more
         })
     };
@@ -66,7 +69,8 @@ fn may_double<'a>(asked: &Asked<'_>, block: Bytes, seen: impl Fn(DiskIndex) -> S
     let &Asked { rate, mode, shares, late, memory } = asked;
     let in_blocks = |block| Contract { rate, block, burst: Bytes::ZERO };
     let doubled = in_blocks(block * 2);
-    let window = doubled.block.saturating_mul(contract::window_blocks(&doubled, shares, late));
+    let window =
+        doubled.block.saturating_mul(contract::window_blocks(&doubled, shares, mode, late));
     let fits = |contract| contract::fits(&seen, contract, shares, mode).is_ok();
     contract::check_block(&doubled, shares, |disk| seen(disk).profile).is_ok()
         && window <= memory / WINDOW_DIVISOR

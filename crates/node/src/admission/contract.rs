@@ -34,6 +34,11 @@
 //! counted would be larger than the demand that is.) How many parts a block can have is counted on the volume's
 //! map; where the map changes, by growth or because an extent moves, contracts are admitted
 //! again before it does, or it does not.
+//!
+//! A stream that reads and writes ([`Mode::Update`]) has two tasks on each disk, one for
+//! each way. Its block is asked for when one that was written has left the window, up to a
+//! period after the program was done with that; so the window has as many blocks more as are
+//! under way the other way.
 
 use crate::admission::costs::ppm;
 use crate::api::{Contract, DiskIndex, Error, Mode, Placement, Refusal, Zone};
@@ -89,7 +94,22 @@ pub(crate) struct Joined {
 
 /// What these tasks have of each disk's time, in parts per million.
 pub(crate) fn used(tasks: &[Joined]) -> Vec<(DiskIndex, u64)> {
-    tasks.iter().map(|one| (one.disk, ppm(one.task.cost, one.task.period))).collect()
+    shares_of_time(tasks.iter().map(|one| (one.disk, &one.task)))
+}
+
+/// The same of tasks that may be asked for; those of one disk come one after the other.
+pub(crate) fn shares_of_time<'a>(
+    tasks: impl Iterator<Item = (DiskIndex, &'a Task)>,
+) -> Vec<(DiskIndex, u64)> {
+    let mut shares: Vec<(DiskIndex, u64)> = Vec::new();
+    for (disk, task) in tasks {
+        let share = ppm(task.cost, task.period);
+        match shares.last_mut().filter(|(last, _)| *last == disk) {
+            Some((_, sum)) => *sum += share,
+            None => shares.push((disk, share)),
+        }
+    }
+    shares
 }
 
 pub(crate) fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
@@ -118,16 +138,16 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// What `contract` asks of this disk; `Err` where even an idle disk could
-    /// not keep it.
+    /// What `contract` asks of this disk for the one of its requests for a block that goes
+    /// this way; `Err` where even an idle disk could not keep it.
     pub(crate) fn task(
         &self,
         contract: &Contract,
         share: &Share,
-        mode: Mode,
+        way: Direction,
     ) -> Result<Task, Refusal> {
         let period = period(contract, share);
-        let cost = self.cost(contract.block, share, mode.direction());
+        let cost = self.cost(contract.block, share, way);
         self.possible(share.disk, cost, period, period)
     }
 
@@ -190,8 +210,16 @@ pub(crate) fn fits<'a>(
 ) -> Result<(), Refusal> {
     for share in shares {
         let disk = seen(share.disk);
-        let task = disk.task(contract, share, mode)?;
-        disk.set.admits(&task).map_err(|refusal| refused(share.disk, &refusal))?;
+        let refused = |refusal: sched::Refusal| refused(share.disk, &refusal);
+        if let &[way] = mode.directions() {
+            let task = disk.task(contract, share, way)?;
+            disk.set.admits(&task).map_err(refused)?;
+            continue;
+        }
+        let mut set = disk.set.clone();
+        for &way in mode.directions() {
+            set.add(disk.task(contract, share, way)?).map_err(refused)?;
+        }
     }
     Ok(())
 }
@@ -243,14 +271,26 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
 }
 
 /// Blocks of the window, where the host may be `late` by so much.
-pub(crate) fn window_blocks(contract: &Contract, shares: &[Share], late: Duration) -> u64 {
+pub(crate) fn window_blocks(
+    contract: &Contract,
+    shares: &[Share],
+    mode: Mode,
+    late: Duration,
+) -> u64 {
     let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
-    blocks_of(contract, (gap, in_a_row(contract, shares)), late)
+    blocks_of(contract, (gap, in_a_row(contract, shares)), mode, late)
 }
 
-/// The same where every `gap`th run comes to a disk, of so many blocks in a row.
-pub(crate) fn blocks_of(contract: &Contract, (gap, in_a_row): (u64, u64), late: Duration) -> u64 {
-    gap + 1 + (in_a_row - 1) * (gap - 1) + contract.blocks_ahead(late)
+/// The same where every `gap`th run comes to a disk, of so many blocks in a row. Where a block
+/// is read before and written after, its memory is under way twice, and with the program once.
+pub(crate) fn blocks_of(
+    contract: &Contract,
+    (gap, in_a_row): (u64, u64),
+    mode: Mode,
+    late: Duration,
+) -> u64 {
+    let under_way = gap + 1 + (in_a_row - 1) * (gap - 1);
+    under_way * mode.directions().len() as u64 + contract.blocks_ahead(late)
 }
 
 /// Blocks that lie on one disk before the next disk's turn comes.

@@ -10,7 +10,12 @@ use crate::plan::{PlanDisk, Planner};
 use alloc::vec::Vec;
 use sched::Task;
 use store::{EXTENT, VolumeId};
-use units::{Bytes, Duration, Instant, Lba, Rate};
+use units::{Bytes, Direction, Duration, Instant, Lba, Rate};
+
+/// The tasks of a stream, in the order in which it has them: on each disk one for each way.
+fn requests(shares: &[Share], mode: Mode) -> impl Iterator<Item = (&Share, Direction)> {
+    shares.iter().flat_map(move |share| mode.directions().iter().map(move |&way| (share, way)))
+}
 
 impl Core {
     /// How the extents of `volume` are shared out; where one is on its way, both of its
@@ -65,9 +70,9 @@ impl Core {
         }
     }
 
-    /// What `contract` asks of one disk.
-    fn task(&self, contract: &Contract, share: &Share, mode: Mode) -> Result<Task, Refusal> {
-        self.seen(share.disk).task(contract, share, mode)
+    /// What `contract` asks of one disk, this way.
+    fn task(&self, contract: &Contract, share: &Share, way: Direction) -> Result<Task, Refusal> {
+        self.seen(share.disk).task(contract, share, way)
     }
 
     /// Joins `contract` on every disk, or on none and says why. Its first requests
@@ -80,9 +85,9 @@ impl Core {
         mode: Mode,
         patience: Duration,
     ) -> Result<Vec<Joined>, Error> {
-        let mut joined = Vec::with_capacity(shares.len());
-        for share in shares {
-            let task = match self.task(contract, share, mode) {
+        let mut joined = Vec::with_capacity(shares.len() * mode.directions().len());
+        for (share, way) in requests(shares, mode) {
+            let task = match self.task(contract, share, way) {
                 Err(refusal) if self.config.admission => Err(refusal),
                 // Only without admission: the task that is nearest to possible.
                 Err(_) => {
@@ -126,18 +131,21 @@ impl Core {
         tasks: &[Joined],
     ) -> Result<Vec<Joined>, Error> {
         // A change of one task that is refused changes nothing.
-        let disks = shares.iter().filter(|_| shares.len() > 1).map(|share| share.disk);
+        let is_one = requests(shares, mode).count() == 1;
+        let disks = shares.iter().filter(|_| !is_one).map(|share| share.disk);
         let changed = self.attempt(disks, |core| {
-            let change = |share: &Share| {
-                let old = tasks.iter().find(|joined| joined.disk == share.disk);
-                let old = old.expect("a stream has a task on each of its disks");
-                let task = core.task(contract, share, mode)?;
+            let change = |(share, way): (&Share, Direction)| {
+                let mut theirs = tasks.iter().filter(|joined| joined.disk == share.disk);
+                let number = mode.directions().iter().position(|&other| other == way);
+                let old = theirs.nth(number.expect("one of these"));
+                let old = old.expect("a stream has its tasks on each of its disks");
+                let task = core.task(contract, share, way)?;
                 let queue = &mut core.disk(share.disk).queue;
                 let changed = queue.change(now, old.id, task);
                 changed.map_err(|refusal| refused(share.disk, &refusal))?;
                 Ok(Joined { task, ..*old })
             };
-            shares.iter().map(change).collect::<Result<Vec<Joined>, Refusal>>()
+            requests(shares, mode).map(change).collect::<Result<Vec<Joined>, Refusal>>()
         });
         changed.map_err(|refusal| {
             self.search =
@@ -160,8 +168,9 @@ impl Core {
         shares: &[Share],
         mode: Mode,
     ) -> Option<Vec<(DiskIndex, Task)>> {
-        let task = |share: &Share| Some((share.disk, self.task(contract, share, mode).ok()?));
-        shares.iter().map(task).collect()
+        requests(shares, mode)
+            .map(|(share, way)| Some((share.disk, self.task(contract, share, way).ok()?)))
+            .collect()
     }
 
     /// What planning needs to know of this pool now.

@@ -2,13 +2,11 @@
 //! disk's time. Whoever keeps quotas compares it with what somebody may have, so that
 //! nothing joins a schedule only to be taken away again.
 
-use crate::admission::contract::window_blocks;
-use crate::admission::costs::ppm;
+use crate::admission::contract::{shares_of_time, window_blocks};
 use crate::api::*;
 use crate::node::Node;
 use crate::volumes::service::need;
 use alloc::vec::Vec;
-use sched::Task;
 use units::Bytes;
 
 /// A contract that could be asked for, on a volume.
@@ -41,7 +39,7 @@ impl Node {
         let (window, tasks) = match wish {
             Wish::Stream(mode, contract) => {
                 contract.check().ok()?;
-                let window = contract.block * window_blocks(contract, &shares, core.late);
+                let window = contract.block * window_blocks(contract, &shares, *mode, core.late);
                 (window, core.tasks(contract, &shares, *mode)?)
             }
             Wish::Service(service) => {
@@ -57,7 +55,7 @@ impl Node {
                 (memory, tasks)
             }
         };
-        let share = |(disk, task): &(DiskIndex, Task)| (*disk, ppm(task.cost, task.period));
-        Some(Terms { window, shares: tasks.iter().map(share).collect() })
+        let shares = shares_of_time(tasks.iter().map(|(disk, task)| (*disk, task)));
+        Some(Terms { window, shares })
     }
 }

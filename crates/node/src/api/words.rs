@@ -142,15 +142,24 @@ pub enum Mode {
     Read,
     /// The window is drained behind the writer.
     Write,
+    /// Both: the window is filled ahead of the program with what the volume holds, and drained
+    /// behind it, so that it may read its bytes and change some of them, in any order.
+    Update,
 }
 
 impl Mode {
-    /// Which way a request on a disk goes.
-    pub(crate) const fn direction(self) -> Direction {
+    /// Which way the requests for a block go on a disk, one after the other.
+    pub(crate) const fn directions(self) -> &'static [Direction] {
         match self {
-            Self::Read => Direction::Read,
-            Self::Write => Direction::Write,
+            Self::Read => &[Direction::Read],
+            Self::Write => &[Direction::Write],
+            Self::Update => &[Direction::Read, Direction::Write],
         }
+    }
+
+    /// Whether blocks of the window are written.
+    pub const fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Update)
     }
 }
 

@@ -26,8 +26,9 @@ impl Core {
         now: Instant,
         volume: VolumeId,
         contract: &Contract,
+        mode: Mode,
     ) -> Result<(), Error> {
-        let extents = self.record_extents(volume, contract);
+        let extents = self.record_extents(volume, contract, mode);
         let before = self.commits.log.note(volume, Some(extents));
         let wanted = self.commits.log.wanted();
         if wanted <= self.commits.log.size || !self.config.admission {
@@ -41,8 +42,8 @@ impl Core {
     }
 
     /// Whether the log's contracts would have to grow for what a writer of a volume adds.
-    pub(crate) fn log_grows(&mut self, volume: VolumeId, contract: &Contract) -> bool {
-        let extents = self.record_extents(volume, contract);
+    pub(crate) fn log_grows(&mut self, volume: VolumeId, contract: &Contract, mode: Mode) -> bool {
+        let extents = self.record_extents(volume, contract, mode);
         let log = &mut self.commits.log;
         let before = log.note(volume, Some(extents));
         let grows = log.wanted() > log.size;
@@ -51,11 +52,11 @@ impl Core {
     }
 
     /// Extents that a writer of a volume may come to between two commits.
-    fn record_extents(&self, volume: VolumeId, contract: &Contract) -> u64 {
+    fn record_extents(&self, volume: VolumeId, contract: &Contract, mode: Mode) -> u64 {
         let placement = self.store.volume(volume).map(|volume| volume.placement());
         let disks = placement.map_or((1, store::EXTENT), |on| (on.disks.len(), on.run));
         let late = self.config.host_latency.max(limits::RECORD_LATE);
-        extents_of(contract, disks, self.config.commit_interval, late)
+        extents_of(contract, mode, disks, self.config.commit_interval, late)
     }
 
     /// The writer of a volume has gone.

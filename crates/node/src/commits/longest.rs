@@ -17,7 +17,7 @@ impl Node {
     pub fn sync_time_max(&self, stream: Option<StreamId>) -> Option<Duration> {
         let commits = self.core.config.commit_interval.saturating_mul(limits::SYNC_INTERVALS);
         let Some(id) = stream else { return Some(commits) };
-        let stream = self.streams.get(id).filter(|stream| stream.mode == Mode::Write)?;
+        let stream = self.streams.get(id).filter(|stream| stream.mode.writes())?;
         // All blocks of the window may have to be written first, a period apart, at the worst
         // on one disk; then the one that is filled in part; each is there a period later.
         let period = stream.tasks.iter().map(|joined| joined.task.period).max()?;

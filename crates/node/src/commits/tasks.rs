@@ -72,6 +72,7 @@ impl Default for Log {
 /// extent on.
 pub(crate) fn extents_of(
     contract: &Contract,
+    mode: Mode,
     (disks, run): (usize, Bytes),
     interval: Duration,
     late: Duration,
@@ -79,7 +80,7 @@ pub(crate) fn extents_of(
     // At the worst a run that is alone on its disk, of a volume of nearly two rounds.
     let gap = disks as u64 * 2 - 1;
     let in_a_row = (run / contract.block).max(1);
-    let window = contract.block * contract::blocks_of(contract, (gap, in_a_row), late);
+    let window = contract.block * contract::blocks_of(contract, (gap, in_a_row), mode, late);
     let passes = contract.rate.bytes_in(interval.saturating_mul(limits::COMMITS_APART));
     window.checked_add(passes).unwrap_or(Bytes::MAX).div_ceil(EXTENT) + 1
 }

@@ -104,12 +104,13 @@ impl Node {
             Vec::new()
         });
         for stream in self.streams.iter() {
-            for (at, joined) in stream.tasks.iter().enumerate().filter(|(_, own)| own.disk == disk)
-            {
+            let ways = stream.mode.directions();
+            let on_disk = stream.tasks.iter().enumerate().filter(|(_, own)| own.disk == disk);
+            for ((at, joined), &way) in on_disk.zip(ways) {
                 let shares = self.core.shares(stream.volume);
                 let share = shares.iter().find(|share| share.disk == disk);
                 let share = share.expect("a stream has a task on each of its disks");
-                let wanted = self.core.seen(disk).task(&stream.contract, share, stream.mode);
+                let wanted = self.core.seen(disk).task(&stream.contract, share, way);
                 match wanted {
                     Ok(task) => {
                         changes.push((joined.id, stream.tasks[at].task, task, Some(stream.id)))
@@ -126,7 +127,7 @@ impl Node {
         changes.retain(|(_, old, new, _)| old != new);
         for (id, _, new, stream) in changes {
             match self.core.disk(disk).queue.change(now, id, new) {
-                Ok(()) => self.note_task(disk, stream, new),
+                Ok(()) => self.note_task((disk, id), stream, new),
                 Err(refusal) => {
                     first.get_or_insert(refused(disk, &refusal));
                     streams.extend(stream);
@@ -161,9 +162,9 @@ impl Node {
         Ok(self.core.log_wanted(disk)?.into_iter().map(change).collect())
     }
 
-    fn note_task(&mut self, disk: DiskIndex, stream: Option<StreamId>, task: Task) {
+    fn note_task(&mut self, on: (DiskIndex, TaskId), stream: Option<StreamId>, task: Task) {
         let Some(stream) = stream.and_then(|id| self.streams.get_mut(id)) else { return };
-        for joined in stream.tasks.iter_mut().filter(|joined| joined.disk == disk) {
+        for joined in stream.tasks.iter_mut().filter(|joined| (joined.disk, joined.id) == on) {
             joined.task = task;
         }
     }

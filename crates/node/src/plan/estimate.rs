@@ -49,7 +49,7 @@ impl Planner {
         let PlanDisk { profile, .. } = &self.disks[share.disk.as_usize()];
         let direction = match mode {
             Some(Mode::Read) => Direction::Read,
-            Some(Mode::Write) | None => Direction::Write,
+            Some(Mode::Write | Mode::Update) | None => Direction::Write,
         };
         Likely::of(task, mean(profile, &share.range, contract.block, direction).min(task.cost))
     }

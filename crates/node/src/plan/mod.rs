@@ -259,8 +259,13 @@ impl Planner {
                 let profile = |disk: DiskIndex| &self.disks[disk.as_usize()].profile;
                 contract::check_block(contract, &shares, profile)?;
                 let mode = mode.unwrap_or_else(|| self.dearer(contract, &shares));
-                let task = |share| seen(share).task(contract, share, mode).map(Some);
-                let blocks = contract::window_blocks(contract, &shares, self.config.host_latency);
+                let &[way] = mode.directions() else {
+                    let rule = "a plan counts reading and writing as a stream each";
+                    return Err(Error::Invalid { what: "mode", rule });
+                };
+                let task = |share| seen(share).task(contract, share, way).map(Some);
+                let late = self.config.host_latency;
+                let blocks = contract::window_blocks(contract, &shares, mode, late);
                 (shares.iter().map(task).collect(), contract.block.saturating_mul(blocks))
             }
         };

@@ -38,6 +38,7 @@ impl Stream {
             return core.answer(ticket, Err(error));
         }
         self.going = Some(Going { ticket, to });
+        self.take_loads_back(core);
         self.pump_writer(core, now);
     }
 
@@ -55,6 +56,7 @@ impl Stream {
             let rule = "where its MiB of the volume is written up to it, or at the MiB's beginning";
             return core.answer(ticket, Err(Error::Invalid { what: "offset", rule }));
         }
+        // What was loaded and never written is forgotten.
         let slots = (0..self.window.len()).map(|_| Slot::Open).collect();
         self.window.replace(self.block_at(to), slots);
         self.position = to;
@@ -65,7 +67,8 @@ impl Stream {
         for ask in core::mem::take(&mut self.durable_asks) {
             core.answer(ask.ticket, Ok(Reply::Durable { upto: to }));
         }
-        core.answer(ticket, Ok(Reply::Ready { at: now, steady: now }));
+        let (at, steady) = self.load_window(core, now);
+        core.answer(ticket, Ok(Reply::Ready { at, steady }));
     }
 
     /// Whoever waits for a writer to be at its new place hears this instead.

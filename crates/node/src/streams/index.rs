@@ -4,7 +4,7 @@
 //! Invariants: each open stream is listed under its volume, and a writer as the volume's
 //! writer besides; a volume has at most one writer.
 
-use crate::api::{Mode, StreamId};
+use crate::api::StreamId;
 use crate::streams::stream::Stream;
 use alloc::collections::{BTreeMap, BTreeSet};
 use store::VolumeId;
@@ -28,7 +28,7 @@ impl Streams {
         let (id, volume) = (stream.id, stream.volume);
         let on = self.volumes.entry(volume).or_default();
         on.all.insert(id);
-        if stream.mode == Mode::Write {
+        if stream.mode.writes() {
             assert!(on.writer.replace(id).is_none(), "a volume has at most one writer");
             self.writers.insert(id);
         }

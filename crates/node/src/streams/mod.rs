@@ -10,5 +10,6 @@ pub(crate) mod seek;
 pub(crate) mod shared;
 pub(crate) mod stream;
 pub(crate) mod telling;
+pub(crate) mod update;
 pub(crate) mod window;
 pub(crate) mod writer;

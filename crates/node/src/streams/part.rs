@@ -77,7 +77,7 @@ impl Stream {
             unreachable!("what a stream writes is claimed")
         };
         let claim = *claim;
-        let own = self.class(disk);
+        let own = Class::RealTime(self.writing_task_on(disk).id);
         let is_whole = len == self.contract.block;
         let redirected = waiting.filter(|part| {
             let done = core.redirect(now, part.id, own, parts.clone());
@@ -116,7 +116,7 @@ impl Stream {
         }
         let disk = part.id.disk();
         if self.has_turn(core, now, disk) {
-            core.upgrade(now, part.id, self.class(disk));
+            core.upgrade(now, part.id, Class::RealTime(self.writing_task_on(disk).id));
             self.part_had_turn = Some(self.block_at(part.upto));
         }
     }
@@ -125,12 +125,12 @@ impl Stream {
     pub(crate) fn wake_for_part(&mut self, core: &mut Core) {
         let Some(part) = self.part else { return };
         if matches!(core.waits_as(part.id), Some(Class::BestEffort { .. })) {
-            let turn = core.next_release(self.task_on(part.id.disk()));
+            let turn = core.next_release(self.writing_task_on(part.id.disk()));
             self.wake_by(core, turn);
         }
     }
 
     fn has_turn(&self, core: &Core, now: Instant, disk: DiskIndex) -> bool {
-        core.next_release(self.task_on(disk)) <= now
+        core.next_release(self.writing_task_on(disk)) <= now
     }
 }

@@ -103,4 +103,24 @@ impl Stream {
         };
         (disk, runs.into_iter().map(part).collect())
     }
+
+    /// What became of a block that is loaded or written in several parts, when its last part
+    /// has ended: a part that failed makes it fail.
+    pub(crate) fn of_all_parts(
+        &mut self,
+        block: u64,
+        (part, is_last): (&BlockPart, bool),
+        result: Result<(), (DiskIndex, DeviceError)>,
+    ) -> Option<Result<(), (DiskIndex, DeviceError)>> {
+        if let (Err((disk, error)), false) = (result, part.is_all) {
+            self.part_failed.push((block, disk, error));
+        }
+        if !is_last {
+            return None;
+        }
+        let of_it = self.part_failed.iter().find(|(failed, ..)| *failed == block);
+        let result = of_it.map_or(result, |&(_, disk, error)| Err((disk, error)));
+        self.part_failed.retain(|(failed, ..)| *failed != block);
+        Some(result)
+    }
 }

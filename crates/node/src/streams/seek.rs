@@ -135,7 +135,7 @@ impl Stream {
                 (Slot::Ready, Some(at)) if !lost.contains(&block) => {
                     new[at as usize] = (slot, place);
                 }
-                (Slot::Ready | Slot::Open | Slot::Failed(..), _) => free.push(place),
+                (Slot::Ready | Slot::Loaded | Slot::Open | Slot::Failed(..), _) => free.push(place),
             }
         }
         if new.iter().all(|(slot, _)| *slot == Slot::Nowhere) {
@@ -265,7 +265,7 @@ impl Stream {
         (first..end).take_while(has_data).map(move |block| {
             let slot = self.window.get(block);
             let by = match slot {
-                Some(Slot::Ready | Slot::Failed(..)) => now,
+                Some(Slot::Ready | Slot::Loaded | Slot::Failed(..)) => now,
                 Some(&Slot::Moving(id)) => core.due(id).max(now),
                 slot => {
                     let disk = self.disk_of(core, block);

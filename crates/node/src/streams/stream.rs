@@ -29,8 +29,11 @@ use units::{Bytes, Duration, Instant};
 /// What a block of the window is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// Reader: not asked for yet. Writer: being filled.
+    /// Reader: not asked for yet. Writer: being filled. Where both: not asked for yet.
     Open,
+    /// Of a stream that reads and writes: what the volume holds is in memory, and the program
+    /// may change it.
+    Loaded,
     /// A command is waiting or under way.
     Moving(CommandId),
     /// Reader: in memory. Writer: on the disk.
@@ -241,7 +244,7 @@ impl Stream {
         self.places[at as usize] + offset % self.contract.block
     }
 
-    /// The class of a request of this stream on `disk`.
+    /// The class of a request of this stream on `disk`; where it reads and writes, of a read.
     pub(crate) fn class(&self, disk: DiskIndex) -> Class {
         Class::RealTime(self.task_on(disk).id)
     }
@@ -249,6 +252,12 @@ impl Stream {
     /// Its task on `disk`.
     pub(crate) fn task_on(&self, disk: DiskIndex) -> &Joined {
         let task = self.tasks.iter().find(|joined| joined.disk == disk);
+        task.expect("a stream has a task on each of its disks")
+    }
+
+    /// Its task for writing on `disk`, of a stream that writes.
+    pub(crate) fn writing_task_on(&self, disk: DiskIndex) -> &Joined {
+        let task = self.tasks.iter().rfind(|joined| joined.disk == disk);
         task.expect("a stream has a task on each of its disks")
     }
 
@@ -273,7 +282,7 @@ impl Stream {
     fn ahead(&self) -> u64 {
         let first = match self.mode {
             Mode::Read => self.window.first(),
-            Mode::Write => self.block_at(self.position),
+            Mode::Write | Mode::Update => self.block_at(self.position),
         };
         self.window.end().saturating_sub(first)
     }
@@ -340,7 +349,7 @@ impl Stream {
         self.contract = *contract;
         self.tasks = tasks;
         self.window.target = blocks;
-        if self.mode == Mode::Read && !self.primed {
+        if self.mode != Mode::Write && !self.primed {
             self.steady = self.steady.max(follows);
             self.pace.change(now, contract);
         } else {
@@ -475,7 +484,8 @@ impl Stream {
                     }
                 }
             }
-            Mode::Write => {
+            Mode::Write | Mode::Update => {
+                self.take_loads_back(core);
                 self.stop_going(core, Error::NoSuchStream { stream: self.id });
                 self.pump_writer(core, now);
             }
@@ -489,7 +499,7 @@ impl Stream {
         }
         match self.mode {
             Mode::Read => Some(Ok(Reply::Done)),
-            Mode::Write => match self.failure(core) {
+            Mode::Write | Mode::Update => match self.failure(core) {
                 Some(error) => Some(Err(error)),
                 None if self.durable >= self.position => {
                     Some(Ok(Reply::Durable { upto: self.durable }))
@@ -529,10 +539,10 @@ pub(crate) fn admit(
     asked.check()?;
     let shares = core.shares(volume);
     contract::check_block(asked, &shares, |disk| core.seen(disk).profile)?;
-    let blocks = contract::window_blocks(asked, &shares, core.late);
+    let blocks = contract::window_blocks(asked, &shares, mode, core.late);
     let patience = match mode {
         Mode::Read => asked.rate.time_for(asked.block) / 2,
-        Mode::Write => Duration::ZERO,
+        Mode::Write | Mode::Update => Duration::ZERO,
     };
     let tasks = core.join(now, asked, &shares, mode, patience)?;
     let places = match home.take(core, asked.block, blocks) {
@@ -542,8 +552,8 @@ pub(crate) fn admit(
             return Err(error);
         }
     };
-    if mode == Mode::Write
-        && let Err(error) = core.log_takes(now, volume, asked)
+    if mode.writes()
+        && let Err(error) = core.log_takes(now, volume, asked, mode)
     {
         core.leave(&tasks);
         home.leave(core, asked.block, places.into_iter());

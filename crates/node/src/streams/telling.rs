@@ -31,7 +31,8 @@ impl Node {
             if !stream.closing {
                 let core = &mut self.core;
                 let shares = core.shares(stream.volume);
-                let blocks = contract::window_blocks(&stream.contract, &shares, core.late);
+                let blocks =
+                    contract::window_blocks(&stream.contract, &shares, stream.mode, core.late);
                 stream.resize(core, blocks);
             }
             self.pump(now, round.told);

@@ -35,7 +35,7 @@ impl Stream {
     pub(crate) fn pump(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
         match self.mode {
             Mode::Read => self.pump_reader(core, now, has_writer),
-            Mode::Write => self.pump_writer(core, now),
+            Mode::Write | Mode::Update => self.pump_writer(core, now),
         }
     }
 
@@ -79,7 +79,7 @@ impl Stream {
         }
         shared.program += len;
         self.account.moved += len;
-        if self.mode == Mode::Write {
+        if self.mode.writes() {
             self.filled_to(core, now, self.position + len);
             if let Some(error) = self.failure(core) {
                 return Err(error);
@@ -117,7 +117,7 @@ impl Stream {
                 shared.told >= volume.length()
                     || !matches!(self.slot_at(shared.told), Some(Slot::Moving(_)) | None)
             }
-            Mode::Write => shared.told >= volume.size(),
+            Mode::Write | Mode::Update => shared.told >= volume.size(),
         }
     }
 
@@ -203,7 +203,7 @@ impl Stream {
                     self.tell(core, Ok(Reply::Gap { offset, len }), whole);
                 }
             }
-            Some(Slot::Moving(_) | Slot::Open | Slot::Nowhere) | None => {}
+            Some(Slot::Moving(_) | Slot::Open | Slot::Loaded | Slot::Nowhere) | None => {}
         }
     }
 
@@ -223,7 +223,7 @@ impl Stream {
         // As much ahead of the playout point as the window holds: a disk that is quicker
         // makes nobody's contract larger.
         let is_near = block < self.block_at(shared.point) + self.window.target;
-        if is_near && block < self.window.end() {
+        if is_near && block < self.window.end() && self.is_loaded(core, now, block) {
             let span = Span { offset: self.place(shared.told), len: end - shared.told };
             self.tell(core, Ok(Reply::Room { span }), end);
         }

@@ -12,7 +12,7 @@ use units::{Bytes, Instant};
 impl Stream {
     /// [`Op::StreamRoom`].
     pub(crate) fn room(&mut self, core: &mut Core, now: Instant, ticket: Ticket, len_max: Bytes) {
-        if self.mode != Mode::Write {
+        if !self.mode.writes() {
             return core.answer(ticket, Err(Error::WrongMode));
         }
         if let Err(error) = self.may_ask(len_max) {
@@ -28,7 +28,7 @@ impl Stream {
 
     /// [`Op::StreamWrite`].
     pub(crate) fn write(&mut self, core: &mut Core, now: Instant, len: Bytes) -> Result<(), Error> {
-        if self.mode != Mode::Write {
+        if !self.mode.writes() {
             return Err(Error::WrongMode);
         }
         if len > self.held {
@@ -64,6 +64,7 @@ impl Stream {
         if let Some(error) = self.failure(core) {
             return self.give_up(core, &error);
         }
+        self.load(core, now);
         self.write_part(core, now);
         self.note_written(core, now);
         self.arrive(core, now);
@@ -136,20 +137,12 @@ impl Stream {
         let claim = part.claim.expect("a block that was written was claimed");
         let end = if result.is_ok() { End::Written } else { End::Failed };
         core.writes.end_run(&mut core.store, self.volume, &part.range, claim, end);
-        if let (Err((disk, error)), false) = (result, part.is_all) {
-            self.part_failed.push((block, disk, error));
-        }
-        if !is_last {
-            return;
-        }
-        let of_it = self.part_failed.iter().find(|(failed, ..)| *failed == block);
-        let result = of_it.map_or(result, |&(_, disk, error)| Err((disk, error)));
-        self.part_failed.retain(|(failed, ..)| *failed != block);
+        let Some(result) = self.of_all_parts(block, (&part, is_last), result) else { return };
         let block_len = self.contract.block;
         let part = self.part.take_if(|part| part.upto / block_len == block);
         match result {
             Ok(()) => {
-                let state = if part.is_some() { Slot::Open } else { Slot::Ready };
+                let state = if part.is_some() { self.fillable() } else { Slot::Ready };
                 *self.window.get_mut(block).expect("a block of the window") = state;
                 if let Some(part) = part {
                     self.note_written_to(core, part.upto);
@@ -207,7 +200,7 @@ impl Stream {
         at_least: Bytes,
         urgent: bool,
     ) {
-        if self.mode != Mode::Write {
+        if !self.mode.writes() {
             return core.answer(ticket, Err(Error::WrongMode));
         }
         if at_least <= self.durable {

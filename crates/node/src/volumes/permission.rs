@@ -92,6 +92,8 @@ pub enum Wanted<'a> {
     Of(&'a str, Act),
     /// To read or to write the volume of this name: whoever may do one of them.
     ReadOrWrite(&'a str),
+    /// To read and to write the volume of this name.
+    ReadAndWrite(&'a str),
     /// What concerns the whole pool.
     Pool(&'static str),
     /// Nothing that is not the caller's already: memory, or a stream, which is whose
@@ -102,10 +104,13 @@ pub enum Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// By this operation.
     pub fn by(op: &'a Op) -> Self {
-        let way = |mode| match mode {
-            Mode::Read => Act::Read,
-            Mode::Write => Act::Write,
-        };
+        fn way(volume: &str, mode: Mode) -> Wanted<'_> {
+            match mode {
+                Mode::Read => Wanted::Of(volume, Act::Read),
+                Mode::Write => Wanted::Of(volume, Act::Write),
+                Mode::Update => Wanted::ReadAndWrite(volume),
+            }
+        }
         match op {
             Op::VolumeResize { name, .. } => Self::Of(name, Act::Write),
             Op::VolumeDelete { name }
@@ -113,7 +118,7 @@ impl<'a> Wanted<'a> {
             | Op::VolumeAccess { name, .. } => Self::Of(name, Act::Own),
             Op::Block { volume, mode, .. }
             | Op::StreamOpen { volume, mode, .. }
-            | Op::WindowOpen { volume, mode, .. } => Self::Of(volume, way(*mode)),
+            | Op::WindowOpen { volume, mode, .. } => way(volume, *mode),
             Op::HandleOpen { volume, .. } => Self::ReadOrWrite(volume),
             Op::Read { volume, .. } => Self::Of(volume, Act::Read),
             Op::Write { volume, .. } | Op::Room { target: Some(Target { volume, .. }), .. } => {

@@ -244,7 +244,7 @@ impl Streamer {
             MOVE,
             match self.plan.mode {
                 Mode::Read => Op::StreamRead { stream, len_max },
-                Mode::Write => Op::StreamRoom { stream, len_max },
+                Mode::Write | Mode::Update => Op::StreamRoom { stream, len_max },
             },
         );
     }
@@ -259,7 +259,7 @@ impl Streamer {
             GIVE,
             match self.plan.mode {
                 Mode::Read => Op::StreamAdvance { stream, len },
-                Mode::Write => Op::StreamWrite { stream, len },
+                Mode::Write | Mode::Update => Op::StreamWrite { stream, len },
             },
         );
         self.left = self.left.saturating_sub(len);

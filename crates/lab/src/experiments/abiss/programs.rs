@@ -117,7 +117,7 @@ impl Rwrt {
     pub fn best_effort(volume: &str, mode: Mode, length: Bytes, begins: Instant) -> Self {
         let way = match mode {
             Mode::Read => Way::Ahead { asked: 0, come: BTreeSet::new() },
-            Mode::Write => Way::Behind { room: None },
+            Mode::Write | Mode::Update => Way::Behind { room: None },
         };
         Self::new(volume, way, length, begins)
     }
@@ -150,7 +150,7 @@ impl Rwrt {
                     let (stream, len_max) = (stream.expect("open"), self.left);
                     let op = match mode {
                         Mode::Read => Op::StreamRead { stream, len_max },
-                        Mode::Write => Op::StreamRoom { stream, len_max },
+                        Mode::Write | Mode::Update => Op::StreamRoom { stream, len_max },
                     };
                     return context.ask(MOVE, op);
                 }
@@ -228,7 +228,7 @@ impl Rwrt {
             GIVE,
             match mode {
                 Mode::Read => Op::StreamAdvance { stream, len },
-                Mode::Write => Op::StreamWrite { stream, len },
+                Mode::Write | Mode::Update => Op::StreamWrite { stream, len },
             },
         );
     }
@@ -337,7 +337,7 @@ impl Greedy {
                 };
                 context.ask(slot, op);
             }
-            Mode::Write => context.ask(slot, Op::Room { len: CHUNK, target: None }),
+            Mode::Write | Mode::Update => context.ask(slot, Op::Room { len: CHUNK, target: None }),
         }
     }
 
