@@ -227,6 +227,12 @@ fn refused(refusal: &Refusal) -> Problem {
         percent(refusal.utilisation_ppm)
     );
     match refusal.deadline {
+        None if refusal.undecided => {
+            detail = format!(
+                "disk {disk} could not decide now whether it keeps this contract, beside what waits \
+                 at this moment"
+            );
+        }
         None => {}
         Some((deadline, _)) if deadline.is_zero() => {
             detail.push_str(", and a block would be due before the disk can have answered");
@@ -240,7 +246,9 @@ fn refused(refusal: &Refusal) -> Problem {
         detail.push_str(&format!("; the disk {bus}, which is counted"));
     }
     let rate = refusal.rate_max;
-    let next_step = if rate.is_zero() {
+    let next_step = if refusal.undecided {
+        "try again soon, or when less waits".into()
+    } else if rate.is_zero() {
         format!(
             "no rate fits in these blocks; use larger blocks (up to 1 MiB), close a stream on disk {disk}, or place the volume on another disk"
         )
@@ -259,6 +267,7 @@ fn refused(refusal: &Refusal) -> Problem {
         excess_ns: refusal.deadline.map(|(_, excess)| excess),
         rate_max_bytes_per_second: rate,
         bus: refusal.bus.as_deref().map(crate::bus::told).map(Box::new),
+        undecided: refusal.undecided,
     });
     problem
 }
@@ -295,6 +304,7 @@ mod tests {
             deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
             rate_max: Rate::per_second(817_432),
             bus: None,
+            undecided: false,
         }));
         assert_eq!(
             problem.detail,
@@ -320,6 +330,7 @@ mod tests {
             deadline: None,
             rate_max: Rate::ZERO,
             bus: Some(Box::new(BusShare::new(bus).unwrap())),
+            undecided: false,
         }));
         assert!(
             problem.detail.ends_with(
@@ -355,6 +366,7 @@ mod tests {
                     deadline: None,
                     rate_max: Rate::ZERO,
                     bus: None,
+                    undecided: false,
                 }),
             },
             Error::NoSuchVolume { name: name() },

@@ -185,9 +185,8 @@ impl Abiss {
         if !(alone || full || pressed.is_some()) {
             return;
         }
-        let goes = |&(&id, held): &(&TaskId, &Held)| {
-            alone || held.bytes >= self.threshold / 2 || due(id)
-        };
+        let goes =
+            |&(&id, held): &(&TaskId, &Held)| alone || held.bytes >= self.threshold / 2 || due(id);
         let going: Vec<TaskId> = self.held.iter().filter(goes).map(|(&id, _)| id).collect();
         for id in going {
             let held = self.held.remove(&id).expect("it is held");

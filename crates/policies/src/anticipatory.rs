@@ -20,8 +20,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
-use sched::{Setting, Settings};
 use sched::{Class, Outcome};
+use sched::{Setting, Settings};
 use units::{Duration, Instant};
 
 /// `antic_expire`, a 150th of a second in ticks of a millisecond.

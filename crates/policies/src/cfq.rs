@@ -22,8 +22,8 @@ use alloc::vec::Vec;
 use sched::TaskId;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
-use sched::{Setting, Settings};
 use sched::{Class, Flow, Outcome};
+use sched::{Setting, Settings};
 use units::{Duration, Instant};
 
 /// `slice_sync`.

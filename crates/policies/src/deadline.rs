@@ -16,8 +16,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sched::{Choice, Policy, View};
-use sched::{Setting, Settings};
 use sched::{Queues, Waiting};
+use sched::{Setting, Settings};
 use units::{Command, Direction, Duration, Instant, Lba};
 
 /// `fifo_batch`.

@@ -18,8 +18,8 @@ use alloc::vec::Vec;
 use sched::TaskId;
 use sched::Waiting;
 use sched::{Choice, Policy, View};
-use sched::{Setting, Settings};
 use sched::{Class, Flow};
+use sched::{Setting, Settings};
 use units::{Duration, Instant};
 
 /// A few requests of 64 KiB on the papers' disks.

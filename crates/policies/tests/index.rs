@@ -46,7 +46,9 @@ fn settings(out: &mut String, kind: PolicyKind) {
     if kind.settings.is_empty() {
         return;
     }
-    out.push_str("\n| setting | in | least | most | default | what it does |\n|---|---|---|---|---|---|\n");
+    out.push_str(
+        "\n| setting | in | least | most | default | what it does |\n|---|---|---|---|---|---|\n",
+    );
     for setting in kind.settings {
         let unit = match setting.unit {
             SettingUnit::Time => "time",

@@ -52,9 +52,9 @@ mod verdict;
 mod volume;
 
 pub use api::{
-    BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, KeptPolicy, Lag,
-    Location, NewDisk, NewPool, Ownership, Placement, Pool, SUSPECTS_MAX, Service, ServiceKind,
-    ServicePriority, Space, Suspect, VolumeId, Zone,
+    BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, KeptPolicy,
+    Lag, Location, NewDisk, NewPool, Ownership, Placement, Pool, SUSPECTS_MAX, Service,
+    ServiceKind, ServicePriority, Space, Suspect, VolumeId, Zone,
 };
 pub use blocks::Blocks;
 pub use checking::{Checking, Finding, Report, Severity};

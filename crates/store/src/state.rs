@@ -8,13 +8,12 @@
 //! beyond its volume's size; an extent is in its volume's `scattered` exactly if a block
 //! beyond its watermark was written.
 
-use crate::api::{KeptPolicy, Ownership};
 use crate::api::{BLOCK, DiskIndex, EXTENT, Suspect, VolumeId, Zone};
+use crate::api::{KeptPolicy, Ownership};
 use crate::blocks::Blocks;
 use crate::change::{
     Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, policy_size, service_size,
-    suspects_size,
-    volume_size_max,
+    suspects_size, volume_size_max,
 };
 use crate::format;
 use crate::geometry::Geometry;

@@ -63,6 +63,7 @@ pub(crate) fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
         deadline: refusal.deadline,
         rate_max: Rate::ZERO,
         bus: None,
+        undecided: refusal.undecided,
     }
 }
 
@@ -116,6 +117,7 @@ impl Seen<'_> {
                 deadline: Some((within, late)),
                 rate_max: Rate::ZERO,
                 bus: None,
+                undecided: false,
             });
         }
         Ok(Task::new(period, deadline, cost))

@@ -12,8 +12,9 @@ use super::{BLOCK, Block, Cut, Disk, Random, capacities, check, new_pool, run_un
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
-    Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, KeptPolicy, Location, Opening, Ownership,
-    Placement, Service, ServiceKind, ServicePriority, Severity, Store, Suspect, VolumeId, Zone,
+    Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, KeptPolicy, Location, Opening,
+    Ownership, Placement, Service, ServiceKind, ServicePriority, Severity, Store, Suspect,
+    VolumeId, Zone,
 };
 use units::{Bytes, Duration, Rate};
 
