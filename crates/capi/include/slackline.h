@@ -122,6 +122,22 @@ int64_t sl_durable(sl_file *file);
 /* The number of the stream that carries the handle's bytes; 0 without one. */
 uint64_t sl_stream(sl_file *file);
 
+/* Under a contract: this program will do nothing with the handle for at most so many
+ * nanoseconds (a day counts at the most). Without that the daemon ends the contract of a
+ * program that is silent for too long (5 minutes, unless it is told otherwise), and the next
+ * call fails with ETIMEDOUT. What the program does next ends the pause. */
+int sl_pause(sl_file *file, uint64_t nanoseconds);
+
+/* What the daemon said of the last jump of a contract for reading, counted from its answer. */
+struct sl_sought {
+	uint64_t ready_ns;  /* until the first bytes are there, at the most */
+	uint64_t steady_ns; /* from when on the contract holds in full */
+};
+
+/* 1 and these times, 0 where there was no jump: it is made when the first byte behind a
+ * sl_seek is read. sought may be NULL. */
+int sl_sought(sl_file *file, struct sl_sought *sought);
+
 /* The contract of a handle: 1 and its terms, 0 without one. contract may be NULL. */
 int sl_contract_get(sl_file *file, struct sl_contract *contract);
 
@@ -147,6 +163,11 @@ const char *sl_error(void);
 
 /* 1 and the figures, where the last failure on this thread was a refusal. */
 int sl_refused(struct sl_refusal *refusal);
+
+/* 1 where the last failure on this thread may pass when the same is tried again, though nobody
+ * gives anything back: admission could not decide beside what waits at that moment, or too
+ * much waits. */
+int sl_try_again(void);
 
 /* The version of the library, for example "0.1.0". */
 const char *sl_version(void);

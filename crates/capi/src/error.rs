@@ -34,11 +34,16 @@ impl From<&Refusal> for SlRefusal {
 struct Last {
     words: CString,
     refusal: Option<SlRefusal>,
+    may_be_tried_again: bool,
 }
 
 thread_local! {
     static LAST: RefCell<Last> =
-        RefCell::new(Last { words: c"nothing has failed".into(), refusal: None });
+        RefCell::new(Last {
+            words: c"nothing has failed".into(),
+            refusal: None,
+            may_be_tried_again: false,
+        });
 }
 
 /// Runs the body of a function; what fails or panics ends as `bad`, told.
@@ -61,8 +66,10 @@ pub fn fail(error: &Error) {
     let text = text.split('\0').next().unwrap_or_default();
     let words = CString::new(text).unwrap_or_default();
     let refusal = error.refusal().map(SlRefusal::from);
+    let may_be_tried_again = error.may_be_tried_again();
+    let failed = Last { words, refusal, may_be_tried_again };
     // A thread that ends has no words left to keep.
-    let _ = LAST.try_with(|last| *last.borrow_mut() = Last { words, refusal });
+    let _ = LAST.try_with(|last| *last.borrow_mut() = failed);
     // SAFETY: the address is this thread's own `errno`, which lives as long as it does.
     unsafe { *libc::__errno_location() = error.errno() };
 }
@@ -75,6 +82,11 @@ pub fn words() -> *const c_char {
 /// The figures of the last error, where admission refused.
 pub fn refusal() -> Option<SlRefusal> {
     LAST.try_with(|last| last.borrow().refusal).ok().flatten()
+}
+
+/// Whether the last error may pass when the same is tried again.
+pub fn may_be_tried_again() -> bool {
+    LAST.try_with(|last| last.borrow().may_be_tried_again).unwrap_or(false)
 }
 
 /// An argument that is none.

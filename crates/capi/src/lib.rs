@@ -11,7 +11,7 @@ mod error;
 mod options;
 mod stdio;
 
-use client::units::{Bytes, Outside};
+use client::units::{Bytes, Duration, Outside};
 use client::{Contract, Error, File, Peek, Piece};
 use error::{SlRefusal, guard, invalid};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
@@ -258,6 +258,38 @@ pub unsafe extern "C" fn sl_stream(handle: *mut SlFile) -> u64 {
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_pause(handle: *mut SlFile, nanoseconds: u64) -> c_int {
+    guard(-1, || {
+        let span = Duration::from_nanos(nanoseconds);
+        // SAFETY: the header asks for an open handle.
+        unsafe { file(handle) }?.pause(span)?;
+        Ok(0)
+    })
+}
+
+/// `struct sl_sought`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SlSought {
+    ready_ns: u64,
+    steady_ns: u64,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_sought(handle: *mut SlFile, into: *mut SlSought) -> c_int {
+    guard(-1, || {
+        // SAFETY: the header asks for an open handle, and a place for the times or NULL.
+        let (sought, into) = unsafe { (file(handle)?.sought(), into.as_mut()) };
+        let Some(sought) = sought else { return Ok(0) };
+        if let Some(into) = into {
+            let (ready_ns, steady_ns) = (sought.ready.as_nanos(), sought.steady.as_nanos());
+            *into = SlSought { ready_ns, steady_ns };
+        }
+        Ok(1)
+    })
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sl_contract_get(handle: *mut SlFile, into: *mut SlContract) -> c_int {
     guard(-1, || {
         // SAFETY: the header asks for an open handle, and a contract or NULL.
@@ -337,6 +369,11 @@ pub unsafe extern "C" fn sl_refused(into: *mut SlRefusal) -> c_int {
         (None, _) => return 0,
     }
     1
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn sl_try_again() -> c_int {
+    c_int::from(error::may_be_tried_again())
 }
 
 #[unsafe(no_mangle)]

@@ -5,7 +5,7 @@
 
 use crate::pieces::{Peek, Piece};
 use crate::shared_reader::{outside, within};
-use crate::{Error, Result, connection};
+use crate::{Error, Result, Sought, connection};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::io::Read;
@@ -202,18 +202,29 @@ impl CarriedReader {
         Ok(Piece::Data(bytes.len()))
     }
 
-    pub fn seek(&mut self, to: Bytes) -> Result<Duration> {
+    pub fn pause(&mut self, span: Duration) -> Result<()> {
+        let pause = connection::asked(Head::Pause { span })?;
+        Ok(connection::send(&mut self.connection, pause, &[])?)
+    }
+
+    pub fn seek(&mut self, to: Bytes) -> Result<Sought> {
         let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
         while self.asked {
             self.receive(LOOK)?;
         }
-        match self.ask(seek)? {
+        let mut answer = self.ask(seek)?;
+        let mut steady = Duration::ZERO;
+        if let (Head::Steady { after }, _) = answer {
+            steady = after;
+            answer = connection::receive_head(&mut self.connection)?;
+        }
+        match answer {
             (Head::Sought { offset, ready, .. }, _) => {
                 self.held.clear();
                 self.holes.clear();
                 (self.start, self.position) = (offset.get(), offset.get());
                 self.reached = offset.get();
-                Ok(ready)
+                Ok(Sought { ready, steady })
             }
             (other, body) => Err(connection::unexpected(&mut self.connection, other, body)),
         }

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use units::Bytes;
+use units::{Bytes, Duration};
 use wire::frame::{BODY_MAX, Head, VERSION, WRITES_MAX};
 
 /// How much room is given at once.
@@ -181,6 +181,10 @@ impl CarriedWriter {
         self.send(seek, &[])?;
         let answer = self.shared.wait(|state| state.sought.is_some())?.sought.take();
         answer.expect("waited for")
+    }
+
+    pub fn pause(&mut self, span: Duration) -> Result<()> {
+        self.send(connection::asked(Head::Pause { span })?, &[])
     }
 
     /// Closes the stream, synced; gives the volume offset up to which everything

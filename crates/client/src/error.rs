@@ -50,6 +50,13 @@ impl Error {
         self.problem().and_then(|problem| problem.refusal.as_ref())
     }
 
+    /// True where the same request may succeed when it is tried again, though nobody gives
+    /// anything back: a refusal that is undecided, or too much that waits at this moment.
+    pub fn may_be_tried_again(&self) -> bool {
+        let undecided = self.refusal().is_some_and(|refusal| refusal.undecided);
+        undecided || self.code() == Some(Code::Busy)
+    }
+
     /// What to do about it.
     pub fn next_step(&self) -> String {
         match self {
@@ -113,6 +120,7 @@ fn errno_of(code: Code) -> i32 {
         Code::PoolFull | Code::VolumeFull => libc::ENOSPC,
         Code::NoMemory => libc::ENOMEM,
         Code::Busy => libc::EAGAIN,
+        Code::Silent => libc::ETIMEDOUT,
         Code::WrongMode => libc::EBADF,
         Code::ShuttingDown => libc::ESHUTDOWN,
         Code::ReadOnly => libc::EROFS,

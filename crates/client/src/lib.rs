@@ -53,7 +53,7 @@ pub use error::Error;
 pub use file::{Contract, File, OpenOptions, Target};
 pub use in_time::{InTime, NoInTime};
 pub use pieces::{Peek, Piece};
-pub use reader::Reader;
+pub use reader::{Reader, Sought};
 pub use units;
 pub use wire::{Code, Problem, Refusal, control};
 pub use writer::{Durability, Writer};
@@ -66,9 +66,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::{Bytes, Rate};
 use wire::control::{
-    Access, BlockAsk, BlockChosen, Disk, DiskProfile, Health, Mode, Plan, PlanRequest, PolicySet,
-    PolicyState, Priority, Quotas, Service, Status, Stream, StreamChange, StreamClosed, StreamOpen,
-    StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
+    Access, BlockAsk, BlockChosen, BusSet, Disk, DiskProfile, Health, Mode, Plan, PlanRequest,
+    PolicySet, PolicyState, Priority, Quotas, Service, Status, Stream, StreamChange, StreamClosed,
+    StreamOpen, StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -147,6 +147,11 @@ impl Client {
     pub fn disk_profile(&self, disk: u16, profile: &str) -> Result<Disk> {
         let body = DiskProfile { profile: profile.into() };
         http::call(&self.socket, "PUT", &format!("/v1/disks/{disk}/profile"), Some(&body))
+    }
+
+    /// Says which disks share a bus from now on. Refused where an open contract would not fit.
+    pub fn bus_set(&self, bus: &BusSet) -> Result<Vec<Disk>> {
+        http::call(&self.socket, "PUT", "/v1/bus", Some(bus))
     }
 
     /// Measures a disk again in the background; what comes of it is in the status.
@@ -232,6 +237,12 @@ impl Client {
     /// Closes any stream, also another program's; a writer is synced first.
     pub fn stream_close(&self, id: u64) -> Result<StreamClosed> {
         http::call(&self.socket, "DELETE", &format!("/v1/streams/{id}"), None::<&()>)
+    }
+
+    /// Ends the contract of a handle on a volume, also another program's, and its connection.
+    pub fn handle_end(&self, volume: &str, handle: u64) -> Result<Volume> {
+        let path = format!("{}/handles/{handle}", volume_path(volume));
+        http::call(&self.socket, "DELETE", &path, None::<&()>)
     }
 
     /// Who may hold how much, and holds.

@@ -7,7 +7,7 @@
 //! Invariant: what the daemon said last is the reason why the line is over, where it
 //! said something.
 
-use crate::{Error, Result, connection};
+use crate::{Error, Result, Sought, connection};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags};
@@ -32,7 +32,9 @@ pub struct Heard {
     /// The answer to `Close`.
     pub closed: bool,
     /// The answer to `Seek`: the first piece that counts, where, and how soon.
-    pub sought: Option<(u64, Bytes, Duration)>,
+    pub sought: Option<(u64, Bytes, Sought)>,
+    /// Of a reader: what was said before that of its contract.
+    pub steady: Duration,
     /// Why the seek that was asked for is not done.
     pub refused: Option<Error>,
     /// What else went wrong, until somebody was told.
@@ -169,7 +171,7 @@ impl Line {
 
     /// Asks to go on at `to` and waits for the answer: the first piece that counts from then on,
     /// where it lies, and how soon it is there.
-    pub fn seek(&self, to: Bytes) -> Result<(u64, Bytes, Duration)> {
+    pub fn seek(&self, to: Bytes) -> Result<(u64, Bytes, Sought)> {
         let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
         self.look(|heard| (heard.sought, heard.refused) = (None, None))?;
         self.send(seek)?;
@@ -289,10 +291,12 @@ impl Heard {
                 self.durable = self.durable.max(upto);
                 self.closed = true;
             }
+            Head::Steady { after } => self.steady = after,
             Head::Sought { first, offset, ready } => {
                 // Of a writer: what is durable is counted from there on.
                 self.durable = offset;
-                self.sought = Some((first, offset, ready));
+                let steady = std::mem::take(&mut self.steady);
+                self.sought = Some((first, offset, Sought { ready, steady }));
             }
             Head::Failed { tag, .. } => {
                 let error = connection::error_in(head, body);

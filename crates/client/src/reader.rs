@@ -10,6 +10,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use units::{Bytes, Duration};
 use wire::control::{Contract, Stream};
 
+/// Where a reader is after a jump, both counted from the daemon's answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sought {
+    /// Until the first bytes are there, at the most: zero where they are in the window.
+    pub ready: Duration,
+    /// From when on the contract holds in full. Before that the program has its burst once,
+    /// when it is there, and nothing on top.
+    pub steady: Duration,
+}
+
 /// A volume that is read under contract. Dropping it closes the stream.
 ///
 /// The bytes lie in the stream's window, which is mapped: [`Reader::peek`] shows them
@@ -223,15 +233,28 @@ impl Reader {
         }
     }
 
-    /// Goes on at another offset of the volume, under the same contract; gives the time
-    /// until the first bytes are there, at the most: none where they are in the window.
+    /// Goes on at another offset of the volume, under the same contract; gives how soon the
+    /// first bytes are there, and from when on the contract holds in full.
     ///
     /// # Errors
     /// Where the offset is no place to read from; the reader stays where it is.
-    pub fn seek(&mut self, to: Bytes) -> Result<Duration> {
+    pub fn seek(&mut self, to: Bytes) -> Result<Sought> {
         match &mut self.carrier {
             Carrier::Shared(reader) => reader.seek(to),
             Carrier::Carried(reader) => reader.seek(to),
+        }
+    }
+
+    /// Says that this program will neither move its window nor ask for anything for at most so
+    /// long (a day counts at the most): its contract stays, though the daemon takes that of a
+    /// program that is silent for too long. What it does next ends the pause. Does not wait.
+    ///
+    /// # Errors
+    /// When the stream has ended, or the daemon has.
+    pub fn pause(&mut self, span: Duration) -> Result<()> {
+        match &mut self.carrier {
+            Carrier::Shared(reader) => reader.pause(span),
+            Carrier::Carried(reader) => reader.pause(span),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::line::Line;
 use crate::pieces::{Peek, Piece};
-use crate::{Error, Result};
+use crate::{Error, Result, Sought, connection};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -239,11 +239,15 @@ impl SharedReader {
         }
     }
 
-    pub fn seek(&mut self, to: Bytes) -> Result<Duration> {
-        let (first, offset, ready) = self.line.seek(to)?;
+    pub fn seek(&mut self, to: Bytes) -> Result<Sought> {
+        let (first, offset, sought) = self.line.seek(to)?;
         self.window.sought(first, offset);
         self.armed = None;
-        Ok(ready)
+        Ok(sought)
+    }
+
+    pub fn pause(&self, span: Duration) -> Result<()> {
+        self.line.send(connection::asked(Head::Pause { span })?)
     }
 
     pub fn close(self) -> Result<()> {

@@ -5,10 +5,10 @@
 //! a block; an error is told by the first call that can know of it.
 
 use crate::line::Line;
-use crate::{Error, Result};
+use crate::{Error, Result, connection};
 use std::path::Path;
 use std::sync::Arc;
-use units::Bytes;
+use units::{Bytes, Duration};
 use window::Watch;
 use wire::frame::Head;
 
@@ -140,6 +140,10 @@ impl SharedWriter {
         self.window.sought(first, offset);
         self.armed = false;
         Ok(())
+    }
+
+    pub fn pause(&self, span: Duration) -> Result<()> {
+        self.line.send(connection::asked(Head::Pause { span })?)
     }
 
     pub fn close(self) -> Result<Bytes> {

@@ -5,7 +5,7 @@ use crate::shared_writer::{SharedDurability, SharedWriter};
 use crate::{Client, Result};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use units::Bytes;
+use units::{Bytes, Duration};
 use wire::control::{Contract, Stream};
 
 /// A volume that is written under contract. Dropping it closes the stream, synced,
@@ -153,6 +153,18 @@ impl Writer {
         match &mut self.carrier {
             Carrier::Shared(writer) => writer.seek(to),
             Carrier::Carried(writer) => writer.seek(to),
+        }
+    }
+
+    /// Says that this program will write nothing for at most so long; as
+    /// [`Reader::pause`](crate::Reader::pause).
+    ///
+    /// # Errors
+    /// When the stream has ended, or the daemon has.
+    pub fn pause(&mut self, span: Duration) -> Result<()> {
+        match &mut self.carrier {
+            Carrier::Shared(writer) => writer.pause(span),
+            Carrier::Carried(writer) => writer.pause(span),
         }
     }
 

@@ -21,8 +21,8 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
-use extract::{Body, Number, Text};
-use node::{Act, DiskIndex, Op, Status, StreamId, StreamStatus, VolumeStatus, Wish};
+use extract::{Body, Number, Text, VolumeAndHandle};
+use node::{Act, DiskIndex, HandleId, Op, Status, StreamId, StreamStatus, VolumeStatus, Wish};
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::Instant;
@@ -104,9 +104,11 @@ fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(volume_access))
         .routes(routes!(volume_service))
         .routes(routes!(volume_block))
+        .routes(routes!(handle_end))
         .routes(routes!(stream_list, stream_open))
         .routes(routes!(stream_show, stream_change, stream_close))
         .routes(routes!(policy_show, policy_set))
+        .routes(routes!(bus_set))
         .routes(routes!(disk_profile))
         .routes(routes!(disk_reprofile))
         .routes(routes!(plan))
@@ -216,6 +218,47 @@ async fn policy_set(
     let keep = request.keep.unwrap_or(true);
     control.by(&peer).done(Op::PolicySet { policy, keep }).await?;
     Ok(Json(convert::policy(&control.shown(&peer))))
+}
+
+/// Say which disks share a bus from now on, and keep that in their profiles. Every open contract
+/// on them is admitted again with the wait for the bus. Refused, and nothing changes, where one
+/// would not fit.
+#[utoipa::path(put, path = "/v1/bus", tag = "daemon",
+    request_body = api::BusSet,
+    responses(
+        (status = 200, description = "It is so, durably: all disks of the pool",
+            body = Vec<api::Disk>),
+        (status = 400, description = "There can be no such bus", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "No disk has such a number", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "Open contracts would not fit, with the figures",
+            body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn bus_set(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Body(request): Body<api::BusSet>,
+) -> Answered<Json<Vec<api::Disk>>> {
+    control.quotas.only_administrator(&peer, "the buses of the pool")?;
+    let (disks, bus) = match request {
+        api::BusSet::Shared(text) => {
+            let spec: engine::BusSpec = text.parse().map_err(|error: engine::PoolError| {
+                let next = "describe it as `slackline help pool create` says";
+                Failure::from(Problem::new(Code::Invalid, error.to_string(), next))
+            })?;
+            let (disks, plan) = spec.into_parts();
+            (disks, Some(Box::new(plan)))
+        }
+        api::BusSet::None(disks) => (disks.into_iter().map(DiskIndex).collect(), None),
+    };
+    control.by(&peer).done(Op::BusSet { disks, bus }).await?;
+    let (pool, status) = (&*control.entry.0, control.shown(&peer));
+    let description = pool.description();
+    let disks = status.disks.into_iter().map(|one| convert::disk(one, &description));
+    Ok(Json(disks.collect()))
 }
 
 /// Use another profile for a disk from now on, and store it. Refused, and nothing
@@ -762,6 +805,45 @@ async fn stream_close(
     control.quotas.owns_stream(&peer, &control.sessions, StreamId(id))?;
     let durable_bytes = control.sessions.close(StreamId(id), Stop::Closed).await?;
     Ok(Json(api::StreamClosed { id, durable_bytes }))
+}
+
+/// End the contract of a handle on a volume, and its connection: by the volume's owner, the
+/// handle's user, or an administrator. What it has asked for is answered as best effort.
+#[utoipa::path(delete, path = "/v1/volumes/{name}/handles/{handle}", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("handle" = u64, Path, description = "The number of the handle")),
+    responses(
+        (status = 200, description = "It has no contract any more", body = api::Volume),
+        (status = 403, description = "Not permitted", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "No volume has this name, or no such handle", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn handle_end(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    VolumeAndHandle(name, handle): VolumeAndHandle,
+) -> Answered<Json<api::Volume>> {
+    let handle = HandleId(handle);
+    let (found, who) = (control.entry.0.volume(&name), control.quotas.who(&peer));
+    let found = view::volume(found, &who, &name, &[Act::Read, Act::Own])?;
+    let known = found.handles.iter().find(|one| one.handle == handle);
+    let known = known.ok_or_else(|| Failure::from(no_such_handle(&name, handle)))?;
+    if known.uid != peer.uid {
+        control.permit(&peer, &name, Act::Own)?;
+    }
+    control.sessions.end_handle(handle, Stop::HandleEnded);
+    // Its connection closes it, too, when nothing of it is under way: that finds it closed.
+    control.entry.own().done(Op::HandleClose { handle }).await?;
+    control.quotas.forget_handle(handle);
+    Ok(Json(control.after(&peer, &name)?))
+}
+
+fn no_such_handle(volume: &str, handle: HandleId) -> Problem {
+    let what = format!("volume \"{volume}\" has no handle {} with a contract", handle.0);
+    Problem::new(Code::NotFound, what, "`slackline volume show` lists those that there are")
 }
 
 /// Show who may hold how much, and holds.

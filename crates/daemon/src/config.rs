@@ -5,6 +5,7 @@
 //! of disks is taken whole, never joined.
 
 use crate::files;
+use crate::limits::{KEEP_ALIVE, KEEP_ALIVE_MAX, KEEP_ALIVE_MIN};
 use crate::quotas::Rules;
 use node::Policy;
 use node::limits::MEMORY_MIN;
@@ -43,6 +44,10 @@ pub struct Options {
     /// Time between commits of the metadata log, for example `"1s"`.
     #[serde(deserialize_with = "from_text")]
     pub commit_interval: Option<Duration>,
+    /// A stream whose program is silent for so long ends, for example `"5min"`; `"0s"`: none
+    /// does.
+    #[serde(deserialize_with = "from_text")]
+    pub keep_alive: Option<Duration>,
     /// False: disks whose profiles do not hold are measured again only when asked for.
     pub remeasure: Option<bool>,
     /// True: the pool's disks may be parts of one drive, though contracts may then be late.
@@ -66,6 +71,8 @@ pub struct Settings {
     pub shared_drive: bool,
     /// How the pool is set up.
     pub node: node::Config,
+    /// A stream's program may be silent for so long; zero: for ever.
+    pub keep_alive: Duration,
     /// Who may hold how much.
     pub quota: Rules,
     /// How contracts on ordinary files are given.
@@ -155,6 +162,7 @@ impl Options {
             admission: self.admission.or(other.admission),
             host_latency: self.host_latency.or(other.host_latency),
             commit_interval: self.commit_interval.or(other.commit_interval),
+            keep_alive: self.keep_alive.or(other.keep_alive),
             remeasure: self.remeasure.or(other.remeasure),
             shared_drive: self.shared_drive.or(other.shared_drive),
             quota: self.quota.or(other.quota),
@@ -187,6 +195,13 @@ impl Options {
             what: error.to_string(),
             next_step: "correct it; docs/policies.md lists the settings of each policy".into(),
         })?;
+        let keep_alive = self.keep_alive.unwrap_or(KEEP_ALIVE);
+        if !keep_alive.is_zero() && !(KEEP_ALIVE_MIN..=KEEP_ALIVE_MAX).contains(&keep_alive) {
+            return Err(ConfigError {
+                what: format!("a program cannot be given {keep_alive} of silence (keep_alive)"),
+                next_step: format!("give it {KEEP_ALIVE_MIN} to {KEEP_ALIVE_MAX}, or 0s: for ever"),
+            });
+        }
         let quota = self.quota.unwrap_or_default().settled();
         if let Some(what) = quota.wrong() {
             let next_step = "correct the configuration file; docs/daemon.md lists its settings";
@@ -196,6 +211,7 @@ impl Options {
             files: self.files.unwrap_or_default(),
             quota,
             disks: self.disks,
+            keep_alive,
             shared_drive: self.shared_drive.unwrap_or(false),
             socket: self.socket.unwrap_or_else(socket),
             socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),
@@ -274,6 +290,23 @@ mod tests {
         let shown: Options = toml::from_str(&shown).unwrap();
         assert!(shown.socket.is_some() && shown.commit_interval.is_some());
         assert_eq!(shown.settle(|| unreachable!("the file shows it")).unwrap(), plain);
+    }
+
+    #[test]
+    fn how_long_a_program_may_be_silent_has_a_default_and_limits() {
+        let given = |text: &str| {
+            let keep_alive = (!text.is_empty()).then(|| text.parse().unwrap());
+            let options = Options { disks: vec!["d".into()], keep_alive, ..Options::default() };
+            let settled = options.settle(PathBuf::new);
+            settled.map(|settings| settings.keep_alive).map_err(|error| error.next_step)
+        };
+        assert_eq!(given(""), Ok(Duration::from_secs(300)));
+        assert_eq!(given("0s"), Ok(Duration::ZERO), "for ever");
+        assert_eq!(given("1s"), Ok(Duration::from_secs(1)));
+        assert_eq!(given("24h"), Ok(Duration::from_secs(86_400)));
+        for text in ["999ms", "25h"] {
+            assert_eq!(given(text).unwrap_err(), "give it 1 s to 24 h, or 0s: for ever");
+        }
     }
 
     #[test]

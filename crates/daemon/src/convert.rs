@@ -116,6 +116,7 @@ fn service_account(account: node::ServiceAccount) -> api::ServiceAccount {
 
 fn handle(handle: &node::HandleStatus, quotas: &Quotas) -> api::Handle {
     api::Handle {
+        id: handle.handle.0,
         user: quotas.user_name(handle.uid),
         service: service_told(handle.service),
         account: service_account(handle.account),

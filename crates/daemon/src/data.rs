@@ -14,6 +14,7 @@ mod best_effort;
 mod file;
 pub(crate) mod frames;
 mod handle;
+mod listening;
 mod reader;
 mod window;
 mod writer;
@@ -27,11 +28,12 @@ use crate::reception;
 use crate::sessions::{AttachError, Opened, Sessions, Stop};
 use crate::shared::Shared;
 use frames::{Incoming, Outgoing, Over};
+use listening::Listening;
 use node::{Mode, StreamId};
 use std::sync::Arc;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
-use units::Bytes;
+use units::{Bytes, Duration};
 use wire::frame::{Head, VERSION};
 use wire::{Code, Problem};
 
@@ -46,6 +48,8 @@ pub struct House {
     pub quotas: Arc<Quotas>,
     /// The files under contract.
     pub files: Arc<Files>,
+    /// A stream's program may be silent for so long; zero: for ever.
+    pub keep_alive: Duration,
 }
 
 /// Takes data connections until `stopping`, each in a task of its own. Waits for no
@@ -126,7 +130,7 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     if let Head::HelloFile { .. } = hello {
         return file::open(&body, given, peer, house, &output).await;
     }
-    let House { entry, sessions, quotas, .. } = house;
+    let House { entry, sessions, quotas, keep_alive, .. } = house;
     let ask = entry.by(quotas.who(&peer));
     match hello {
         Head::HelloStream { stream, .. } | Head::HelloWindow { stream, .. } => {
@@ -135,6 +139,7 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
             if let Err(problem) = quotas.owns_stream(&peer, &sessions, stream) {
                 return output.fail_last(&problem).await;
             }
+            let input = Listening::new(input, keep_alive);
             serve_stream(stream, maps, input, output, ask, sessions).await;
         }
         Head::HelloVolume { .. } | Head::HelloInTime { .. } => {
@@ -155,7 +160,8 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
                     let service = node::Service::Latency { len, within, every };
                     match handle::open(&peer, &ask, &quotas, &sessions, &volume, service).await {
                         // Its contract ends when nothing of it is under way any more.
-                        Ok((_open, ask)) => {
+                        Ok((open, ask)) => {
+                            let stop = open.stop.clone();
                             best_effort::serve(volume, None, place, input, output, ask, stop).await;
                         }
                         Err(problem) => output.fail_last(&problem).await,
@@ -176,7 +182,7 @@ fn protocol(what: impl Into<String>) -> Problem {
 async fn serve_stream(
     stream: StreamId,
     maps: bool,
-    mut input: Incoming,
+    mut input: Listening,
     output: Outgoing,
     ask: Ask,
     sessions: Arc<Sessions>,
@@ -218,7 +224,7 @@ async fn serve_stream(
 async fn serve_carried(
     opened: &Opened,
     welcome: Head,
-    input: &mut Incoming,
+    input: &mut Listening,
     output: &Outgoing,
     ask: &Ask,
     stop: &mut watch::Receiver<Stop>,
@@ -241,7 +247,7 @@ async fn serve_window(
     opened: &Opened,
     shared: &Shared,
     welcome: Head,
-    input: &mut Incoming,
+    input: &mut Listening,
     output: &Outgoing,
     ask: &Ask,
     stop: &mut watch::Receiver<Stop>,
@@ -278,6 +284,7 @@ async fn say_goodbye(over: Over, durable: Option<Bytes>, output: &Outgoing) {
         Over::Gone => return,
         Over::Failed(problem) => problem,
         Over::Stopped(why) => stop_problem(why),
+        Over::Silent(limit) => silent(limit),
     };
     if let Some(upto) = durable {
         output.send_last(Head::Durable { upto }).await;
@@ -289,12 +296,30 @@ async fn say_goodbye(over: Over, durable: Option<Bytes>, output: &Outgoing) {
 fn stop_problem(why: Stop) -> Problem {
     match why {
         Stop::ShuttingDown => crate::problem::of(&node::Error::ShuttingDown),
+        Stop::HandleEnded => Problem::new(
+            Code::Refused,
+            "the contract of this handle was ended by the volume's owner, or by root",
+            "open the volume again, without it, or ask them for it",
+        ),
         Stop::Closed | Stop::No => Problem::new(
             Code::NoSuchStream,
             "the stream was closed by another program's request",
             "open a new one",
         ),
     }
+}
+
+/// What a program is told that was silent for too long.
+fn silent(limit: Duration) -> Problem {
+    Problem::new(
+        Code::Silent,
+        format!(
+            "the stream was closed, because its program was silent for {limit}: it neither moved \
+             its window nor asked for anything, nor had it said that it pauses"
+        ),
+        "open a new stream; say so before a longer pause (`pause`), or let the daemon wait longer \
+         (`slackline serve --keep-alive`)",
+    )
 }
 
 /// The size of a volume; zero where it does not exist.

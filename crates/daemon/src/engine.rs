@@ -3,8 +3,8 @@
 use crate::pool::{Answer, Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use engine::{ChunkMut, Reply};
 use node::{
-    Contract, Error, Mode, Op, Policy, Priority, Status, StreamId, StreamStatus, Terms, VolumeId,
-    VolumeStatus, Who, Wish, WriteRange,
+    Contract, Error, HandleId, Mode, Op, Ownership, Policy, Priority, Status, StreamId,
+    StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::any::Any;
 use std::ops::Range;
@@ -143,6 +143,14 @@ impl Pool for engine::Pool {
 
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         self.terms(volume, wish)
+    }
+
+    fn names(&self) -> Vec<(String, Ownership)> {
+        self.names()
+    }
+
+    fn operations(&self, volume: &str, handle: Option<HandleId>) -> u64 {
+        self.operations(volume, handle)
     }
 
     fn policy(&self) -> Policy {

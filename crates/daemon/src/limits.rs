@@ -44,6 +44,13 @@ pub const BEST_EFFORT_UNIT: Bytes = Bytes::kib(4);
 /// A stream without a data connection is closed after this time: its program
 /// has died between the two sockets, or never meant to come.
 pub const ATTACH_WITHIN: Duration = Duration::from_secs(10);
+/// A stream's program may be silent for so long, where the configuration says nothing else:
+/// longer than anybody looks for something in a film, and short against a night.
+pub const KEEP_ALIVE: units::Duration = units::Duration::from_secs(300);
+/// The limits of that setting; zero is for ever.
+pub const KEEP_ALIVE_MIN: units::Duration = units::Duration::from_secs(1);
+/// As above.
+pub const KEEP_ALIVE_MAX: units::Duration = units::Duration::from_secs(24 * 3600);
 /// A data connection that has not said what it wants is closed after this time.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
 /// A frame that has begun to come is there after this time, or its connection ends: a
@@ -97,6 +104,8 @@ const _: () = {
     assert!(CONNECTIONS_PER_USER_DIVISOR >= 2);
     assert!(CONNECTIONS_MIN > 2 * CONNECTIONS_FOR_ADMINISTRATORS);
     assert!(FILES_PER_USER < FILES_AT_ONCE);
+    assert!(KEEP_ALIVE_MIN.as_nanos() <= KEEP_ALIVE.as_nanos());
+    assert!(KEEP_ALIVE.as_nanos() <= KEEP_ALIVE_MAX.as_nanos());
     assert!(connections_for(usize::MAX) == CONNECTIONS_MAX);
     // All clients together, the last words among it.
     let clients = CONTROL_STOP_WITHIN.as_millis() + DATA_STOP_WITHIN.as_millis();

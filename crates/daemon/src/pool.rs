@@ -8,8 +8,8 @@
 //! connection may end at any point.
 
 use node::{
-    Contract, DiskIndex, Error, HandleId, Mode, Op, Planner, Policy, Priority, Status, StreamId,
-    StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Contract, DiskIndex, Error, HandleId, Mode, Op, Ownership, Planner, Policy, Priority, Status,
+    StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -180,6 +180,20 @@ pub trait Pool: Send + Sync + 'static {
     /// What a contract would take on a volume, whether it would be admitted or not; `None`
     /// where there is no such volume, or where even idle disks could not keep it.
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms>;
+    /// Names and owners of all volumes, the oldest first.
+    fn names(&self) -> Vec<(String, Ownership)> {
+        self.status().volumes.into_iter().map(|one| (one.name, one.ownership)).collect()
+    }
+    /// As [`node::Node::operations`].
+    fn operations(&self, volume: &str, handle: Option<HandleId>) -> u64 {
+        self.volume(volume).map_or(0, |volume| match handle {
+            None => volume.operations,
+            Some(handle) => {
+                let mut handles = volume.handles.iter();
+                handles.find(|one| one.handle == handle).map_or(0, |one| one.operations)
+            }
+        })
+    }
     /// The policy that the disks follow.
     fn policy(&self) -> Policy {
         self.status().policy
@@ -277,13 +291,7 @@ impl Ask {
         if stated == Some(Priority::Background) {
             return 0;
         }
-        self.0.volume(volume).map_or(0, |volume| match self.1.handle {
-            None => volume.operations,
-            Some(handle) => {
-                let mut handles = volume.handles.iter();
-                handles.find(|one| one.handle == handle).map_or(0, |one| one.operations)
-            }
-        })
+        self.0.operations(volume, self.1.handle)
     }
 
     /// The end of an operation that has nothing to tell.

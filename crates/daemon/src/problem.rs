@@ -232,6 +232,12 @@ fn refused(refusal: &Refusal) -> Problem {
         percent(refusal.utilisation_ppm)
     );
     match refusal.deadline {
+        None if refusal.undecided => {
+            detail = format!(
+                "disk {disk} could not decide now whether it keeps this contract, beside what waits \
+                 at this moment"
+            );
+        }
         None => {}
         Some((deadline, _)) if deadline.is_zero() => {
             detail.push_str(", and a block would be due before the disk can have answered");
@@ -245,7 +251,9 @@ fn refused(refusal: &Refusal) -> Problem {
         detail.push_str(&format!("; the disk {bus}, which is counted"));
     }
     let rate = refusal.rate_max;
-    let next_step = if rate.is_zero() {
+    let next_step = if refusal.undecided {
+        "try again soon, or when less waits".into()
+    } else if rate.is_zero() {
         format!(
             "no rate fits in these blocks; use larger blocks (up to 16 MiB; on several disks up to the volume's run), close a stream on disk {disk}, or place the volume on another disk"
         )
@@ -264,6 +272,7 @@ fn refused(refusal: &Refusal) -> Problem {
         excess_ns: refusal.deadline.map(|(_, excess)| excess),
         rate_max_bytes_per_second: rate,
         bus: refusal.bus.as_deref().map(crate::bus::told).map(Box::new),
+        undecided: refusal.undecided,
     });
     problem
 }
@@ -300,6 +309,7 @@ mod tests {
             deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
             rate_max: Rate::per_second(817_432),
             bus: None,
+            undecided: false,
         }));
         assert_eq!(
             problem.detail,
@@ -325,6 +335,7 @@ mod tests {
             deadline: None,
             rate_max: Rate::ZERO,
             bus: Some(Box::new(BusShare::new(bus).unwrap())),
+            undecided: false,
         }));
         assert!(
             problem.detail.ends_with(
@@ -360,6 +371,7 @@ mod tests {
                     deadline: None,
                     rate_max: Rate::ZERO,
                     bus: None,
+                    undecided: false,
                 }),
             },
             Error::NoSuchVolume { name: name() },

@@ -10,7 +10,9 @@ use crate::config::{Settings, SocketMode};
 use crate::data::House;
 use crate::door::{Door, Kind};
 use crate::files::{Files, Together};
-use crate::limits::{CONTROL_STOP_WITHIN, DATA_STOP_WITHIN, DISKS_STOP_WITHIN, connections_for};
+use crate::limits::{
+    CONTROL_STOP_WITHIN, DATA_STOP_WITHIN, DISKS_STOP_WITHIN, KEEP_ALIVE, connections_for,
+};
 use crate::pool::{Entry, Pool};
 use crate::quotas::{self, Quotas, Whole};
 use crate::sessions::Sessions;
@@ -20,7 +22,7 @@ use node::Op;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
-use units::Bytes;
+use units::{Bytes, Duration};
 
 /// What a daemon serves by, beside its pool.
 pub struct ServeOptions {
@@ -30,6 +32,8 @@ pub struct ServeOptions {
     pub quotas: Arc<Quotas>,
     /// The files under contract.
     pub files: Arc<Files>,
+    /// A stream's program may be silent for so long; zero: for ever.
+    pub keep_alive: Duration,
 }
 
 impl ServeOptions {
@@ -39,7 +43,7 @@ impl ServeOptions {
         let administrators = vec![0, quotas::own_uid()];
         let quotas = Quotas::new(&settings.quota, whole, administrators);
         let files = Files::new(&settings.files, settings.node.host_latency);
-        Self { mode: settings.socket_mode, quotas, files }
+        Self { mode: settings.socket_mode, quotas, files, keep_alive: settings.keep_alive }
     }
 }
 
@@ -50,7 +54,8 @@ impl From<SocketMode> for ServeOptions {
         // Of a pool that it does not know, nobody takes too much space.
         let whole = Whole { memory: node.memory, space: Bytes::MAX };
         let quotas = Quotas::new(&rules, whole, vec![0, quotas::own_uid()]);
-        Self { mode, quotas, files: Files::new(&Default::default(), node.host_latency) }
+        let files = Files::new(&Default::default(), node.host_latency);
+        Self { mode, quotas, files, keep_alive: KEEP_ALIVE }
     }
 }
 
@@ -111,7 +116,7 @@ pub async fn serve(
     options: impl Into<ServeOptions>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let ServeOptions { mode, quotas, files } = options.into();
+    let ServeOptions { mode, quotas, files, keep_alive } = options.into();
     let descriptors = descriptors::raise();
     let warnings: Vec<String> = descriptors::warning(descriptors).into_iter().collect();
     warnings.iter().for_each(|warning| eprintln!("slackline: warning: {warning}"));
@@ -132,7 +137,8 @@ pub async fn serve(
         since: entry.0.now(),
     };
     let (stopping, is_stopping) = watch::channel(false);
-    let house = House { entry: entry.clone(), sessions: Arc::clone(&sessions), quotas, files };
+    let (own, sessions_of_house) = (entry.clone(), Arc::clone(&sessions));
+    let house = House { entry: own, sessions: sessions_of_house, quotas, files, keep_alive };
     let router = api::router(control);
     let quotas = Arc::clone(&house.quotas);
     let control =

@@ -10,7 +10,7 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::people::Peer;
 use crate::pool::Ask;
 use crate::shared::Shared;
-use node::{Error, Mode, Op, StreamId};
+use node::{Error, HandleId, Mode, Op, StreamId};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -23,6 +23,8 @@ pub enum Stop {
     No,
     /// Its stream was closed by request.
     Closed,
+    /// Its handle's contract was ended by request.
+    HandleEnded,
     /// The daemon stops.
     ShuttingDown,
 }
@@ -72,6 +74,8 @@ pub struct Sessions {
     closing: Mutex<HashMap<StreamId, Peer>>,
     /// Tells connections without a session to end.
     stop: watch::Sender<Stop>,
+    /// The same for each connection that has a contract of its own.
+    handles: Mutex<HashMap<HandleId, watch::Sender<Stop>>>,
 }
 
 /// The tie of a connection to its stream: the stream is closed when it ends,
@@ -123,7 +127,8 @@ impl Sessions {
     /// None yet.
     pub fn new(ask: Ask) -> Arc<Self> {
         let (stop, _) = watch::channel(Stop::No);
-        Arc::new(Self { ask, open: Mutex::default(), closing: Mutex::default(), stop })
+        let (open, closing, handles) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { ask, open, closing, stop, handles })
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<StreamId, Session>> {
@@ -237,9 +242,39 @@ impl Sessions {
         self.stop.subscribe()
     }
 
+    /// A connection has a contract of its own: tells it when to end.
+    pub fn add_handle(&self, handle: HandleId) -> watch::Receiver<Stop> {
+        let (stop, told) = watch::channel(Stop::No);
+        self.handles.lock().insert(handle, stop);
+        // Told before it was there.
+        if *self.stop.borrow() == Stop::ShuttingDown {
+            self.end_handle(handle, Stop::ShuttingDown);
+        }
+        told
+    }
+
+    /// It has none any more.
+    pub fn forget_handle(&self, handle: HandleId) {
+        self.handles.lock().remove(&handle);
+    }
+
+    /// Tells the connection of a handle to end; false where there is none.
+    pub fn end_handle(&self, handle: HandleId, why: Stop) -> bool {
+        match self.handles.lock().get(&handle) {
+            Some(stop) => {
+                stop.send_replace(why);
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Tells every connection to end and closes every stream, synced.
     pub async fn stop_all(self: &Arc<Self>) {
         self.stop.send_replace(Stop::ShuttingDown);
+        for stop in self.handles.lock().values() {
+            stop.send_replace(Stop::ShuttingDown);
+        }
         loop {
             let streams: Vec<_> = self.open().keys().copied().collect();
             if streams.is_empty() {

@@ -382,3 +382,58 @@ fn what_is_recorded_is_cut_only_where_the_request_says_so() {
     let cut = daemon.client.volume_cut("v", Bytes::mib(2)).unwrap();
     assert_eq!((cut.size_bytes, cut.length_bytes), (Bytes::mib(2), Bytes::mib(2)));
 }
+
+/// Not a test by itself: somebody who may write a volume, or its owner, meets a contract that
+/// another user's handle has on it.
+#[test]
+fn as_somebody_in_whose_way_a_handle_is() {
+    let Ok(socket) = std::env::var("SLACKLINE_TEST_SOCKET") else { return };
+    let owns = std::env::var_os("SLACKLINE_TEST_OWNS").is_some();
+    let client = Client::connect(socket).unwrap();
+    let volume = client.volume("v").unwrap();
+    let [handle] = &volume.handles[..] else { panic!("{:?}", volume.handles) };
+    assert_eq!(handle.user, "root");
+    let shrunk = client.volume_resize("v", Bytes::mib(2)).unwrap_err();
+    assert!(shrunk.to_string().contains("under contract"), "{shrunk}");
+    let none = client.handle_end("v", handle.id + 1).unwrap_err();
+    assert_eq!(none.code(), Some(Code::NotFound), "{none}");
+    let ended = client.handle_end("v", handle.id);
+    if !owns {
+        assert_eq!(ended.unwrap_err().code(), Some(Code::Forbidden));
+        return;
+    }
+    assert!(ended.unwrap().handles.is_empty());
+    let again = client.handle_end("v", handle.id).unwrap_err();
+    assert_eq!(again.code(), Some(Code::NotFound), "{again}");
+    assert_eq!(client.volume_resize("v", Bytes::mib(2)).unwrap().size_bytes, Bytes::mib(2));
+}
+
+#[test]
+fn the_contract_of_a_handle_is_ended_by_the_owner_of_the_volume_and_its_program_is_told() {
+    if not_root() {
+        return;
+    }
+    let daemon = daemon("preset = 'none'", 64);
+    let client = &daemon.client;
+    daemon.volume("v", Bytes::mib(4));
+    let user = Some(OWNER.uid.to_string());
+    let open = Access { user, mode: permissions(0o666), ..Access::default() };
+    client.volume_access("v", &open).unwrap();
+    let contract = client::InTime::within(units::Duration::from_millis(500));
+    let contract = contract.of(Bytes::kib(4)).every(units::Duration::from_secs(2));
+    let in_time = || client.best_effort_in_time("v", contract).unwrap();
+    let mut handle = in_time();
+    let mut page = [0; 4096];
+    handle.read_at(Bytes::ZERO, &mut page).unwrap();
+    let socket = ("SLACKLINE_TEST_SOCKET", client.socket().to_str().unwrap());
+    let test = "as_somebody_in_whose_way_a_handle_is";
+    run_as(USERS[3].1, &daemon.dir, test, &[socket]);
+    handle.read_at(Bytes::ZERO, &mut page).unwrap();
+    run_as(OWNER, &daemon.dir, test, &[socket, ("SLACKLINE_TEST_OWNS", "1")]);
+    let error = handle.read_at(Bytes::ZERO, &mut page).unwrap_err();
+    assert!(error.to_string().contains("ended by the volume's owner"), "{error}");
+    // Whose handle it is ends it, too, by its number.
+    let _handle = in_time();
+    let own = client.volume("v").unwrap().handles[0].id;
+    assert!(client.handle_end("v", own).unwrap().handles.is_empty());
+}

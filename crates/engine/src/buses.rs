@@ -5,6 +5,7 @@
 
 use crate::error::PoolError;
 use disk::{BusPlan, BusShare, Profile};
+use node::DiskIndex;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use units::{Bytes, Duration, Rate};
@@ -75,6 +76,15 @@ impl FromStr for BusSpec {
         plan.disks = u32::try_from(disks.len()).unwrap_or(u32::MAX).saturating_add(others);
         plan.check().map_err(|error| wrong(error.to_string()))?;
         Ok(Self { plan, disks, others })
+    }
+}
+
+impl BusSpec {
+    /// The disks of a pool that is served, by their numbers in it, and the bus.
+    pub fn into_parts(self) -> (Vec<DiskIndex>, BusPlan) {
+        // What is no number of a disk is none of the pool's.
+        let index = |disk: usize| DiskIndex(u16::try_from(disk).unwrap_or(u16::MAX));
+        (self.disks.into_iter().map(index).collect(), self.plan)
     }
 }
 

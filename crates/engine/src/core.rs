@@ -28,9 +28,9 @@ use crate::searches::Searches;
 use crate::sys::{self, Event};
 use crate::{Pieces, Reply};
 use node::{
-    CommandEnded, DiskIndex, Error, Event as Happened, Look, Mode, Node, Op, Output, Policy,
-    RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, Ticket, VolumeId,
-    VolumeStatus, Who, Wish,
+    CommandEnded, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op, Output,
+    Ownership, Policy, RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, Ticket,
+    VolumeId, VolumeStatus, Who, Wish,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -308,6 +308,21 @@ impl Core {
 
     pub(crate) fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         self.lock().node.terms(volume, wish)
+    }
+
+    /// Names and owners of all volumes, with the lock taken for some of them at a time.
+    pub(crate) fn names(&self) -> Vec<(String, Ownership)> {
+        let (mut all, mut last) = (Vec::new(), None);
+        loop {
+            let some = self.lock().node.names_after(last);
+            let Some((id, ..)) = some.last() else { return all };
+            last = Some(*id);
+            all.extend(some.into_iter().map(|(_, name, whose)| (name, whose)));
+        }
+    }
+
+    pub(crate) fn operations(&self, volume: &str, handle: Option<HandleId>) -> u64 {
+        self.lock().node.operations(volume, handle)
     }
 
     pub(crate) fn policy(&self) -> Policy {

@@ -16,8 +16,8 @@ use crate::{Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
 use crate::{arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
-    Config, Contract, DiskIndex, DiskSetup, Error, KeptOut, Mode, Node, Op, Policy, Status,
-    StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Config, Contract, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Mode, Node, Op, Ownership,
+    Policy, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::fs::File;
 use std::ops::Range;
@@ -470,6 +470,16 @@ impl Pool {
     /// where there is no such volume, or where even idle disks could not keep it.
     pub fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         self.core.terms(volume, wish)
+    }
+
+    /// Names and owners of all volumes, the oldest first.
+    pub fn names(&self) -> Vec<(String, Ownership)> {
+        self.core.names()
+    }
+
+    /// As [`Node::operations`].
+    pub fn operations(&self, volume: &str, handle: Option<HandleId>) -> u64 {
+        self.core.operations(volume, handle)
     }
 
     /// The policy that the disks follow.

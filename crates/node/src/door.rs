@@ -30,6 +30,10 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         Op::StreamDurable { beyond: at, .. } | Op::StreamSeek { to: at, .. } => {
             bytes("offset", *at)
         }
+        Op::BusSet { bus, .. } => bus.as_ref().map_or(Ok(()), |bus| bus.check()).map_err(|_| {
+            let rule = "it names 2 disks or more, and its rate, burst and times are within limits";
+            Error::Invalid { what: "bus", rule }
+        }),
         Op::ProfileSet { profile, .. } => profile.check().map_err(|_| Error::Invalid {
             what: "profile",
             rule: "of a disk on which 1 MiB, or a flush, takes an hour at the most",

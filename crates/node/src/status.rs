@@ -6,6 +6,7 @@ use crate::limits::STATUS_STEP;
 use crate::node::Node;
 use crate::streams::stream::Stream;
 use crate::volumes::permission::check;
+use crate::volumes::services::Holder;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -135,6 +136,20 @@ impl Node {
     /// The volume of this name, as [`Node::status`] shows it.
     pub fn volume(&self, name: &str) -> Option<VolumeStatus> {
         self.core.store.find(name).map(|volume| self.volume_status(volume))
+    }
+
+    /// Some of the volumes younger than `last`, or of all, with whose they are: none where there
+    /// are no more.
+    pub fn names_after(&self, last: Option<VolumeId>) -> Vec<(VolumeId, String, Ownership)> {
+        let some = self.core.store.volumes_after(last).take(STATUS_STEP);
+        some.map(|volume| (volume.id(), volume.name().into(), volume.ownership())).collect()
+    }
+
+    /// Operations for which memory is set aside: under the contract of a handle, or of a volume.
+    /// Zero where there is no such volume or no such handle on it.
+    pub fn operations(&self, volume: &str, handle: Option<HandleId>) -> u64 {
+        let Some(volume) = self.core.store.find(volume) else { return 0 };
+        self.core.reserves.of(Holder { volume: volume.id(), handle }).0
     }
 
     /// What was written of a range of a volume, as far as `who` may read it: runs, each with

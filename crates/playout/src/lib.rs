@@ -12,6 +12,7 @@ mod account;
 mod ask;
 mod contract;
 mod credit;
+mod keep_alive;
 mod pace;
 mod window;
 
@@ -19,5 +20,6 @@ pub use account::Account;
 pub use ask::Ask;
 pub use contract::{BLOCK_MAX, BLOCK_MIN, BURST_MAX, Contract, Invalid};
 pub use credit::Credit;
+pub use keep_alive::{KeepAlive, PAUSE_MAX};
 pub use pace::Pace;
 pub use window::Window;

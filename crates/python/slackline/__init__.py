@@ -22,7 +22,7 @@ import typing
 
 from ._slackline import Error, Handle, __version__
 
-__all__ = ["Contract", "Error", "File", "open", "__version__"]
+__all__ = ["Contract", "Error", "File", "Sought", "open", "__version__"]
 
 _FLAGS = {
     "r": os.O_RDONLY,
@@ -37,6 +37,13 @@ class Contract(typing.NamedTuple):
     rate: int
     block: int
     burst: int
+
+
+class Sought(typing.NamedTuple):
+    """Where a reader is after a jump, in nanoseconds from the daemon's answer."""
+
+    ready_ns: int
+    steady_ns: int
 
 
 class File(io.RawIOBase):
@@ -183,6 +190,21 @@ class File(io.RawIOBase):
     def durable(self):
         """Under a contract for writing: everything before this is on the medium."""
         return self._handle.durable()
+
+    def pause(self, seconds, /):
+        """Under a contract: says that the program does nothing with this file for at most so
+        long (a day counts at the most). Without that the daemon ends the contract of a program
+        that is silent for too long, and the next call fails with ETIMEDOUT. What the program
+        does next ends the pause."""
+        self._handle.pause(round(seconds * 1_000_000_000))
+
+    @property
+    def sought(self):
+        """Under a contract for reading, what the daemon said of the last jump, which is made
+        when the first byte behind a seek is read: nanoseconds until the first bytes are there,
+        and until the contract holds in full. None before that."""
+        times = self._handle.sought()
+        return None if times is None else Sought(*times)
 
     @property
     def stream(self):

@@ -10,8 +10,9 @@ create_exception!(
     slackline,
     Error,
     PyOSError,
-    "What went wrong, in `strerror`; `next_step` says what to do, and `refusal` has the \
-     figures where a contract was refused."
+    "What went wrong, in `strerror`; `next_step` says what to do, `refusal` has the figures \
+     where a contract was refused, and `may_be_tried_again` is true where the same may be \
+     taken when it is tried again."
 );
 
 /// The exception of an error.
@@ -26,6 +27,7 @@ pub fn raise(py: Python<'_>, error: &client::Error) -> PyErr {
 fn describe(py: Python<'_>, raised: &PyErr, error: &client::Error) -> PyResult<()> {
     let value = raised.value(py);
     value.setattr("next_step", error.next_step())?;
+    value.setattr("may_be_tried_again", error.may_be_tried_again())?;
     let Some(refusal) = error.refusal() else { return value.setattr("refusal", py.None()) };
     let figures = PyDict::new(py);
     figures.set_item("disk", refusal.disk)?;

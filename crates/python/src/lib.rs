@@ -11,7 +11,7 @@ mod lent;
 mod view;
 
 use client::control::Priority;
-use client::units::{Bytes, Outside, Rate};
+use client::units::{Bytes, Duration, Outside, Rate};
 use client::{Contract, File, InTime, Peek, Piece};
 use error::{Error, raise};
 use lent::Lent;
@@ -259,6 +259,15 @@ impl Handle {
 
     fn durable(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.ask(py, |file| Ok(file.durable().map(Bytes::get)))
+    }
+
+    fn pause(&self, py: Python<'_>, nanoseconds: u64) -> PyResult<()> {
+        self.change(py, |file| Ok(file.pause(Duration::from_nanos(nanoseconds))?))
+    }
+
+    fn sought(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
+        let sought = self.ask(py, |file| Ok(file.sought()))?;
+        Ok(sought.map(|sought| (sought.ready.as_nanos(), sought.steady.as_nanos())))
     }
 
     fn stream(&self, py: Python<'_>) -> PyResult<Option<u64>> {

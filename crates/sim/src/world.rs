@@ -12,7 +12,7 @@ use crate::keeps::{Everything, Keeps};
 use crate::{Random, SimDisk};
 use node::{CommandEnded, DiskIndex, DiskPoll, Error, Event, Mode, Node, Op, Reply, Ticket, Who};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use units::{Duration, Instant};
 
 /// A program in the world: reacts to answers and to its own alarms.

@@ -8,8 +8,8 @@ use crate::output::{Table, counted, percent};
 use crate::volume::kept_out_words;
 use crate::{Common, confirm, explain, stream};
 use client::control::{
-    Bus, Disk, HostGap, KeptOut, Lateness, PolicyAdmission, PolicySet, PolicySetting, PolicyState,
-    ProfileState, SettingUnit, Status, StuckExtent, SuspectExtent, Verdict,
+    Bus, BusSet, Disk, HostGap, KeptOut, Lateness, PolicyAdmission, PolicySet, PolicySetting,
+    PolicyState, ProfileState, SettingUnit, Status, StuckExtent, SuspectExtent, Verdict,
 };
 use disk::Profile;
 use engine::{BusSpec, CreateOptions, Created, DeviceSpec, Pool};
@@ -60,23 +60,36 @@ pub enum Command {
     },
     /// Show the pool that the daemon serves
     Status,
-    /// Change how the served pool is scheduled
+    /// Change how the served pool is scheduled, or which disks share a bus
     ///
     /// Every contract that is open is admitted again, by the analysis that the policy
     /// keeps; where one would not fit, it is named and nothing changes. The pool keeps what was
     /// chosen, and the daemon follows it when it is started again, unless it is given
     /// --policy. docs/policies.md says what each policy promises, and lists its settings.
+    #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
     Set {
         /// The policy of all disks, by its name, with its settings as by default; without it
         /// the policy stays, and so do its other settings
-        #[arg(long, value_name = "NAME", required_unless_present = "settings")]
+        #[arg(long, value_name = "NAME", group = "what")]
         policy: Option<String>,
         /// A setting of the policy; can be repeated
-        #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = crate::serve::setting)]
+        #[arg(
+            long = "setting",
+            value_name = "NAME=VALUE",
+            value_parser = crate::serve::setting,
+            group = "what"
+        )]
         settings: Vec<(String, String)>,
         /// Only until the daemon stops; the pool then forgets what it kept
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["bus", "no_bus"])]
         until_stop: bool,
+        /// A bus that disks of the pool share, as for `pool create`, with all of them; it is kept
+        /// in their profiles, in the place of what they said of a bus before
+        #[arg(long, value_name = "BUS", group = "what", conflicts_with_all = ["policy", "settings", "no_bus"])]
+        bus: Option<String>,
+        /// Disks that share no bus, by their numbers: N+N...
+        #[arg(long, value_name = "DISKS", value_delimiter = '+', group = "what", conflicts_with_all = ["policy", "settings"])]
+        no_bus: Vec<u16>,
     },
     /// Show the policy of the served pool and its settings
     Settings,
@@ -140,7 +153,9 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             let (status, policy) = (client.status()?, client.policy()?);
             common.output().result(&status, |status| shown(status, &policy))
         }
-        Command::Set { policy, settings, until_stop } => {
+        Command::Set { bus: Some(bus), .. } => bus_set(&BusSet::Shared(bus), common),
+        Command::Set { no_bus, .. } if !no_bus.is_empty() => bus_set(&BusSet::None(no_bus), common),
+        Command::Set { policy, settings, until_stop, .. } => {
             let keep = until_stop.then_some(false);
             let to = PolicySet { policy, settings: settings.into_iter().collect(), keep };
             let state = common.client()?.change_policy(&to)?;
@@ -221,6 +236,17 @@ fn may_overwrite(name: &str, specs: &[DeviceSpec]) -> Result<bool, Failure> {
         confirm::destroy(&warning, name, "--overwrite")?;
     }
     Ok(any)
+}
+
+fn bus_set(bus: &BusSet, common: &Common) -> Result<(), Failure> {
+    let disks = common.client()?.bus_set(bus)?;
+    common.output().result(&disks, |disks: &Vec<Disk>| {
+        let lines = disks.iter().map(|disk| match &disk.bus {
+            Some(bus) => bus_note(disk.disk, bus),
+            None => format!("disk {}   shares no bus\n", disk.disk),
+        });
+        lines.collect()
+    })
 }
 
 fn policy_set(state: &PolicyState) -> String {

@@ -47,6 +47,10 @@ pub struct Args {
     /// Time between commits of the metadata log [default: 1s]
     #[arg(long, value_name = "TIME")]
     commit_interval: Option<Duration>,
+    /// End a stream whose program is silent for so long, unless it said that it pauses; 0s: none
+    /// [default: 5min]
+    #[arg(long, value_name = "TIME")]
+    keep_alive: Option<Duration>,
     /// Do not measure disks again whose profiles do not hold, unless asked to
     #[arg(long)]
     no_remeasure: bool,
@@ -90,6 +94,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         admission: args.no_admission.then_some(false),
         host_latency: args.host_latency,
         commit_interval: args.commit_interval,
+        keep_alive: args.keep_alive,
         remeasure: args.no_remeasure.then_some(false),
         shared_drive: args.shared_drive.then_some(true),
         quota: None,

@@ -108,6 +108,17 @@ pub enum Command {
         #[arg(long, value_name = "TIME", default_value = "1s")]
         period: Duration,
     },
+    /// End the contract of a handle on a volume, and its connection
+    ///
+    /// `volume show` lists the handles that have contracts of their own, with their numbers. To
+    /// end one is a matter of the volume's owner, of the handle's user and of root; its program
+    /// is told at its next operation.
+    EndHandle {
+        /// The volume's name
+        name: String,
+        /// The handle's number
+        handle: u64,
+    },
     /// Remove a volume and its data
     Delete {
         /// Its name
@@ -172,6 +183,12 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             };
             output.result(&client.volume_service(&name, &service)?, |volume| {
                 format!("volume {name} is served {} now\n", service_words(&volume.service))
+            })
+        }
+        Command::EndHandle { name, handle } => {
+            let volume = client.handle_end(&name, handle)?;
+            output.result(&volume, |_| {
+                format!("handle {handle} on volume {name} has no contract any more\n")
             })
         }
         Command::Delete { name, yes } => {
@@ -298,8 +315,8 @@ fn kept(account: &ServiceAccount) -> String {
 /// Connections with contracts of their own.
 fn handles(handles: &[Handle]) -> String {
     let line = |handle: &Handle| {
-        let Handle { user, service, account } = handle;
-        format!("handle     of {user}, {}{}\n", service_words(service), kept(account))
+        let Handle { id, user, service, account } = handle;
+        format!("handle     {id} of {user}, {}{}\n", service_words(service), kept(account))
     };
     handles.iter().map(line).collect()
 }

@@ -64,3 +64,28 @@ fn a_policy_and_its_settings_are_kept_with_the_pool_and_a_flag_goes_before_them(
     let _daemon = dir.try_serve(&disks, &config).unwrap_or_else(|ran| panic!("{}", ran.err));
     assert_eq!(shown(&dir, "quantum"), ("drr".into(), false, Some(30_000_000)));
 }
+
+/// The buses of a pool that is served: kept with the disks, and shown.
+#[test]
+fn a_bus_is_said_of_the_served_pool_and_kept_in_the_profiles_of_its_disks() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a", "b"]);
+    let daemon = dir.serve(&disks);
+    let bus = ["pool", "set", "--bus", "scsi0,rate=40MB/s,disks=0+1"];
+    let said = dir.run(&bus).succeeded().text().to_owned();
+    assert!(said.contains("disk 0   shares the bus scsi0 (40 MB/s) with 1 other disk"), "{said}");
+    let wrong = ["pool", "set", "--bus", "scsi0,rate=40MB/s,disks=0+7"];
+    dir.run(&wrong).failed(1, &["disk 7"]);
+    dir.run(&["pool", "set", "--bus", "scsi0,disks=0+1"]).failed(1, &["rate is missing"]);
+    dir.run(&["pool", "set"]).failed(2, &["--policy"]);
+    daemon.kill();
+    let _daemon = dir.serve(&disks);
+    let status = dir.run(&["pool", "status", "--json"]).succeeded().json();
+    for disk in [0, 1] {
+        assert_eq!(status["disks"][disk]["bus"]["name"], "scsi0");
+    }
+    let off = dir.run(&["pool", "set", "--no-bus", "0+1"]).succeeded().text().to_owned();
+    assert!(off.contains("disk 1   shares no bus"), "{off}");
+    let status = dir.run(&["pool", "status", "--json"]).succeeded().json();
+    assert!(status["disks"][0]["bus"].is_null(), "{status}");
+}

@@ -99,6 +99,8 @@ codes! {
     NotPermitted = 28, "not_permitted", 403, "The volume does not permit it";
     /// The volume has more recorded than would be left of it.
     WouldCut = 29, "would_cut", 409, "Recorded data would be lost";
+    /// The stream's program was silent for too long, and has lost its contract.
+    Silent = 30, "silent", 410, "The program was silent for too long";
     /// A fault in Slackline itself.
     Internal = 24, "internal", 500, "A fault in Slackline";
 }

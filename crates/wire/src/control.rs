@@ -670,6 +670,17 @@ pub struct PolicySet {
     pub keep: Option<bool>,
 }
 
+/// A bus that disks of the pool share from now on, or disks that share none any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum BusSet {
+    /// As for `slackline pool create --bus`: `NAME,rate=RATE,disks=N+N...`.
+    Shared(String),
+    /// Numbers of disks that are on no bus.
+    None(Vec<u16>),
+}
+
 /// A profile for a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -823,6 +834,11 @@ pub struct Refusal {
     /// more.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bus: Option<Box<Bus>>,
+    /// True where nothing was found to be too much: the disk could not tell within the work that
+    /// one decision may take, or what waits at this moment is in the way. The same request may
+    /// be taken when it is tried again.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub undecided: bool,
 }
 
 /// A bad answer (RFC 9457), with what to do next.

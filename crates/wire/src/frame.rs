@@ -26,7 +26,7 @@ use std::fmt;
 use units::{Bytes, Duration, OutOfRange, Outside};
 
 /// The version of this protocol, sent in the first frame of each side.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// Length of every head.
 pub const HEAD_LEN: usize = 32;
 /// Longest body: the longest single transfer of a disk.
@@ -105,6 +105,12 @@ pub enum Head {
         /// Where to.
         offset: Bytes,
     },
+    /// A stream's program will not be heard for so long: it is not taken for one that hangs.
+    /// Has no answer. What it does next ends the pause.
+    Pause {
+        /// At most a day counts.
+        span: Duration,
+    },
     /// Reader: the next bytes at the playout point, at most `len` of them.
     /// Answer: [`Head::Data`], [`Head::Gap`] or [`Head::End`].
     Next {
@@ -161,6 +167,12 @@ pub enum Head {
     },
     /// Shared window, to a program that waits: look at the control page.
     News,
+    /// Before the `Sought` of a reader: from when on its contract holds in full at the new
+    /// place. Until then it has its burst once, when that is there.
+    Steady {
+        /// From now on; in nanoseconds in `len`.
+        after: Duration,
+    },
     /// The answer to `Seek`.
     Sought {
         /// Shared windows: the number of the first piece that counts. Zero otherwise.
@@ -321,6 +333,7 @@ pub const KINDS: &[Kind] = &[
     kind(10, "HelloWindow", 0),
     kind(11, "Bell", 0),
     kind(12, "Seek", 0),
+    kind(13, "Pause", 0),
     kind(20, "HelloInTime", NAME_MAX),
     kind(32, "HelloFile", JSON_MAX),
     kind(65, "Welcome", 0),
@@ -337,6 +350,7 @@ pub const KINDS: &[Kind] = &[
     kind(76, "Failed", TEXT_MAX),
     kind(77, "News", 0),
     kind(78, "Sought", 0),
+    kind(79, "Steady", 0),
     kind(96, "FileOpened", JSON_MAX),
     kind(97, "Refused", JSON_MAX),
 ];
@@ -384,6 +398,8 @@ impl Head {
             },
             Self::Bell => Raw { kind: 11, ..raw },
             Self::Seek { tag, offset } => Raw { kind: 12, tag, offset: offset.get(), ..raw },
+            Self::Pause { span } => Raw { kind: 13, len: span.as_nanos(), ..raw },
+            Self::Steady { after } => Raw { kind: 79, len: after.as_nanos(), ..raw },
             Self::News => Raw { kind: 77, ..raw },
             Self::Sought { first, offset, ready } => {
                 let len = ready.as_nanos();
@@ -441,6 +457,8 @@ impl Head {
             }
             11 => Self::Bell,
             12 => Self::Seek { tag, offset },
+            13 => Self::Pause { span: Duration::from_outside(raw.len).map_err(out)? },
+            79 => Self::Steady { after: Duration::from_outside(raw.len).map_err(out)? },
             77 => Self::News,
             78 => {
                 let ready = Duration::from_outside(raw.len).map_err(out)?;

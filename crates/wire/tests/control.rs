@@ -47,6 +47,7 @@ fn a_refusal_carries_every_figure_there_and_back() {
         excess_ns: Some(Duration::from_millis(7)),
         rate_max_bytes_per_second: Rate::per_second(817_000),
         bus: None,
+        undecided: false,
     });
     let json = serde_json::to_value(&problem).unwrap();
     assert_eq!(json["type"], "urn:slackline:problem:refused");

@@ -46,6 +46,8 @@ fn every_head() -> Vec<Head> {
         Head::Bell,
         Head::Seek { tag: 3, offset },
         Head::News,
+        Head::Pause { span: Duration::from_secs(3600) },
+        Head::Steady { after: Duration::from_millis(80) },
         Head::Sought { first: 12, offset, ready: Duration::from_millis(5) },
         Head::Next { len },
         Head::Write,

@@ -3,9 +3,9 @@
 //! Invariant: `seen` is no more than what the reader's last look has shown and nobody
 //! has passed.
 
-use crate::{Client, Peek, Piece, Reader, Result};
+use crate::{Client, Peek, Piece, Reader, Result, Sought};
 use std::path::Path;
-use units::Bytes;
+use units::{Bytes, Duration};
 use wire::control;
 
 /// A reader at some place of a volume.
@@ -13,6 +13,7 @@ use wire::control;
 pub struct Input {
     reader: Reader,
     seen: usize,
+    sought: Option<Sought>,
 }
 
 impl Input {
@@ -23,7 +24,7 @@ impl Input {
         start: u64,
     ) -> Result<Self> {
         let reader = client.reader(volume, terms, Bytes::new(start))?;
-        Ok(Self { reader, seen: 0 })
+        Ok(Self { reader, seen: 0, sought: None })
     }
 
     /// The same of a file outside the pool.
@@ -34,7 +35,7 @@ impl Input {
         start: u64,
     ) -> Result<Self> {
         let reader = client.file_reader(path, terms, Bytes::new(start))?;
-        Ok(Self { reader, seen: 0 })
+        Ok(Self { reader, seen: 0, sought: None })
     }
 
     pub fn stream(&self) -> u64 {
@@ -49,7 +50,18 @@ impl Input {
     /// Goes to another place, under the same contract.
     pub fn seek(&mut self, place: u64) -> Result<()> {
         self.seen = 0;
-        self.reader.seek(Bytes::new(place)).map(drop)
+        self.sought = Some(self.reader.seek(Bytes::new(place))?);
+        Ok(())
+    }
+
+    /// What was said of the last jump.
+    pub fn sought(&self) -> Option<Sought> {
+        self.sought
+    }
+
+    /// Says that the program pauses.
+    pub fn pause(&mut self, span: Duration) -> Result<()> {
+        self.reader.pause(span)
     }
 
     /// What comes next, into `buf`.

@@ -17,13 +17,13 @@ pub use contract::Contract;
 pub use options::OpenOptions;
 pub use target::Target;
 
-use crate::{Client, Error, InTime, Peek, Piece, Result};
+use crate::{Client, Error, InTime, Peek, Piece, Result, Sought};
 use input::Input;
 use output::Output;
 use random::Random;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use units::Bytes;
+use units::{Bytes, Duration};
 use wire::control::{Mode, Priority};
 use wire::{Code, Problem};
 
@@ -170,6 +170,27 @@ impl File {
             Some(Stream::In(input)) => Some(input.stream()),
             Some(Stream::Out(output)) => Some(output.stream()),
             None => None,
+        }
+    }
+
+    /// Says that this program will do nothing with this handle for at most so long (a day counts
+    /// at the most), so that its contract stays; see [`Reader::pause`](crate::Reader::pause).
+    /// What it does next ends the pause. Without a contract nothing has to be said, and this does
+    /// nothing.
+    pub fn pause(&mut self, span: Duration) -> Result<()> {
+        match &mut self.stream {
+            Some(Stream::In(input)) => input.pause(span),
+            Some(Stream::Out(output)) => output.pause(span),
+            None => Ok(()),
+        }
+    }
+
+    /// Under a contract for reading, what the daemon said of the last jump, which is made when
+    /// the first byte behind a [`Seek::seek`] is read; none before that.
+    pub fn sought(&self) -> Option<Sought> {
+        match &self.stream {
+            Some(Stream::In(input)) => input.sought(),
+            _ => None,
         }
     }
 

@@ -10,7 +10,7 @@
 use super::random::{Random, SECTOR};
 use crate::{Client, Error, Result, Writer};
 use std::io::Write;
-use units::Bytes;
+use units::{Bytes, Duration};
 use wire::control;
 
 /// A writer at some place of a volume.
@@ -66,6 +66,11 @@ impl Output {
 
     pub fn stream(&self) -> u64 {
         self.writer.stream()
+    }
+
+    /// Says that the program pauses.
+    pub fn pause(&mut self, span: Duration) -> Result<()> {
+        self.writer.pause(span)
     }
 
     pub fn set_contract(&mut self, terms: control::Contract) -> Result<()> {

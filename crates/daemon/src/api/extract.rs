@@ -102,6 +102,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Number {
     }
 }
 
+/// The parts of the path that are a volume's name and the number of a handle on it.
+pub struct VolumeAndHandle(pub String, pub u64);
+
+impl<S: Send + Sync> FromRequestParts<S> for VolumeAndHandle {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let Path((name, handle)) = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| bad_address(rejection.body_text()))?;
+        Ok(Self(name, handle))
+    }
+}
+
 fn bad_address(detail: String) -> Failure {
     let next_step = "GET /v1/openapi.json tells what the address looks like";
     Problem::new(Code::BadRequest, detail, next_step).into()

@@ -75,7 +75,8 @@ pub async fn serve(
         _ => account.quiet().await,
     }
     match over {
-        Over::Gone | Over::ByRequest => {}
+        // Only streams are asked for signs of life.
+        Over::Gone | Over::ByRequest | Over::Silent(_) => {}
         Over::Failed(problem) => shared.output.fail_last(&problem).await,
         Over::Stopped(why) => shared.output.fail_last(&super::stop_problem(why)).await,
     }

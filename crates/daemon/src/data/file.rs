@@ -46,7 +46,7 @@ async fn open_file(
     given: Given,
     request: FileOpen,
 ) -> Result<FileOpened, Box<Problem>> {
-    let House { entry, sessions, quotas, files } = house;
+    let House { entry, sessions, quotas, files, .. } = house;
     // May take seconds: nobody else waits for it.
     let found = files.find(given).await?;
     let _turn = quotas.turn().await;

@@ -28,6 +28,8 @@ pub enum Over {
     Gone,
     /// The program is told why, then the connection ends.
     Failed(Problem),
+    /// The program was silent for longer than this.
+    Silent(units::Duration),
     /// The daemon wants it.
     Stopped(crate::sessions::Stop),
 }

@@ -6,10 +6,11 @@
 use crate::pool::{Answer, Ask};
 use crate::problem;
 use crate::quotas::{Asked, Peer, Quotas};
-use crate::sessions::Sessions;
+use crate::sessions::{Sessions, Stop};
 use crate::view;
 use node::{Act, HandleId, Op, Service, Wish};
 use std::sync::Arc;
+use tokio::sync::watch;
 use wire::Problem;
 
 /// A contract that is in force.
@@ -17,6 +18,9 @@ pub struct Open {
     ask: Ask,
     handle: HandleId,
     quotas: Arc<Quotas>,
+    sessions: Arc<Sessions>,
+    /// Tells the connection when to end.
+    pub stop: watch::Receiver<Stop>,
 }
 
 impl Drop for Open {
@@ -24,6 +28,7 @@ impl Drop for Open {
         let close = Op::HandleClose { handle: self.handle };
         self.ask.0.submit(self.ask.1.clone(), close, Box::new(drop));
         self.quotas.forget_handle(self.handle);
+        self.sessions.forget_handle(self.handle);
     }
 }
 
@@ -33,7 +38,7 @@ pub async fn open(
     peer: &Peer,
     ask: &Ask,
     quotas: &Arc<Quotas>,
-    sessions: &Sessions,
+    sessions: &Arc<Sessions>,
     volume: &str,
     service: Service,
 ) -> Result<(Open, Ask), Box<Problem>> {
@@ -53,7 +58,10 @@ pub async fn open(
         unreachable!("the pool answers Handle to who opens one")
     };
     quotas.note_handle(handle, peer);
-    let open = Open { ask: ask.clone(), handle, quotas: Arc::clone(quotas) };
+    let stop = sessions.add_handle(handle);
+    let (quotas_of_it, sessions_of_it) = (Arc::clone(quotas), Arc::clone(sessions));
+    let open =
+        Open { ask: ask.clone(), handle, quotas: quotas_of_it, sessions: sessions_of_it, stop };
     // The volume may have changed since its terms were looked at.
     exceeded(&Asked::Nothing)?;
     let mut by = ask.clone();

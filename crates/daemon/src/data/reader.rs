@@ -1,6 +1,7 @@
 //! A reader's connection: one `Next` after the other.
 
-use super::frames::{Incoming, Outgoing, Over, failed, misplaced};
+use super::frames::{Outgoing, Over, failed, misplaced};
+use super::listening::Listening;
 use crate::pool::{Answer, Ask};
 use crate::sessions::Opened;
 use node::Op;
@@ -10,7 +11,7 @@ use wire::frame::{BODY_MAX, Head};
 /// Serves a reader until it closes its stream, or an error ends the connection.
 pub async fn serve(
     opened: &Opened,
-    input: &mut Incoming,
+    input: &mut Listening,
     output: &Outgoing,
     ask: &Ask,
 ) -> Result<(), Over> {
@@ -40,8 +41,10 @@ async fn seek(
     ask: &Ask,
 ) -> Result<Bytes, Over> {
     match ask.op(Op::StreamSeek { stream: opened.stream, to }).await {
-        Ok(Answer::Ready { at, .. }) => {
-            let ready = at.saturating_since(ask.0.now());
+        Ok(Answer::Ready { at, steady, .. }) => {
+            let now = ask.0.now();
+            let (ready, after) = (at.saturating_since(now), steady.saturating_since(now));
+            output.send(Head::Steady { after }, &[]).await?;
             output.send(Head::Sought { first: 0, offset: to, ready }, &[]).await?;
             Ok(to)
         }

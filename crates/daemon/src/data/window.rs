@@ -11,7 +11,8 @@
 //! without a reason are counted and end the stream. What a writer has filled before its
 //! end, however that came, is taken.
 
-use super::frames::{Incoming, Outgoing, Over, failed, misplaced};
+use super::frames::{Outgoing, Over, failed, misplaced};
+use super::listening::Listening;
 use crate::pool::{Answer, Ask, Pieces};
 use crate::sessions::Opened;
 use node::{Error, Mode, Op};
@@ -108,12 +109,13 @@ impl<'a> Session<'a> {
     }
 
     /// Serves the stream until its program closes it, or an error ends the connection.
-    pub async fn run(&mut self, input: &mut Incoming) -> Result<(), Over> {
+    pub async fn run(&mut self, input: &mut Listening) -> Result<(), Over> {
         loop {
             self.publish_what_was_told().await?;
             self.ask_for_more();
+            input.waits(self.waits);
             let goes = tokio::select! {
-                head = input.head() => self.heard(head?.0).await?,
+                head = input.next() => self.frame(head?, input).await?,
                 () = self.bell.notified() => Goes::On,
                 piece = arrival(&mut self.piece) => {
                     self.told(piece).await?;
@@ -160,6 +162,28 @@ impl<'a> Session<'a> {
             self.told(told).await?;
         }
         Ok(())
+    }
+
+    /// A frame has come, or none for as long as a program may be silent.
+    async fn frame(
+        &mut self,
+        frame: Option<(Head, usize)>,
+        input: &mut Listening,
+    ) -> Result<Goes, Over> {
+        match frame {
+            // Small steps ring no bell.
+            None if self.take_note().await? => input.heard(),
+            None => return Err(input.silent()),
+            Some((Head::Pause { span }, _)) => {
+                self.take_note().await?;
+                input.pauses(span);
+            }
+            Some((head, _)) => {
+                input.heard();
+                return self.heard(head).await;
+            }
+        }
+        Ok(Goes::On)
     }
 
     async fn heard(&mut self, head: Head) -> Result<Goes, Over> {
@@ -321,14 +345,18 @@ impl<'a> Session<'a> {
     async fn seek(&mut self, tag: u64, to: Bytes) -> Result<(), Over> {
         self.take_note().await?;
         match self.ask.op(Op::StreamSeek { stream: self.opened.stream, to }).await {
-            Ok(Answer::Ready { at, seeks, .. }) => {
+            Ok(Answer::Ready { at, steady, seeks }) => {
                 self.seeks = seeks;
                 (self.paused, self.waits) = (false, false);
                 if self.opened.mode == Mode::Write {
                     self.durable_from(to).await?;
                 }
                 let first = self.end.void();
-                let ready = at.saturating_since(self.now());
+                let now = self.now();
+                let (ready, after) = (at.saturating_since(now), steady.saturating_since(now));
+                if self.opened.mode == Mode::Read {
+                    self.output.send(Head::Steady { after }, &[]).await?;
+                }
                 self.output.send(Head::Sought { first, offset: to, ready }, &[]).await
             }
             Ok(_) => unreachable!("the pool answers Ready to a seek"),

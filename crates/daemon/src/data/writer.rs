@@ -3,7 +3,8 @@
 //! Invariant: `Durable` is sent only for what the pool has put on the medium,
 //! and never goes back.
 
-use super::frames::{Incoming, Outgoing, Over, failed, misplaced};
+use super::frames::{Outgoing, Over, failed, misplaced};
+use super::listening::Listening;
 use crate::pool::Ask;
 use crate::sessions::Opened;
 use node::{Error, Op};
@@ -14,7 +15,7 @@ use wire::frame::Head;
 /// Serves a writer until it closes its stream, or an error ends the connection.
 pub async fn serve(
     opened: &Opened,
-    input: &mut Incoming,
+    input: &mut Listening,
     output: &Outgoing,
     ask: &Ask,
 ) -> Result<(), Over> {
@@ -28,7 +29,7 @@ pub async fn serve(
 
 async fn take_bytes(
     opened: &Opened,
-    input: &mut Incoming,
+    input: &mut Listening,
     output: &Outgoing,
     ask: &Ask,
     sought: &watch::Sender<Bytes>,
@@ -81,7 +82,7 @@ async fn take_bytes(
 async fn write(
     opened: &Opened,
     len: usize,
-    input: &mut Incoming,
+    input: &mut Listening,
     ask: &Ask,
 ) -> Result<(Bytes, Option<Error>), Over> {
     let stream = opened.stream;

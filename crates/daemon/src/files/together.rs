@@ -4,8 +4,8 @@
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use node::{
-    Contract, DiskIndex, Error, Mode, Op, Policy, Priority, Status, StreamId, StreamStatus, Terms,
-    VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Contract, DiskIndex, Error, HandleId, Mode, Op, Ownership, Policy, Priority, Status, StreamId,
+    StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -119,6 +119,14 @@ impl Pool for Together {
 
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         self.pool.terms(volume, wish)
+    }
+
+    fn names(&self) -> Vec<(String, Ownership)> {
+        self.pool.names()
+    }
+
+    fn operations(&self, volume: &str, handle: Option<HandleId>) -> u64 {
+        self.pool.operations(volume, handle)
     }
 
     fn policy(&self) -> Policy {

@@ -54,19 +54,17 @@ impl Offer<'_> {
     /// does not count: they would decide what his programs get.
     fn only(&self) -> Option<String> {
         let Ask(pool, who) = self.ask;
-        let volumes = pool.status().volumes.into_iter();
-        let mut own = volumes.filter(|volume| who.uid == volume.ownership.uid);
-        let only = own.next()?;
-        own.next().is_none().then_some(only.name)
+        let mut own = pool.names().into_iter().filter(|(_, whose)| who.uid == whose.uid);
+        let (only, _) = own.next()?;
+        own.next().is_none().then_some(only)
     }
 }
 
 impl Exports for Offer<'_> {
     fn names(&self) -> Vec<String> {
         let Ask(pool, who) = self.ask;
-        let volumes = pool.status().volumes.into_iter();
-        let readable = volumes.filter(|volume| may(who, volume.ownership, Act::Read));
-        readable.map(|volume| volume.name).collect()
+        let readable = pool.names().into_iter().filter(|(_, whose)| may(who, *whose, Act::Read));
+        readable.map(|(name, _)| name).collect()
     }
 
     fn find(&self, name: &str) -> Result<handshake::Export, String> {

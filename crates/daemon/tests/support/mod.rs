@@ -201,6 +201,7 @@ impl State {
                 deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
                 rate_max: RATE_MAX - taken,
                 bus: None,
+                undecided: false,
             }));
         }
         self.last_stream += 1;
@@ -255,6 +256,7 @@ impl State {
                 deadline: None,
                 rate_max: RATE_MAX,
                 bus: None,
+                undecided: false,
             }));
         }
         found.contract = contract;
@@ -389,7 +391,10 @@ impl Pool for Fake {
             Op::ProfileSet { disk, .. } | Op::Reprofile { disk } if disk.0 > 0 => {
                 Err(Error::NoSuchDisk { disk, disks: 1 })
             }
-            Op::ProfileSet { .. } | Op::Reprofile { .. } | Op::PolicySet { .. } => Ok(Answer::Done),
+            Op::ProfileSet { .. }
+            | Op::Reprofile { .. }
+            | Op::PolicySet { .. }
+            | Op::BusSet { .. } => Ok(Answer::Done),
             Op::Block { volume, .. } => {
                 state.volume(&volume).map(|_| Answer::Block { block: Bytes::kib(8) })
             }

@@ -119,6 +119,7 @@ pub(crate) fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
         deadline: refusal.deadline,
         rate_max: Rate::ZERO,
         bus: None,
+        undecided: refusal.undecided,
     }
 }
 
@@ -195,6 +196,7 @@ impl Seen<'_> {
                 deadline: Some((within, late)),
                 rate_max: Rate::ZERO,
                 bus: None,
+                undecided: false,
             });
         }
         Ok(Task::new(period, deadline, cost))

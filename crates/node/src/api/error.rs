@@ -144,6 +144,9 @@ pub struct Refusal {
     pub rate_max: Rate,
     /// The bus that the disk shares with others: each of its bounds counts the wait for it.
     pub bus: Option<Box<BusShare>>,
+    /// True where nothing was found to be too much: the work that a decision may take did not
+    /// suffice, or what waits at this moment is in the way. It can be tried again.
+    pub undecided: bool,
 }
 
 impl Error {

@@ -9,6 +9,7 @@ use crate::admission::rates::RateSearch;
 use crate::plan::Planner;
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 use units::{Bytes, Duration, Instant, Rate};
 
 /// What can be asked. Each ends in exactly one [`Output`] with its ticket. Who may ask for
@@ -131,6 +132,12 @@ pub enum Op {
     /// changes, where an open contract would not fit. One of another depth is only
     /// stored, for when the pool is opened again. [`Reply::Done`], durable.
     ProfileSet { disk: DiskIndex, profile: Box<disk::Profile> },
+    /// Say that these disks share this bus from now on, in the place of the one that each was on
+    /// before, or that they share none. The bus counts with as many commands as its disks have
+    /// at a time, at least. It goes into their profiles; every contract on them is admitted again
+    /// with the wait for the bus, and a refusal names those that do not fit, and changes nothing.
+    /// [`Reply::Done`], durable.
+    BusSet { disks: Vec<DiskIndex>, bus: Option<Box<disk::BusPlan>> },
     /// Schedule all disks by this policy from now on. Every contract is admitted again, by the
     /// analysis that this policy keeps; a refusal names those that do not fit, and changes
     /// nothing. Where it is kept, the pool has it from then on ([`crate::kept_policy`]); else it

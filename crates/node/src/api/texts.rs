@@ -47,7 +47,9 @@ impl fmt::Display for WithoutRate<'_> {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Shortage(self))?;
-        if self.rate_max.is_zero() {
+        if self.undecided {
+            write!(f, "; it could not be decided beside what waits now: try again")
+        } else if self.rate_max.is_zero() {
             write!(
                 f,
                 "; no rate in these blocks would be admitted: close a stream or use larger blocks"

@@ -5,6 +5,8 @@ use super::service::Priority;
 use alloc::string::String;
 /// What a program asks of a stream.
 pub use playout::Contract;
+/// Whether a stream's program is still there.
+pub use playout::{KeepAlive, PAUSE_MAX};
 /// Which policy a pool's disks follow.
 pub use sched::{
     Admission, PolicyKind as Policy, Setting as PolicySetting, SettingUnit, WrongSetting,

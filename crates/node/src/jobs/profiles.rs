@@ -13,7 +13,7 @@ use crate::node::Node;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use disk::Profile;
+use disk::{BusPlan, BusShare, Profile};
 use sched::{Task, TaskId};
 use store::EXTENT;
 use units::{Bytes, Direction, Instant, Lba};
@@ -62,6 +62,60 @@ impl Node {
         }
         self.core.store.set_profile(disk, text).expect("checked above");
         self.core.disk(disk).profile_for_next_start = !same_depth;
+        self.given_back(now);
+        Ok(())
+    }
+
+    /// [`Op::BusSet`].
+    pub(crate) fn set_bus(
+        &mut self,
+        now: Instant,
+        on_it: &[DiskIndex],
+        bus: Option<&BusPlan>,
+    ) -> Result<(), Error> {
+        let disks = self.core.disks.len() as u16;
+        if let Some(&disk) = on_it.iter().find(|disk| disk.0 >= disks) {
+            return Err(Error::NoSuchDisk { disk, disks });
+        }
+        let is_on_it = |state: &crate::core::Disk| on_it.contains(&state.index);
+        if self.core.disks.iter().any(|state| is_on_it(state) && state.profile_for_next_start) {
+            let rule = "a disk on it has a profile that is used from the next start on: start the \
+                        daemon again first";
+            return Err(Error::Invalid { what: "bus", rule });
+        }
+        let depths = self.core.disks.iter().filter(|state| is_on_it(state));
+        let depth = depths.map(|state| state.queue.profile().depth()).max().unwrap_or(1);
+        let plan = bus.map(|bus| BusPlan { depth: bus.depth.max(depth), ..bus.clone() });
+        let wrong = |_| {
+            let rule = "it has to be as the pool's other disks describe it: name all of its disks \
+                        at once, and take those off it that are on another one";
+            Error::Invalid { what: "bus", rule }
+        };
+        let share = plan.map(BusShare::new).transpose().map_err(|error| wrong((0, error)))?;
+        let profiles: Vec<Profile> = self
+            .core
+            .disks
+            .iter()
+            .map(|state| {
+                let before = state.queue.profile().clone();
+                if is_on_it(state) { Profile { bus: share.clone(), ..before } } else { before }
+            })
+            .collect();
+        disk::check_buses(profiles.iter()).map_err(wrong)?;
+        let text = |disk: DiskIndex| profiles[disk.as_usize()].to_toml().into_bytes();
+        on_it.iter().try_for_each(|&disk| self.core.store.check_profile(&text(disk)))?;
+        // The store is shared with the copy: nothing of it changes meanwhile.
+        let before = self.clone();
+        let mut each = on_it.iter();
+        let used =
+            each.try_for_each(|&disk| self.use_profile(now, disk, &profiles[disk.as_usize()]));
+        if let Err(error) = used {
+            self.restore(before);
+            return Err(error);
+        }
+        for &disk in on_it {
+            self.core.store.set_profile(disk, text(disk)).expect("checked above");
+        }
         self.given_back(now);
         Ok(())
     }

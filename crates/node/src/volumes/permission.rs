@@ -126,6 +126,7 @@ impl<'a> Wanted<'a> {
             }
             Op::HostLatency { .. } => Self::Pool("saying how late the host is"),
             Op::ProfileSet { .. } => Self::Pool("the profile of a disk"),
+            Op::BusSet { .. } => Self::Pool("the buses of the pool"),
             Op::PolicySet { .. } => Self::Pool("the policy of the pool"),
             Op::Reprofile { .. } => Self::Pool("measuring a disk again"),
             Op::Shutdown => Self::Pool("stopping the pool"),

@@ -86,6 +86,8 @@ pub struct KeptOut {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Handle {
+    /// Its number, by which it is ended.
+    pub id: u64,
     /// Whose it is.
     pub user: String,
     /// The contract.

@@ -1,0 +1,116 @@
+//! Programs that hold a contract and are stopped, hang, or pause.
+
+mod support;
+
+use client::units::{Bytes, Duration, Rate};
+use client::{Client, Code};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{Read, Write};
+use support::Scratch;
+
+fn streams(dir: &Scratch) -> Vec<u64> {
+    let all = dir.run(&["stream", "list", "--json"]).succeeded().json();
+    let all = all["streams"].as_array().unwrap().clone();
+    all.iter().map(|stream| stream["id"].as_u64().unwrap()).collect()
+}
+
+/// A camera's program is stopped in the middle of a recording. Its contract is free for others,
+/// what it wrote is on the medium, and when it goes on it is told why it cannot.
+#[test]
+fn a_stopped_program_loses_its_contract_and_nothing_that_it_wrote() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let daemon = dir.try_serve(&disks, &["--keep-alive", "1s"]);
+    let daemon = daemon.unwrap_or_else(|ran| panic!("{}", ran.err));
+    let mut child = dir.command(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"]);
+    let mut child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&[7; 600_000]).unwrap();
+    let length = || {
+        let volume = dir.run(&["volume", "show", "v", "--json"]);
+        if volume.code == Some(0) { volume.json()["length_bytes"].as_u64() } else { None }
+    };
+    // In blocks; what is less than one is in the program's hands.
+    while length().unwrap_or(0) < 500_000 {
+        input.write_all(&[7; 1_000]).unwrap();
+    }
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    while !streams(&dir).is_empty() {}
+    let there = length().unwrap();
+    assert!(there >= 500_000, "{there}");
+    // Another program has the whole of what it had.
+    kill_process(pid, Signal::CONT).unwrap();
+    while input.write_all(&[8; 100_000]).is_ok() {}
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("silent for 1 s") && said.contains("open a new stream"), "{said}");
+    daemon.kill();
+    let _daemon = dir.serve(&disks);
+    assert!(length().unwrap() >= there, "what was written is still there");
+}
+
+/// Two players show a film. Both stand still; one has said that it pauses.
+#[test]
+fn who_says_that_it_pauses_keeps_its_contract_and_who_does_not_is_told_why_it_has_none() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let daemon = dir.try_serve(&disks, &["--keep-alive", "1s"]);
+    let _daemon = daemon.unwrap_or_else(|ran| panic!("{}", ran.err));
+    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &[3; 2_000_000])
+        .succeeded();
+    let client = Client::new(dir.path("socket"));
+    let contract = client::control::Contract {
+        rate_bytes_per_second: Rate::per_second(300_000),
+        block_bytes: Bytes::kib(64),
+        burst_bytes: Bytes::ZERO,
+    };
+    let mut open = || client.reader("v", contract, Bytes::ZERO).unwrap();
+    let (mut paused, mut silent) = (open(), open());
+    let mut buf = vec![0; 1_000];
+    for reader in [&mut paused, &mut silent] {
+        reader.read_exact(&mut buf).unwrap();
+    }
+    paused.pause(Duration::from_secs(3_600)).unwrap();
+    while streams(&dir).contains(&silent.stream()) {}
+    assert_eq!(streams(&dir), [paused.stream()]);
+    let error = loop {
+        // What is in the window can still be read.
+        match silent.next_piece(&mut buf) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.code(), Some(Code::Silent), "{error}");
+    assert!(error.next_step().contains("pause"), "{}", error.next_step());
+    paused.read_exact(&mut buf).unwrap();
+    assert_eq!(buf, [3; 1_000]);
+    // The pause is over: silent again, it goes the same way.
+    while !streams(&dir).is_empty() {}
+}
+
+/// A jump tells how soon its bytes are there, and from when on the contract holds in full.
+#[test]
+fn a_jump_tells_how_soon_its_bytes_are_there_and_when_the_contract_holds_in_full() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let _daemon = dir.serve(&disks);
+    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &[3; 4_000_000])
+        .succeeded();
+    let client = Client::new(dir.path("socket"));
+    let contract = client::control::Contract {
+        rate_bytes_per_second: Rate::per_second(300_000),
+        block_bytes: Bytes::kib(64),
+        burst_bytes: Bytes::ZERO,
+    };
+    let mut reader = client.reader("v", contract, Bytes::ZERO).unwrap();
+    let mut buf = vec![0; 1_000];
+    reader.read_exact(&mut buf).unwrap();
+    let sought = reader.seek(Bytes::mib(3)).unwrap();
+    // Docs: of an empty window on one disk it is when the first block is there and a block's
+    // time later, at the most.
+    assert!(sought.ready > Duration::ZERO && sought.steady >= sought.ready, "{sought:?}");
+    assert!(sought.steady < Duration::from_secs(60), "{sought:?}");
+}
