@@ -53,6 +53,8 @@ struct sl_options {
 	struct sl_contract contract; /* with a rate: open under contract */
 	uint64_t priority;           /* of what is best effort: SL_PRIORITY_... */
 	struct sl_in_time in_time;   /* with a time: what no stream carries is answered in it */
+	uint64_t update;             /* with O_RDWR: 1 has a contract read and write at once, in
+	                                any order within its burst */
 };
 
 /* Why a contract was refused, and what would have fitted. */
@@ -78,6 +80,9 @@ int sl_close(sl_file *file);
 ssize_t sl_read(sl_file *file, void *data, size_t len);
 ssize_t sl_write(sl_file *file, const void *data, size_t len);
 
+/* Writes all of len bytes; where that fails, some of them may be written. */
+int sl_write_all(sl_file *file, const void *data, size_t len);
+
 /* As lseek(2); the end is that of the recorded data. */
 int64_t sl_seek(sl_file *file, int64_t offset, int whence);
 
@@ -95,6 +100,10 @@ int sl_advance(sl_file *file, size_t len);
 /* Copies what lies at a place and leaves the handle where it is. Under a contract for
  * reading it is a place of the window: EINVAL for others. 0 at the end. */
 ssize_t sl_read_at(sl_file *file, uint64_t place, void *data, size_t len);
+
+/* Changes what lies at a place and leaves the handle where it is; says how many bytes. Under a
+ * contract of a handle that updates it is a place of the window: EINVAL for others. */
+ssize_t sl_write_at(sl_file *file, uint64_t place, const void *data, size_t len);
 
 /* Goes to a place of the window, forwards or backwards, at no cost. EINVAL, and nothing has
  * changed, for others: sl_seek goes there. */

@@ -108,6 +108,16 @@ pub unsafe extern "C" fn sl_write(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_write_all(
+    handle: *mut SlFile,
+    data: *const c_void,
+    len: size_t,
+) -> c_int {
+    // SAFETY: the header asks for an open handle and `len` bytes.
+    guard(-1, || Ok(unsafe { file(handle)?.write_all(bytes(data, len)?) }.map(|()| 0)?))
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn sl_seek(handle: *mut SlFile, offset: i64, whence: c_int) -> i64 {
     guard(-1, || {
         let to = seek_from(offset, whence)?;
@@ -142,6 +152,20 @@ pub unsafe extern "C" fn sl_read_at(
             Piece::Gap { offset, len } => Err(Error::Gap { offset, len }),
             Piece::End => Ok(0),
         }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_write_at(
+    handle: *mut SlFile,
+    place: u64,
+    data: *const c_void,
+    len: size_t,
+) -> ssize_t {
+    guard(-1, || {
+        let place = place_from(place)?;
+        // SAFETY: the header asks for an open handle and `len` bytes.
+        unsafe { file(handle)?.write_at(place, bytes(data, len)?) }.map(|len| len as ssize_t)
     })
 }
 

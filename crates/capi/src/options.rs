@@ -90,6 +90,7 @@ pub struct SlOptions {
     contract: SlContract,
     priority: u64,
     in_time: SlInTime,
+    update: u64,
 }
 
 /// The priorities, each at its number in the header.
@@ -132,6 +133,12 @@ pub unsafe fn open(
         }
         if let Some(priority) = priority(options.priority)? {
             open.priority(priority);
+        }
+        if options.update != 0 {
+            if flags & libc::O_ACCMODE != libc::O_RDWR {
+                return Err(invalid("only what is open by O_RDWR is updated"));
+            }
+            open.update(true);
         }
         if options.contract.rate != 0 {
             open.contract(options.contract.contract()?);

@@ -60,6 +60,8 @@ pub struct AsyncWriter {
     news: News,
     /// A sync was asked for, and not answered yet.
     syncing: Option<u64>,
+    /// A seek was asked for, and not answered yet.
+    seeking: bool,
     /// The daemon was asked to close the stream.
     closing: bool,
 }
@@ -159,6 +161,33 @@ impl AsyncReader {
         })
     }
 
+    /// As [`Reader::read_at`].
+    ///
+    /// # Errors
+    /// As [`Reader::read_at`].
+    pub async fn read_at(&mut self, at: Bytes, buf: &mut [u8]) -> Result<Piece> {
+        let Self { reader, news } = self;
+        poll_fn(|context| poll_until(news, context, || reader.try_read_at(at, buf))).await
+    }
+
+    /// As [`Reader::set_playout`].
+    ///
+    /// # Errors
+    /// As [`Reader::set_playout`].
+    pub async fn set_playout(&mut self, to: Bytes) -> Result<()> {
+        let Self { reader, news } = self;
+        let mut attempt = || Ok(reader.try_set_playout(to)?.then_some(()));
+        poll_fn(|context| poll_until(news, context, &mut attempt)).await
+    }
+
+    /// As [`Reader::keep`], which never waits.
+    ///
+    /// # Errors
+    /// As [`Reader::keep`].
+    pub fn keep(&mut self, len: Bytes) -> Result<()> {
+        self.reader.keep(len)
+    }
+
     /// What the reader knows without waiting.
     pub fn get_ref(&self) -> &Reader {
         &self.reader
@@ -209,7 +238,7 @@ impl AsyncWriter {
     /// Outside a runtime of tokio, and on one without input and output.
     pub fn new(writer: Writer) -> Result<Self> {
         let news = news(&writer, writer.is_shared())?;
-        Ok(Self { writer, news, syncing: None, closing: false })
+        Ok(Self { writer, news, syncing: None, seeking: false, closing: false })
     }
 
     /// As [`Writer::room`].
@@ -243,6 +272,28 @@ impl AsyncWriter {
         let before = self.writer.begin_sync()?;
         self.syncing = Some(before);
         self.synced(before).await
+    }
+
+    /// As [`Writer::seek`]. Where this is not awaited to its end, the next call of it awaits the
+    /// end of that one first; no other call is to come between.
+    ///
+    /// # Errors
+    /// As [`Writer::seek`].
+    pub async fn seek(&mut self, to: Bytes) -> Result<()> {
+        if self.seeking {
+            // Wherever that has gone, it goes on from there.
+            let _ = self.sought().await;
+        }
+        self.writer.begin_seek(to)?;
+        self.seeking = true;
+        self.sought().await
+    }
+
+    async fn sought(&mut self) -> Result<()> {
+        let Self { writer, news, .. } = self;
+        let sought = poll_fn(|cx| poll_until(news, cx, || writer.try_sought())).await;
+        self.seeking = false;
+        sought
     }
 
     async fn synced(&mut self, before: u64) -> Result<Bytes> {

@@ -46,6 +46,7 @@ mod pieces;
 mod reader;
 mod shared_reader;
 mod shared_writer;
+mod updater;
 mod writer;
 
 pub use best_effort::{BestEffort, Completion, Tag};
@@ -55,6 +56,7 @@ pub use in_time::{InTime, NoInTime};
 pub use pieces::{Peek, Piece};
 pub use reader::{Reader, Sought};
 pub use units;
+pub use updater::Updater;
 pub use wire::{Code, Problem, Refusal, control};
 pub use writer::{Durability, Writer};
 
@@ -291,6 +293,24 @@ impl Client {
         }
         let writer = CarriedWriter::attach(socket, opened.id)?;
         Ok(Writer::carried(writer, client, opened.id, contract))
+    }
+
+    /// Opens a volume to be read and changed under one contract, from `start` on, a multiple of
+    /// the contract's block.
+    ///
+    /// # Errors
+    /// As [`Client::writer`]; and where the daemon and this program cannot share memory.
+    pub fn updater(
+        &self,
+        volume: &str,
+        contract: control::Contract,
+        start: Bytes,
+    ) -> Result<Updater> {
+        let recorded = self.volume(volume)?.length_bytes;
+        let opened = self.open(volume, Mode::Update, contract, start, true)?;
+        let socket = Path::new(&opened.data_socket);
+        let stream = SharedWriter::attach(socket, opened.id, opened.window_bytes)?;
+        Ok(Updater::new(stream?, self.clone(), opened.id, contract, recorded))
     }
 
     /// Reads and writes a volume as best effort: in the slack of the contracts.

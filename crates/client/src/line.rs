@@ -172,14 +172,15 @@ impl Line {
     /// Asks to go on at `to` and waits for the answer: the first piece that counts from then on,
     /// where it lies, and how soon it is there.
     pub fn seek(&self, to: Bytes) -> Result<(u64, Bytes, Sought)> {
+        self.begin_seek(to)?;
+        self.wait(Heard::sought)?
+    }
+
+    /// Asks to go on at `to`; [`Heard::sought`] has the answer.
+    pub fn begin_seek(&self, to: Bytes) -> Result<()> {
         let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
         self.look(|heard| (heard.sought, heard.refused) = (None, None))?;
-        self.send(seek)?;
-        self.wait(|heard| match (heard.sought.take(), heard.refused.take()) {
-            (Some(sought), _) => Some(Ok(sought)),
-            (None, Some(refused)) => Some(Err(refused)),
-            (None, None) => None,
-        })?
+        self.send(seek)
     }
 
     /// Takes what has come already, without waiting; what the line has heard so far.
@@ -277,6 +278,14 @@ impl AsFd for Line {
 }
 
 impl Heard {
+    /// The answer to a seek, if it has come.
+    pub fn sought(&mut self) -> Option<Result<(u64, Bytes, Sought)>> {
+        match (self.sought.take(), self.refused.take()) {
+            (Some(sought), _) => Some(Ok(sought)),
+            (None, refused) => refused.map(Err),
+        }
+    }
+
     fn take(&mut self, head: Head, body: &[u8]) -> Result<()> {
         self.frames += 1;
         self.last_word = None;

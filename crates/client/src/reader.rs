@@ -177,8 +177,22 @@ impl Reader {
     pub fn set_playout(&mut self, to: Bytes) -> Result<()> {
         let at_once = self.at_once();
         match &mut self.carrier {
-            Carrier::Shared(reader) => reader.set_playout(to, at_once),
+            Carrier::Shared(reader) => reader.set_playout(to, at_once, true).map(drop),
             Carrier::Carried(reader) => reader.set_playout(to, at_once),
+        }
+    }
+
+    /// As [`Reader::set_playout`], and false where that would have to wait: then the descriptor
+    /// ([`AsFd`]) can be read from when it is worth to try again. A reader whose window is not
+    /// shared waits.
+    ///
+    /// # Errors
+    /// As [`Reader::set_playout`].
+    pub fn try_set_playout(&mut self, to: Bytes) -> Result<bool> {
+        let at_once = self.at_once();
+        match &mut self.carrier {
+            Carrier::Shared(reader) => reader.set_playout(to, at_once, false),
+            Carrier::Carried(reader) => reader.set_playout(to, at_once).map(|()| true),
         }
     }
 

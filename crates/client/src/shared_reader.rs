@@ -127,17 +127,25 @@ impl SharedReader {
     }
 
     /// Sets the playout point to a place that is held, or will be: at most `ahead_max` on.
-    pub fn set_playout(&mut self, to: Bytes, ahead_max: Bytes) -> Result<()> {
+    /// False where that would have to wait and shall not.
+    pub fn set_playout(&mut self, to: Bytes, ahead_max: Bytes, waits: bool) -> Result<bool> {
         loop {
             if let Some(rings) = self.window.set_playout(to).map_err(garbled)? {
                 if rings {
                     self.line.ring();
                 }
-                return Ok(());
+                return Ok(true);
             }
             let ahead = to.saturating_sub(self.window.offset());
-            if ahead.is_zero() || ahead > ahead_max || !self.more()? {
+            if ahead.is_zero() || ahead > ahead_max {
                 return Err(outside(to, &self.window.held()));
+            }
+            if waits {
+                if !self.more()? {
+                    return Err(outside(to, &self.window.held()));
+                }
+            } else if self.arm() {
+                return self.line.look(|heard| heard.failed.take())?.map_or(Ok(false), Err);
             }
         }
     }

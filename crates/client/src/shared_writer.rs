@@ -4,6 +4,8 @@
 //! in the next moment; while there is room no call makes a system call, but for one bell
 //! a block; an error is told by the first call that can know of it.
 
+#[cfg(feature = "tokio")]
+use crate::line::Heard;
 use crate::line::Line;
 use crate::{Error, Result, connection};
 use std::path::Path;
@@ -15,7 +17,7 @@ use wire::frame::Head;
 /// See the module.
 #[derive(Debug)]
 pub struct SharedWriter {
-    window: window::Client,
+    pub window: window::Client,
     watch: Watch,
     pub line: Arc<Line>,
     /// The daemon knows that this program waits.
@@ -71,7 +73,14 @@ impl SharedWriter {
 
     #[inline]
     pub fn filled(&mut self, len: usize) {
-        if self.window.advance(len) {
+        let rings = self.window.advance(len);
+        self.rings(rings);
+    }
+
+    /// Rings the bell, where the program has come to the mark.
+    #[inline]
+    pub fn rings(&mut self, rings: bool) {
+        if rings {
             self.noticed = self.window.moved();
             self.line.ring();
         }
@@ -146,6 +155,23 @@ impl SharedWriter {
         self.line.send(connection::asked(Head::Pause { span })?)
     }
 
+    /// Asks to go on at another place.
+    #[cfg(feature = "tokio")]
+    pub fn begin_seek(&mut self, to: Bytes) -> Result<()> {
+        self.noticed = self.window.moved();
+        self.line.begin_seek(to)
+    }
+
+    /// The end of the seek that was asked for, where it was answered.
+    #[cfg(feature = "tokio")]
+    pub fn try_sought(&mut self) -> Result<Option<()>> {
+        let Some(sought) = self.line.try_wait(Heard::sought)? else { return Ok(None) };
+        let (first, offset, _) = sought?;
+        self.window.sought(first, offset);
+        self.armed = false;
+        Ok(Some(()))
+    }
+
     pub fn close(self) -> Result<Bytes> {
         self.begin_close()?;
         self.line.wait(|heard| heard.closed.then_some(heard.durable))
@@ -160,6 +186,35 @@ impl SharedWriter {
     #[cfg(feature = "tokio")]
     pub fn try_closed(&self) -> Result<Option<Bytes>> {
         self.line.try_wait(|heard| heard.closed.then_some(heard.durable))
+    }
+
+    /// Waits until the program hears of more room.
+    #[cold]
+    pub fn more(&mut self) -> Result<()> {
+        let filled = self.window.held().end;
+        loop {
+            if self.window.is_over() {
+                return Err(self.line.why_over());
+            }
+            self.window.hear_all().map_err(|garbled| Error::Garbled(garbled.to_string()))?;
+            if self.window.held().end > filled {
+                self.armed = false;
+                return Ok(());
+            }
+            if !self.arm() {
+                continue;
+            }
+            let before = self.line.look(|heard| heard.frames)?;
+            if !self.window.has_heard_all() {
+                continue;
+            }
+            let heard = self.line.wait(|heard| {
+                let failed = heard.failed.take();
+                failed.map(Err).or((heard.frames > before).then_some(Ok(())))
+            })?;
+            self.armed &= heard.is_ok();
+            heard?;
+        }
     }
 
     /// Takes the next room, where there is some.

@@ -223,6 +223,14 @@ impl Writer {
         self.mapped().try_synced(before)
     }
 
+    pub(crate) fn begin_seek(&mut self, to: Bytes) -> Result<()> {
+        self.mapped().begin_seek(to)
+    }
+
+    pub(crate) fn try_sought(&mut self) -> Result<Option<()>> {
+        self.mapped().try_sought()
+    }
+
     pub(crate) fn begin_close(&mut self) -> Result<()> {
         self.mapped().begin_close()
     }

@@ -611,8 +611,12 @@ async fn open_stream(
     let (mode, start) = (convert::mode(request.mode), request.start_bytes);
     let (volume, contract) = (request.volume, convert::contract(&request.contract));
     // Only of what he may open: else it would tell him of a volume that he may not know of.
-    let act = if mode == node::Mode::Read { Act::Read } else { Act::Write };
-    if control.permit(&owner, &volume, act).is_ok()
+    let acts: &[Act] = match mode {
+        node::Mode::Read => &[Act::Read],
+        node::Mode::Write => &[Act::Write],
+        node::Mode::Update => &[Act::Read, Act::Write],
+    };
+    if acts.iter().all(|&act| control.permit(&owner, &volume, act).is_ok())
         && let Some(terms) = ask.0.terms(&volume, &Wish::Stream(mode, contract))
     {
         let asked = Asked::Open(terms);

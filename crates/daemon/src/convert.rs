@@ -37,6 +37,7 @@ pub fn mode(mode: api::Mode) -> node::Mode {
     match mode {
         api::Mode::Read => node::Mode::Read,
         api::Mode::Write => node::Mode::Write,
+        api::Mode::Update => node::Mode::Update,
     }
 }
 
@@ -163,6 +164,7 @@ pub fn stream(
         mode: match stream.mode {
             node::Mode::Read => api::Mode::Read,
             node::Mode::Write => api::Mode::Write,
+            node::Mode::Update => api::Mode::Update,
         },
         contract: api::Contract {
             rate_bytes_per_second: stream.contract.rate,

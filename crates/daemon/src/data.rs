@@ -233,7 +233,8 @@ async fn serve_carried(
         output.send(welcome, &[]).await?;
         match opened.mode {
             Mode::Read => reader::serve(opened, input, output, ask).await,
-            Mode::Write => writer::serve(opened, input, output, ask).await,
+            // One that reads and writes is not opened where it would have to be carried.
+            Mode::Write | Mode::Update => writer::serve(opened, input, output, ask).await,
         }
     };
     tokio::select! {

@@ -230,7 +230,7 @@ impl Sessions {
         let _closing = Closing { sessions: self, stream };
         let op = Op::StreamClose { stream };
         let result = match session.opened.mode {
-            Mode::Write => self.ask.durable(op).await.map(Some),
+            Mode::Write | Mode::Update => self.ask.durable(op).await.map(Some),
             Mode::Read => self.ask.done(op).await.map(|()| None),
         };
         session.closed.send_replace(Some(result.clone()));

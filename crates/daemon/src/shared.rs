@@ -28,6 +28,7 @@ impl Shared {
         let mode = match mode {
             Mode::Read => window::Mode::Read,
             Mode::Write => window::Mode::Write,
+            Mode::Update => window::Mode::Update,
         };
         let end = window::Daemon::create(mode, window::ring_for(window, block))?;
         Ok(Self { memory, end: Mutex::new(Some(end)), settled: Mutex::default() })

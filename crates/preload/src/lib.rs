@@ -12,6 +12,7 @@
 #![allow(clippy::missing_safety_doc)] // each function is the C library's of its name
 
 mod files;
+mod mapping;
 mod names;
 mod opening;
 mod real;

@@ -39,6 +39,7 @@ real! {
     fn openat(dir: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;
     fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE, or std::ptr::null_mut();
     fn close(fd: c_int) -> c_int, or -1;
+    fn mmap(at: *mut c_void, len: size_t, rights: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void, or libc::MAP_FAILED;
     fn dup(fd: c_int) -> c_int, or -1;
     fn dup2(fd: c_int, to: c_int) -> c_int, or -1;
     fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int, or -1;

@@ -73,6 +73,13 @@ class File(io.RawIOBase):
         """Writes the front of some bytes, those of an array for one; gives how many."""
         return self._handle.write(data)
 
+    def write_all(self, data, /):
+        """Writes all of some bytes."""
+        with memoryview(data) as view:
+            done = 0
+            while done < view.nbytes:
+                done += self._handle.write(view, done)
+
     def seek(self, offset, whence=os.SEEK_SET, /):
         """Goes to another place. The end is that of the recorded data."""
         return self._handle.seek(offset, whence)
@@ -98,6 +105,12 @@ class File(io.RawIOBase):
         it is; gives how many bytes, 0 at the end. Under a contract for reading it is a
         place of the window."""
         return self._handle.read_at(place, buffer)
+
+    def write_at(self, place, data, /):
+        """Changes what lies at a place to the front of some bytes, and leaves the file where
+        it is; gives how many. Where the contract is for reading and writing (`update`), it is
+        a place of the window."""
+        return self._handle.write_at(place, data)
 
     def set_playout(self, place, /):
         """Goes to a place of the window, forwards or backwards, at no cost."""
@@ -223,12 +236,15 @@ def open(
     socket=None,
     priority=None,
     within=None,
+    update=False,
 ):
     """Opens a volume, under contract where a rate is given, else as best effort.
 
     `mode` is one of r, w and a, with + or without, or flags as for `os.open`. `size` is
     the space of a volume that is made; `priority` that of `File.priority`, and
-    `within` a contract of this handle alone as for `File.within`. Where no
+    `within` a contract of this handle alone as for `File.within`. With `update`, which takes
+    a mode with +, the contract is for reading and writing at once: `File.read_at` and
+    `File.write_at` go anywhere within the burst. Where no
     `block` is named, the daemon chooses one, and `File.contract` tells it. Quantities
     are numbers of bytes, or text such as "2MB/s" and "1GiB"."""
     if isinstance(mode, str):
@@ -241,5 +257,5 @@ def open(
     else:
         flags = mode
     name = os.fspath(target)
-    handle = Handle(name, flags, rate, block, burst, size, socket, priority, within)
+    handle = Handle(name, flags, rate, block, burst, size, socket, priority, within, update)
     return File(handle, flags, name)

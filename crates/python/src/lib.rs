@@ -89,7 +89,7 @@ impl Handle {
 #[pymethods]
 impl Handle {
     #[new]
-    #[pyo3(signature = (target, flags, rate=None, block=None, burst=None, size=None, socket=None, priority=None, within=None))]
+    #[pyo3(signature = (target, flags, rate=None, block=None, burst=None, size=None, socket=None, priority=None, within=None, update=false))]
     #[allow(clippy::too_many_arguments)] // Python's are named
     fn new(
         py: Python<'_>,
@@ -102,11 +102,18 @@ impl Handle {
         socket: Option<std::path::PathBuf>,
         priority: Option<&str>,
         within: Option<&str>,
+        update: bool,
     ) -> PyResult<Self> {
         let mode = flags & libc::O_ACCMODE;
         let mut open = File::options();
         open.read(mode != libc::O_WRONLY).write(mode != libc::O_RDONLY);
         open.truncate(flags & libc::O_TRUNC != 0).append(flags & libc::O_APPEND != 0);
+        if update && mode != libc::O_RDWR {
+            return Err(PyValueError::new_err(
+                "only what is open to be read and written is updated",
+            ));
+        }
+        open.update(update);
         if let Some(socket) = socket {
             open.socket(socket);
         }
@@ -220,6 +227,20 @@ impl Handle {
                 Piece::Gap { offset, len } => Err(client::Error::Gap { offset, len }.into()),
                 Piece::End => Ok(0),
             }
+        })
+    }
+
+    fn write_at(&self, py: Python<'_>, place: u64, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let lent = Lent::to_read(buffer)?;
+        let (data, len) = (lent.address(), lent.len());
+        let place = place_from(place)?;
+        self.change(py, |file| {
+            if len == 0 {
+                return Ok(0);
+            }
+            // SAFETY: as in `write`.
+            let all = unsafe { std::slice::from_raw_parts(data as *const u8, len) };
+            Ok(file.write_at(place, all)?)
         })
     }
 

@@ -64,6 +64,7 @@ fn direction(mode: Mode) -> &'static str {
     match mode {
         Mode::Read => "read",
         Mode::Write => "write",
+        Mode::Update => "update",
     }
 }
 
@@ -113,7 +114,9 @@ fn shown(stream: &Stream) -> String {
     let Stream { id, volume, requests, underruns, throttled, .. } = stream;
     let durable = match stream.mode {
         Mode::Read => String::new(),
-        Mode::Write => format!("durable    up to offset {}\n", stream.durable_bytes.get()),
+        Mode::Write | Mode::Update => {
+            format!("durable    up to offset {}\n", stream.durable_bytes.get())
+        }
     };
     let carried = if stream.attached { "" } else { ", without its program so far" };
     let late = match stream.late_requests {

@@ -108,6 +108,7 @@ impl Client {
         let mode = match read(page::AT_MODE) {
             0 => Mode::Read,
             1 => Mode::Write,
+            2 => Mode::Update,
             _ => return Err(none("a window that goes neither way")),
         };
         let capacity = read(page::AT_CAPACITY);
@@ -355,7 +356,7 @@ impl Client {
     pub fn look_at(&mut self, at: Bytes, len_max: usize) -> Result<Look<'_>, Garbled> {
         self.hear_all()?;
         let held = self.held();
-        if at < held.start || self.mode != Mode::Read {
+        if at < held.start || self.mode == Mode::Write {
             return Ok(Look::Gone);
         }
         let index = self.known.partition_point(|piece| piece.offset + piece.len <= at);
@@ -365,7 +366,7 @@ impl Client {
         }
         let (start, len) = self.run(index, at - piece.offset, len_max);
         // SAFETY: as in `bytes`: all of the run lies in pieces that are held, of a mapping
-        // that nobody writes to; moving the line borrows `self` exclusively.
+        // that nobody writes to but through `self`, exclusively; so does moving the line.
         Ok(Look::Data(unsafe { std::slice::from_raw_parts(start, len) }))
     }
 
@@ -466,7 +467,7 @@ impl Client {
     /// a reader's window.
     #[inline]
     pub fn bytes_mut(&mut self, len_max: usize) -> &mut [u8] {
-        assert_eq!(self.mode, Mode::Write, "a reader's window is not written to");
+        assert_ne!(self.mode, Mode::Read, "a reader's window is not written to");
         let len = self.left.min(len_max);
         // SAFETY: as in `bytes`; the mapping of a writer's data may be written to, and
         // `self` is borrowed exclusively. A device may read these bytes only once the
@@ -479,7 +480,7 @@ impl Client {
     /// # Errors
     /// Where a piece makes no sense.
     pub fn room_in_a_row(&mut self, len_max: usize) -> Result<&mut [u8], Garbled> {
-        assert_eq!(self.mode, Mode::Write, "a reader's window is not written to");
+        assert_ne!(self.mode, Mode::Read, "a reader's window is not written to");
         let (start, len) = self.row(len_max)?;
         // SAFETY: as in `bytes_mut`; the row is less than a turn, so that no byte of it is
         // there twice.
@@ -487,14 +488,17 @@ impl Client {
     }
 
     /// Memory of a writer's for the byte at a place that is [held](Client::held) and not before
-    /// the playout point, and behind it, at most `len_max` in a row; none for other places.
+    /// the playout point, and behind it, at most `len_max` in a row; none for other places. Of
+    /// a window that goes both ways, it holds what the volume holds, and what is kept behind
+    /// the playout point may be changed as well.
     ///
     /// # Errors
     /// Where a piece makes no sense.
     pub fn room_at(&mut self, at: Bytes, len_max: usize) -> Result<Option<&mut [u8]>, Garbled> {
-        assert_eq!(self.mode, Mode::Write, "a reader's window is not written to");
+        assert_ne!(self.mode, Mode::Read, "a reader's window is not written to");
         self.hear_all()?;
-        if at.get() < self.offset || at.get() >= self.filled {
+        let first = if self.mode == Mode::Update { self.line } else { self.offset };
+        if at.get() < first || at.get() >= self.filled {
             return Ok(None);
         }
         let index = self.known.partition_point(|piece| piece.offset + piece.len <= at);

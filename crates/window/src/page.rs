@@ -7,7 +7,7 @@
 //! |---|---|---|---|
 //! | 0 | magic | daemon, once | [`MAGIC`] |
 //! | 8 | version | daemon, once | [`LAYOUT`] |
-//! | 16 | mode | daemon, once | 0 reader, 1 writer |
+//! | 16 | mode | daemon, once | 0 reader, 1 writer, 2 both |
 //! | 24 | capacity | daemon, once | slots of the ring, a power of two |
 //! | 64 | published | daemon | pieces told since the window was made |
 //! | 72 | durable | daemon | writers: everything before this volume offset is on the medium |
@@ -76,6 +76,8 @@ pub enum Mode {
     Read = 0,
     /// Drained behind the program.
     Write = 1,
+    /// Both: room holds what the volume holds, and is written as the program leaves it.
+    Update = 2,
 }
 
 /// What a piece is.

@@ -57,6 +57,9 @@ pub enum Mode {
     Read,
     /// From the program to the volume.
     Write,
+    /// Both: what the volume holds is in the window, which is shared, before the program comes
+    /// to it, and is written as the program leaves it.
+    Update,
 }
 
 /// A part of every disk. On a hard disk the outer tracks are the faster ones.

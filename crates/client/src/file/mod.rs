@@ -17,7 +17,7 @@ pub use contract::Contract;
 pub use options::OpenOptions;
 pub use target::Target;
 
-use crate::{Client, Error, InTime, Peek, Piece, Result, Sought};
+use crate::{Client, Error, InTime, Peek, Piece, Result, Sought, Updater};
 use input::Input;
 use output::Output;
 use random::Random;
@@ -80,12 +80,15 @@ pub struct File {
 struct Access {
     read: bool,
     write: bool,
+    /// A contract is for both.
+    update: bool,
 }
 
 #[derive(Debug)]
 enum Stream {
     In(Input),
     Out(Output),
+    Both(Updater),
 }
 
 /// Writes one behind the other while the contract's stream is not where they are.
@@ -156,6 +159,9 @@ impl File {
         if let Some(Stream::Out(output)) = &self.stream {
             self.recorded = self.recorded.max(output.position().unwrap_or(0));
         }
+        if let Some(Stream::Both(updater)) = &self.stream {
+            self.recorded = self.recorded.max(updater.length().get());
+        }
         Ok(Bytes::new(self.recorded))
     }
 
@@ -169,6 +175,7 @@ impl File {
         match &self.stream {
             Some(Stream::In(input)) => Some(input.stream()),
             Some(Stream::Out(output)) => Some(output.stream()),
+            Some(Stream::Both(updater)) => Some(updater.stream()),
             None => None,
         }
     }
@@ -181,6 +188,7 @@ impl File {
         match &mut self.stream {
             Some(Stream::In(input)) => input.pause(span),
             Some(Stream::Out(output)) => output.pause(span),
+            Some(Stream::Both(updater)) => updater.pause(span),
             None => Ok(()),
         }
     }
@@ -213,6 +221,7 @@ impl File {
                 match stream {
                     Stream::In(input) => input.set_contract(new.terms())?,
                     Stream::Out(output) => output.set_contract(new.terms())?,
+                    Stream::Both(updater) => updater.set_contract(new.terms())?,
                 }
             }
             (before, _) => {
@@ -276,6 +285,7 @@ impl File {
     /// Which way a contract goes on this handle.
     fn direction(&self, contract: &Contract) -> Result<Mode> {
         let mode = match (self.access.read, self.access.write) {
+            _ if self.access.update && contract.mode().is_none() => Mode::Update,
             (true, true) => contract.mode().unwrap_or(Mode::Write),
             (_, write) => {
                 let own = if write { Mode::Write } else { Mode::Read };
@@ -305,6 +315,12 @@ impl File {
                 let random = &mut self.random;
                 Stream::Out(Output::open(client, volume, terms, self.cursor, random)?)
             }
+            Mode::Update => {
+                let begin = begin_of_block(self.cursor, &terms);
+                let mut updater = client.updater(volume, terms, Bytes::new(begin))?;
+                updater.set_playout(Bytes::new(self.cursor))?;
+                Stream::Both(updater)
+            }
         })
     }
 
@@ -312,6 +328,7 @@ impl File {
         match self.stream.take() {
             Some(Stream::In(input)) => input.close(),
             Some(Stream::Out(output)) => output.close(&mut self.random),
+            Some(Stream::Both(updater)) => updater.close().map(drop),
             None => Ok(()),
         }
     }
@@ -322,7 +339,12 @@ impl File {
         if buf.is_empty() {
             return Ok(Piece::Data(0));
         }
-        let piece = if self.reads_under_contract()? {
+        let piece = if self.updates()? {
+            match self.cursor < self.recorded || self.cursor < self.length()?.get() {
+                true => self.updater()?.next_piece(buf)?,
+                false => Piece::End,
+            }
+        } else if self.reads_under_contract()? {
             match self.input()? {
                 Some(input) => input.next_piece(buf)?,
                 None => Piece::End,
@@ -341,6 +363,32 @@ impl File {
     fn reads_under_contract(&self) -> Result<bool> {
         let mode = self.contract.map(|contract| self.direction(&contract)).transpose()?;
         Ok(mode == Some(Mode::Read))
+    }
+
+    /// Whether what this handle reads and writes goes by one contract for both.
+    fn updates(&self) -> Result<bool> {
+        let mode = self.contract.map(|contract| self.direction(&contract)).transpose()?;
+        Ok(mode == Some(Mode::Update))
+    }
+
+    /// The stream of a contract for both, at the cursor.
+    fn updater(&mut self) -> Result<&mut Updater> {
+        let contract = self.contract.expect("asked only under contract");
+        let cursor = Bytes::new(self.cursor);
+        if !matches!(self.stream, Some(Stream::Both(_))) {
+            self.end_stream()?;
+            self.stream = Some(self.begin_stream(contract)?);
+        }
+        let Some(Stream::Both(updater)) = &mut self.stream else { unreachable!("just begun") };
+        if updater.offset() != cursor {
+            let held = updater.held();
+            if cursor < held.start || cursor >= held.end {
+                let begin = begin_of_block(cursor.get(), &contract.terms());
+                updater.seek(Bytes::new(begin))?;
+            }
+            updater.set_playout(cursor)?;
+        }
+        Ok(updater)
     }
 
     /// The reader's stream, at the cursor; none where the cursor is beyond the end.
@@ -411,6 +459,9 @@ impl File {
         if len_max == 0 {
             return Ok(Peek::Data(&[]));
         }
+        if self.updates()? {
+            return self.updater()?.peek(len_max);
+        }
         if !self.reads_under_contract()? {
             return self.peek_best_effort(len_max.min(PEEK_MAX));
         }
@@ -435,6 +486,21 @@ impl File {
         self.may(self.access.read, "reading")?;
         if len == 0 {
             return Ok(Peek::Data(&[]));
+        }
+        if self.updates()? {
+            let (at, mut bytes) = (Bytes::new(self.cursor), std::mem::take(&mut self.seen.1));
+            bytes.resize(len, 0);
+            let mut done = 0;
+            while done < len {
+                let place = at + Bytes::new(done as u64);
+                match self.updater()?.read_at(place, &mut bytes[done..])? {
+                    Piece::Data(read) => done += read,
+                    Piece::Gap { .. } | Piece::End => break,
+                }
+            }
+            bytes.truncate(done);
+            self.seen = (self.cursor, bytes);
+            return Ok(if done == 0 { Peek::End } else { Peek::Data(&self.seen.1) });
         }
         if !self.reads_under_contract()? {
             if len > PEEK_MAX {
@@ -465,6 +531,9 @@ impl File {
     /// Under a contract, where it is a place outside of the window.
     pub fn read_at(&mut self, place: Bytes, buf: &mut [u8]) -> Result<Piece> {
         self.may(self.access.read, "reading")?;
+        if self.updates()? {
+            return self.updater()?.read_at(place, buf);
+        }
         if self.reads_under_contract()? {
             return match self.input()? {
                 Some(input) => input.read_at(place.get(), buf),
@@ -477,6 +546,30 @@ impl File {
         piece
     }
 
+    /// Changes the bytes at `place` to the front of `bytes`, and leaves the cursor where it is;
+    /// gives how many. Under a contract for reading and writing
+    /// ([`OpenOptions::update`]) it is a place of the window, as for
+    /// [`Updater::write_at`](crate::Updater::write_at); without a contract for writing, any place.
+    ///
+    /// # Errors
+    /// Under such a contract, where it is a place outside of the window; under one for writing
+    /// alone, which writes one byte behind the other.
+    pub fn write_at(&mut self, place: Bytes, bytes: &[u8]) -> Result<usize> {
+        self.may(self.access.write, "writing")?;
+        if self.updates()? {
+            return self.updater()?.write_at(place, bytes);
+        }
+        if self.contract.is_some() && !self.reads_under_contract()? {
+            let what = "a contract for writing alone writes one byte behind the other";
+            let next = "open it for updating, or go to the place to write there";
+            return Err(problem(Code::WrongMode, what, next));
+        }
+        self.seen.1.clear();
+        let written = self.random.write(place.get(), bytes, self.size)?;
+        self.recorded = self.recorded.max(place.get() + written as u64);
+        Ok(written)
+    }
+
     /// Moves the cursor to a place of the window, forwards or backwards, as
     /// [`Reader::set_playout`](crate::Reader::set_playout). Under a contract for writing the
     /// stream goes anywhere, when what was written is on the medium, as
@@ -487,7 +580,9 @@ impl File {
     /// Where it is a place outside of the window, or one to which a writer's stream cannot
     /// go: the cursor stays.
     pub fn set_playout(&mut self, place: Bytes) -> Result<()> {
-        if let Some(Stream::Out(output)) = &mut self.stream {
+        if self.updates()? {
+            self.updater()?.set_playout(place)?;
+        } else if let Some(Stream::Out(output)) = &mut self.stream {
             self.seen.1.clear();
             let (at, volume) = (place.get(), self.volume.as_str());
             output.seek((&self.client, volume), at, &mut self.random)?;
@@ -507,6 +602,9 @@ impl File {
     /// # Errors
     /// Where there is no such contract, or that is more than it gives at once.
     pub fn keep(&mut self, len: Bytes) -> Result<()> {
+        if self.updates()? {
+            return self.updater()?.keep(len);
+        }
         if !self.reads_under_contract()? {
             let what = "nothing is kept without a contract for reading";
             return Err(problem(Code::WrongMode, what, "take one, or read what is needed again"));
@@ -539,6 +637,10 @@ impl File {
 
     /// Passes `len` bytes that a peek has shown.
     pub fn advance(&mut self, len: usize) -> Result<()> {
+        if self.updates()? {
+            let to = self.cursor.saturating_add(len as u64);
+            return self.set_playout(Bytes::new(to));
+        }
         let seen = match &mut self.stream {
             Some(Stream::In(input)) if input.position() == self.cursor => input.seen(),
             _ => self.seen_at_cursor().map_or(0, <[u8]>::len),
@@ -561,6 +663,12 @@ impl File {
             return Ok(0);
         }
         self.seen.1.clear();
+        if self.updates()? {
+            let written = self.updater()?.write(bytes)?;
+            self.cursor += written as u64;
+            self.recorded = self.recorded.max(self.cursor);
+            return Ok(written);
+        }
         let written = match self.output(bytes.len())? {
             Some(output) => {
                 let written = output.write(bytes);
@@ -616,10 +724,14 @@ impl File {
         }
     }
 
-    /// Puts everything that this handle has written on the medium.
+    /// Puts everything that this handle has written on the medium; under a contract for reading
+    /// and writing, what lies before the cursor.
     pub fn sync(&mut self) -> Result<()> {
         if let Some(Stream::Out(output)) = &mut self.stream {
             output.sync(&mut self.random)?;
+        }
+        if let Some(Stream::Both(updater)) = &mut self.stream {
+            updater.sync()?;
         }
         self.random.sync()
     }
@@ -629,6 +741,7 @@ impl File {
     pub fn durable(&self) -> Option<Bytes> {
         match &self.stream {
             Some(Stream::Out(output)) => Some(output.durable()),
+            Some(Stream::Both(updater)) => Some(updater.durable()),
             _ => None,
         }
     }
@@ -669,6 +782,11 @@ impl File {
     fn may(&self, allowed: bool, what: &str) -> Result<()> {
         if allowed { Ok(()) } else { Err(not_open_for(what)) }
     }
+}
+
+/// Where the block of a place begins. One that cannot be divided by is refused by the daemon.
+fn begin_of_block(place: u64, terms: &wire::control::Contract) -> u64 {
+    place - place % terms.block_bytes.get().max(1)
 }
 
 fn problem(code: Code, what: impl Into<String>, next: &str) -> Error {

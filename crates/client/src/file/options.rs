@@ -48,6 +48,13 @@ impl OpenOptions {
         self
     }
 
+    /// For reading and writing; a contract is then for both at once, in any order within its
+    /// burst, as [`Updater`](crate::Updater) has it.
+    pub fn update(&mut self, yes: bool) -> &mut Self {
+        self.access.update = yes;
+        self
+    }
+
     /// Makes the volume where there is none, with so much space.
     pub fn create(&mut self, size: Bytes) -> &mut Self {
         self.create = Some(size);
@@ -107,7 +114,8 @@ impl OpenOptions {
     fn open_found(&self, client: Client, volume: &Volume) -> Result<File> {
         let name = volume.name.clone();
         let mut access = self.access;
-        access.write |= self.append || self.truncate;
+        access.write |= self.append || self.truncate || access.update;
+        access.read |= access.update;
         access.read |= !access.write;
         let random = Random::new(client.clone(), name.clone());
         let mut file = File::new(client, name, random, access);
@@ -135,14 +143,19 @@ impl OpenOptions {
             Error::Problem(Box::new(Problem::new(Code::BadFile, what, next)))
         };
         let name = path.display().to_string();
-        if self.access.write || self.append || self.truncate || self.create.is_some() {
+        if self.access.write
+            || self.access.update
+            || self.append
+            || self.truncate
+            || self.create.is_some()
+        {
             let what = format!("{name} is a file outside the pool, and those are only read");
             return Err(bad(what, "open it for reading, or name a volume"));
         }
         let opened = std::fs::File::open(&path);
         let opened = opened.map_err(|error| bad(format!("{name}: {error}"), "correct the path"))?;
         let random = Random::of_file(client.clone(), opened);
-        let mut file = File::new(client, name, random, Access { read: true, write: false });
+        let mut file = File::new(client, name, random, Access { read: true, ..Access::default() });
         file.path = Some(path);
         file.set_priority(self.priority)?;
         if self.in_time.is_some() {

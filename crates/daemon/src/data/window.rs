@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
                 ask.0.pieces(ask.1.clone(), opened.stream, Box::new(move || rings.notify_one()))
             }
             // Room is filled with zeros before it is told, one after the other.
-            Mode::Write => None,
+            Mode::Write | Mode::Update => None,
         };
         Self {
             opened,
@@ -132,7 +132,7 @@ impl<'a> Session<'a> {
     /// The end of the session: takes what a writer has filled, and says that nothing
     /// more comes.
     pub async fn settle(mut self) {
-        if self.opened.mode == Mode::Write && !self.lied {
+        if self.opened.mode.writes() && !self.lied {
             // What stands in its way is told at the close.
             let _ = self.take_note().await;
         }
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
         } else if self.piece.is_none() && wants_more {
             self.piece = Some(self.ask.begin(Op::WindowNext { stream }));
         }
-        if self.durable.is_none() && self.opened.mode == Mode::Write && !self.closing {
+        if self.durable.is_none() && self.opened.mode.writes() && !self.closing {
             let beyond = self.beyond;
             self.durable = Some(self.ask.begin(Op::StreamDurable { stream, beyond }));
         }
@@ -187,7 +187,7 @@ impl<'a> Session<'a> {
     }
 
     async fn heard(&mut self, head: Head) -> Result<Goes, Over> {
-        let writes = self.opened.mode == Mode::Write;
+        let writes = self.opened.mode.writes();
         match head {
             Head::Bell => self.bell().await?,
             Head::Seek { tag, offset } => self.seek(tag, offset).await?,
@@ -282,7 +282,7 @@ impl<'a> Session<'a> {
     }
 
     async fn publish(&mut self, mut piece: Piece) -> Result<(), Over> {
-        if self.opened.mode == Mode::Write {
+        if self.opened.mode.writes() {
             piece.offset = self.offset;
             self.offset += piece.len;
         }
@@ -348,7 +348,7 @@ impl<'a> Session<'a> {
             Ok(Answer::Ready { at, steady, seeks }) => {
                 self.seeks = seeks;
                 (self.paused, self.waits) = (false, false);
-                if self.opened.mode == Mode::Write {
+                if self.opened.mode.writes() {
                     self.durable_from(to).await?;
                 }
                 let first = self.end.void();

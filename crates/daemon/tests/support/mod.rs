@@ -175,6 +175,12 @@ impl State {
                 let volume = self.volumes.get(name).ok_or_else(none)?;
                 permission::check(who, name, volume.ownership, act)
             }
+            permission::Wanted::ReadAndWrite(name) => {
+                let none = || Error::NoSuchVolume { name: name.into() };
+                let whose = self.volumes.get(name).ok_or_else(none)?.ownership;
+                permission::check(who, name, whose, node::Act::Read)?;
+                permission::check(who, name, whose, node::Act::Write)
+            }
             permission::Wanted::Pool(what) if !who.is_superuser => Err(Error::OnlyRoot { what }),
             _ => Ok(()),
         }

@@ -57,7 +57,7 @@ pub fn daemon(input: &[u8]) -> bool {
                 let kind = match (step / 9 % 3, mode) {
                     (0, _) => Kind::Gap,
                     (_, Mode::Read) => Kind::Data,
-                    (_, Mode::Write) => Kind::Room,
+                    (_, Mode::Write | Mode::Update) => Kind::Room,
                 };
                 gaps += if kind == Kind::Gap { len.get() } else { 0 };
                 let piece = Piece { kind, place: Bytes::ZERO, offset: Bytes::new(told), len };

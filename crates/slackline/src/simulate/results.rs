@@ -261,6 +261,7 @@ fn classes(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Class> {
         let mode = match plan.mode {
             node::Mode::Read => "read",
             node::Mode::Write => "write",
+            node::Mode::Update => "update",
         };
         let contract = &plan.contract;
         let mut asks = format!("{mode} {} in {}", contract.rate, contract.block);

@@ -101,3 +101,59 @@ fn a_runtime_of_one_thread_records_and_plays_and_has_turns_for_others() {
     let carried = client.without_shared_windows().reader("v", contract(), Bytes::ZERO).unwrap();
     assert_eq!(AsyncReader::new(carried).unwrap_err().code(), Some(Code::Invalid));
 }
+
+/// What a reader has in its window is read in any order without waiting on the thread, and the
+/// playout point set; a writer goes elsewhere, and stays where it is where it cannot.
+#[test]
+fn places_of_the_window_and_other_places_are_awaited() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let client = Client::at(dir.path("s.sock"));
+    client.volume_create(&VolumeCreate::new("v", Bytes::mib(4))).unwrap();
+    let mut bytes = noise(6, LEN).bytes();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let writer = client.writer("v", contract(), Bytes::ZERO).unwrap();
+        let mut out = AsyncWriter::new(writer).unwrap();
+        out.write_all(&bytes).await.unwrap();
+        let block = contract().block_bytes;
+        let (sought, others) = turns(out.seek(block)).await;
+        sought.unwrap();
+        assert!(others > 0, "it waits for the medium");
+        assert_eq!(out.get_ref().durable(), block);
+        // What follows in the same 4 KiB is zeros.
+        bytes[65_536..65_636].fill(7);
+        bytes[65_636..69_632].fill(0);
+        out.write_all(&[7; 100]).await.unwrap();
+        let refused = out.seek(Bytes::mib(3) + block).await.unwrap_err();
+        assert_eq!(refused.code(), Some(Code::Invalid));
+        // Nobody waits for this one; the next one goes on from wherever it has gone.
+        let _ = tokio::time::timeout(Duration::ZERO, out.seek(Bytes::ZERO)).await;
+        out.seek(Bytes::ZERO).await.unwrap();
+        assert_eq!(out.get_ref().accepted(), Bytes::ZERO);
+        out.close().await.unwrap();
+
+        let burst = Contract { burst_bytes: block * 2, ..contract() };
+        let reader = client.reader("v", burst, Bytes::ZERO).unwrap();
+        let mut video = AsyncReader::new(reader).unwrap();
+        let mut back = vec![0; 5000];
+        let same = |at: u64, back: &[u8]| back == &bytes[at as usize..at as usize + back.len()];
+        for at in [100_000, 3, 65_500, 126_000] {
+            let read = video.read_at(Bytes::new(at), &mut back).await.unwrap();
+            assert!(matches!(read, client::Piece::Data(len) if same(at, &back[..len])), "{at}");
+        }
+        let far = video.read_at(Bytes::mib(1), &mut back).await.unwrap_err();
+        assert_eq!(far.code(), Some(Code::Invalid));
+        video.keep(block).unwrap();
+        video.set_playout(Bytes::new(70_000)).await.unwrap();
+        // Further on than is there: faster than its contract.
+        for at in (1..12).map(|step| 70_000 + step * 60_000) {
+            video.set_playout(Bytes::new(at)).await.unwrap();
+            assert_eq!(video.get_ref().offset(), Bytes::new(at));
+        }
+        video.set_playout(Bytes::new(700_000)).await.unwrap();
+        let read = video.read_at(Bytes::new(700_000), &mut back).await.unwrap();
+        assert!(matches!(read, client::Piece::Data(len) if same(700_000, &back[..len])));
+        assert!(video.set_playout(Bytes::ZERO).await.is_err(), "not held any more");
+    });
+}

@@ -101,6 +101,7 @@ static void open_it(const char *line)
 	const char *said = strstr(line, " priority=");
 	if (said && sscanf(said, " priority=%15s", first) == 1)
 		options.priority = priority(first);
+	options.update = strstr(line, " update") != NULL;
 	file = sl_open(target, flags, &options);
 	ok(file ? 0 : -1);
 }
@@ -133,6 +134,19 @@ static void read_it(uint32_t seed, size_t len)
 		ok(-1);
 	else
 		printf("read %zu %s\n", done, same(bytes, seed, at, done));
+	free(bytes);
+}
+
+static void write_at(uint32_t seed, uint64_t place, size_t len)
+{
+	uint8_t *bytes = malloc(len);
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = byte(seed, place + i);
+	ssize_t wrote = sl_write_at(file, place, bytes, len);
+	if (wrote < 0)
+		ok(-1);
+	else
+		printf("wrote %zd\n", wrote);
 	free(bytes);
 }
 
@@ -231,6 +245,8 @@ static void step(const char *line)
 		whole(a, b);
 	else if (!strcmp(word, "readat"))
 		read_at(a, b, c);
+	else if (!strcmp(word, "writeat"))
+		write_at(a, b, c);
 	else if (!strcmp(word, "playout"))
 		ok(sl_playout_set(file, a));
 	else if (!strcmp(word, "keep"))

@@ -36,7 +36,13 @@ def open_it(target, mode, *words):
     socket = options.get("socket", sys.argv[1])
     first = options.get("priority")
     file = slackline.open(
-        target, flags, size=size, socket=socket, priority=first, **terms(options)
+        target,
+        flags,
+        size=size,
+        socket=socket,
+        priority=first,
+        update="update" in words,
+        **terms(options),
     )
 
 
@@ -69,6 +75,11 @@ def read_at(seed, place, length):
     data = bytearray(int(length))
     got = file.read_at(int(place), data)
     return f"read {got} {same(bytes(data[:got]), int(seed), int(place))}"
+
+
+def write_at(seed, place, length):
+    data = stream(int(seed), int(place), int(length))
+    return f"wrote {file.write_at(int(place), data)}"
 
 
 def refused():
@@ -112,6 +123,7 @@ STEPS = {
     "tell": lambda: f"at {file.tell()}",
     "whole": whole,
     "readat": read_at,
+    "writeat": write_at,
     "playout": lambda place: file.set_playout(int(place)),
     "keep": lambda length: file.keep(int(length)),
     "advance": lambda length: file.advance(int(length)),

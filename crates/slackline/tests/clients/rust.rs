@@ -89,6 +89,7 @@ impl<'a> Driver<'a> {
                 Some(("priority", name)) => open.priority(priority(name)),
                 None if *option == "truncate" => open.truncate(true),
                 None if *option == "append" => open.append(true),
+                None if *option == "update" => open.update(true),
                 _ => &mut open,
             };
         }
@@ -181,6 +182,11 @@ fn on(file: &mut File, words: &[&str]) -> Answer {
                 Piece::End => "read 0 same".into(),
                 other => format!("read {other:?}"),
             }
+        }
+        ["writeat", seed, place, len] => {
+            let place: u64 = place.parse().unwrap();
+            let data = bytes(seed.parse().unwrap(), place, len.parse().unwrap());
+            format!("wrote {}", file.write_at(Bytes::new(place), &data)?)
         }
         ["playout", to] => {
             file.set_playout(Bytes::new(to.parse().unwrap())).map(|()| "ok".into())?

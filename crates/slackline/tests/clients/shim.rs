@@ -55,6 +55,52 @@ fn programs_of_the_core_utilities_read_and_write_volumes() {
     assert!(good(&format!("cat {file}")) == bytes, "other files are left alone");
 }
 
+/// A private map holds what the volume holds, also at its end and from within it on; git maps
+/// what it hashes. What cannot be mapped soundly is refused, with what to do instead.
+#[test]
+fn a_private_map_is_what_the_volume_holds_and_others_are_refused() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let bytes = noise(4, 700_001).bytes();
+    let file = dir.text("file");
+    std::fs::write(&file, &bytes).unwrap();
+    dir.run_with(&["record", "v", "--create", "1MiB", "--rate", "8MB/s"], &bytes).succeeded();
+    let hash = |of: &str| {
+        let mut git = shimmed(&dir, "git", "2MB/s");
+        run(git.args(["hash-object", "--no-filters", of]))
+    };
+    assert_eq!(hash("/slackline/v"), hash(&file));
+    let python = |script: &str| {
+        let whole = format!("import mmap, os\nf = os.open('/slackline/v', os.O_RDONLY)\n{script}");
+        let output = output(shimmed(&dir, "python3", "2MB/s").args(["-c", &whole]));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), said)
+    };
+    let (out, said) = python(
+        "m = mmap.mmap(f, 3681, access=mmap.ACCESS_COPY, offset=696320)\n\
+         print(m[:].hex(), os.lseek(f, 0, 1))\n\
+         m[0] = 255 - m[0]\nprint(os.pread(f, 1, 696320).hex())",
+    );
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (end, first) = (hex(&bytes[696_320..]), hex(&bytes[696_320..696_321]));
+    assert_eq!(out, format!("{end} 0\n{first}\n"), "{said}");
+    for (script, why) in [
+        ("mmap.mmap(f, 4096, access=mmap.ACCESS_READ)", "MAP_PRIVATE"),
+        ("mmap.mmap(f, 1 << 27, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)", "read it"),
+    ] {
+        let (_, said) = python(script);
+        assert!(said.contains(why) && said.contains("No such device"), "{said}");
+    }
+    // Behind the data are zeros to the end of the page, and behind that nothing.
+    let raw = "import ctypes as c\nmap = c.CDLL(None).mmap\nmap.restype = c.c_void_p\n\
+               map.argtypes = [c.c_void_p, c.c_size_t, c.c_int, c.c_int, c.c_int, c.c_long]\n\
+               at = map(None, 8192, 1, 2, f, 696320)\n";
+    let page = python(&format!("{raw}print(set(c.string_at(at + 3681, 415)))"));
+    assert_eq!(page.0, "{0}\n", "{}", page.1);
+    let behind = python(&format!("{raw}print(c.string_at(at + 4096, 1))"));
+    assert_eq!(behind.0, "", "{}", behind.1);
+}
+
 /// What cannot be read is an error, and never best effort where a contract was meant.
 #[test]
 fn a_variable_that_cannot_be_read_fails_every_open() {
