@@ -233,8 +233,13 @@ fn refused(refusal: &Refusal) -> Problem {
     if let Some(bus) = &refusal.bus {
         detail.push_str(&format!("; the disk {bus}, which is counted"));
     }
+    if refusal.parts > 1 {
+        let parts = refusal.parts;
+        detail
+            .push_str(&format!("; a block lies in up to {parts} runs there, each of them counted"));
+    }
     let rate = refusal.rate_max;
-    let next_step = if rate.is_zero() {
+    let mut next_step = if rate.is_zero() {
         format!(
             "no rate fits in these blocks; use larger blocks (up to 16 MiB; on several disks up to the volume's run), close a stream on disk {disk}, or place the volume on another disk"
         )
@@ -245,6 +250,11 @@ fn refused(refusal: &Refusal) -> Problem {
             rate.get()
         )
     };
+    if refusal.parts > 1 {
+        next_step.push_str(
+            ", or use a volume of longer runs (`slackline volume create --run`), or smaller blocks",
+        );
+    }
     let mut problem = Problem::new(Code::Refused, detail, next_step);
     problem.refusal = Some(wire::Refusal {
         disk,
@@ -289,6 +299,7 @@ mod tests {
             deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
             rate_max: Rate::per_second(817_432),
             bus: None,
+            parts: 1,
         }));
         assert_eq!(
             problem.detail,
@@ -314,6 +325,7 @@ mod tests {
             deadline: None,
             rate_max: Rate::ZERO,
             bus: Some(Box::new(BusShare::new(bus).unwrap())),
+            parts: 1,
         }));
         assert!(
             problem.detail.ends_with(
@@ -349,6 +361,7 @@ mod tests {
                     deadline: None,
                     rate_max: Rate::ZERO,
                     bus: None,
+                    parts: 1,
                 }),
             },
             Error::NoSuchVolume { name: name() },

@@ -225,7 +225,7 @@ impl Device {
 
     fn refusal(&self, utilisation_ppm: u64, deadline: Option<(Duration, Duration)>) -> Refusal {
         let bus = self.queue.profile().bus.clone().map(Box::new);
-        Refusal { disk: self.index, utilisation_ppm, deadline, rate_max: Rate::ZERO, bus }
+        Refusal { disk: self.index, utilisation_ppm, deadline, rate_max: Rate::ZERO, bus, parts: 1 }
     }
 
     /// Whether these tasks and this one are within the share and the analysis.

@@ -201,6 +201,7 @@ impl State {
                 deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
                 rate_max: RATE_MAX - taken,
                 bus: None,
+                parts: 1,
             }));
         }
         self.last_stream += 1;
@@ -255,6 +256,7 @@ impl State {
                 deadline: None,
                 rate_max: RATE_MAX,
                 bus: None,
+                parts: 1,
             }));
         }
         found.contract = contract;

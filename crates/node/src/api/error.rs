@@ -135,6 +135,9 @@ pub struct Refusal {
     pub rate_max: Rate,
     /// The bus that the disk shares with others: each of its bounds counts the wait for it.
     pub bus: Option<Box<BusShare>>,
+    /// Into how many runs of neighbouring extents a block of the stream falls at the most, each
+    /// of which is counted; 1 for what is no stream's.
+    pub parts: u32,
 }
 
 impl Error {
