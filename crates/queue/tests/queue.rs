@@ -272,6 +272,22 @@ fn the_parts_of_a_request_follow_one_another() {
     assert_eq!(start(&mut queue, now + 2_000).map(|(key, ..)| key), Some(2));
 }
 
+/// A device that takes four commands at once has nothing but the parts of a request from its
+/// first to its last, and as many as it takes then.
+#[test]
+fn a_deep_device_has_the_parts_of_a_request_alone() {
+    let schedule = Schedule::new(PolicyKind::SLACK, Options { depth: 4, ..Options::default() });
+    let mut queue = Queue::new(device(Use::Alone), schedule, []);
+    let rest = VecDeque::from([(Some(read(7)), "second")]);
+    queue.submit_in_parts(at(0), 1, best(read(5)), "first", rest);
+    assert_eq!(start(&mut queue, 0).map(|(_, _, work)| work), Some("first"));
+    queue.submit(at(0), 2, best(read(20)), "other");
+    assert_eq!(start(&mut queue, 0), None, "nothing beside the first part");
+    queue.ended(1, at(0), at(10), true);
+    assert_eq!(start(&mut queue, 10).map(|(_, _, work)| work), Some("second"));
+    assert_eq!(start(&mut queue, 10).map(|(_, _, work)| work), Some("other"), "the last part");
+}
+
 /// What waits is counted with all its parts: best effort in eight parts does not fit into the
 /// slack that one of them would fit into.
 #[test]

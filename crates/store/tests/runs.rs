@@ -92,6 +92,27 @@ fn holes_too_short_for_a_run_are_used_last_and_the_volume_says_so() {
     assert_eq!(pieces, [1, 2, 2, 2, 2], "the second begins in the middle of a block");
 }
 
+/// Holes of 5 and 6 MiB hold a run of 4 MiB each, and a film of two runs takes these.
+#[test]
+fn a_run_is_taken_whole_where_a_longer_hole_would_only_hold_more_of_it() {
+    let mut disks = new_pool(1, &[Bytes::mib(60)]);
+    let mut store = open(&mut disks).unwrap().store;
+    let any = Placement::default();
+    let made: Vec<_> = [5, 1, 6, 1]
+        .iter()
+        .enumerate()
+        .map(|(n, &mib)| store.create(&format!("v{n}"), Bytes::mib(mib), &any).unwrap())
+        .collect();
+    store.create("rest", store.space().free, &any).unwrap();
+    store.delete(made[0]).unwrap();
+    store.delete(made[2]).unwrap();
+    assert!(commit(&mut store, &mut disks));
+    let id = store.create("film", Bytes::mib(8), &by_runs(4)).unwrap();
+    let film = store.volume(id).unwrap();
+    assert_eq!(film.pieces_on(DiskIndex(0), 4), 1, "{:?}", places(&store, id));
+    assert_eq!(film.stretches().shortest, Bytes::mib(4));
+}
+
 /// Volumes come, grow and go at random until the space is in pieces; each is looked at extent by
 /// extent: how many runs it has, and into how many a block of each length falls at the most.
 #[test]
