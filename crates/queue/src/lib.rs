@@ -18,4 +18,4 @@ mod queue;
 
 pub use account::{Account, Traffic};
 pub use handle::{Handle, Shared};
-pub use queue::{Device, Ended, Next, Queue, Use};
+pub use queue::{Device, Ended, Next, Queue, Rest, Use};
