@@ -250,8 +250,13 @@ fn refused(refusal: &Refusal) -> Problem {
     if let Some(bus) = &refusal.bus {
         detail.push_str(&format!("; the disk {bus}, which is counted"));
     }
+    if refusal.parts > 1 {
+        let parts = refusal.parts;
+        detail
+            .push_str(&format!("; a block lies in up to {parts} runs there, each of them counted"));
+    }
     let rate = refusal.rate_max;
-    let next_step = if refusal.undecided {
+    let mut next_step = if refusal.undecided {
         "try again soon, or when less waits".into()
     } else if rate.is_zero() {
         format!(
@@ -264,6 +269,11 @@ fn refused(refusal: &Refusal) -> Problem {
             rate.get()
         )
     };
+    if refusal.parts > 1 {
+        next_step.push_str(
+            ", or use a volume of longer runs (`slackline volume create --run`), or smaller blocks",
+        );
+    }
     let mut problem = Problem::new(Code::Refused, detail, next_step);
     problem.refusal = Some(wire::Refusal {
         disk,
@@ -310,6 +320,7 @@ mod tests {
             rate_max: Rate::per_second(817_432),
             bus: None,
             undecided: false,
+            parts: 1,
         }));
         assert_eq!(
             problem.detail,
@@ -336,6 +347,7 @@ mod tests {
             rate_max: Rate::ZERO,
             bus: Some(Box::new(BusShare::new(bus).unwrap())),
             undecided: false,
+            parts: 1,
         }));
         assert!(
             problem.detail.ends_with(
@@ -372,6 +384,7 @@ mod tests {
                     rate_max: Rate::ZERO,
                     bus: None,
                     undecided: false,
+                    parts: 1,
                 }),
             },
             Error::NoSuchVolume { name: name() },

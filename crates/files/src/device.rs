@@ -232,6 +232,7 @@ impl Device {
             rate_max: Rate::ZERO,
             bus,
             undecided: false,
+            parts: 1,
         }
     }
 

@@ -24,7 +24,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use disk::online::Suspect;
-use queue::{Device, Handle, Queue};
+use queue::{Device, Handle, Queue, Rest};
 use sched::{Class, Request, Schedule, Task, TaskId};
 use store::Store;
 use units::{Access, Bytes, Command, Duration, Instant, Lba};
@@ -533,7 +533,7 @@ fn is_ordered(class: Class) -> bool {
 pub(crate) type Parts = Vec<(DiskAction, Owner)>;
 
 /// Those that need the disk first: the command and the work of the first part, and the rest.
-fn in_order(parts: Parts) -> (Option<Command>, Work, VecDeque<(Option<Command>, Work)>) {
+fn in_order(parts: Parts) -> (Option<Command>, Work, Rest<Work>) {
     let (instant, mut all): (Parts, Parts) =
         parts.into_iter().partition(|(action, _)| action.needs_no_disk());
     all.extend(instant);

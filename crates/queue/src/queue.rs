@@ -51,6 +51,9 @@ pub struct Device {
     pub usage: Use,
 }
 
+/// The parts of a request behind its first: commands, and what they are for.
+pub type Rest<W> = VecDeque<(Option<Command>, W)>;
+
 /// A command that is known.
 #[derive(Clone, Debug)]
 struct Entry<W> {
@@ -60,7 +63,7 @@ struct Entry<W> {
     class: Class,
     predicted: Duration,
     /// What follows under the same request: commands, and what they are for.
-    rest: VecDeque<(Option<Command>, W)>,
+    rest: Rest<W>,
 }
 
 /// A request of which parts are left to be started.
@@ -374,7 +377,7 @@ impl<W> Queue<W> {
         key: u64,
         request: Request,
         work: W,
-        rest: VecDeque<(Option<Command>, W)>,
+        rest: Rest<W>,
     ) {
         let further = self.bound_of(&rest);
         self.submit_scattered(now, key, request, further, work);
@@ -383,7 +386,7 @@ impl<W> Queue<W> {
 
     /// What parts that follow take at the most, wherever the heads are, with what passes
     /// between the end of one command and the start of the next.
-    fn bound_of(&self, rest: &VecDeque<(Option<Command>, W)>) -> Duration {
+    fn bound_of(&self, rest: &Rest<W>) -> Duration {
         let of = |command: &Command| match command.access() {
             Some(access) => worst(&self.device.profile, access),
             None => self.device.profile.flush(),
@@ -399,13 +402,7 @@ impl<W> Queue<W> {
     }
 
     /// The same in several parts, none of which needs the device.
-    pub fn submit_instant_in_parts(
-        &mut self,
-        key: u64,
-        class: Class,
-        work: W,
-        rest: VecDeque<(Option<Command>, W)>,
-    ) {
+    pub fn submit_instant_in_parts(&mut self, key: u64, class: Class, work: W, rest: Rest<W>) {
         assert!(rest.iter().all(|(command, _)| command.is_none()), "it needs the device");
         self.instant.push_back(key);
         self.insert(key, Entry { rest, ..Entry::new(work, None, class) });
@@ -489,7 +486,7 @@ impl<W> Queue<W> {
         now: Instant,
         key: u64,
         request: Request,
-        work: impl FnOnce() -> (W, VecDeque<(Option<Command>, W)>),
+        work: impl FnOnce() -> (W, Rest<W>),
     ) -> bool {
         let Request { class, command } = request;
         let now = self.time(now);

@@ -294,13 +294,29 @@ fn the_parts_of_a_request_follow_one_another() {
     assert_eq!(start(&mut queue, now + 2_000).map(|(key, ..)| key), Some(2));
 }
 
-/// What waits is counted with all its parts: best effort in three parts does not fit into the
+/// A device that takes four commands at once has nothing but the parts of a request from its
+/// first to its last, and as many as it takes then.
+#[test]
+fn a_deep_device_has_the_parts_of_a_request_alone() {
+    let schedule = Schedule::new(PolicyKind::SLACK, Options { depth: 4, ..Options::default() });
+    let mut queue = Queue::new(device(Use::Alone), schedule, []);
+    let rest = VecDeque::from([(Some(read(7)), "second")]);
+    queue.submit_in_parts(at(0), 1, best(read(5)), "first", rest);
+    assert_eq!(start(&mut queue, 0).map(|(_, _, work)| work), Some("first"));
+    queue.submit(at(0), 2, best(read(20)), "other");
+    assert_eq!(start(&mut queue, 0), None, "nothing beside the first part");
+    queue.ended(1, at(0), at(10), true);
+    assert_eq!(start(&mut queue, 10).map(|(_, _, work)| work), Some("second"));
+    assert_eq!(start(&mut queue, 10).map(|(_, _, work)| work), Some("other"), "the last part");
+}
+
+/// What waits is counted with all its parts: best effort in eight parts does not fit into the
 /// slack that one of them would fit into.
 #[test]
 fn a_request_costs_what_all_its_parts_do() {
     let mut queue = queue(Use::Alone);
     let cost = ms_(12);
-    let task = queue.join(at(0), Task::new(ms_(40), ms_(40), cost)).unwrap();
+    let task = queue.join(at(0), Task::new(ms_(100), ms_(100), cost)).unwrap();
     let starts = |queue: &mut Queue<&'static str>, rest| {
         queue.submit_in_parts(at(0), 7, best(read(5)), "best", rest);
         let started = matches!(queue.next(at(0)), Next::Start { key: 7, .. });
@@ -308,7 +324,7 @@ fn a_request_costs_what_all_its_parts_do() {
         (started, waits && queue.cancel(7)).0
     };
     queue.submit(at(0), 1, Request { class: Class::RealTime(task), command: read(9) }, "block");
-    let rest = VecDeque::from([(Some(read(7)), "second"), (Some(read(8)), "third")]);
+    let rest = (6..13).map(|mib| (Some(read(mib)), "further")).collect();
     assert!(!starts(&mut queue.clone(), rest));
     assert!(starts(&mut queue, VecDeque::new()));
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{BLOCK, Disk, check, commit, disks_of, new_pool, open};
+use common::{BLOCK, Disk, Random, check, commit, disks_of, new_pool, open};
 use store::{DiskIndex, EXTENT, Placement, Store, StoreError, VolumeId};
 use units::Bytes;
 
@@ -90,6 +90,80 @@ fn holes_too_short_for_a_run_are_used_last_and_the_volume_says_so() {
     let take = store.volume(id).unwrap();
     let pieces = [1, 2, 4, 8, 16].map(|extents| take.pieces_on(DiskIndex(0), extents));
     assert_eq!(pieces, [1, 2, 2, 2, 2], "the second begins in the middle of a block");
+}
+
+/// Holes of 5 and 6 MiB hold a run of 4 MiB each, and a film of two runs takes these.
+#[test]
+fn a_run_is_taken_whole_where_a_longer_hole_would_only_hold_more_of_it() {
+    let mut disks = new_pool(1, &[Bytes::mib(60)]);
+    let mut store = open(&mut disks).unwrap().store;
+    let any = Placement::default();
+    let made: Vec<_> = [5, 1, 6, 1]
+        .iter()
+        .enumerate()
+        .map(|(n, &mib)| store.create(&format!("v{n}"), Bytes::mib(mib), &any).unwrap())
+        .collect();
+    store.create("rest", store.space().free, &any).unwrap();
+    store.delete(made[0]).unwrap();
+    store.delete(made[2]).unwrap();
+    assert!(commit(&mut store, &mut disks));
+    let id = store.create("film", Bytes::mib(8), &by_runs(4)).unwrap();
+    let film = store.volume(id).unwrap();
+    assert_eq!(film.pieces_on(DiskIndex(0), 4), 1, "{:?}", places(&store, id));
+    assert_eq!(film.stretches().shortest, Bytes::mib(4));
+}
+
+/// Volumes come, grow and go at random until the space is in pieces; each is looked at extent by
+/// extent: how many runs it has, and into how many a block of each length falls at the most.
+#[test]
+fn what_a_volume_says_of_its_runs_is_what_its_map_says() {
+    let mut random = Random::new(16);
+    let (mut volumes, mut pieces_seen) = (0, std::collections::BTreeSet::new());
+    for round in 0..60 {
+        let mut disks =
+            new_pool(1 + round % 3, &[Bytes::mib(90), Bytes::mib(90)][..1 + round as usize % 2]);
+        let mut store = open(&mut disks).unwrap().store;
+        for step in 0..25 {
+            let placement = by_runs(1 << random.below(5));
+            let _ = store.create(&format!("v{step}"), Bytes::mib(random.below(24)), &placement);
+            let ids: Vec<VolumeId> = store.volumes().map(|volume| volume.id()).collect();
+            let any = ids[random.index(ids.len())];
+            match random.below(4) {
+                0 => store.delete(any).unwrap(),
+                1 => drop(store.resize(any, Bytes::mib(random.below(30)))),
+                _ => {}
+            }
+            if store.dirty() {
+                assert!(commit(&mut store, &mut disks));
+            }
+        }
+        for volume in store.volumes() {
+            volumes += 1;
+            let (run, k) = (volume.placement().run / EXTENT, volume.placement().disks.len() as u64);
+            let (mut count, mut shortest) = (0, u64::MAX);
+            for disk in 0..k {
+                // The extents on a disk, in the volume's order.
+                let own = (0..volume.extents()).filter(|index| index / run % k == disk);
+                let at: Vec<u64> = own
+                    .map(|index| store.locate(volume.id(), index).unwrap().offset / EXTENT)
+                    .collect();
+                assert_eq!(volume.extents_on(DiskIndex(disk as u16)), at.len() as u64);
+                for stretch in at.chunk_by(|a, b| a + 1 == *b) {
+                    count += 1;
+                    shortest = shortest.min(stretch.len() as u64);
+                }
+                for extents in [1, 2, 4, 8, 16] {
+                    let of = |block: &[u64]| block.chunk_by(|a, b| a + 1 == *b).count() as u32;
+                    let most = at.chunks(extents as usize).map(of).max().unwrap_or(1);
+                    assert_eq!(volume.pieces_on(DiskIndex(disk as u16), extents), most);
+                    pieces_seen.insert(most);
+                }
+            }
+            let shortest = if count == 0 { Bytes::ZERO } else { EXTENT * shortest };
+            assert_eq!((volume.stretches().count, volume.stretches().shortest), (count, shortest));
+        }
+    }
+    assert!(volumes > 200 && pieces_seen.len() > 3, "{volumes} volumes, {pieces_seen:?} pieces");
 }
 
 #[test]

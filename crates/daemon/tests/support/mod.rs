@@ -208,6 +208,7 @@ impl State {
                 rate_max: RATE_MAX - taken,
                 bus: None,
                 undecided: false,
+                parts: 1,
             }));
         }
         self.last_stream += 1;
@@ -263,6 +264,7 @@ impl State {
                 rate_max: RATE_MAX,
                 bus: None,
                 undecided: false,
+                parts: 1,
             }));
         }
         found.contract = contract;

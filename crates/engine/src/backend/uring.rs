@@ -600,6 +600,41 @@ mod tests {
         }
     }
 
+    /// Four extents in one transfer, of which every other block was written, from the second on:
+    /// more runs than the kernel takes in one vector. Then all but one of them, in one vector.
+    #[test]
+    fn a_long_read_leaves_out_what_was_never_written_of_it() {
+        let mut ring = ring("long", true, true);
+        let offset = Bytes::mib(2);
+        for mib in 0..4 {
+            let (offset, bytes) = (offset + Bytes::mib(mib), vec![5 + mib as u8; 1 << 20]);
+            let fill = DiskAction::WriteBytes { offset, bytes };
+            assert_eq!(run(&mut ring, vec![fill]), [Ok(())]);
+        }
+        let block = |n: u64| Blocks::of(&(Bytes::kib(4 * n)..Bytes::kib(4 * n + 4)));
+        let every_other = (0..128).fold(Blocks::NONE, |all, n| all.union(&block(2 * n + 1)));
+        let all_but_one = Blocks::first(Bytes::MIB).without(&block(77));
+        for of_each in [every_other, all_but_one] {
+            let mut written = Written::from(of_each);
+            (0..3).for_each(|_| written.push(of_each));
+            let place = span(Bytes::mib(8), Bytes::mib(4));
+            let read = DiskAction::Read { offset, span: place, written };
+            let dirty = DiskAction::Read {
+                offset: Bytes::mib(1),
+                span: span(place.offset, Bytes::kib(8)),
+                written: Blocks::first(Bytes::kib(8)).into(),
+            };
+            assert_eq!(run(&mut ring, vec![dirty]), [Ok(())]);
+            assert_eq!(run(&mut ring, vec![read]), [Ok(())]);
+            let got = memory(&ring, place);
+            for (n, bytes) in (0u64..).zip(got.chunks(4096)) {
+                let has = of_each.covers(&(Bytes::kib(n % 256 * 4)..Bytes::kib(n % 256 * 4 + 4)));
+                let want = if has { 5 + (n / 256) as u8 } else { 0 };
+                assert!(bytes.iter().all(|&byte| byte == want), "block {n}");
+            }
+        }
+    }
+
     /// What the device moved only a part of goes on behind that part, in memory and on the
     /// device, however often: each sector says where it belongs.
     #[test]

@@ -73,7 +73,7 @@ impl Share {
     pub(crate) const WHOLE: [u32; LENGTHS] = [1; LENGTHS];
 
     /// Into how many parts a block falls at the most.
-    fn parts_of(&self, block: Bytes) -> u32 {
+    pub(crate) fn parts_of(&self, block: Bytes) -> u32 {
         let extents = (block / EXTENT).max(1).ilog2() as usize;
         self.parts[extents.min(LENGTHS - 1)]
     }
@@ -120,6 +120,7 @@ pub(crate) fn refused(disk: DiskIndex, refusal: &sched::Refusal) -> Refusal {
         rate_max: Rate::ZERO,
         bus: None,
         undecided: refusal.undecided,
+        parts: 1,
     }
 }
 
@@ -148,6 +149,19 @@ impl Seen<'_> {
         way: Direction,
     ) -> Result<Task, Refusal> {
         let period = period(contract, share);
+        if contract.block > LARGEST && self.profile.bus.is_some() {
+            // The others on the bus count with less.
+            let used = self.set.utilisation().ppm();
+            return Err(Refusal {
+                disk: share.disk,
+                utilisation_ppm: used,
+                deadline: None,
+                rate_max: Rate::ZERO,
+                bus: None,
+                undecided: false,
+                parts: 1,
+            });
+        }
         let cost = self.cost(contract.block, share, way);
         self.possible(share.disk, cost, period, period)
     }
@@ -197,6 +211,7 @@ impl Seen<'_> {
                 rate_max: Rate::ZERO,
                 bus: None,
                 undecided: false,
+                parts: 1,
             });
         }
         Ok(Task::new(period, deadline, cost))
@@ -319,4 +334,61 @@ pub(crate) fn check_block<'a>(
         return invalid("at most 1 MiB on disks that share a bus with others");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use disk::Model;
+
+    /// Every way to cut so many extents into so many parts.
+    fn ways(extents: u64, parts: u64) -> Vec<Vec<u64>> {
+        if parts == 1 {
+            return alloc::vec![alloc::vec![extents]];
+        }
+        let longest = extents - (parts - 1);
+        let cut = |first: u64| {
+            let rest = ways(extents - first, parts - 1).into_iter();
+            rest.map(move |mut rest| {
+                rest.push(first);
+                rest
+            })
+        };
+        (1..=longest).flat_map(cut).collect()
+    }
+
+    /// On every model: the cost of a block in so many parts is that of the worst way to cut it,
+    /// and no way costs more; a volume that is shorter than a block costs what it has.
+    #[test]
+    fn a_block_costs_what_the_worst_cut_into_its_parts_costs() {
+        for name in Model::names() {
+            let profile = Profile::of(&Model::named(name).unwrap());
+            let set = TaskSet::new(Duration::ZERO);
+            let advance = Duration::from_millis(3);
+            let seen = Seen { profile: &profile, advance, set: &set };
+            let end = Lba::containing(profile.capacity().min(Bytes::GIB));
+            for (power, block) in [1, 2, 4, 8].map(Bytes::mib).into_iter().enumerate() {
+                for parts in 1..=1u32 << power {
+                    let share = |range| Share {
+                        disk: DiskIndex(0),
+                        gap: 1,
+                        range,
+                        run: BLOCK_MAX,
+                        parts: [parts; LENGTHS],
+                    };
+                    for direction in [Direction::Read, Direction::Write] {
+                        let all = share(Lba::new(0)..end);
+                        let one = |n| profile.worst(all.range.clone(), EXTENT * n, direction);
+                        let sum = |way: &Vec<u64>| way.iter().map(|&n| one(n)).sum::<Duration>();
+                        let worst = ways(block / EXTENT, parts.into()).iter().map(sum).max();
+                        let worst = worst.unwrap() + advance * u64::from(parts - 1);
+                        assert_eq!(seen.cost(block, &all, direction), worst, "{name} {block}");
+                        let short = share(Lba::new(0)..Lba::containing(EXTENT));
+                        let least = profile.worst(short.range.clone(), EXTENT, direction);
+                        assert_eq!(seen.cost(block, &short, direction), least, "{name} {block}");
+                    }
+                }
+            }
+        }
+    }
 }

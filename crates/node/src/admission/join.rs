@@ -108,7 +108,8 @@ impl Core {
                     self.leave(&joined);
                     self.search =
                         Some(RateSearch::new(|disk| self.seen(disk), contract, shares, mode, &[]));
-                    return Err(Error::Refused(refusal));
+                    let parts = share.parts_of(contract.block);
+                    return Err(Error::Refused(Refusal { parts, ..refusal }));
                 }
             }
         }

@@ -147,6 +147,9 @@ pub struct Refusal {
     /// True where nothing was found to be too much: the work that a decision may take did not
     /// suffice, or what waits at this moment is in the way. It can be tried again.
     pub undecided: bool,
+    /// Into how many runs of neighbouring extents a block of the stream falls at the most, each
+    /// of which is counted; 1 for what is no stream's.
+    pub parts: u32,
 }
 
 impl Error {

@@ -130,6 +130,7 @@ fn errors_are_said_with_their_figures() {
         rate_max: Rate::per_second(1_000),
         bus: None,
         undecided: false,
+        parts: 1,
     };
     let said = Error::Refused(refusal.clone()).to_string();
     for part in ["disk 3", "123.46 %", "40 ms", "7 ms", "1000 B/s"] {
