@@ -26,6 +26,7 @@ mod create;
 mod device;
 mod drives;
 mod error;
+mod first_gap;
 mod host_file;
 mod lateness;
 mod lock;

@@ -9,7 +9,7 @@ use crate::backend::{Backend, Surroundings};
 use crate::core::{Core, assert_may_wait};
 use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
-use crate::lateness::first_gap;
+use crate::first_gap::first_gap;
 use crate::lock::Mutex;
 use crate::sys::{self, Event};
 use crate::{Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};

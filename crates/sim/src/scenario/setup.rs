@@ -85,7 +85,7 @@ pub(super) fn node(scenario: &Scenario, disks: &mut [SimDisk<Metadata>]) -> Resu
 }
 
 fn with_store(scenario: &Scenario, store: Store) -> Result<Node, node::Error> {
-    let setups = scenario.profiles().into_iter().map(|profile| DiskSetup::new(profile));
+    let setups = scenario.profiles().into_iter().map(DiskSetup::new);
     Node::new(config(scenario), setups.collect(), store)
 }
 

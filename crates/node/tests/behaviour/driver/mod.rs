@@ -171,7 +171,7 @@ impl Driver {
     fn over(setup: Setup, mut disks: Vec<MemoryDisk>) -> Result<Self, Error> {
         let store = store_on(&mut disks);
         let profiles = setup.profiles.iter().cloned();
-        let setups = profiles.map(|profile| DiskSetup::new(profile)).collect();
+        let setups = profiles.map(DiskSetup::new).collect();
         Ok(Self {
             node: Node::new(setup.config, setups, store)?,
             now: Instant::EPOCH,
