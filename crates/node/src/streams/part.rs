@@ -55,7 +55,8 @@ impl Stream {
 
     /// Sends a block that is full; one of which a part is with the disk, when that has ended.
     pub(crate) fn write_block(&mut self, core: &mut Core, now: Instant, block: u64) {
-        if self.part.is_none_or(|part| core.waits(part.id)) {
+        let part = self.part.filter(|part| self.block_at(part.upto) == block);
+        if part.is_none_or(|part| core.waits(part.id)) {
             self.send(core, now, block, self.contract.block);
         }
     }
@@ -64,7 +65,8 @@ impl Stream {
     /// waits, where one does.
     fn send(&mut self, core: &mut Core, now: Instant, block: u64, len: Bytes) {
         let (disk, offset, extent, within) = self.locate(core, block);
-        let waiting = self.part.take();
+        let block_len = self.contract.block;
+        let waiting = self.part.take_if(|part| part.upto / block_len == block);
         if let Some(part) = waiting {
             let free =
                 core.writes.end(&mut core.store, (self.volume, extent), part.claim, End::Failed);
