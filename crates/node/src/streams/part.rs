@@ -19,22 +19,13 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
-use crate::streams::stream::{Slot, Stream};
+use crate::streams::stream::{DurableAsk, Part, Slot, Stream};
 use crate::volumes::services::Turn;
 use crate::volumes::serving::in_slack;
-use crate::volumes::writes::{Claim, End};
+use crate::volumes::writes::End;
 use crate::work::Owner;
 use sched::Class;
 use units::{Bytes, Instant};
-
-/// A part of a block that a disk has or shall have.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    pub id: CommandId,
-    pub claim: Claim,
-    /// The volume offset behind it.
-    pub upto: Bytes,
-}
 
 impl Stream {
     /// Sends what somebody waits for of the block that is not full.
@@ -43,7 +34,7 @@ impl Stream {
         let block = self.block_at(upto);
         let sent = self.part.map_or(self.written(), |part| part.upto);
         let ends = self.closing || self.going.is_some();
-        let is_awaited = |ask: &super::stream::DurableAsk| ask.urgent && ask.at_least > sent;
+        let is_awaited = |ask: &DurableAsk| ask.urgent && ask.at_least > sent;
         let is_wanted = upto > sent && (ends || self.durable_asks.iter().any(is_awaited));
         // One that the disk has is followed by another when it has ended.
         let may_go = self.part.is_none_or(|part| core.waits(part.id));
