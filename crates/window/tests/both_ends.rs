@@ -71,7 +71,7 @@ impl Filler {
         let kind = match self.mode {
             _ if gap => Kind::Gap,
             Mode::Read => Kind::Data,
-            Mode::Write => Kind::Room,
+            Mode::Write | Mode::Update => Kind::Room,
         };
         for offset in self.offset..self.offset + len {
             let value = if kind == Kind::Data { byte(offset) } else { 0xee };

@@ -246,7 +246,7 @@ impl Client {
                     Mode::Write if self.random.chance(25) => {
                         (Doing::StreamSync(stream), Op::StreamSync { stream: id })
                     }
-                    Mode::Write => {
+                    Mode::Write | Mode::Update => {
                         (Doing::StreamRoom(stream), Op::StreamRoom { stream: id, len_max })
                     }
                 }
