@@ -269,7 +269,7 @@ fn refused(refusal: &Refusal) -> Problem {
             rate.get()
         )
     };
-    if refusal.parts > 1 {
+    if refusal.parts > 1 && !refusal.undecided {
         next_step.push_str(
             ", or use a volume of longer runs (`slackline volume create --run`), or smaller blocks",
         );

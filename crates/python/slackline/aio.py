@@ -65,6 +65,18 @@ class File:
     def advance(self, size):
         self._file.advance(size)
 
+    async def read_at(self, place, buffer):
+        return await self._run(self._file.read_at, place, buffer)
+
+    async def write_at(self, place, data):
+        return await self._run(self._file.write_at, place, data)
+
+    async def set_playout(self, place):
+        await self._run(self._file.set_playout, place)
+
+    async def keep(self, size):
+        await self._run(self._file.keep, size)
+
     async def sync(self):
         await self._run(self._file.sync)
 

@@ -289,7 +289,7 @@ impl State {
         let upto = Bytes::new(found.position);
         let answer = match found.mode {
             Mode::Read => Answer::Done,
-            Mode::Write => Answer::Durable { upto },
+            Mode::Write | Mode::Update => Answer::Durable { upto },
         };
         Ok((answer, waiting))
     }

@@ -1,5 +1,5 @@
 //! A part of a block, written because somebody waits for it: a sync, the close, or the writer
-//! that goes elsewhere.
+//! that goes elsewhere; or because the volume ends within the block.
 //!
 //! A contract has one request for each block, and a part is one more. So a part goes in the
 //! slack and takes no turn of its stream: the whole block comes in its own turn, however many
@@ -19,23 +19,13 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
-use crate::streams::stream::{Slot, Stream};
+use crate::streams::stream::{DurableAsk, Part, Slot, Stream};
 use crate::volumes::services::Turn;
 use crate::volumes::serving::in_slack;
-use crate::volumes::writes::{Claim, End};
+use crate::volumes::writes::End;
 use crate::work::{BlockPart, Owner};
 use sched::Class;
 use units::{Bytes, Instant};
-
-/// A part of a block that a disk has or shall have.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    pub id: CommandId,
-    /// Of the first extent that it is written to; those of the others have the numbers that follow.
-    pub claim: Claim,
-    /// The volume offset behind it.
-    pub upto: Bytes,
-}
 
 impl Stream {
     /// Sends what somebody waits for of the block that is not full.
@@ -43,8 +33,10 @@ impl Stream {
         let upto = self.position;
         let block = self.block_at(upto);
         let sent = self.part.map_or(self.written(), |part| part.upto);
-        let ends = self.closing || self.going.is_some();
-        let is_awaited = |ask: &super::stream::DurableAsk| ask.urgent && ask.at_least > sent;
+        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        // Where the volume ends within the block, it will not be full.
+        let ends = self.closing || self.going.is_some() || upto == size;
+        let is_awaited = |ask: &DurableAsk| ask.urgent && ask.at_least > sent;
         let is_wanted = upto > sent && (ends || self.durable_asks.iter().any(is_awaited));
         // One that the disk has is followed by another when it has ended.
         let may_go = self.part.is_none_or(|part| core.waits(part.id));
@@ -56,7 +48,8 @@ impl Stream {
 
     /// Sends a block that is full; one of which a part is with the disk, when that has ended.
     pub(crate) fn write_block(&mut self, core: &mut Core, now: Instant, block: u64) {
-        if self.part.is_none_or(|part| core.waits(part.id)) {
+        let part = self.part.filter(|part| self.block_at(part.upto) == block);
+        if part.is_none_or(|part| core.waits(part.id)) {
             self.send(core, now, block, self.contract.block);
         }
     }
@@ -64,8 +57,9 @@ impl Stream {
     /// Sends the first `len` bytes of a block to its disk, in the place of a part of it that
     /// waits, where one does.
     fn send(&mut self, core: &mut Core, now: Instant, block: u64, len: Bytes) {
-        let start = self.contract.block * block;
-        let waiting = self.part.take();
+        let block_len = self.contract.block;
+        let start = block_len * block;
+        let waiting = self.part.take_if(|part| part.upto / block_len == block);
         if let Some(part) = waiting {
             let range = start..part.upto.round_up(limits::BLOCK_MIN);
             core.writes.end_run(&mut core.store, self.volume, &range, part.claim, End::Failed);

@@ -16,8 +16,8 @@ use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::core::Core;
 use crate::memory::places::WindowMemory;
-use crate::streams::part::Part;
 use crate::streams::shared::Shared;
+use crate::volumes::writes::Claim;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -67,6 +67,17 @@ pub(crate) struct DurableAsk {
 pub(crate) struct Going {
     pub ticket: Ticket,
     pub to: Bytes,
+}
+
+/// A part of a block that a disk has or shall have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub id: CommandId,
+    /// Of the first extent that it is written to; those of the others have the numbers that
+    /// follow.
+    pub claim: Claim,
+    /// The volume offset behind it.
+    pub upto: Bytes,
 }
 
 #[derive(Clone, Debug)]

@@ -264,6 +264,36 @@ fn a_block_that_is_filled_while_part_of_it_is_written_is_written_again() {
     assert!(driver.read("film", Bytes::ZERO, BLOCK).unwrap() == pattern(1, Bytes::ZERO, BLOCK));
 }
 
+/// A writer fills the rest of a block and all of the next while a part of the first is on its
+/// way: both follow, also where the part had not begun.
+#[test]
+fn blocks_that_are_filled_while_a_part_is_written_follow_it() {
+    for begins in [true, false] {
+        let mut driver = Setup::new(1).open();
+        driver.volume("film", Bytes::mib(1));
+        let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+        let bytes = pattern(1, Bytes::ZERO, BLOCK * 2);
+        for block in [0, 1] {
+            let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
+            let from = (BLOCK * block).as_usize();
+            driver.memory.put(span.offset, &bytes[from..from + BLOCK.as_usize()]);
+        }
+        moved(&mut driver, stream, BLOCK / 2);
+        driver.disks[0].holds = true;
+        let busy = (!begins).then(|| driver.begin(read("film", Bytes::ZERO, BLOCK)));
+        let sync = driver.begin(Op::StreamSync { stream });
+        driver.run(ms(1));
+        moved(&mut driver, stream, BLOCK * 3 / 2);
+        driver.disks[0].holds = false;
+        let Ok(Reply::Durable { upto }) = driver.wait(sync) else { panic!("not synced") };
+        assert!(upto >= BLOCK / 2);
+        assert!(busy.is_none_or(|busy| driver.wait(busy).is_ok()));
+        assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: BLOCK * 2 }));
+        let mut driver = driver.after_a_power_cut();
+        assert!(driver.read("film", Bytes::ZERO, BLOCK * 2).unwrap() == bytes);
+    }
+}
+
 /// A block that cannot be written: the program hears it with what it does next.
 #[test]
 fn a_writer_hears_of_what_was_not_written() {
