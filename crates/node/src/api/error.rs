@@ -32,14 +32,14 @@ pub enum Error {
     /// the refusal is of its own analysis. Without one the policy keeps no contract at all,
     /// or, where both are empty, what waits now would be late.
     PolicyRefused {
-        policy: Policy,
+        policy: Box<Policy>,
         streams: Vec<StreamId>,
         volumes: Vec<String>,
         refusal: Option<Box<Refusal>>,
     },
     /// Contracts are admitted, and the pool's policy keeps none.
     KeepsNothing {
-        policy: Policy,
+        policy: Box<Policy>,
     },
     NoSuchVolume {
         name: String,
