@@ -216,7 +216,7 @@ async fn policy_set(
         policy.with(name, text).map_err(|error| Failure::from(problem::of_setting(error)))
     })?;
     let keep = request.keep.unwrap_or(true);
-    control.by(&peer).done(Op::PolicySet { policy, keep }).await?;
+    control.by(&peer).done(Op::PolicySet { policy: Box::new(policy), keep }).await?;
     Ok(Json(convert::policy(&control.shown(&peer))))
 }
 

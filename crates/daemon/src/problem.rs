@@ -368,9 +368,9 @@ mod tests {
         let (asked, free, size) = (Bytes::GIB, Bytes::MIB, Bytes::GIB);
         let name = || String::from("v");
         let errors = [
-            Error::KeepsNothing { policy: node::Policy::EDF },
+            Error::KeepsNothing { policy: node::Policy::EDF.into() },
             Error::PolicyRefused {
-                policy: node::Policy::EDF,
+                policy: node::Policy::EDF.into(),
                 streams: vec![node::StreamId(1)],
                 volumes: Vec::new(),
                 refusal: None,

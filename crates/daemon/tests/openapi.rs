@@ -85,6 +85,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
     let (profile, reprofile) = ("/v1/disks/{disk}/profile", "/v1/disks/{disk}/reprofile");
     let toml = disk::Profile::of(&disk::Model::named("laptop-4200").unwrap()).to_toml();
     let (list, one) = ("/v1/volumes", "/v1/volumes/{name}");
+    let handle = "/v1/volumes/{name}/handles/{handle}";
     let (streams, stream) = ("/v1/streams", "/v1/streams/{id}");
     vec![
         ("GET", "/v1/health", "/v1/health", json!(null), 200),
@@ -128,6 +129,13 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("GET", "/v1/policy", "/v1/policy", json!(null), 200),
         ("PUT", "/v1/policy", "/v1/policy", json!({"policy": "edl"}), 200),
         ("PUT", "/v1/policy", "/v1/policy", json!({"policy": "fair"}), 400),
+        ("PUT", "/v1/policy", "/v1/policy", json!({"settings": {"burst": "100ms"}}), 200),
+        ("PUT", "/v1/policy", "/v1/policy", json!({"settings": {"burst": "1h"}}), 400),
+        ("PUT", "/v1/bus", "/v1/bus", json!({"shared": "scsi,rate=20MB/s,disks=0+1"}), 200),
+        ("PUT", "/v1/bus", "/v1/bus", json!({"shared": "scsi,rate=20MB/s"}), 400),
+        ("PUT", "/v1/bus", "/v1/bus", json!({"none": [0]}), 200),
+        ("DELETE", "/v1/volumes/a%20b/handles/1", handle, json!(null), 404),
+        ("DELETE", "/v1/volumes/a%20b/handles/x", handle, json!(null), 400),
         ("PUT", "/v1/disks/0/profile", profile, json!({"profile": toml}), 200),
         ("PUT", "/v1/disks/7/profile", profile, json!({"profile": toml}), 404),
         ("PUT", "/v1/disks/0/profile", profile, json!({"profile": "none"}), 400),

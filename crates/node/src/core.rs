@@ -168,7 +168,7 @@ impl Core {
             _ => false,
         };
         if asks && self.config.admission && !self.promises() {
-            return Err(Error::KeepsNothing { policy: self.config.policy });
+            return Err(Error::KeepsNothing { policy: self.config.policy.into() });
         }
         Ok(())
     }

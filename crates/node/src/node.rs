@@ -270,7 +270,7 @@ impl Node {
                 let set = self.set_bus(now, &disks, bus.as_deref());
                 self.change(now, ticket, set);
             }
-            Op::PolicySet { policy, keep } => match self.set_and_keep_policy(now, policy, keep) {
+            Op::PolicySet { policy, keep } => match self.set_and_keep_policy(now, *policy, keep) {
                 Ok(true) => self.core.answer_when_committed(now, ticket),
                 set => self.core.answer(ticket, set.map(|_| Reply::Done)),
             },

@@ -78,7 +78,7 @@ fn index() -> String {
          (`crates/policies/tests/by_cycles.rs`). *No promise*: a daemon that follows this policy\n\
          refuses contracts, but for those of its own log; with `--no-admission` it takes them,\n\
          and shows them as what they are.\n\n\
-         *Settings* are read and chosen with `slackline pool show` and `slackline pool set`\n\
+         *Settings* are read and chosen with `slackline pool settings` and `slackline pool set`\n\
          ([the daemon](daemon.md#policy-and-settings)). What stands in no table of settings is\n\
          fixed.\n\n\
          | policy | contracts | everyone | what it is |\n|---|---|---|---|\n",

@@ -34,7 +34,7 @@ fn rate(name: &str) -> Op {
 fn under_a_policy_that_keeps_nothing_contracts_are_refused_and_best_effort_is_served() {
     for policy in [policies::ABISS, Policy::EDF, policies::CFQ] {
         let mut world = pool(Config { admission: true, ..config(policy) });
-        let keeps_nothing = Error::KeepsNothing { policy };
+        let keeps_nothing = Error::KeepsNothing { policy: policy.into() };
         let refused = Err(keeps_nothing.clone());
         assert_eq!(world.call(open("v")), refused);
         assert_eq!(world.call(rate("v")), refused);
@@ -67,7 +67,7 @@ fn without_admission_a_stream_is_taken_and_shown_as_no_promise() {
 }
 
 fn set(world: &mut World, policy: Policy) -> Result<Reply, Error> {
-    world.call(Op::PolicySet { policy, keep: false })
+    world.call(Op::PolicySet { policy: policy.into(), keep: false })
 }
 
 /// Policies of one analysis take over from each other while readers, a writer and greedy
@@ -145,7 +145,7 @@ fn a_policy_that_cannot_keep_what_is_open_says_who_does_not_fit_and_nothing_chan
         assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
     }
     assert_eq!(set(&mut world, policies::CFQ), Ok(Reply::Done));
-    assert_eq!(world.call(open("v")), Err(Error::KeepsNothing { policy: policies::CFQ }));
+    assert_eq!(world.call(open("v")), Err(Error::KeepsNothing { policy: policies::CFQ.into() }));
     assert_eq!(set(&mut world, Policy::SLACK), Ok(Reply::Done));
     assert!(matches!(world.call(open("v")), Ok(Reply::Stream { .. })));
     assert_eq!(late(&world), 0);
@@ -169,7 +169,7 @@ fn other_settings_admit_what_is_open_again_and_nobody_is_late() {
     else {
         panic!("no cycle of this contract is so long")
     };
-    assert_eq!((streams.len(), policy), (1, with("register-least", "10s")));
+    assert_eq!((streams.len(), *policy), (1, with("register-least", "10s")));
     assert_eq!(world.node.status(world.now()).policy, policies::UCSB, "nothing has changed");
     let mut values = ["5ms", "0ns", "1s", "80ms"].iter().cycle();
     let mut changes = 0;
@@ -192,7 +192,7 @@ fn other_settings_admit_what_is_open_again_and_nobody_is_late() {
 fn what_was_chosen_is_kept_with_its_settings_until_it_is_for_now_only() {
     let mut world = pool(config(Policy::SLACK));
     let cfq = policies::CFQ.with("slice", "20ms").unwrap();
-    assert_eq!(world.call(Op::PolicySet { policy: cfq, keep: true }), Ok(Reply::Done));
+    assert_eq!(world.call(Op::PolicySet { policy: cfq.into(), keep: true }), Ok(Reply::Done));
     let status = world.node.status(world.now());
     assert_eq!((status.policy, status.policy_kept), (cfq, true));
     let kept = node::kept_policy(cfq);
@@ -203,7 +203,7 @@ fn what_was_chosen_is_kept_with_its_settings_until_it_is_for_now_only() {
     assert!(beyond.contains("from 1 ms to 10 s"), "{beyond}");
     assert!(policies::chosen("fair", []).unwrap_err().contains("no such policy"));
     // For now only: of the same policy it is forgotten, too.
-    assert_eq!(world.call(Op::PolicySet { policy: cfq, keep: false }), Ok(Reply::Done));
+    assert_eq!(world.call(Op::PolicySet { policy: cfq.into(), keep: false }), Ok(Reply::Done));
     let status = world.node.status(world.now());
     assert_eq!((status.policy, status.policy_kept), (cfq, false));
 }

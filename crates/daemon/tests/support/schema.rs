@@ -78,7 +78,13 @@ pub fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Resul
                     return Err(format!("{at}: {name} is not known"));
                 }
             }
-            ("items" | "required" | "properties" | "additionalProperties", _) => {}
+            ("propertyNames", Value::Object(object)) => {
+                for name in object.keys() {
+                    check(document, rule, &Value::from(name.as_str()), &format!("{at}, a name"))?;
+                }
+            }
+            ("items" | "required" | "properties" | "additionalProperties" | "propertyNames", _) => {
+            }
             (unknown, _) => {
                 return Err(format!("{at}: the schema has an unknown keyword {unknown}"));
             }
@@ -259,6 +265,7 @@ fn check_schema(document: &Value, schema: &Value, at: &str) -> Result<(), String
         "required",
         "properties",
         "additionalProperties",
+        "propertyNames",
     ];
     let schema = fields(schema, &[], &keywords, at)?;
     if let Some(reference) = schema.get("$ref") {
@@ -271,7 +278,7 @@ fn check_schema(document: &Value, schema: &Value, at: &str) -> Result<(), String
         }
     }
     let inner = known.into_iter().flat_map(|known| known.values());
-    let inner = inner.chain(schema.get("items"));
+    let inner = inner.chain(schema.get("items")).chain(schema.get("propertyNames"));
     let inner = inner.chain(schema.get("oneOf").and_then(Value::as_array).into_iter().flatten());
     inner.into_iter().try_for_each(|inner| check_schema(document, inner, at))
 }

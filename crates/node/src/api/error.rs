@@ -41,14 +41,14 @@ pub enum Error {
         refusal: Box<Refusal>,
     },
     PolicyRefused {
-        policy: Policy,
+        policy: Box<Policy>,
         streams: Vec<StreamId>,
         volumes: Vec<String>,
         refusal: Option<Box<Refusal>>,
     },
     /// Contracts are admitted, and the pool's policy keeps none.
     KeepsNothing {
-        policy: Policy,
+        policy: Box<Policy>,
     },
     NoSuchVolume {
         name: String,

@@ -142,7 +142,7 @@ pub enum Op {
     /// analysis that this policy keeps; a refusal names those that do not fit, and changes
     /// nothing. Where it is kept, the pool has it from then on ([`crate::kept_policy`]); else it
     /// lives as long as the node, and the pool forgets what it kept. [`Reply::Done`], durable.
-    PolicySet { policy: Policy, keep: bool },
+    PolicySet { policy: Box<Policy>, keep: bool },
     /// Measure a disk again in the background, with reads; what comes of it is in its
     /// status. [`Reply::Done`] when it has begun, or was on its way.
     Reprofile { disk: DiskIndex },

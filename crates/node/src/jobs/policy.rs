@@ -49,6 +49,7 @@ impl Node {
         }
         let refused_by = |(streams, volumes): Names, refusal: Option<Refusal>| {
             let refusal = refusal.map(Box::new);
+            let policy = Box::new(policy);
             Error::PolicyRefused { policy, streams, volumes, refusal }
         };
         if self.core.config.admission && !policy.keeps_contracts() {

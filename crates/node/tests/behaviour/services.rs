@@ -457,10 +457,10 @@ fn handles_and_kept_services_are_held_to_the_policy() {
     let mut driver = Setup::new(1).with(|config| config.policy = Policy::EDF).open();
     driver.volume("film", Bytes::mib(4));
     let service = in_time(LEN, ms(100), ms(200));
-    let keeps_nothing = Err(Error::KeepsNothing { policy: Policy::EDF });
+    let keeps_nothing = Err(Error::KeepsNothing { policy: Policy::EDF.into() });
     let asked = driver.at_once(Op::HandleOpen { volume: "film".into(), service });
     assert_eq!(asked, keeps_nothing);
     assert_eq!(driver.at_once(crate::driver::service("film", service)), keeps_nothing);
-    driver.done(Op::PolicySet { policy: Policy::SLACK, keep: true });
+    driver.done(Op::PolicySet { policy: Policy::SLACK.into(), keep: true });
     assert!(driver.ask(Op::HandleOpen { volume: "film".into(), service }).is_ok());
 }
