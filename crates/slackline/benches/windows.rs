@@ -252,7 +252,7 @@ impl Bench {
     fn rewind(&mut self) -> Instant {
         self.at = 0;
         let ready = self.reader.seek(Bytes::ZERO).expect("the start of the volume");
-        thread::sleep(Duration::from_nanos(ready.as_nanos()));
+        thread::sleep(Duration::from_nanos(ready.ready.as_nanos()));
         let first = self.reader.peek(1).expect("the daemon is there");
         assert!(matches!(first, Peek::Data(_)), "the film begins with data");
         Instant::now()
