@@ -102,7 +102,7 @@ fn syncs_at_odd_offsets(seed: u64, faults: &[Fault]) -> (World, sim::Shared) {
     let piece = Bytes::new(random.between(500, 9_000));
     let every = Bytes::new(random.between(3_000, 30_000));
     let length = Bytes::new(random.between(300_000, 900_000));
-    let tally = if seed % 3 == 0 {
+    let tally = if seed.is_multiple_of(3) {
         let recorder = WindowRecorder::new(("v", SEED), asked, Region(1), [piece, length, every]);
         let tally = recorder.tally();
         world.add(recorder);
