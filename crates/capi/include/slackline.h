@@ -134,7 +134,8 @@ uint64_t sl_stream(sl_file *file);
 /* Under a contract: this program will do nothing with the handle for at most so many
  * nanoseconds (a day counts at the most). Without that the daemon ends the contract of a
  * program that is silent for too long (5 minutes, unless it is told otherwise), and the next
- * call fails with ETIMEDOUT. What the program does next ends the pause. */
+ * call fails with ETIMEDOUT. The pause ends when the program has moved on by about a block, or
+ * asks the daemon for something. */
 int sl_pause(sl_file *file, uint64_t nanoseconds);
 
 /* What the daemon said of the last jump of a contract for reading, counted from its answer. */

@@ -261,7 +261,8 @@ impl Reader {
 
     /// Says that this program will neither move its window nor ask for anything for at most so
     /// long (a day counts at the most): its contract stays, though the daemon takes that of a
-    /// program that is silent for too long. What it does next ends the pause. Does not wait.
+    /// program that is silent for too long. The pause ends when the program has moved on by about
+    /// a block, or asks the daemon for something. Does not wait.
     ///
     /// # Errors
     /// When the stream has ended, or the daemon has.

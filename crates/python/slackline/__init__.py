@@ -207,8 +207,9 @@ class File(io.RawIOBase):
     def pause(self, seconds, /):
         """Under a contract: says that the program does nothing with this file for at most so
         long (a day counts at the most). Without that the daemon ends the contract of a program
-        that is silent for too long, and the next call fails with ETIMEDOUT. What the program
-        does next ends the pause."""
+        that is silent for too long, and the next call fails with ETIMEDOUT. The pause
+        ends when the program has moved on by about a block, or asks the daemon for
+        something."""
         self._handle.pause(round(seconds * 1_000_000_000))
 
     @property

@@ -157,12 +157,20 @@ fn a_plan_is_the_same_from_a_model_a_pool_and_a_daemon() {
     let disks = dir.make_pool(&["a"]);
     let plan = ["plan", "--rate", "500kB/s", "--json", "--memory", "64MiB"];
     let before = std::fs::read(&disks[0]).unwrap();
-    let offline = dir.run(&[&plan[..], &["--device", &disks[0]]].concat()).succeeded().json();
+    let on = |gap: &str, how: &[&str]| {
+        dir.run(&[&plan[..], &["--gap", gap], how].concat()).succeeded().json()
+    };
+    let offline = on("0s", &["--device", &disks[0]]);
+    let later = on("20ms", &["--device", &disks[0]]);
     assert!(before == std::fs::read(&disks[0]).unwrap(), "the device is only read");
-    // With as much memory and as many commits as the plan counts with.
+    // With as much memory and as many commits as the plan counts with, and with the gap that
+    // the daemon measured.
     let _daemon = dir.try_serve(&disks, &["--commit-interval", "1s"]).unwrap();
     let online = dir.run(&plan).succeeded().json();
-    assert_eq!(online, offline);
+    let status = dir.run(&["pool", "status", "--json"]).succeeded().json();
+    let gap = format!("{}ns", status["disks"][0]["gap"]["stated_ns"]);
+    assert_eq!(online, on(&gap, &["--profile", &dir.text("profile.toml")]));
+    assert_ne!(offline, later, "a gap costs time");
     // A pool that is served is its daemon's alone.
     dir.run(&["plan", "--rate", "1MB/s", "--device", &disks[0]]).failed(1, &["is in use"]);
     let profile = ["--profile", &dir.text("profile.toml")];

@@ -182,8 +182,8 @@ impl File {
 
     /// Says that this program will do nothing with this handle for at most so long (a day counts
     /// at the most), so that its contract stays; see [`Reader::pause`](crate::Reader::pause).
-    /// What it does next ends the pause. Without a contract nothing has to be said, and this does
-    /// nothing.
+    /// The pause ends when the program has moved on by about a block, or asks the daemon for
+    /// something. Without a contract nothing has to be said, and this does nothing.
     pub fn pause(&mut self, span: Duration) -> Result<()> {
         match &mut self.stream {
             Some(Stream::In(input)) => input.pause(span),

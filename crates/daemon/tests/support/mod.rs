@@ -352,7 +352,7 @@ impl State {
 /// What planning knows of a pool of one disk of no particular kind.
 fn planner() -> node::Planner {
     let profile = disk::Profile::parse(PROFILE).unwrap();
-    node::Planner::new(daemon::config::node_default(), vec![profile]).unwrap()
+    node::Planner::new(daemon::config::node_default(), vec![profile], Duration::ZERO).unwrap()
 }
 
 const PROFILE: &str = "\

@@ -159,7 +159,8 @@ impl Planner {
     }
 
     /// A pool that does not exist yet, of empty disks with these profiles, on a host that
-    /// takes no time between commands: how much a host takes is measured where it serves.
+    /// takes up to `gap` between two commands of a disk: how much it takes is measured where it
+    /// serves.
     ///
     /// # Errors
     /// [`Error::Refused`] where a disk is too slow even for the metadata log;
@@ -167,18 +168,22 @@ impl Planner {
     ///
     /// # Panics
     /// Where there is no disk, or the memory is below [`limits::MEMORY_MIN`].
-    pub fn new(mut config: Config, profiles: Vec<Profile>) -> Result<Self, Error> {
+    pub fn new(
+        mut config: Config,
+        profiles: Vec<Profile>,
+        gap: Duration,
+    ) -> Result<Self, Error> {
         assert!(!profiles.is_empty(), "a pool has a disk");
         assert!(config.memory >= limits::MEMORY_MIN, "memory below MEMORY_MIN");
         config.check()?;
         for profile in &profiles {
-            let costs = Costs::new(&config, profile, profile.capacity(), Duration::ZERO);
+            let costs = Costs::new(&config, profile, profile.capacity(), gap);
             config.commit_interval = config.commit_interval.max(costs.commit_interval());
         }
         let disk = |(index, profile): (u16, Profile)| {
             let capacity = profile.capacity();
-            let costs = Costs::new(&config, &profile, capacity, Duration::ZERO);
-            let mut set = Self::set(&config, &costs, &profile, Duration::ZERO);
+            let costs = Costs::new(&config, &profile, capacity, gap);
+            let mut set = Self::set(&config, &costs, &profile, gap);
             for task in costs.metadata(&config) {
                 let refused = |refusal| contract::refused(DiskIndex(index), &refusal);
                 set.add(task).map_err(refused).map_err(Error::Refused)?;

@@ -16,7 +16,7 @@ fn readers(count: u64) -> Wanted {
 
 fn planner(disks: usize) -> Planner {
     let Setup { config, profiles, .. } = Setup::new(disks);
-    Planner::new(config, profiles).expect("a pool")
+    Planner::new(config, profiles, Duration::ZERO).expect("a pool")
 }
 
 /// Four streams of 10.625 ms in 62.5 fit beside the reserve of 20, which is longer than a command
@@ -115,7 +115,7 @@ fn a_plan_without_a_direction_holds_for_both() {
     let Setup { config, mut profiles, .. } = Setup::new(1);
     let disk::Kind::Linear(line) = &mut profiles[0].kind else { unreachable!() };
     line.write.fixed = ms(15);
-    let planner = Planner::new(config, profiles).unwrap();
+    let planner = Planner::new(config, profiles, Duration::ZERO).unwrap();
     let ppm = |mode| {
         let plan = planner.plan(&[wanted(1, Whose::Stream { mode, contract: usual() })]).unwrap();
         plan.disks[0].utilisation_ppm

@@ -17,7 +17,7 @@ use disk::{Model, Profile};
 use list::List;
 use node::{Config, Planner};
 use std::path::{Path, PathBuf};
-use units::{Bytes, Rate};
+use units::{Bytes, Duration, Rate};
 
 /// Tell whether a list of streams fits, and what would. Changes nothing.
 ///
@@ -64,6 +64,10 @@ pub struct Args {
     /// Without a daemon: memory for windows and transfers [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
+    /// Without a daemon: what the host takes between two commands of a disk, for each of which
+    /// it is charged (`slackline pool status` says it of a pool that is served)
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    gap: Duration,
     /// Do not compare with other blocks, places and numbers of disks
     #[arg(long)]
     no_alternatives: bool,
@@ -158,7 +162,7 @@ impl Args {
             return Ok(None);
         }
         let config = Config { memory, ..node_default() };
-        let planner = Planner::new(config, profiles);
+        let planner = Planner::new(config, profiles, self.gap);
         planner.map(Some).map_err(|error| daemon::problem::of(&error).into())
     }
 }
