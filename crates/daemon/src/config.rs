@@ -275,7 +275,7 @@ mod tests {
         let gss = flags(Some(policies::GSS), &[("group", "9")]).unwrap();
         assert_eq!(gss, set(policies::GSS, "group", "9"));
         let error = flags(None, &[("cycle", "1ms")]).unwrap_err();
-        assert_eq!(error.what, "the setting cycle is a time from 10 ms to 24 h");
+        assert_eq!(error.what, "the setting cycle is a time from 10 ms to 86400 s");
         let error = flags(Some(Policy::EDF), &[("cycle", "1s")]).unwrap_err();
         assert_eq!(error.what, "the policy edf has no settings");
     }
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(given("1s"), Ok(Duration::from_secs(1)));
         assert_eq!(given("24h"), Ok(Duration::from_secs(86_400)));
         for text in ["999ms", "25h"] {
-            assert_eq!(given(text).unwrap_err(), "give it 1 s to 24 h, or 0s: for ever");
+            assert_eq!(given(text).unwrap_err(), "give it 1 s to 86400 s, or 0s: for ever");
         }
     }
 

@@ -222,7 +222,8 @@ fn what_cannot_be_promised_is_refused_in_words() {
     assert!(error.refusal().is_some_and(|refusal| refusal.rate_max_bytes_per_second.get() > 0));
     refused(error, Code::Refused, "device ");
     refused(open(&path, at(1, Bytes::kib(5))), Code::Invalid, "power of two");
-    refused(open(&path, at(40_000_000, Bytes::mib(1) * 2)), Code::Invalid, "power of two");
+    let long = "at most 1 MiB of a file outside the pool";
+    refused(open(&path, at(40_000_000, Bytes::mib(1) * 2)), Code::Invalid, long);
     assert!(client.streams().unwrap().is_empty());
 }
 

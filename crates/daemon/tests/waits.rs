@@ -6,7 +6,7 @@ mod support;
 
 use daemon::config::SocketMode;
 use daemon::limits::*;
-use daemon::serve::ServeError;
+use daemon::serve::{ServeError, ServeOptions};
 use daemon::socket::Claim;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +38,11 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl House {
     async fn open() -> Self {
+        Self::keeping_alive(daemon::limits::KEEP_ALIVE).await
+    }
+
+    /// Where a stream may be silent for so long.
+    async fn keeping_alive(keep_alive: units::Duration) -> Self {
         let pool = Arc::new(Fake::default());
         let volume = Volume { size: 64 << 20, data: vec![7; 16 << 20], ..Volume::default() };
         pool.state().volumes.insert("v".into(), volume);
@@ -54,7 +59,8 @@ impl House {
                 listening.send(()).unwrap();
                 let _ = stopped.await;
             };
-            daemon::serve::serve(serving, &claim, SocketMode(0o600), stopping).await
+            let options = ServeOptions { keep_alive, ..ServeOptions::from(SocketMode(0o600)) };
+            daemon::serve::serve(serving, &claim, options, stopping).await
         });
         is_listening.await.unwrap();
         tokio::time::pause();
@@ -229,9 +235,25 @@ async fn a_frame_that_stops_in_the_middle_ends_and_gives_its_memory_back() {
     assert_eq!(house.pool.state().streams.len(), 0, "the streams are closed");
 }
 
+/// A stream as long as the daemon is told; what has no contract, always.
 #[tokio::test]
-async fn between_two_frames_a_program_may_be_silent_for_as_long_as_it_likes() {
+async fn a_stream_may_be_silent_for_five_minutes_and_best_effort_for_ever() {
     let house = House::open().await;
+    let mut best_effort = house.best_effort().await;
+    let limit = Duration::from_nanos(KEEP_ALIVE.as_nanos());
+    let told = is_closed_after(house.stream("read").await, limit, "a reader").await;
+    assert!(text(&told).contains("silent"), "{}", text(&told));
+    assert_eq!(house.pool.state().streams.len(), 0, "the stream is closed");
+    let read = Head::ReadAt { tag: 1, offset: Bytes::ZERO, len: Bytes::kib(4) };
+    best_effort.write_all(&read.encode(0)).await.unwrap();
+    let mut head = [0; HEAD_LEN];
+    best_effort.read_exact(&mut head).await.unwrap();
+    assert!(!matches!(Head::decode(&head).unwrap().0, Head::Failed { .. }));
+}
+
+#[tokio::test]
+async fn where_nobody_says_otherwise_a_program_is_silent_between_two_frames_for_ever() {
+    let house = House::keeping_alive(units::Duration::ZERO).await;
     let mut best_effort = house.best_effort().await;
     let (mut reader, mut writer) = (house.stream("read").await, house.stream("write").await);
     tokio::time::sleep(FOR_EVER).await;

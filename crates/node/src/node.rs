@@ -538,6 +538,7 @@ impl Node {
         let stream = self.streams.get_mut(id).expect("it is open");
         let shares = core.shares(stream.volume);
         let (contract, mode) = (stream.contract, stream.mode);
+        contract::check_block(&contract, &shares, |disk| core.seen(disk).profile)?;
         let asked = core.tasks(&contract, &shares, mode);
         if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
             return Ok(None);

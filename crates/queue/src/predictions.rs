@@ -1,6 +1,5 @@
 //! What a command on this disk may take, from where the heads may be.
 
-use alloc::collections::BTreeMap;
 use disk::online::Observations;
 use disk::{Head, Profile};
 use units::{Access, Command, Duration, Lba};
@@ -24,36 +23,36 @@ pub(crate) struct Predictions<'a> {
     pub seen: &'a Observations,
     /// The most that a command on a suspect extent is waited for.
     pub patience: Duration,
-    /// Of commands that are scattered over several places, by where they begin and their
-    /// keys: what the other places cost.
-    pub further: &'a BTreeMap<(Lba, u64), Duration>,
+    /// What the other places and parts of the request with this key cost.
+    pub further: &'a dyn Fn(u64) -> Duration,
 }
 
 impl Predictions<'_> {
     /// As if no extent were suspect: what the command is held against.
     pub fn plain(&self, from: Lba, command: &Command) -> Duration {
-        let one_place = match self.heads {
+        match self.heads {
             Heads::Ours { head, at } if from == at => head.bound(self.profile, command),
             Heads::Ours { .. } => self.profile.bound(from, command),
             Heads::Anywhere => match command.access() {
                 Some(access) => worst(self.profile, access),
                 None => self.profile.flush(),
             },
-        };
-        one_place + command.access().map_or(Duration::ZERO, |access| self.further(access.lba))
+        }
     }
 
-    /// The most that the other places of a command that begins here cost.
-    fn further(&self, lba: Lba) -> Duration {
-        let here = self.further.range((lba, 0)..=(lba, u64::MAX));
-        here.map(|(_, &cost)| cost).max().unwrap_or_default()
+    /// With what is known of suspect extents, where the command is held against `plain`.
+    fn expected(&self, command: &Command, plain: Duration) -> Duration {
+        self.seen.expected(command, plain).min(plain.max(self.patience))
     }
 }
 
 impl sched::Predict for Predictions<'_> {
     fn bound(&self, from: Lba, command: &Command) -> Duration {
-        let plain = self.plain(from, command);
-        self.seen.expected(command, plain).min(plain.max(self.patience))
+        self.expected(command, self.plain(from, command))
+    }
+
+    fn bound_of(&self, from: Lba, key: u64, command: &Command) -> Duration {
+        self.expected(command, self.plain(from, command) + (self.further)(key))
     }
 }
 

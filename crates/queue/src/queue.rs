@@ -13,6 +13,7 @@
 
 use crate::account::{Account, Counted};
 use crate::gaps::{Gaps, HostGaps};
+use crate::limits::GAP_MAX;
 use crate::predictions::{Heads, Predictions, worst};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -51,6 +52,13 @@ pub struct Device {
     pub usage: Use,
 }
 
+/// What is counted for the host and the device's pipeline from the end of one part of a request
+/// to the start of the next, where deadlines are advanced by `advance`: no less than may ever be
+/// charged for a gap, so that a gap that grows changes nothing in what was admitted.
+pub fn between_parts(advance: Duration) -> Duration {
+    advance.max(GAP_MAX)
+}
+
 /// The parts of a request behind its first: commands, and what they are for.
 pub type Rest<W> = VecDeque<(Option<Command>, W)>;
 
@@ -62,6 +70,8 @@ struct Entry<W> {
     command: Option<Command>,
     class: Class,
     predicted: Duration,
+    /// It is, or was, served in several commands.
+    in_parts: bool,
     /// What follows under the same request: commands, and what they are for.
     rest: Rest<W>,
 }
@@ -137,10 +147,12 @@ pub struct Queue<W> {
     commands: BTreeMap<u64, Entry<W>>,
     /// Commands that need no device.
     instant: VecDeque<u64>,
-    /// Of scattered commands, by where they begin and their keys, what their other places
-    /// cost.
-    further: BTreeMap<(Lba, u64), Duration>,
+    /// Of commands that are scattered over several places, what their other places cost; of
+    /// requests in several parts nothing, since that is asked for when it is wanted to know.
+    further: BTreeMap<u64, Duration>,
     parted: Option<Parted>,
+    /// When the device had ended the last command.
+    last_end: Instant,
     account: Account,
     /// The longest flushes that went well, the longest first.
     flushes: [Duration; 2],
@@ -153,7 +165,8 @@ pub struct Queue<W> {
 impl<W> Entry<W> {
     /// In one part.
     fn new(work: W, command: Option<Command>, class: Class) -> Self {
-        Self { work, command, class, predicted: Duration::ZERO, rest: VecDeque::new() }
+        let (predicted, rest) = (Duration::ZERO, VecDeque::new());
+        Self { work, command, class, predicted, in_parts: false, rest }
     }
 }
 
@@ -177,6 +190,7 @@ impl<W> Queue<W> {
             instant: VecDeque::new(),
             further: BTreeMap::new(),
             parted: None,
+            last_end: Instant::EPOCH,
             account: Account::default(),
             flushes: [Duration::ZERO; 2],
             gaps: Gaps::default(),
@@ -360,8 +374,8 @@ impl<W> Queue<W> {
         work: W,
     ) {
         let Request { class, command } = request;
-        if let (Some(access), false) = (command.access(), further.is_zero()) {
-            self.further.insert((access.lba, key), further);
+        if !further.is_zero() {
+            self.further.insert(key, further);
         }
         let now = self.time(now);
         self.schedule.submit(now, key, request);
@@ -379,21 +393,18 @@ impl<W> Queue<W> {
         work: W,
         rest: Rest<W>,
     ) {
-        let further = self.bound_of(&rest);
-        self.submit_scattered(now, key, request, further, work);
-        self.commands.get_mut(&key).expect("inserted just now").rest = rest;
+        self.submit(now, key, request, work);
+        self.set_rest(key, rest);
     }
 
-    /// What parts that follow take at the most, wherever the heads are, with what passes
-    /// between the end of one command and the start of the next.
-    fn bound_of(&self, rest: &Rest<W>) -> Duration {
-        let of = |command: &Command| match command.access() {
-            Some(access) => worst(&self.device.profile, access),
-            None => self.device.profile.flush(),
-        };
-        let parts = rest.iter().filter_map(|(command, _)| command.as_ref());
-        let gap = self.device.advance.max(self.schedule.tasks().gap());
-        parts.map(|command| of(command) + gap).sum()
+    fn set_rest(&mut self, key: u64, rest: Rest<W>) {
+        self.further.remove(&key);
+        if !rest.is_empty() {
+            // Asked for when it is wanted to know: suspect extents come and go meanwhile.
+            self.further.insert(key, Duration::ZERO);
+        }
+        let entry = self.commands.get_mut(&key).expect("a command that waits is known");
+        (entry.in_parts, entry.rest) = (!rest.is_empty(), rest);
     }
 
     /// Takes a command that needs no device: it goes before all others.
@@ -415,16 +426,8 @@ impl<W> Queue<W> {
     }
 
     fn remove(&mut self, key: u64) -> Option<Entry<W>> {
-        self.forget_further(key);
+        self.further.remove(&key);
         self.commands.remove(&key)
-    }
-
-    /// The command is in one place from now on.
-    fn forget_further(&mut self, key: u64) {
-        let command = self.commands.get(&key).and_then(|entry| entry.command.as_ref());
-        if let Some(access) = command.and_then(Command::access) {
-            self.further.remove(&(access.lba, key));
-        }
     }
 
     /// All commands that have not ended, by key: what they are for, and what they do.
@@ -493,14 +496,10 @@ impl<W> Queue<W> {
         if self.class_of(key) != Some(class) || !self.schedule.redirect(now, key, command) {
             return false;
         }
-        self.forget_further(key);
         let (work, rest) = work();
-        let further = self.bound_of(&rest);
-        if let (Some(access), false) = (command.access(), further.is_zero()) {
-            self.further.insert((access.lba, key), further);
-        }
+        self.set_rest(key, rest);
         let entry = self.commands.get_mut(&key).expect("a command that waits is known");
-        (entry.work, entry.command, entry.rest) = (work, Some(command), rest);
+        (entry.work, entry.command) = (work, Some(command));
         self.has_news = true;
         true
     }
@@ -547,25 +546,25 @@ impl<W> Queue<W> {
         }
         // No slack would ever cover what a disk may try for so long on a bad extent.
         let is_idle = self.schedule.tasks().len() <= self.own;
+        let patience = if is_idle { self.device.patience } else { Duration::MAX };
+        let Self { device, seen, commands, further, .. } = self;
+        let further = |key| match further.get(&key) {
+            None => Duration::ZERO,
+            Some(&places) => places + bound_of(device, seen, patience, &commands[&key].rest),
+        };
         let predictions = Predictions {
-            profile: &self.device.profile,
-            heads: heads(self.device.usage, &self.head, at),
-            seen: &self.seen,
-            patience: if is_idle { self.device.patience } else { Duration::MAX },
-            further: &self.further,
+            profile: &device.profile,
+            heads: heads(device.usage, &self.head, at),
+            seen,
+            patience,
+            further: &further,
         };
         match self.schedule.next(now, &predictions) {
             sched::Next::Wait { until } => {
                 self.gaps.nothing_given();
                 Next::Wait { until }
             }
-            sched::Next::Start { key, .. } => {
-                if !self.commands[&key].rest.is_empty() {
-                    // From now on each part counts for itself.
-                    self.forget_further(key);
-                }
-                self.start(key, at)
-            }
+            sched::Next::Start { key, .. } => self.start(key, at),
         }
     }
 
@@ -576,10 +575,12 @@ impl<W> Queue<W> {
             heads: heads(self.device.usage, &self.head, at),
             seen: &self.seen,
             patience: Duration::MAX,
-            further: &self.further,
+            further: &|_| Duration::ZERO,
         };
+        // Other places are moved to by the same command; each part counts for itself.
+        let places = self.further.get(&key).copied().unwrap_or_default();
         let entry = self.commands.get_mut(&key).expect("a scheduled command is known");
-        let bound = |command: &Command| predictions.plain(at, command);
+        let bound = |command: &Command| predictions.plain(at, command) + places;
         entry.predicted = entry.command.as_ref().map_or(Duration::ZERO, bound);
         if entry.command.is_some() {
             self.gaps.given(key);
@@ -605,7 +606,7 @@ impl<W> Queue<W> {
         let DeviceTime { started, finished, noticed } = times;
         let noticed = noticed.max(finished);
         let entry = self.commands.get_mut(&key).expect("a command ends once");
-        let Entry { command, class, predicted, .. } = *entry;
+        let Entry { command, class, predicted, in_parts, .. } = *entry;
         let next = entry.rest.pop_front();
         let is_last = next.is_none();
         let work = match next {
@@ -636,7 +637,11 @@ impl<W> Queue<W> {
         };
         let time = finished.saturating_since(started);
         self.gaps.ended(key, (started, finished), self.schedule.tasks().gap());
-        let actual = outcome.as_ref().map_or(time, |of| of.actual);
+        let actual = match &outcome {
+            Some(of) if !in_parts => of.actual,
+            _ => finished.saturating_since(started.max(self.last_end)),
+        };
+        self.last_end = self.last_end.max(finished);
         let class = outcome.as_ref().map_or(class, |of| of.class);
         self.learn(&command, time, good);
         let others = match self.device.usage {
@@ -683,6 +688,25 @@ impl<W> Queue<W> {
             _ => self.head = Head::anywhere(),
         }
     }
+}
+
+/// What parts that follow take at the most, wherever the heads are, with what passes between
+/// the end of one command and the start of the next.
+fn bound_of<W>(
+    device: &Device,
+    seen: &Observations,
+    patience: Duration,
+    rest: &Rest<W>,
+) -> Duration {
+    let of = |command: &Command| {
+        let plain = match command.access() {
+            Some(access) => worst(&device.profile, access),
+            None => device.profile.flush(),
+        };
+        seen.expected(command, plain).min(plain.max(patience))
+    };
+    let parts = rest.iter().filter_map(|(command, _)| command.as_ref());
+    parts.map(|command| of(command) + between_parts(device.advance)).sum()
 }
 
 /// What is known of where the heads are; the schedule thinks them to be at `at`.

@@ -329,6 +329,98 @@ fn a_request_costs_what_all_its_parts_do() {
     assert!(starts(&mut queue, VecDeque::new()));
 }
 
+/// The parts of one request cost nobody else anything who begins at the same place: it keeps
+/// its promise, and nobody is late.
+#[test]
+fn parts_are_charged_to_their_own_request_alone() {
+    let mut queue = queue(Use::Alone);
+    let task = |deadline, cost| Task::new(ms_(1_000), ms_(deadline), ms_(cost));
+    let near = queue.join(at(0), task(455, 12)).unwrap();
+    let far = [0, 0].map(|_| queue.join(at(0), task(890, 400)).unwrap());
+    let under = |task, mib| Request { class: Class::RealTime(task), command: read(mib) };
+    let rest = || (100..116).map(|mib| (Some(read(mib)), "part")).collect();
+    for key in 10..40 {
+        queue.submit(at(0), key, best(read(300 + key)), "best effort");
+    }
+    queue.submit(at(0), 1, under(near, 5), "near");
+    queue.submit_in_parts(at(0), 2, under(far[0], 5), "at the same place", rest());
+    queue.submit_in_parts(at(0), 3, under(far[1], 50), "elsewhere", rest());
+    let (mut now, mut ended) = (0, 0);
+    while ended < 33 {
+        assert!(now < 3_000, "{ended} have ended");
+        match start(&mut queue, now) {
+            None => now += 1,
+            Some((key, ..)) => {
+                now += if [2, 3].contains(&key) { 21 } else { 11 };
+                let end = queue.ended(key, at(now - 11), at(now), true);
+                ended += u64::from(end.is_last);
+                assert_eq!(end.late_by, Duration::ZERO, "{key} at {now}");
+            }
+        }
+    }
+    assert_eq!(queue.schedule().counts().over_cost, 0);
+}
+
+/// Between parts the longest gap is counted that is ever charged: one that grows makes no request
+/// cost more than its contract says, and a contract that counts less does not cover its request.
+#[test]
+fn a_gap_that_grows_is_counted_between_parts_already() {
+    for (between, over_cost) in [(queue::limits::GAP_MAX, 0), (ADVANCE, 1)] {
+        let mut queue = queue(Use::Alone);
+        let cost = ms_(11) + (ms_(11) + between) * 20;
+        let task = queue.join(at(0), Task::new(ms_(1_000), ms_(900), cost)).unwrap();
+        queue.set_gap(at(0), queue::limits::GAP_MAX).unwrap();
+        let rest = (100..120).map(|mib| (Some(read(mib)), "part")).collect();
+        let request = Request { class: Class::RealTime(task), command: read(5) };
+        queue.submit_in_parts(at(0), 1, request, "first", rest);
+        assert_eq!(start(&mut queue, 0).map(|(key, ..)| key), Some(1));
+        assert_eq!(queue.schedule().counts().over_cost, over_cost, "{between}");
+    }
+}
+
+/// A part on an extent that is known to be bad makes the request wait, whichever part it is.
+#[test]
+fn a_part_on_a_bad_extent_is_waited_for() {
+    for bad_first in [true, false] {
+        let mut queue = queue(Use::Alone);
+        for n in 0..8 {
+            let now = 2_000 * n;
+            queue.submit(at(now), 100 + n, best(read(5)), "fails after a second");
+            assert_eq!(start(&mut queue, now).map(|(key, ..)| key), Some(100 + n));
+            queue.ended(100 + n, at(now), at(now + 1_000), false);
+        }
+        assert_eq!(queue.seen().suspects().count(), 1);
+        let now = 20_000;
+        queue.join(at(now), Task::new(ms_(2_000), ms_(500), ms_(12))).unwrap();
+        let task = queue.join(at(now), Task::new(ms_(2_000), ms_(400), ms_(60))).unwrap();
+        let (first, second) = if bad_first { (5, 50) } else { (50, 5) };
+        let request = Request { class: Class::RealTime(task), command: read(first) };
+        let rest = VecDeque::from([(Some(read(second)), "second")]);
+        queue.submit_in_parts(at(now), 1, request, "first", rest);
+        assert_eq!(start(&mut queue, now + 3_000), None, "bad first: {bad_first}");
+    }
+}
+
+/// On a device that has several commands a part waits for those that it had before: that is
+/// not held against the device.
+#[test]
+fn on_a_deep_device_a_part_is_held_against_what_it_took_alone() {
+    let deep = Options { depth: 2, ..Options::default() };
+    let schedule = Schedule::new(PolicyKind::SLACK, deep);
+    let profile = Profile::parse(&PROFILE.replace("depth = 1", "depth = 2")).unwrap();
+    let mut queue = Queue::new(Device { profile, ..device(Use::Alone) }, schedule, []);
+    queue.submit(at(0), 1, best(read(3)), "other");
+    let rest = VecDeque::from([(Some(read(7)), "second")]);
+    queue.submit_in_parts(at(0), 2, best(read(5)), "first", rest);
+    assert_eq!(start(&mut queue, 0).map(|(key, ..)| key), Some(1));
+    assert_eq!(start(&mut queue, 0).map(|(key, ..)| key), Some(2));
+    // The device works on one after the other.
+    queue.ended(1, at(0), at(11), true);
+    let ended = queue.ended(2, at(0), at(22), true);
+    assert_eq!((ended.work, ended.took), ("first", None));
+    assert_eq!(queue.account().overruns, 0);
+}
+
 /// Parts of which none needs the device.
 #[test]
 fn zeros_in_parts_need_no_device() {

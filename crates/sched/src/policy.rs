@@ -124,11 +124,11 @@ impl View<'_> {
     }
     /// Bound on the device time of a request, were it started next.
     pub fn predicted(&self, request: &Waiting) -> Duration {
-        self.predict.bound(self.core.head, &request.command)
+        self.predict.bound_of(self.core.head, request.key, &request.command)
     }
     /// The same with the head at `from`.
     pub fn predicted_from(&self, from: Lba, request: &Waiting) -> Duration {
-        self.predict.bound(from, &request.command)
+        self.predict.bound_of(from, request.key, &request.command)
     }
     /// True where a request under contract would take longer than the contract covers: to
     /// start it at its turn would make others late for it. Never where nothing is promised.

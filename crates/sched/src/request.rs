@@ -133,6 +133,12 @@ pub trait Predict {
     /// An upper bound of the device time of `command` when the head is at `from`.
     fn bound(&self, from: Lba, command: &Command) -> Duration;
 
+    /// The same for what a request of this key waits with, where that is more than its command:
+    /// a request that is served in several commands names the first.
+    fn bound_of(&self, from: Lba, _key: u64, command: &Command) -> Duration {
+        self.bound(from, command)
+    }
+
     /// The device time that is likely, were it started at `at`: what a model that
     /// follows the rotation knows better than the bound. For choices that no
     /// promise rests on.

@@ -179,8 +179,10 @@ impl<'a> Session<'a> {
                 input.pauses(span);
             }
             Some((head, _)) => {
+                // While it is answered the program waits, and owes no word.
+                let goes = self.heard(head).await?;
                 input.heard();
-                return self.heard(head).await;
+                return Ok(goes);
             }
         }
         Ok(Goes::On)

@@ -186,7 +186,7 @@ impl Seen<'_> {
             let next = (1..=extents).map(|n| of(n).unwrap_or(Duration::ZERO)).collect();
             most = next;
         }
-        most[extents - 1] + self.advance.max(self.set.gap()) * (parts - 1)
+        most[extents - 1] + queue::between_parts(self.advance) * (parts - 1)
     }
 
     /// A task with deadlines before the end of its period, advanced; `Err` where
@@ -381,7 +381,8 @@ mod tests {
                         let one = |n| profile.worst(all.range.clone(), EXTENT * n, direction);
                         let sum = |way: &Vec<u64>| way.iter().map(|&n| one(n)).sum::<Duration>();
                         let worst = ways(block / EXTENT, parts.into()).iter().map(sum).max();
-                        let worst = worst.unwrap() + advance * u64::from(parts - 1);
+                        let between = queue::between_parts(advance);
+                        let worst = worst.unwrap() + between * u64::from(parts - 1);
                         assert_eq!(seen.cost(block, &all, direction), worst, "{name} {block}");
                         let short = share(Lba::new(0)..Lba::containing(EXTENT));
                         let least = profile.worst(short.range.clone(), EXTENT, direction);

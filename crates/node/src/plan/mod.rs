@@ -168,11 +168,7 @@ impl Planner {
     ///
     /// # Panics
     /// Where there is no disk, or the memory is below [`limits::MEMORY_MIN`].
-    pub fn new(
-        mut config: Config,
-        profiles: Vec<Profile>,
-        gap: Duration,
-    ) -> Result<Self, Error> {
+    pub fn new(mut config: Config, profiles: Vec<Profile>, gap: Duration) -> Result<Self, Error> {
         assert!(!profiles.is_empty(), "a pool has a disk");
         assert!(config.memory >= limits::MEMORY_MIN, "memory below MEMORY_MIN");
         config.check()?;

@@ -54,7 +54,8 @@ impl Stream {
         let written = core.store.locate(self.volume, to / EXTENT).map(|at| at.written.watermark());
         if written.is_none_or(|upto| upto < to % EXTENT) {
             let rule = "where its MiB of the volume is written up to it, or at the MiB's beginning";
-            return core.answer(ticket, Err(Error::Invalid { what: "offset", rule }));
+            core.answer(ticket, Err(Error::Invalid { what: "offset", rule }));
+            return self.load(core, now);
         }
         // What was loaded and never written is forgotten.
         let slots = (0..self.window.len()).map(|_| Slot::Open).collect();

@@ -25,6 +25,7 @@ use crate::volumes::serving::in_slack;
 use crate::volumes::writes::End;
 use crate::work::{BlockPart, Owner};
 use sched::Class;
+use store::EXTENT;
 use units::{Bytes, Instant};
 
 impl Stream {
@@ -46,11 +47,25 @@ impl Stream {
         self.let_part_have_the_turn(core, now);
     }
 
-    /// Sends a block that is full; one of which a part is with the disk, when that has ended.
+    /// Sends a block that is full. While a part is with the disk, its block and those that
+    /// follow it in its extent are not sent: what counts as written there begins at the
+    /// extent's watermark and has no holes.
     pub(crate) fn write_block(&mut self, core: &mut Core, now: Instant, block: u64) {
-        let part = self.part.filter(|part| self.block_at(part.upto) == block);
+        let start = self.contract.block * block;
+        let is_behind =
+            |part: &Part| block == self.block_at(part.upto) || start / EXTENT == part.upto / EXTENT;
+        let part = self.part.filter(is_behind);
         if part.is_none_or(|part| core.waits(part.id)) {
             self.send(core, now, block, self.contract.block);
+        }
+    }
+
+    /// A part has ended: the blocks that were not sent because of it go now.
+    pub(crate) fn write_blocks_behind(&mut self, core: &mut Core, now: Instant, block: u64) {
+        for full in block..self.block_at(self.position) {
+            if self.window.get(full) == Some(&self.fillable()) {
+                self.write_block(core, now, full);
+            }
         }
     }
 

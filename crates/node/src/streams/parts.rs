@@ -41,7 +41,7 @@ impl Stream {
             let at = core.store.locate(self.volume, extent).expect("a block of the volume");
             let offset = at.offset + within.start;
             let range = EXTENT * extent + within.start..EXTENT * extent + within.end;
-            debug_assert!(runs.is_empty() || on == at.disk, "a block lies on one disk");
+            assert!(runs.is_empty() || on == at.disk, "a block lies on one disk");
             on = at.disk;
             match runs.last_mut() {
                 Some(run) if run.offset + (run.range.end - run.range.start) == offset => {
@@ -66,6 +66,29 @@ impl Stream {
             (DiskAction::Read { offset, span, written }, owner)
         };
         (disk, runs.into_iter().map(part).collect())
+    }
+
+    /// What loads a block for a program that may change it: with zeros for what lies behind the
+    /// volume's end, since the volume may grow within the block while it is in the window.
+    pub(crate) fn loading(&self, core: &Core, block: u64) -> (DiskIndex, Parts) {
+        let (disk, mut parts) = self.reading_from(core, block, Bytes::ZERO);
+        let (start, end) = (self.contract.block * block, self.contract.block * (block + 1));
+        let upto = self.range_of(core, block).end;
+        if upto < end {
+            for (_, owner) in &mut parts {
+                if let Owner::Block { part, .. } = owner {
+                    part.is_all = false;
+                }
+            }
+            let place = self.place(start);
+            let len = end - upto;
+            let span = Span { offset: place + (upto - start), len };
+            let written = Written::new(Blocks::NONE, len);
+            let action = DiskAction::Read { offset: Bytes::ZERO, span, written };
+            let part = BlockPart { range: upto..end, is_all: false, claim: None };
+            parts.push((action, Owner::Block { stream: self.id, block, place, part }));
+        }
+        (disk, parts)
     }
 
     /// What of a range of the volume was written.

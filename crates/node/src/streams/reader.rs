@@ -112,7 +112,7 @@ impl Stream {
             let from = from.map_or(Bytes::ZERO, |&(_, from)| from);
             let (disk, parts) = self.reading_from(core, block, from);
             let id = core.submit_parts(now, disk, self.class(disk), parts);
-            self.lost.retain(|lost| lost.block != block);
+            self.forget_lost(block, from);
             *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
             self.note_end(core, block);
             asked = true;
@@ -242,6 +242,17 @@ impl Stream {
     pub(crate) fn lost_at(&self, offset: Bytes) -> Option<Range<Bytes>> {
         let lost = self.lost.iter().find(|lost| lost.range.contains(&offset));
         lost.map(|lost| lost.range.clone())
+    }
+
+    /// A block is read again, `from` so far within it on.
+    fn forget_lost(&mut self, block: u64, from: Bytes) {
+        let kept = self.contract.block * block + from;
+        self.lost.retain_mut(|lost| {
+            if lost.block == block {
+                lost.range.end = lost.range.end.min(kept);
+            }
+            lost.range.start < lost.range.end
+        });
     }
 
     /// How far the bytes from `offset` on are there, `end` at the most.

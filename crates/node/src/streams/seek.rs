@@ -111,7 +111,10 @@ impl Stream {
         let mut new: VecDeque<(Slot, Bytes)> =
             (0..count).map(|_| (Slot::Nowhere, Bytes::ZERO)).collect();
         // What the device failed on is read again; of what is under way it is told yet.
-        let is_moving = |block| matches!(slots.get((block - old) as usize), Some(Slot::Moving(_)));
+        let is_moving = |block: u64| {
+            let at = block.checked_sub(old).and_then(|at| slots.get(at as usize));
+            matches!(at, Some(Slot::Moving(_)))
+        };
         let (kept, lost): (Vec<Lost>, Vec<Lost>) =
             self.lost.drain(..).partition(|lost| is_moving(lost.block));
         self.lost = kept;
@@ -150,6 +153,9 @@ impl Stream {
         let (slots, places) = new.into_iter().unzip();
         self.window.replace(base, slots);
         self.places = places;
+        // What becomes of a stray is nobody's any more.
+        let window = &self.window;
+        self.lost.retain(|lost| matches!(window.get(lost.block), Some(Slot::Moving(_))));
         waiting
     }
 

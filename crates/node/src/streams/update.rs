@@ -18,7 +18,7 @@ use crate::core::Core;
 use crate::limits::EARLY_REQUESTS;
 use crate::streams::stream::{Slot, Stream};
 use crate::work::BlockPart;
-use units::{Bytes, Instant};
+use units::Instant;
 
 impl Stream {
     /// What a block is that the program may fill or change.
@@ -58,7 +58,7 @@ impl Stream {
                 continue;
             }
             room -= 1;
-            let (disk, parts) = self.reading_from(core, block, Bytes::ZERO);
+            let (disk, parts) = self.loading(core, block);
             let id = core.submit_parts(now, disk, self.class(disk), parts);
             *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
         }
@@ -99,7 +99,10 @@ impl Stream {
         }
         // The newest first, so that each is the last that was released.
         for block in (told..self.window.end()).rev() {
+            // Where the volume ends within the block, a part of it may wait to be written.
+            let is_part = |id| self.part.is_some_and(|part| part.id == id);
             if let Some(&Slot::Moving(id)) = self.window.get(block)
+                && !is_part(id)
                 && core.take_back(id)
             {
                 *self.window.get_mut(block).expect("looked at above") = Slot::Open;

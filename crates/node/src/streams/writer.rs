@@ -146,9 +146,7 @@ impl Stream {
                 *self.window.get_mut(block).expect("a block of the window") = state;
                 if let Some(part) = part {
                     self.note_written_to(core, part.upto);
-                    if self.block_at(self.position) > block {
-                        self.write_block(core, now, block);
-                    }
+                    self.write_blocks_behind(core, now, block);
                 }
             }
             Err((disk, error)) => {

@@ -15,6 +15,7 @@ mod status;
 mod streams_read;
 mod streams_write;
 mod tails;
+mod updates;
 mod volumes;
 mod volumes_in_use;
 mod windows;

@@ -294,6 +294,44 @@ fn blocks_that_are_filled_while_a_part_is_written_follow_it() {
     }
 }
 
+/// The same on a device that works on several commands at once: what comes behind the part in
+/// its extent is not there before the part is, so that it is not forgotten.
+#[test]
+fn blocks_that_are_filled_while_a_part_is_written_do_not_overtake_it() {
+    let mut setup = Setup::new(1);
+    let disk::Kind::Linear(linear) = &mut setup.profiles[0].kind else { panic!("another kind") };
+    linear.depth = 2;
+    let mut driver = setup.open();
+    driver.volume("film", Bytes::mib(2));
+    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+    let bytes = pattern(1, Bytes::ZERO, BLOCK * 2);
+    for block in [0, 1] {
+        let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
+        let from = (BLOCK * block).as_usize();
+        driver.memory.put(span.offset, &bytes[from..from + BLOCK.as_usize()]);
+    }
+    driver.run(Duration::from_secs(5));
+    driver.disks[0].holds = true;
+    moved(&mut driver, stream, BLOCK / 2);
+    let sync = driver.begin(Op::StreamSync { stream });
+    driver.run(ms(1));
+    let part = *driver.disks[0].flights.keys().next().expect("the part is with the disk");
+    moved(&mut driver, stream, BLOCK * 3 / 2);
+    driver.run(ms(1));
+    // Whatever else the disk has ends before the part.
+    let others: Vec<_> = driver.disks[0].flights.keys().copied().filter(|&id| id != part).collect();
+    for other in others {
+        driver.end(0, other);
+        driver.poll();
+    }
+    driver.disks[0].holds = false;
+    let Ok(Reply::Durable { upto }) = driver.wait(sync) else { panic!("not synced") };
+    assert!(upto >= BLOCK / 2);
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: BLOCK * 2 }));
+    let mut driver = driver.after_a_power_cut();
+    assert!(driver.read("film", Bytes::ZERO, BLOCK * 2).unwrap() == bytes);
+}
+
 /// A block that cannot be written: the program hears it with what it does next.
 #[test]
 fn a_writer_hears_of_what_was_not_written() {

@@ -517,7 +517,7 @@ impl Core {
         let in_slack = self.queues.ready_first().is_some();
         let request = self.queues.take(key).expect("a request that may run waits");
         self.carry_over.retain(|&other| other != key);
-        let predicted = predict.bound(self.head, &request.command);
+        let predicted = predict.bound_of(self.head, request.key, &request.command);
         if request.is_covered() {
             self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
         }

@@ -335,7 +335,7 @@ impl Schedule {
     pub fn never_fits(&self, now: Instant, key: u64, predict: &dyn Predict) -> bool {
         let waiting = self.core.queues.get(key).filter(|waiting| !waiting.is_covered());
         waiting.is_some_and(|waiting| {
-            let cost = predict.bound(self.core.head, &waiting.command);
+            let cost = predict.bound_of(self.core.head, waiting.key, &waiting.command);
             self.core.never_covers(now, self.core.with_gap(cost).as_nanos(), &mut 0)
         })
     }

@@ -69,6 +69,8 @@ pub struct Trouble {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk {
     pub capacity: Bytes,
+    /// Commands that it has at a time.
+    pub depth: u32,
     /// What reads give.
     written: Pages,
     /// What is there after a power cut.
@@ -86,8 +88,8 @@ pub struct MemoryDisk {
 }
 
 impl MemoryDisk {
-    pub fn new(capacity: Bytes) -> Self {
-        Self { capacity, ..Self::default() }
+    pub fn new(capacity: Bytes, depth: u32) -> Self {
+        Self { capacity, depth, ..Self::default() }
     }
 
     pub fn read(&self, at: Bytes, len: Bytes) -> Vec<u8> {

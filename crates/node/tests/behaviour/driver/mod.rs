@@ -85,8 +85,8 @@ impl Setup {
     }
 
     pub fn try_open(self) -> Result<Driver, Error> {
-        let capacities = self.profiles.iter().map(|profile| profile.capacity);
-        let mut disks: Vec<MemoryDisk> = capacities.map(MemoryDisk::new).collect();
+        let disk = |profile: &Profile| MemoryDisk::new(profile.capacity, profile.depth());
+        let mut disks: Vec<MemoryDisk> = self.profiles.iter().map(disk).collect();
         let new = NewPool {
             name: "pool".into(),
             pool_id: Id([9; 16]),
@@ -301,8 +301,8 @@ impl Driver {
     fn start(&mut self, number: usize, command: DiskCommand) {
         assert_eq!(command.id.disk(), DiskIndex(number as u16));
         let is_instant = command.action.needs_no_disk();
-        let is_idle = self.disks[number].flights.is_empty();
-        assert!(is_instant || is_idle, "a disk of depth 1 has one command");
+        let has_room = self.disks[number].flights.len() < self.disks[number].depth as usize;
+        assert!(is_instant || has_room, "a disk has no more commands than its depth");
         let id = command.id;
         self.disks[number].begin(self.now, &mut self.memory, command);
         if is_instant {
