@@ -203,8 +203,7 @@ impl CarriedReader {
     }
 
     pub fn pause(&mut self, span: Duration) -> Result<()> {
-        let pause = connection::asked(Head::Pause { span })?;
-        Ok(connection::send(&mut self.connection, pause, &[])?)
+        Ok(connection::send(&mut self.connection, connection::pause(span), &[])?)
     }
 
     pub fn seek(&mut self, to: Bytes) -> Result<Sought> {

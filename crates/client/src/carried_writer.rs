@@ -184,7 +184,7 @@ impl CarriedWriter {
     }
 
     pub fn pause(&mut self, span: Duration) -> Result<()> {
-        self.send(connection::asked(Head::Pause { span })?, &[])
+        self.send(connection::pause(span), &[])
     }
 
     /// Closes the stream, synced; gives the volume offset up to which everything

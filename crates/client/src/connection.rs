@@ -5,6 +5,7 @@ use crate::{Error, Result};
 use std::io::{self, IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use units::Duration;
 use wire::frame::{Decoder, HEAD_LEN, Head};
 use wire::{Code, Problem};
 
@@ -36,6 +37,11 @@ pub fn asked(head: Head) -> Result<Head> {
         let problem = Problem::new(Code::Invalid, error.to_string(), "ask for what can be");
         Error::Problem(Box::new(problem))
     })
+}
+
+/// A pause of so long, of which a day counts at the most.
+pub fn pause(span: Duration) -> Head {
+    Head::Pause { span: span.min(Duration::from_secs(24 * 3600)) }
 }
 
 /// Sends one frame, head and body in one go where the kernel takes them.

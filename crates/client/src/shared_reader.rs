@@ -255,7 +255,7 @@ impl SharedReader {
     }
 
     pub fn pause(&self, span: Duration) -> Result<()> {
-        self.line.send(connection::asked(Head::Pause { span })?)
+        self.line.send(connection::pause(span))
     }
 
     pub fn close(self) -> Result<()> {

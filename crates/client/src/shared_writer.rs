@@ -152,7 +152,7 @@ impl SharedWriter {
     }
 
     pub fn pause(&self, span: Duration) -> Result<()> {
-        self.line.send(connection::asked(Head::Pause { span })?)
+        self.line.send(connection::pause(span))
     }
 
     /// Asks to go on at another place.

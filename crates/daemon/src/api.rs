@@ -242,7 +242,7 @@ async fn bus_set(
     ConnectInfo(peer): ConnectInfo<Peer>,
     Body(request): Body<api::BusSet>,
 ) -> Answered<Json<Vec<api::Disk>>> {
-    control.quotas.only_administrator(&peer, "the buses of the pool")?;
+    control.quotas.only_administrator(&peer, "a bus of the pool")?;
     let (disks, bus) = match request {
         api::BusSet::Shared(text) => {
             let spec: engine::BusSpec = text.parse().map_err(|error: engine::PoolError| {

@@ -299,7 +299,7 @@ fn stop_problem(why: Stop) -> Problem {
         Stop::ShuttingDown => crate::problem::of(&node::Error::ShuttingDown),
         Stop::HandleEnded => Problem::new(
             Code::Refused,
-            "the contract of this handle was ended by the volume's owner, or by root",
+            "the contract of this handle was ended by the volume's owner, by its user, or by root",
             "open the volume again, without it, or ask them for it",
         ),
         Stop::Closed | Stop::No => Problem::new(

@@ -260,7 +260,9 @@ fn refused(refusal: &Refusal) -> Problem {
         "try again soon, or when less waits".into()
     } else if rate.is_zero() {
         format!(
-            "no rate fits in these blocks; use larger blocks (up to 16 MiB; on several disks up to the volume's run), close a stream on disk {disk}, or place the volume on another disk"
+            "no rate fits in these blocks; use others (`slackline plan` compares them: longer ones \
+             take less of the disk, but what is due sooner, the metadata log included, waits for all \
+             of one), close a stream on disk {disk}, or place the volume on another disk"
         )
     } else {
         format!(

@@ -224,6 +224,15 @@ pub struct Placement {
     pub run: Bytes,
 }
 
+impl Placement {
+    /// The bytes of a run, an extent where nothing is said; none where no run has this length.
+    pub fn checked_run(&self) -> Option<Bytes> {
+        let run = if self.run.is_zero() { EXTENT } else { self.run };
+        let is_run = run.get().is_power_of_two() && (EXTENT..=RUN_MAX).contains(&run);
+        is_run.then_some(run)
+    }
+}
+
 /// A part of a disk. On a hard disk low addresses are the outer, faster tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Zone {

@@ -15,8 +15,8 @@
 
 use crate::api::Ownership;
 use crate::api::{
-    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool,
-    RUN_MAX, Space, Suspect, VolumeId,
+    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool, Space,
+    Suspect, VolumeId,
 };
 use crate::blocks::Blocks;
 use crate::building::{self, Building, Part, Reused};
@@ -229,10 +229,7 @@ impl Store {
             return Err(StoreError::VolumeExists { name: name.into() });
         }
         let disks = self.resolve(&placement.disks)?;
-        let run = placement.run.max(EXTENT);
-        if run > RUN_MAX || !run.get().is_power_of_two() {
-            return Err(StoreError::BadRun { run });
-        }
+        let run = placement.checked_run().ok_or(StoreError::BadRun { run: placement.run })?;
         let id = self.state.next_volume;
         let mut volume = Volume::new(id, name.into(), placement.zone, disks.clone());
         volume.placement.run = run;

@@ -90,9 +90,14 @@ pub struct Placement {
     /// So much lies on one disk before the next disk's turn comes, in one piece where there is
     /// room for that: a power of two from 1 MiB to 16 MiB. 0 is 1 MiB. A block of a stream on
     /// several disks is no longer than this.
-    #[serde(default, with = "quantity")]
+    #[serde(default, with = "quantity", skip_serializing_if = "is_zero")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub run_bytes: Bytes,
+}
+
+/// What is not said, so that an older daemon is asked for nothing that it does not know.
+fn is_zero(bytes: &Bytes) -> bool {
+    bytes.is_zero()
 }
 
 /// Asks for a new volume.
@@ -433,12 +438,13 @@ pub struct Disk {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bus: Option<Bus>,
     /// What the host takes between two commands on it.
+    #[serde(default)]
     pub gap: HostGap,
 }
 
 /// What the host takes from the end of a command on a disk until the next one begins that
 /// waits: measured, and charged to every contract.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HostGap {
     /// What each command is charged for.
@@ -602,9 +608,11 @@ pub struct PolicyState {
     /// with `--no-admission`.
     pub promised: bool,
     /// Its settings, with their values and limits.
+    #[serde(default)]
     pub settings: Vec<PolicySetting>,
     /// True where the pool keeps that this policy was chosen, with these settings: it is
     /// followed when the daemon is started again.
+    #[serde(default)]
     pub kept: bool,
 }
 

@@ -48,7 +48,7 @@ use core::ops::Range;
 use disk::{LARGEST, Profile};
 use sched::limits::PERIOD_MAX;
 use sched::{Task, TaskId, TaskSet};
-use store::EXTENT;
+use store::{EXTENT, StoreError};
 use units::{Bytes, Direction, Duration, Lba, Rate, SECTOR};
 
 /// What a volume's extents mean for one disk.
@@ -273,6 +273,7 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
     if let Some(&disk) = disks.iter().find(|disk| disk.0 >= count) {
         return Err(Error::NoSuchDisk { disk, disks: count });
     }
+    let run = placement.checked_run().ok_or(StoreError::BadRun { run: placement.run })?;
     let share = |&disk: &DiskIndex| {
         let end = Lba::containing(capacities[disk.as_usize()]);
         let middle = Lba::new(end.get() / 2);
@@ -281,7 +282,6 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
             Zone::Outer => Lba::new(0)..middle,
             Zone::Inner => middle..end,
         };
-        let run = placement.run.max(EXTENT);
         Share { disk, gap: disks.len() as u64, range, run, parts: Share::WHOLE }
     };
     Ok(disks.iter().map(share).collect())
