@@ -1,9 +1,9 @@
 //! Open streams: their windows, their playout points, and what they wait for.
 
+pub(crate) mod commands;
 pub(crate) mod going;
 pub(crate) mod index;
-pub(crate) mod part;
-pub(crate) mod parts;
+pub(crate) mod partial;
 pub(crate) mod reader;
 pub(crate) mod rounds;
 pub(crate) mod seek;

@@ -10,7 +10,7 @@
 //! What a reader or a writer does with the window is in `reader.rs` and
 //! `writer.rs`; what is different where it is shared with the program in `window.rs`;
 //! how a reader goes elsewhere in `seek.rs`, and a writer in `going.rs`; what a sync within a
-//! block writes in `part.rs`.
+//! block writes in `partial.rs`.
 
 use crate::admission::contract::{self, Joined};
 use crate::api::*;
@@ -71,7 +71,7 @@ pub(crate) struct Going {
 
 /// A part of a block that a disk has or shall have.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct Partial {
     pub id: CommandId,
     /// Of the first extent that it is written to; those of the others have the numbers that
     /// follow.
@@ -136,9 +136,9 @@ pub(crate) struct Stream {
     sought: Option<Bytes>,
     pub durable_asks: Vec<DurableAsk>,
     /// Writer: a part of a block that is on its way, and the last block of which a part had
-    /// the stream's turn (`part.rs`).
-    pub part: Option<Part>,
-    pub part_had_turn: Option<u64>,
+    /// the stream's turn (`partial.rs`).
+    pub partial: Option<Partial>,
+    pub partial_had_turn: Option<u64>,
     /// Writer: it goes to another place (`going.rs`).
     pub going: Option<Going>,
     /// Writer: it has gone to another place, and readers of its volume do not know yet.
@@ -193,8 +193,8 @@ impl Stream {
             counted: 0,
             durable: start,
             durable_asks: Vec::new(),
-            part: None,
-            part_had_turn: None,
+            partial: None,
+            partial_had_turn: None,
             going: None,
             has_arrived: false,
             sought: None,

@@ -100,7 +100,7 @@ impl Stream {
         // The newest first, so that each is the last that was released.
         for block in (told..self.window.end()).rev() {
             // Where the volume ends within the block, a part of it may wait to be written.
-            let is_part = |id| self.part.is_some_and(|part| part.id == id);
+            let is_part = |id| self.partial.is_some_and(|part| part.id == id);
             if let Some(&Slot::Moving(id)) = self.window.get(block)
                 && !is_part(id)
                 && core.take_back(id)

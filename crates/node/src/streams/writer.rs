@@ -65,18 +65,18 @@ impl Stream {
             return self.give_up(core, &error);
         }
         self.load(core, now);
-        self.write_part(core, now);
+        self.write_partial(core, now);
         self.note_written(core, now);
         self.arrive(core, now);
         if self.going.is_some() {
-            return self.wake_for_part(core);
+            return self.wake_for_partial(core);
         }
         if self.shared.is_some() {
             self.tell_room(core, now);
         } else {
             self.answer_writer(core, now);
         }
-        self.wake_for_part(core);
+        self.wake_for_partial(core);
     }
 
     /// What keeps this stream from ever becoming durable.
@@ -139,13 +139,13 @@ impl Stream {
         core.writes.end_run(&mut core.store, self.volume, &part.range, claim, end);
         let Some(result) = self.of_all_parts(block, (&part, is_last), result) else { return };
         let block_len = self.contract.block;
-        let part = self.part.take_if(|part| part.upto / block_len == block);
+        let partial = self.partial.take_if(|partial| partial.upto / block_len == block);
         match result {
             Ok(()) => {
-                let state = if part.is_some() { self.fillable() } else { Slot::Ready };
+                let state = if partial.is_some() { self.fillable() } else { Slot::Ready };
                 *self.window.get_mut(block).expect("a block of the window") = state;
-                if let Some(part) = part {
-                    self.note_written_to(core, part.upto);
+                if let Some(partial) = partial {
+                    self.note_written_to(core, partial.upto);
                     self.write_blocks_behind(core, now, block);
                 }
             }

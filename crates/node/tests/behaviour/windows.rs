@@ -264,6 +264,19 @@ fn a_block_that_is_filled_while_part_of_it_is_written_is_written_again() {
     assert!(driver.read("film", Bytes::ZERO, BLOCK).unwrap() == pattern(1, Bytes::ZERO, BLOCK));
 }
 
+/// A writer of `film` that has filled the memory of its first two blocks, and what it filled
+/// them with.
+fn two_blocks(driver: &mut Driver) -> (StreamId, Vec<u8>) {
+    let stream = window(driver, Mode::Write, Bytes::ZERO);
+    let bytes = pattern(1, Bytes::ZERO, BLOCK * 2);
+    for block in [0, 1] {
+        let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
+        let from = (BLOCK * block).as_usize();
+        driver.memory.put(span.offset, &bytes[from..from + BLOCK.as_usize()]);
+    }
+    (stream, bytes)
+}
+
 /// A writer fills the rest of a block and all of the next while a part of the first is on its
 /// way: both follow, also where the part had not begun.
 #[test]
@@ -271,13 +284,7 @@ fn blocks_that_are_filled_while_a_part_is_written_follow_it() {
     for begins in [true, false] {
         let mut driver = Setup::new(1).open();
         driver.volume("film", Bytes::mib(1));
-        let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
-        let bytes = pattern(1, Bytes::ZERO, BLOCK * 2);
-        for block in [0, 1] {
-            let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
-            let from = (BLOCK * block).as_usize();
-            driver.memory.put(span.offset, &bytes[from..from + BLOCK.as_usize()]);
-        }
+        let (stream, bytes) = two_blocks(&mut driver);
         moved(&mut driver, stream, BLOCK / 2);
         driver.disks[0].holds = true;
         let busy = (!begins).then(|| driver.begin(read("film", Bytes::ZERO, BLOCK)));
@@ -303,13 +310,7 @@ fn blocks_that_are_filled_while_a_part_is_written_do_not_overtake_it() {
     linear.depth = 2;
     let mut driver = setup.open();
     driver.volume("film", Bytes::mib(2));
-    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
-    let bytes = pattern(1, Bytes::ZERO, BLOCK * 2);
-    for block in [0, 1] {
-        let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
-        let from = (BLOCK * block).as_usize();
-        driver.memory.put(span.offset, &bytes[from..from + BLOCK.as_usize()]);
-    }
+    let (stream, bytes) = two_blocks(&mut driver);
     driver.run(Duration::from_secs(5));
     driver.disks[0].holds = true;
     moved(&mut driver, stream, BLOCK / 2);

@@ -1,5 +1,6 @@
-//! A part of a block, written because somebody waits for it: a sync, the close, or the writer
-//! that goes elsewhere; or because the volume ends within the block.
+//! A part of a block that is written before the block is full, because somebody waits for it: a
+//! sync, the close, or the writer that goes elsewhere; or because the volume ends within the
+//! block. (The parts that a long block falls into are in `commands.rs`.)
 //!
 //! A contract has one request for each block, and a part is one more. So a part goes in the
 //! slack and takes no turn of its stream: the whole block comes in its own turn, however many
@@ -19,7 +20,7 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
-use crate::streams::stream::{DurableAsk, Part, Slot, Stream};
+use crate::streams::stream::{DurableAsk, Partial, Slot, Stream};
 use crate::volumes::services::Turn;
 use crate::volumes::serving::in_slack;
 use crate::volumes::writes::End;
@@ -30,21 +31,21 @@ use units::{Bytes, Instant};
 
 impl Stream {
     /// Sends what somebody waits for of the block that is not full.
-    pub(crate) fn write_part(&mut self, core: &mut Core, now: Instant) {
+    pub(crate) fn write_partial(&mut self, core: &mut Core, now: Instant) {
         let upto = self.position;
         let block = self.block_at(upto);
-        let sent = self.part.map_or(self.written(), |part| part.upto);
+        let sent = self.partial.map_or(self.written(), |partial| partial.upto);
         let size = core.store.volume(self.volume).expect("open volumes stay").size();
         // Where the volume ends within the block, it will not be full.
         let ends = self.closing || self.going.is_some() || upto == size;
         let is_awaited = |ask: &DurableAsk| ask.urgent && ask.at_least > sent;
         let is_wanted = upto > sent && (ends || self.durable_asks.iter().any(is_awaited));
         // One that the disk has is followed by another when it has ended.
-        let may_go = self.part.is_none_or(|part| core.waits(part.id));
+        let may_go = self.partial.is_none_or(|partial| core.waits(partial.id));
         if is_wanted && may_go && self.written() >= self.contract.block * block {
             self.send(core, now, block, upto % self.contract.block);
         }
-        self.let_part_have_the_turn(core, now);
+        self.let_partial_have_the_turn(core, now);
     }
 
     /// Sends a block that is full. While a part is with the disk, its block and those that
@@ -52,10 +53,11 @@ impl Stream {
     /// extent's watermark and has no holes.
     pub(crate) fn write_block(&mut self, core: &mut Core, now: Instant, block: u64) {
         let start = self.contract.block * block;
-        let is_behind =
-            |part: &Part| block == self.block_at(part.upto) || start / EXTENT == part.upto / EXTENT;
-        let part = self.part.filter(is_behind);
-        if part.is_none_or(|part| core.waits(part.id)) {
+        let is_behind = |partial: &Partial| {
+            block == self.block_at(partial.upto) || start / EXTENT == partial.upto / EXTENT
+        };
+        let partial = self.partial.filter(is_behind);
+        if partial.is_none_or(|partial| core.waits(partial.id)) {
             self.send(core, now, block, self.contract.block);
         }
     }
@@ -74,10 +76,10 @@ impl Stream {
     fn send(&mut self, core: &mut Core, now: Instant, block: u64, len: Bytes) {
         let block_len = self.contract.block;
         let start = block_len * block;
-        let waiting = self.part.take_if(|part| part.upto / block_len == block);
-        if let Some(part) = waiting {
-            let range = start..part.upto.round_up(limits::BLOCK_MIN);
-            core.writes.end_run(&mut core.store, self.volume, &range, part.claim, End::Failed);
+        let waiting = self.partial.take_if(|partial| partial.upto / block_len == block);
+        if let Some(partial) = waiting {
+            let range = start..partial.upto.round_up(limits::BLOCK_MIN);
+            core.writes.end_run(&mut core.store, self.volume, &range, partial.claim, End::Failed);
         }
         let (disk, parts) = self.writing(core, block, len, len.round_up(limits::BLOCK_MIN));
         let Some((_, Owner::Block { part: BlockPart { claim: Some(claim), .. }, .. })) =
@@ -88,16 +90,16 @@ impl Stream {
         let claim = *claim;
         let own = Class::RealTime(self.writing_task_on(disk).id);
         let is_whole = len == self.contract.block;
-        let redirected = waiting.filter(|part| {
-            let done = core.redirect(now, part.id, own, parts.clone());
+        let redirected = waiting.filter(|partial| {
+            let done = core.redirect(now, partial.id, own, parts.clone());
             if !done {
-                core.take_back(part.id);
+                core.take_back(partial.id);
             }
             done
         });
         let id = match (redirected, own) {
-            (Some(part), _) => part.id,
-            (None, Class::RealTime(task)) if is_whole && self.part_had_turn == Some(block) => {
+            (Some(partial), _) => partial.id,
+            (None, Class::RealTime(task)) if is_whole && self.partial_had_turn == Some(block) => {
                 let due = now.saturating_add(self.contract.period());
                 core.submit_in_turn(now, disk, (task, Turn { from: now, due }), parts)
             }
@@ -106,35 +108,35 @@ impl Stream {
                 let class =
                     if in_turn { own } else { in_slack(Priority::Interactive, self.volume) };
                 if in_turn && !is_whole {
-                    self.part_had_turn = Some(block);
+                    self.partial_had_turn = Some(block);
                 }
                 core.submit_parts(now, disk, class, parts)
             }
         };
         if !is_whole {
-            self.part = Some(Part { id, claim, upto: start + len });
+            self.partial = Some(Partial { id, claim, upto: start + len });
         }
         *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
     }
 
     /// A part that waits in the slack has the stream's turn, when that comes.
-    fn let_part_have_the_turn(&mut self, core: &mut Core, now: Instant) {
-        let Some(part) = self.part else { return };
-        if !matches!(core.waits_as(part.id), Some(Class::BestEffort { .. })) {
+    fn let_partial_have_the_turn(&mut self, core: &mut Core, now: Instant) {
+        let Some(partial) = self.partial else { return };
+        if !matches!(core.waits_as(partial.id), Some(Class::BestEffort { .. })) {
             return;
         }
-        let disk = part.id.disk();
+        let disk = partial.id.disk();
         if self.has_turn(core, now, disk) {
-            core.upgrade(now, part.id, Class::RealTime(self.writing_task_on(disk).id));
-            self.part_had_turn = Some(self.block_at(part.upto));
+            core.upgrade(now, partial.id, Class::RealTime(self.writing_task_on(disk).id));
+            self.partial_had_turn = Some(self.block_at(partial.upto));
         }
     }
 
     /// Wakes up when a part that waits in the slack may have the stream's turn.
-    pub(crate) fn wake_for_part(&mut self, core: &mut Core) {
-        let Some(part) = self.part else { return };
-        if matches!(core.waits_as(part.id), Some(Class::BestEffort { .. })) {
-            let turn = core.next_release(self.writing_task_on(part.id.disk()));
+    pub(crate) fn wake_for_partial(&mut self, core: &mut Core) {
+        let Some(partial) = self.partial else { return };
+        if matches!(core.waits_as(partial.id), Some(Class::BestEffort { .. })) {
+            let turn = core.next_release(self.writing_task_on(partial.id.disk()));
             self.wake_by(core, turn);
         }
     }
