@@ -208,13 +208,18 @@ impl SharedWriter {
             if !self.window.has_heard_all() {
                 continue;
             }
-            let heard = self.line.wait(|heard| {
-                let failed = heard.failed.take();
-                failed.map(Err).or((heard.frames > before).then_some(Ok(())))
-            })?;
-            self.armed &= heard.is_ok();
-            heard?;
+            self.hear(before)?;
         }
+    }
+
+    /// Waits for the frame behind the first `before`, or for the word that something failed.
+    fn hear(&mut self, before: u64) -> Result<()> {
+        let heard = self.line.wait(|heard| {
+            let failed = heard.failed.take();
+            failed.map(Err).or((heard.frames > before).then_some(Ok(())))
+        })?;
+        self.armed &= heard.is_ok();
+        heard
     }
 
     /// Takes the next room, where there is some.
@@ -243,12 +248,7 @@ impl SharedWriter {
             if self.take()? {
                 return Ok(());
             }
-            let heard = self.line.wait(|heard| {
-                let failed = heard.failed.take();
-                failed.map(Err).or((heard.frames > before).then_some(Ok(())))
-            })?;
-            self.armed &= heard.is_ok();
-            heard?;
+            self.hear(before)?;
         }
     }
 

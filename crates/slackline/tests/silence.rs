@@ -2,11 +2,19 @@
 
 mod support;
 
+use client::control::Contract;
 use client::units::{Bytes, Duration, Rate};
 use client::{Client, Code};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
 use support::Scratch;
+
+/// What a player asks for.
+const PLAYER: Contract = Contract {
+    rate_bytes_per_second: Rate::per_second(300_000),
+    block_bytes: Bytes::kib(64),
+    burst_bytes: Bytes::ZERO,
+};
 
 fn streams(dir: &Scratch) -> Vec<u64> {
     let all = dir.run(&["stream", "list", "--json"]).succeeded().json();
@@ -62,12 +70,7 @@ fn who_says_that_it_pauses_keeps_its_contract_and_who_does_not_is_told_why_it_ha
     dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &[3; 2_000_000])
         .succeeded();
     let client = Client::at(dir.path("s.sock"));
-    let contract = client::control::Contract {
-        rate_bytes_per_second: Rate::per_second(300_000),
-        block_bytes: Bytes::kib(64),
-        burst_bytes: Bytes::ZERO,
-    };
-    let open = || client.reader("v", contract, Bytes::ZERO).unwrap();
+    let open = || client.reader("v", PLAYER, Bytes::ZERO).unwrap();
     let (mut paused, mut silent) = (open(), open());
     let mut buf = vec![0; 1_000];
     for reader in [&mut paused, &mut silent] {
@@ -103,12 +106,7 @@ fn a_jump_tells_how_soon_its_bytes_are_there_and_when_the_contract_holds_in_full
     dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &[3; 4_000_000])
         .succeeded();
     let client = Client::at(dir.path("s.sock"));
-    let contract = client::control::Contract {
-        rate_bytes_per_second: Rate::per_second(300_000),
-        block_bytes: Bytes::kib(64),
-        burst_bytes: Bytes::ZERO,
-    };
-    let mut reader = client.reader("v", contract, Bytes::ZERO).unwrap();
+    let mut reader = client.reader("v", PLAYER, Bytes::ZERO).unwrap();
     let mut buf = vec![0; 1_000];
     reader.read_exact(&mut buf).unwrap();
     let sought = reader.seek(Bytes::mib(3)).unwrap();
@@ -116,4 +114,32 @@ fn a_jump_tells_how_soon_its_bytes_are_there_and_when_the_contract_holds_in_full
     // time later, at the most.
     assert!(sought.ready > Duration::ZERO && sought.steady >= sought.ready, "{sought:?}");
     assert!(sought.steady < Duration::from_secs(60), "{sought:?}");
+}
+
+/// A program that waits for the answer to a long sync is not silent meanwhile: it goes on
+/// writing afterwards. The disk needs longer for what is in the window than a program may be
+/// silent for.
+#[test]
+fn who_waits_for_a_long_answer_is_not_silent() {
+    let dir = Scratch::new();
+    let disk = dir.disk("a");
+    dir.run(&["pool", "create", "test", &disk, "--size", "256MiB"]).succeeded();
+    let how = ["--commit-interval", "1s", "--keep-alive", "2s"];
+    let daemon = dir.try_serve(&[disk], &how);
+    let _daemon = daemon.unwrap_or_else(|ran| panic!("{}", ran.err));
+    dir.run(&["volume", "create", "v", "--size", "80MiB"]).succeeded();
+    let contract = Contract {
+        rate_bytes_per_second: Rate::per_second(1_000_000),
+        block_bytes: Bytes::MIB,
+        burst_bytes: Bytes::mib(56),
+    };
+    let client = Client::at(dir.path("s.sock"));
+    let mut writer = client.writer("v", contract, Bytes::ZERO).unwrap();
+    assert!(writer.is_shared());
+    writer.write_all(&vec![5; 55 << 20]).unwrap();
+    assert_eq!(writer.sync().unwrap(), Bytes::mib(55));
+    // A fraction of what it may be silent for, counted from the answer.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    writer.write_all(&[6; 4_096]).unwrap();
+    assert_eq!(writer.sync().unwrap(), Bytes::mib(55) + Bytes::kib(4));
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{BLOCK, Disk, check, commit, disks_of, new_pool, open};
+use common::{BLOCK, Disk, check, commit, disks_of, fill_with_volumes, new_pool, open};
 use store::{EXTENT, Ownership, Placement, Store, StoreError, Volume};
 use units::Bytes;
 
@@ -47,14 +47,7 @@ fn what_is_said_of_an_owner_is_there_after_a_restart() {
 fn owners_are_counted_in_the_metadata() {
     let mut disks = new_pool(1, &[Bytes::mib(8)]);
     let mut store = open(&mut disks).unwrap().store;
-    let any = Placement::default();
-    let mut made = Vec::new();
-    let full = loop {
-        match store.create(&format!("v{}", made.len()), Bytes::ZERO, &any) {
-            Ok(id) => made.push(id),
-            Err(error) => break error,
-        }
-    };
+    let (mut made, full) = fill_with_volumes(&mut store, "v");
     assert!(matches!(full, StoreError::MetadataFull { .. }), "{full}");
     // Where one volume less is described, there is room for a few owners.
     store.delete(made.pop().unwrap()).unwrap();
@@ -81,11 +74,7 @@ fn a_volume_is_not_made_where_its_owner_would_not_fit() {
     let mut disks = new_pool(1, &[Bytes::mib(8)]);
     let mut store = open(&mut disks).unwrap().store;
     let any = Placement::default();
-    let long = "x".repeat(40);
-    let mut made = Vec::new();
-    while let Ok(id) = store.create(&format!("{long}{}", made.len()), Bytes::ZERO, &any) {
-        made.push(id);
-    }
+    let (made, _) = fill_with_volumes(&mut store, &"x".repeat(40));
     store.delete(made[0]).unwrap();
     let longest = (1..100).rev().map(|letters| "y".repeat(letters)).find(|name| {
         let fits = store.create(name, Bytes::ZERO, &any);

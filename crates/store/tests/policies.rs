@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{BLOCK, Disk, check, commit, disks_of, new_pool, open};
+use common::{BLOCK, Disk, check, commit, disks_of, fill_with_volumes, new_pool, open};
 use store::{EXTENT, KeptPolicy, Placement, ServiceKind, StoreError};
 use units::Bytes;
 
@@ -45,10 +45,7 @@ fn a_policy_is_counted_in_the_metadata() {
     let mut disks = new_pool(1, &[Bytes::mib(8)]);
     let mut store = open(&mut disks).unwrap().store;
     let any = Placement::default();
-    let mut made = Vec::new();
-    while let Ok(id) = store.create(&format!("v{}", made.len()), Bytes::ZERO, &any) {
-        made.push(id);
-    }
+    let (mut made, _) = fill_with_volumes(&mut store, "v");
     let long: Vec<(String, u64)> =
         (0..16).map(|at| (format!("setting-{at:0>24}"), u64::MAX)).collect();
     let long = KeptPolicy { name: "p".repeat(32), settings: long };

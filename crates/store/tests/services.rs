@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{BLOCK, Disk, check, commit, disks_of, new_pool, open};
+use common::{BLOCK, Disk, check, commit, disks_of, fill_with_volumes, new_pool, open};
 use store::{
     EXTENT, Ownership, Placement, Service, ServiceKind, ServicePriority, Store, StoreError, Volume,
 };
@@ -79,11 +79,7 @@ fn what_is_said_of_a_service_is_there_after_a_restart_until_it_is_taken_back() {
 fn services_are_counted_in_the_metadata() {
     let mut disks = new_pool(1, &[Bytes::mib(8)]);
     let mut store = open(&mut disks).unwrap().store;
-    let any = Placement::default();
-    let mut made = Vec::new();
-    while let Ok(id) = store.create(&format!("v{}", made.len()), Bytes::ZERO, &any) {
-        made.push(id);
-    }
+    let (mut made, _) = fill_with_volumes(&mut store, "v");
     // Where two volumes less are described, there is room for a few services.
     (0..2).for_each(|_| store.delete(made.pop().unwrap()).unwrap());
     let given =

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
     Checking, DiskIndex, Formatting, Id, Io, IoError, IoId, IoKind, NewDisk, NewPool, OpenError,
-    Opened, Opening, Report,
+    Opened, Opening, Placement, Report, Store, StoreError, VolumeId,
 };
 use units::Bytes;
 
@@ -363,4 +363,17 @@ pub fn disks_of(text: &str, capacities: &[Bytes]) -> Vec<Disk> {
         disks[disk.parse::<usize>().unwrap()].write(block.parse::<u64>().unwrap() * 4096, bytes);
     }
     disks
+}
+
+/// Makes empty volumes, with names that begin like this, until the metadata is full; gives them,
+/// and how it was refused.
+pub fn fill_with_volumes(store: &mut Store, begins: &str) -> (Vec<VolumeId>, StoreError) {
+    let mut made = Vec::new();
+    loop {
+        let name = format!("{begins}{}", made.len());
+        match store.create(&name, Bytes::ZERO, &Placement::default()) {
+            Ok(id) => made.push(id),
+            Err(full) => return (made, full),
+        }
+    }
 }
