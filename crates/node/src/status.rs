@@ -256,6 +256,7 @@ impl crate::core::Core {
             bus: disk.queue.profile().bus.clone(),
             gaps: disk.queue.gaps(),
             gap_refused: disk.gap_refused.as_ref().map(|(_, error)| Box::new(error.clone())),
+            chunk: disk.queue.chunks().map(|chunks| chunks.len),
         }
     }
 }

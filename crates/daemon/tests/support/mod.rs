@@ -640,6 +640,7 @@ fn disk_status() -> DiskStatus {
         bus: None,
         gaps: node::HostGaps::default(),
         gap_refused: None,
+        chunk: None,
     }
 }
 

@@ -58,6 +58,9 @@ pub struct DiskStatus {
     pub gaps: HostGaps,
     /// Why a longer gap that was measured is not charged, if so.
     pub gap_refused: Option<Box<Error>>,
+    /// The longest command of streams and best effort, where a contract of answers in time has
+    /// them served in chunks.
+    pub chunk: Option<Bytes>,
 }
 
 /// What the metadata log has to write on each disk with a commit.
