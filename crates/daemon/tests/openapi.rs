@@ -16,7 +16,7 @@ use support::Running;
 use wire::Code;
 
 fn document() -> Value {
-    serde_json::from_str(&daemon::api::openapi_json()).unwrap()
+    serde_json::from_str(&daemon::routes::openapi_json()).unwrap()
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn the_committed_files_are_what_the_code_says() {
     let (_, after) = rest.split_once(end).expect("the table's end");
     let wanted = format!("{before}{begin}{}{end}{after}", wire::frame::table());
     for (path, wanted) in
-        [(api.join("openapi.json"), daemon::api::openapi_json()), (protocol, wanted)]
+        [(api.join("openapi.json"), daemon::routes::openapi_json()), (protocol, wanted)]
     {
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(&path, &wanted).unwrap();

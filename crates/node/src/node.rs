@@ -411,6 +411,7 @@ impl Node {
         }
         self.core.abandon_moves(Some(volume));
         self.core.store.delete(volume)?;
+        self.core.writes.forget(volume);
         // Who waits to read it must not come to read another of the same name.
         self.best_effort.refuse_waiting_on(&mut self.core, volume, name);
         self.core.serve_nothing_on(volume);
@@ -449,6 +450,7 @@ impl Node {
             self.core.abandon_moves(Some(volume));
         }
         self.core.store.resize(volume, size)?;
+        self.core.writes.note_change(volume);
         let mut promised = Vec::new();
         let mut fits = Ok(());
         for id in open {
