@@ -15,6 +15,7 @@ mod write;
 use crate::api::{Control, Failure, Text};
 use crate::priority;
 use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -33,7 +34,7 @@ pub fn routes() -> OpenApiRouter<Control> {
     OpenApiRouter::new().routes(routes!(data_get, data_put))
 }
 
-/// How the bytes are to be served.
+/// How the bytes of a read are to be served.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -44,6 +45,16 @@ struct Service {
     rate: Option<String>,
     /// `interactive`, `normal` or `background`; as the volume's where nothing is said. Not with
     /// `rate`
+    #[serde(default)]
+    priority: Option<wire_api::Priority>,
+}
+
+/// How the bytes of a write are to be served.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct Urgency {
+    /// `interactive`, `normal` or `background`; as the volume's where nothing is said
     #[serde(default)]
     priority: Option<wire_api::Priority>,
 }
@@ -106,7 +117,7 @@ async fn data_get(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<crate::quotas::Peer>,
     Text(name): Text,
-    service: Result<Query<Service>, axum::extract::rejection::QueryRejection>,
+    service: Result<Query<Service>, QueryRejection>,
     method: Method,
     asked: HeaderMap,
 ) -> Result<Response, Failure> {
@@ -147,7 +158,7 @@ async fn data_get(
 /// volume grows where it is too short. Answered when the bytes are durable; where the connection
 /// breaks, what came is kept, and HEAD tells how far that is.
 #[utoipa::path(put, path = "/v1/volumes/{name}/data", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume"), Service),
+    params(("name" = String, Path, description = "The name of the volume"), Urgency),
     request_body(content_type = "application/octet-stream"),
     responses(
         (status = 204, description = "The bytes are durable"),
@@ -168,22 +179,19 @@ async fn data_put(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<crate::quotas::Peer>,
     Text(name): Text,
-    service: Result<Query<Service>, axum::extract::rejection::QueryRejection>,
+    urgency: Result<Query<Urgency>, QueryRejection>,
     asked: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
-    let service = told(service)?;
-    if service.rate.is_some() {
-        let next = "leave `rate` out, or record through the data socket (`slackline record`)";
-        return Err(Problem::new(Code::Invalid, "a write by HTTP has no rate", next).into());
-    }
+    let Query(urgency) = urgency.map_err(|rejection| bad_query(rejection.body_text()))?;
+    let priority = urgency.priority.map(priority::priority);
     let found = Found::new(&control, &peer, name, Act::Write)?;
     if conditions::precondition(&asked, &found.tag).is_some() {
         return Err(changed());
     }
     let place = conditions::place(&asked)?;
     let name = found.name.clone();
-    write::write(&control, &peer, found, place, service.priority, body).await?;
+    write::write(&control, &peer, found, place, priority, body).await?;
     let after = Found::new(&control, &peer, name, Act::Write)?;
     Ok((StatusCode::NO_CONTENT, after.headers()).into_response())
 }
@@ -194,13 +202,8 @@ struct Told {
     priority: Option<node::Priority>,
 }
 
-fn told(
-    service: Result<Query<Service>, axum::extract::rejection::QueryRejection>,
-) -> Result<Told, Failure> {
-    let bad = |what: String| {
-        let next = "ask with `rate=2MB/s`, `priority=interactive`, or neither";
-        Failure::from(Problem::new(Code::BadRequest, what, next))
-    };
+fn told(service: Result<Query<Service>, QueryRejection>) -> Result<Told, Failure> {
+    let bad = bad_query;
     let Query(service) = service.map_err(|rejection| bad(rejection.body_text()))?;
     let rate = service
         .rate
@@ -211,6 +214,11 @@ fn told(
         return Err(bad("a read under a contract of its own has no priority".into()));
     }
     Ok(Told { rate, priority: service.priority.map(priority::priority) })
+}
+
+fn bad_query(what: String) -> Failure {
+    let next = "a read has `rate=2MB/s`, `priority=interactive` or neither; a write no rate";
+    Problem::new(Code::BadRequest, what, next).into()
 }
 
 fn changed() -> Failure {
