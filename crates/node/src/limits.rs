@@ -26,6 +26,15 @@ pub const WAITERS_MAX: usize = 16_384;
 /// Best-effort transfers are cut so that one command costs no more than this
 /// (where the disk allows it): it is what every contract has to wait for.
 pub const BEST_EFFORT_COST: Duration = Duration::from_millis(60);
+/// The longest chunk that requests of streams are cut to; the shortest is
+/// [`BEST_EFFORT_PIECE_MIN`].
+pub const CHUNK_MAX: Bytes = Bytes::mib(8);
+/// In which commands requests of streams may be served: whole, and in chunks of these lengths.
+pub fn chunks() -> impl Iterator<Item = Option<Bytes>> {
+    let lengths = (0..).map(|power| CHUNK_MAX / (1 << power));
+    let lengths = lengths.take_while(|&chunk| chunk >= BEST_EFFORT_PIECE_MIN);
+    [None].into_iter().chain(lengths.map(Some))
+}
 /// Smallest piece that a best-effort transfer is cut to.
 pub const BEST_EFFORT_PIECE_MIN: Bytes = Bytes::kib(64);
 /// The log's contract for writes is at least this for each commit, and grows by as much.

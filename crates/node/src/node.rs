@@ -807,6 +807,7 @@ impl Node {
         };
         let done = promised && is_last;
         self.finished = done.then_some(Finished { whose, late_by, latency });
+        let Some(result) = result else { return };
         match owner {
             Owner::Block { stream: id, block, place, part } => {
                 let has_writer = self.streams.has_writer(id);

@@ -139,7 +139,7 @@ impl Eq for PlanDisk {}
 
 impl PlanDisk {
     fn seen(&self) -> Seen<'_> {
-        Seen { profile: &self.profile, advance: self.advance, set: &self.set }
+        Seen { profile: &self.profile, advance: self.advance, set: &self.set, chunk: None }
     }
 }
 
