@@ -53,7 +53,7 @@ impl Core {
         let contracts: Vec<_> = self.tasks.iter().collect();
         let under_contract: Vec<_> = self.queues.by_arrival().into_iter().copied().collect();
         for waiting in under_contract {
-            if waiting.class.task().is_some() {
+            if waiting.class.task().is_some() && !self.is_swept(&waiting) {
                 let cost = waiting.cost.saturating_sub(old);
                 self.queues.charge(waiting.key, self.with_gap(cost));
             }
@@ -67,7 +67,8 @@ impl Core {
                 self.line_up_all(id);
             } else {
                 let place = self.places[id.index as usize] as usize;
-                self.live[place].set_cost(charged.cost.as_nanos());
+                let kept = self.kept_for(&task);
+                self.live[place].set_cost(kept.as_nanos());
             }
         }
     }
