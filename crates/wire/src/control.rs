@@ -658,6 +658,8 @@ pub enum PolicyAdmission {
     Exact,
     /// All requests of a cycle within it.
     Cycles,
+    /// Those of streams in one sweep over the disk in each cycle, and all others by deadlines.
+    Sweeps,
     /// None: it keeps no contract.
     Nothing,
 }
