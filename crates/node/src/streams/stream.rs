@@ -16,6 +16,7 @@ use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::core::Core;
 use crate::memory::places::WindowMemory;
+use crate::streams::early::Early;
 use crate::streams::shared::Shared;
 use crate::volumes::writes::Claim;
 use alloc::collections::VecDeque;
@@ -119,6 +120,8 @@ pub(crate) struct Stream {
     pub behind_writer: bool,
     /// Reader: blocks that were asked for when the volume ended within them, and where it did.
     pub short: Vec<(u64, Bytes)>,
+    /// Reader: what of its first block comes ahead of it.
+    pub early: Option<Early>,
     /// Reader: what is lost of blocks of the window.
     pub lost: Vec<Lost>,
     /// Writer: of blocks that are being written, those of which a part failed, and why.
@@ -185,6 +188,7 @@ impl Stream {
             writer_at: None,
             behind_writer: false,
             short: Vec::new(),
+            early: None,
             lost: Vec::new(),
             part_failed: Vec::new(),
             in_a_row,
@@ -278,6 +282,7 @@ impl Stream {
         let slot = self.window.pop_front();
         let first = self.window.first();
         self.lost.retain(|lost| lost.block >= first);
+        self.slide_early();
         let place = self.places.pop_front().expect("a window has a block");
         let nowhere = slot == Some(Slot::Nowhere);
         let target = self.window.target;
@@ -372,6 +377,7 @@ impl Stream {
     /// True while a command is waiting or under way.
     pub(crate) fn moving(&self) -> bool {
         !self.strays.is_empty()
+            || self.early_with_disk().is_some()
             || self.window.iter().any(|(_, slot)| matches!(slot, Slot::Moving(_)))
     }
 
@@ -380,6 +386,10 @@ impl Stream {
     pub(crate) fn stray_ended(&mut self, core: &mut Core, place: Bytes) -> bool {
         let Some(at) = self.strays.iter().position(|&stray| stray == place) else { return false };
         self.strays.swap_remove(at);
+        // Two commands may be under way to it.
+        if self.strays.contains(&place) {
+            return true;
+        }
         let mut blocks = self.window.iter_mut().zip(&mut self.places);
         match blocks.find(|((_, slot), _)| **slot == Slot::Nowhere) {
             Some(((_, slot), its_place)) => {
@@ -487,6 +497,7 @@ impl Stream {
         }
         match self.mode {
             Mode::Read => {
+                self.stop_all_early(core);
                 for (_, slot) in self.window.iter_mut() {
                     if let Slot::Moving(id) = *slot
                         && core.cancel(id)
