@@ -18,22 +18,11 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::limits::{EARLY_FIRST, EARLY_LEAST};
-use crate::streams::stream::{Slot, Stream};
+use crate::streams::stream::{Early, Slot, Stream};
 use crate::volumes::serving::in_slack;
 use crate::work::Owner;
-use core::ops::Range;
 use store::BLOCK;
 use units::{Bytes, Direction, Duration, Instant, Lba};
-
-/// What was read of a block ahead of the block itself.
-#[derive(Clone, Debug)]
-pub(crate) struct Early {
-    block: u64,
-    /// Bytes of the volume that are there.
-    there: Range<Bytes>,
-    /// What is being read behind them, and where it ends.
-    next: Option<(CommandId, Bytes)>,
-}
 
 impl Stream {
     /// Asks for the first bytes at the playout point, where all of their block takes longer.

@@ -16,7 +16,6 @@ use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::core::Core;
 use crate::memory::places::WindowMemory;
-use crate::streams::early::Early;
 use crate::streams::shared::Shared;
 use crate::volumes::writes::Claim;
 use alloc::collections::VecDeque;
@@ -51,6 +50,16 @@ pub(crate) struct Lost {
     pub block: u64,
     /// Bytes of the volume.
     pub range: Range<Bytes>,
+}
+
+/// What was read of a block ahead of the block itself (`early.rs`).
+#[derive(Clone, Debug)]
+pub(crate) struct Early {
+    pub block: u64,
+    /// Bytes of the volume that are there.
+    pub there: Range<Bytes>,
+    /// What is being read behind them, and where it ends.
+    pub next: Option<(CommandId, Bytes)>,
 }
 
 /// Who waits for bytes to be on the medium: past `beyond` (exclusive).
