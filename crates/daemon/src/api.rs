@@ -587,6 +587,10 @@ pub(crate) async fn open_stream(
     };
     let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
+    let begins = match (request.early, mode) {
+        (true, node::Mode::Read) => begin_early(&ask, stream).await,
+        _ => None,
+    };
     let known = Opened { stream, mode, volume, start, owner: owner.clone(), shared };
     control.sessions.add(known);
     // The volume may have changed since its terms were looked at.
@@ -604,7 +608,19 @@ pub(crate) async fn open_stream(
         data_socket: control.data_socket.display().to_string(),
         attach_within_ms: ATTACH_WITHIN.as_millis() as u64,
         shared_window,
+        begins,
     })
+}
+
+/// Lets a reader have what is there as soon as it is.
+async fn begin_early(ask: &Ask, stream: StreamId) -> Option<api::StreamBegins> {
+    let Ok(Answer::Ready { at, steady, .. }) = ask.op(Op::StreamBegin { stream }).await else {
+        // Nobody knows of the stream but the pool, which may be ending.
+        return None;
+    };
+    let now = ask.0.now();
+    let (ready_ns, steady_ns) = (at.saturating_since(now), steady.saturating_since(now));
+    Some(api::StreamBegins { ready_ns, steady_ns })
 }
 
 /// A refusal, with whose the disk is.

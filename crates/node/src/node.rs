@@ -203,7 +203,8 @@ impl Node {
             op @ (Op::WindowNext { .. }
             | Op::WindowMoved { .. }
             | Op::WindowWaits { .. }
-            | Op::StreamSeek { .. }) => self.window_request(now, ticket, &op),
+            | Op::StreamSeek { .. }
+            | Op::StreamBegin { .. }) => self.window_request(now, ticket, &op),
             Op::HostLatency { latency } => {
                 self.resize_windows(now, latency);
                 self.core.answer(ticket, Ok(Reply::Done));
@@ -658,7 +659,8 @@ impl Node {
         let (&Op::WindowNext { stream }
         | &Op::WindowMoved { stream, .. }
         | &Op::WindowWaits { stream }
-        | &Op::StreamSeek { stream, .. }) = op
+        | &Op::StreamSeek { stream, .. }
+        | &Op::StreamBegin { stream }) = op
         else {
             unreachable!("one of these");
         };
@@ -672,6 +674,7 @@ impl Node {
                     return stream.go(core, now, ticket, to);
                 }
                 Op::StreamSeek { to, .. } => stream.seek(core, now, to, has_writer),
+                Op::StreamBegin { .. } => stream.begin_at_once(core, now, has_writer),
                 _ => stream.window_waits(core, now),
             };
             core.answer(ticket, done);
@@ -799,7 +802,7 @@ impl Node {
     fn ended(&mut self, now: Instant, ended: Ended) {
         let Ended { disk, owner, result, late_by, latency, promised, took, is_last } = ended;
         let whose = match owner {
-            Owner::Block { stream, .. } => Carrier::Stream(stream),
+            Owner::Block { stream, .. } | Owner::Early { stream, .. } => Carrier::Stream(stream),
             Owner::Piece { operation, .. } => {
                 Carrier::Operation(self.best_effort.ticket(operation))
             }
@@ -838,6 +841,13 @@ impl Node {
                 if mode.writes() {
                     self.pump_readers(now, volume);
                 }
+            }
+            Owner::Early { stream: id, block, place } => {
+                let has_writer = self.streams.has_writer(id);
+                let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
+                let (what, is_good) = ((block, place), result.is_ok());
+                stream.early_ended(&mut self.core, now, what, is_good, has_writer);
+                self.after(now, id);
             }
             Owner::Piece { operation, part } => {
                 let result = result.map_err(|error| (disk, error));
