@@ -451,7 +451,9 @@ impl Node {
             self.core.abandon_moves(Some(volume));
         }
         self.core.store.resize(volume, size)?;
-        self.core.writes.note_change(volume);
+        if size < before {
+            self.core.writes.note_change(volume);
+        }
         let mut promised = Vec::new();
         let mut fits = Ok(());
         for id in open {
