@@ -398,9 +398,10 @@ impl Core {
         self.disk(joined.disk).queue.renew(now, joined.id, from);
     }
 
-    /// Promises a command that waits for as soon as nobody else is late for it.
-    pub(crate) fn advance_deadline(&mut self, now: Instant, id: CommandId) {
-        self.queue_of_mut(id).advance_deadline(now, id.0);
+    /// Promises a command that waits for as soon as nobody else is late for it, behind `others`
+    /// that go before it in the slack.
+    pub(crate) fn advance_deadline(&mut self, now: Instant, id: CommandId, others: Duration) {
+        self.queue_of_mut(id).advance_deadline(now, id.0, others);
     }
 
     /// By when a command under way is done, as the contract's deadlines go.

@@ -95,6 +95,11 @@ pub const STATUS_STEP: usize = 32;
 /// Requests that a reader may have waiting beyond those that its rate needs: a large
 /// window is filled by so many at a time.
 pub const EARLY_REQUESTS: u64 = 16;
+/// So much of a reader's first block is read by itself first: it adds a few milliseconds to the
+/// way of the heads on the slowest of the disks that are modelled,
+pub const EARLY_FIRST: Bytes = Bytes::kib(64);
+/// of blocks that are so long at least. Others are there nearly as soon.
+pub const EARLY_LEAST: Bytes = Bytes::kib(256);
 /// Handles with contracts of their own that may be open at once.
 pub const HANDLES_MAX: usize = 1_024;
 /// A service that is kept and does not fit is tried again so long after something was given

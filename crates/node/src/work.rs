@@ -13,6 +13,8 @@ use units::{Access, Bytes, Command, Instant, Lba};
 pub(crate) enum Owner {
     /// A block of a stream, in this place.
     Block { stream: StreamId, block: u64, place: Bytes, part: BlockPart },
+    /// The first bytes of a block in this place, ahead of the block itself.
+    Early { stream: StreamId, block: u64, place: Bytes },
     /// A command of a best-effort operation.
     Piece { operation: u64, part: Part },
     /// A piece of a write (or a flush) of the store.

@@ -582,10 +582,11 @@ impl<W> Queue<W> {
         self.has_news = true;
     }
 
-    /// Promises a command that waits for as soon as nobody else is late for it.
-    pub fn advance_deadline(&mut self, now: Instant, key: u64) {
+    /// Promises a command that waits for as soon as nobody else is late for it, behind `others`
+    /// that go before it in the slack.
+    pub fn advance_deadline(&mut self, now: Instant, key: u64, others: Duration) {
         let now = self.time(now);
-        self.schedule.advance_deadline(now, key);
+        self.schedule.advance_deadline_behind(now, key, others);
     }
 
     /// Promises a command that waits for `by`, or as soon after as nobody else is late for it.

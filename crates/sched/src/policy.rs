@@ -104,6 +104,16 @@ impl View<'_> {
     pub fn cycle(&self) -> Option<Cycle> {
         if self.core.options.admission { self.core.tasks.cycle() } else { None }
     }
+    /// True for a request of a task that is served in sweeps.
+    pub fn is_swept(&self, request: &Waiting) -> bool {
+        self.core.is_swept(request)
+    }
+    /// What a request takes in a sweep at the most, with what the host takes after it; what is
+    /// kept for it where it is in none.
+    pub fn cost_in_sweep(&self, request: &Waiting) -> Duration {
+        let task = request.class.task().and_then(|id| self.core.tasks.get(id));
+        task.map_or(request.cost, |task| self.core.tasks.charged(&task).cost)
+    }
     /// How the schedule is set up.
     pub fn options(&self) -> &Options {
         &self.core.options

@@ -8,7 +8,8 @@ use units::Duration;
 /// several commands, between which others may go.
 ///
 /// Invariant: `0 < command <= cost <= deadline <= period <= limits::PERIOD_MAX`, `commands > 0`
-/// and `resume <= command`.
+/// and `resume <= command`; where requests are served in sweeps, the deadline may be longer than
+/// the period, and is no longer than `limits::PERIOD_MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// The least time between two releases.
@@ -28,13 +29,42 @@ pub struct Task {
     /// commands. Not in `cost`: those that come between are charged for it
     /// ([`Contract::Stream`](crate::Contract::Stream)).
     pub resume: Duration,
+    /// Its requests are gathered, and served with others in one sweep over the disk: `cost` is
+    /// what one takes in a sweep. None where each request is served by its own deadline, and
+    /// costs at most so much wherever the arm was before.
+    pub sweep: Option<Sweep>,
+}
+
+/// What a sweep costs beside the requests that it serves. Of several tasks on one disk the
+/// most counts, once for each sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Sweep {
+    /// The way to the first request, from wherever the arm was, and what all distances between
+    /// requests add to what each of these is charged for its own.
+    pub once: Duration,
+    /// The way back to the sweep, after something else went in between.
+    pub back: Duration,
+}
+
+impl Sweep {
+    /// The most of each.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self { once: self.once.max(other.once), back: self.back.max(other.back) }
+    }
 }
 
 impl Task {
     /// A task whose requests are one command each.
     pub const fn new(period: Duration, deadline: Duration, cost: Duration) -> Self {
         let (commands, resume) = (1, Duration::ZERO);
-        Self { period, deadline, cost, command: cost, commands, resume }
+        Self { period, deadline, cost, command: cost, commands, resume, sweep: None }
+    }
+
+    /// The same task with requests that are served in sweeps.
+    #[must_use]
+    pub const fn in_sweeps(self, sweep: Sweep) -> Self {
+        Self { sweep: Some(sweep), ..self }
     }
 
     /// The same task with requests in commands of at most `command` each; of at most
@@ -65,8 +95,8 @@ impl Task {
             && self.commands > 0
             && self.resume <= self.command
             && self.cost <= self.deadline
-            && self.deadline <= self.period
-            && self.period <= crate::limits::PERIOD_MAX
+            && (self.deadline <= self.period || self.sweep.is_some())
+            && self.deadline.max(self.period) <= crate::limits::PERIOD_MAX
     }
 }
 

@@ -49,7 +49,7 @@ impl Costs {
     pub(crate) fn commit_interval_under(&self, policy: Policy, depth: u32) -> Duration {
         match policy.admission {
             Admission::Cycles(rule) => self.commit_interval().max(self.in_cycles(rule, depth)),
-            Admission::Exact | Admission::Nothing => self.commit_interval(),
+            Admission::Exact | Admission::Sweeps(_) | Admission::Nothing => self.commit_interval(),
         }
     }
 

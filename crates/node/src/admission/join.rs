@@ -42,7 +42,8 @@ impl Core {
             let alone = volume.extents_on(disk) <= run / EXTENT;
             let gap = if alone { runs } else { disks.len() as u64 };
             let parts = core::array::from_fn(|power| parts[power]);
-            Some(Share { disk, gap, range, run, parts })
+            let response = self.seen(disk).response();
+            Some(Share { disk, gap, range, run, parts, response })
         };
         let mut shares: Vec<Share> = disks.iter().filter_map(share).collect();
         shares.sort_by_key(|share| share.disk);

@@ -150,6 +150,9 @@ pub struct VolumeStatus {
     pub size: Bytes,
     /// End of the recorded data.
     pub length: Bytes,
+    /// Another number than before whenever bytes of the volume may have changed in between, while
+    /// the pool is open.
+    pub changes: u64,
     pub placement: Placement,
     /// Extents on each disk of the pool.
     pub extents: Vec<u64>,

@@ -23,8 +23,9 @@
 mod cells;
 mod rows;
 mod search;
+mod sweeps;
 
-use crate::admission::{Admission, Cycle, CycleRule};
+use crate::admission::{Admission, Cycle, CycleRule, SweepRule};
 use crate::limits::{CELLS_FROM, PERIOD_MAX, TASKS_MAX};
 use crate::task::{Analysis, Refusal, Task, TaskId, Utilisation, WHOLE};
 use alloc::boxed::Box;
@@ -49,6 +50,12 @@ pub struct TaskSet {
     returns: Returns,
     /// What else has to hold of the set: for a policy that works in cycles.
     cycles: Option<CycleRule>,
+    /// The same for one that works in sweeps. Tasks that are served so are in no row.
+    sweeps: Option<SweepRule>,
+    /// Tasks that have to do with sweeps; see `sweeps.rs`.
+    listed: Vec<Task>,
+    /// The longest request of a sweep: what is left besides is no less.
+    swept_longest: Option<u64>,
     /// Commands that the disk may hold at once.
     depth: u32,
     slots: Vec<Slot>,
@@ -131,6 +138,9 @@ impl TaskSet {
             gap: 0,
             returns: Returns::default(),
             cycles: None,
+            sweeps: None,
+            listed: Vec::new(),
+            swept_longest: None,
             depth: 1,
             slots: Vec::new(),
             vacant: Vec::new(),
@@ -184,9 +194,10 @@ impl TaskSet {
     #[must_use]
     pub fn with_admission(mut self, admission: Admission, depth: u32) -> Self {
         assert!(self.is_empty(), "only an empty set can be told");
-        self.cycles = match admission {
-            Admission::Cycles(rule) => Some(rule),
-            Admission::Exact | Admission::Nothing => None,
+        (self.cycles, self.sweeps) = match admission {
+            Admission::Cycles(rule) => (Some(rule), None),
+            Admission::Sweeps(rule) => (None, Some(rule)),
+            Admission::Exact | Admission::Nothing => (None, None),
         };
         self.depth = depth;
         self
@@ -213,7 +224,8 @@ impl TaskSet {
     /// not admitted again.
     pub(crate) fn with_slack_of(&self, has_online_slack: bool) -> Self {
         let mut set = Self::new(self.reserve()).with_gap(self.gap());
-        (set.cycles, set.depth, set.returns) = (self.cycles, self.depth, self.returns);
+        (set.cycles, set.sweeps) = (self.cycles, self.sweeps);
+        (set.depth, set.returns) = (self.depth, self.returns);
         let set = self.filled_in(set.with_online_slack(has_online_slack), false);
         set.expect("nothing is admitted")
     }
@@ -238,7 +250,8 @@ impl TaskSet {
     /// As [`TaskSet::with_gap`].
     pub(crate) fn in_gap(&self, gap: Duration, admits: bool) -> Result<Self, Refusal> {
         let mut set = Self::new(self.reserve()).with_gap(gap);
-        (set.cycles, set.depth, set.returns) = (self.cycles, self.depth, self.returns);
+        (set.cycles, set.sweeps) = (self.cycles, self.sweeps);
+        (set.depth, set.returns) = (self.depth, self.returns);
         set.has_online_slack = self.has_online_slack;
         self.filled_in(set, admits)
     }
@@ -308,7 +321,7 @@ impl TaskSet {
         set.cells_from = self.cells_from;
         self.iter().for_each(|(_, task)| set.insert(&task));
         if admits && !self.is_empty() {
-            let proof = set.decide(&Search::with(&set, None))?;
+            let proof = set.decide_all()?;
             set.settle(proof);
         } else {
             set.look();
@@ -354,6 +367,13 @@ impl TaskSet {
         if let Some(ready) = self.with_returns_of([task]) {
             return ready.check(task);
         }
+        if self.sweeps_with(Some(task)) {
+            let set = self.joined_by(task);
+            let proof = set.decide_all()?;
+            let search = Search::with(&set, None);
+            let verdict = proof.found.unwrap_or_else(|| search.run(proof.at, self.leaves()));
+            return Ok(analysis(&search, verdict, proof.least));
+        }
         let search = Search::with(self, Some(task));
         let proof = self.decide(&search)?;
         let hint = proof.at.or(self.hint.get());
@@ -372,7 +392,7 @@ impl TaskSet {
         if let Some(ready) = self.with_returns_of([task]) {
             return ready.admits(task);
         }
-        self.decide(&Search::with(self, Some(task))).map(|_| ())
+        self.decide_with(task).map(|_| ())
     }
 
     /// The analysis of the set as it is; None for no tasks, and for one that cannot be
@@ -401,7 +421,7 @@ impl TaskSet {
             *self = ready;
             return Ok(id);
         }
-        let proof = self.decide(&Search::with(self, Some(&task)))?;
+        let proof = self.decide_with(&task)?;
         if self.len() >= TASKS_MAX {
             return Err(self.too_many());
         }
@@ -438,7 +458,7 @@ impl TaskSet {
         }
         let before = self.clone();
         tasks.iter().for_each(|task| self.insert(task));
-        let decided = self.decide(&Search::with(self, None));
+        let decided = self.decide_all();
         match decided {
             Ok(proof) => {
                 self.settle(proof);
@@ -468,7 +488,7 @@ impl TaskSet {
         let old = self.get(id).expect("a task of this set");
         let known = (self.cells.clone(), self.least, self.found.get());
         self.withdraw(&old);
-        let decided = self.decide(&Search::with(self, Some(&task)));
+        let decided = self.decide_with(&task);
         match decided {
             Ok(proof) => {
                 self.insert(&task);
@@ -552,7 +572,8 @@ impl TaskSet {
     }
 
     fn leaves(&self) -> u64 {
-        if self.reserve == 0 { 0 } else { self.reserve + self.gap }
+        let reserve = if self.reserve == 0 { 0 } else { self.reserve + self.gap };
+        reserve.max(self.swept_longest.unwrap_or(0))
     }
 
     /// What goes by after each command.
@@ -631,7 +652,7 @@ impl TaskSet {
 
     /// The promised share of the disk.
     pub fn utilisation(&self) -> Utilisation {
-        Utilisation(self.sums.share)
+        Utilisation(self.sums.share + self.share_of_sweeps())
     }
 
     /// The work that must be done by `interval` after a common start;
@@ -652,10 +673,13 @@ impl TaskSet {
         Duration::from_nanos(self.stair.blocking(interval.as_nanos()))
     }
 
-    /// The cycle of a set that is admitted by cycles; `None` where it is not, where it has
+    /// The cycle of a set that is admitted by cycles or by sweeps; `None` where it is not, where it has
     /// no tasks, and where they do not fit into one (only with [`TaskSet::add_unchecked`]).
     /// One look at each class.
     pub fn cycle(&self) -> Option<Cycle> {
+        if self.sweeps.is_some() {
+            return self.sweep_cycle().ok();
+        }
         self.cycle_of(&Search::with(self, None))?.ok()
     }
 
@@ -672,6 +696,14 @@ impl TaskSet {
         let [deadline, work, in_the_way, least] =
             [deadline, work, in_the_way, self.leaves()].map(Duration::from_nanos);
         Some(self.cycles?.cycle(deadline, work, in_the_way, least))
+    }
+
+    /// Whether the set can be kept with `task` in it.
+    fn decide_with(&self, task: &Task) -> Result<Proof, Refusal> {
+        if self.sweeps_with(Some(task)) {
+            return self.joined_by(task).decide_all();
+        }
+        self.decide(&Search::with(self, Some(task)))
     }
 
     /// Whether the set that is searched leaves the reserve, and what that shows; where it is
@@ -818,6 +850,9 @@ impl TaskSet {
 
     fn insert(&mut self, task: &Task) {
         let task = self.charged(task);
+        if self.list(&task) {
+            return;
+        }
         let (one, command) = (Row::of(&task), self.in_the_way(task.command.as_nanos()));
         let (before, after) = Arc::make_mut(&mut self.rows).insert(one);
         self.sums = self.sums.plus(Sums::of(&after));
@@ -833,6 +868,9 @@ impl TaskSet {
 
     fn withdraw(&mut self, task: &Task) {
         let task = self.charged(task);
+        if self.unlist(&task) {
+            return;
+        }
         let one = Row::of(&task);
         let (before, after) = Arc::make_mut(&mut self.rows).withdraw(one);
         self.sums = self.sums.minus(Sums::of(&before));

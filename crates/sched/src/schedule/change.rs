@@ -60,6 +60,9 @@ impl Schedule {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
+        if let Some(rule) = self.core.tasks.sweep_rule() {
+            self.core.eased = self.core.eased.max(now.saturating_add(rule.cycle));
+        }
         self.core.release_again(now, id, &mut moves);
         self.tell_moves(&moves);
         self.policy.joined();
@@ -100,9 +103,8 @@ impl Core {
         let moves: Vec<Waiting> = self.queues.early().filter(of_task).copied().collect();
         let released = self.queues.ready().filter(of_task).map(|waiting| waiting.key);
         let released: Vec<u64> = released.collect();
-        let charged = self.tasks.charged(&contract.task());
-        if let Contract::Stream(_) = contract {
-            self.charge(&released, charged.cost);
+        if let Contract::Stream(task) = contract {
+            self.charge(&released, self.kept_for(&task));
         }
         self.carry_over.extend(released);
         for waiting in &moves {
@@ -149,7 +151,24 @@ impl Core {
     pub(super) fn begin(&mut self, now: Instant, id: TaskId, moves: &mut Vec<Waiting>) -> bool {
         self.advance_carry_over(now, moves);
         self.meter = Meter::unknown();
-        self.delay_first(now, id)
+        self.begin_in_sweeps(now, id) || self.delay_first(now, id)
+    }
+
+    /// Under a policy that works in sweeps: what the cycle under way leaves was given away for
+    /// the set as it was. A task of sweeps has part in the next one, where no other has eased its
+    /// contract since this one began: what that one had asked for is gathered then. Any other
+    /// task waits for the cycle after this one. True where there is nothing more to look at.
+    fn begin_in_sweeps(&mut self, now: Instant, id: TaskId) -> bool {
+        let Some(rule) = self.tasks.sweep_rule().filter(|_| self.options.admission) else {
+            return false;
+        };
+        let is_swept = self.tasks.get(id).is_some_and(|task| task.sweep.is_some());
+        if is_swept {
+            self.hold(id, self.eased);
+        } else if self.tasks.has_sweeps() {
+            self.hold(id, self.eased.max(now.saturating_add(rule.cycle)));
+        }
+        is_swept
     }
 
     /// What came early comes under the new contract.
@@ -168,7 +187,7 @@ impl Core {
             } else {
                 (old.class, self.regulate(now, id, &task))
             };
-            let cost = if is_server { old.cost } else { old.cost.max(charged.cost) };
+            let cost = if is_server { old.cost } else { old.cost.max(self.kept_for(&task)) };
             let (period, promised) = (task.period, times.deadline);
             let synchronous = class.is_synchronous();
             let waiting = Waiting { class, times, cost, period, promised, synchronous, ..*old };

@@ -37,6 +37,8 @@ pub(crate) struct Core {
     pub(super) servers: Servers,
     /// Requests to servers that have entered containers, for the policy to know.
     pub(super) entered: Vec<u64>,
+    /// Until then a sweep may gather what was asked for under contracts that have changed.
+    pub(super) eased: Instant,
     /// Released requests that wait, of contracts that have changed since.
     pub(super) carry_over: Vec<u64>,
     pub(super) meter: Meter,
@@ -82,6 +84,7 @@ impl Core {
             places: Vec::new(),
             servers: Servers::default(),
             entered: Vec::new(),
+            eased: Instant::EPOCH,
             carry_over: Vec::new(),
             meter: Meter::unknown(),
             paid: 0,
@@ -250,7 +253,7 @@ impl Core {
     pub(super) fn exact(&self, now: Instant) -> Exact<'_> {
         Exact {
             live: [&self.live, self.servers.pieces()],
-            share: self.tasks.utilisation().0,
+            share: self.tasks.share_by_deadlines().0,
             now: now.as_nanos(),
             free_at: self.free_at(now).as_nanos(),
         }
@@ -334,7 +337,7 @@ impl Core {
         let just_served = |live: &Live| live.just_served(now.as_nanos());
         let live: Vec<Live> = self.live.iter().map(just_served).collect();
         let pieces: Vec<Live> = self.servers.pieces().iter().map(just_served).collect();
-        let share = self.tasks.utilisation().0;
+        let share = self.tasks.share_by_deadlines().0;
         if share >= WHOLE {
             return true;
         }
@@ -364,7 +367,7 @@ impl Core {
                 assert!(!is_server, "a request of a stream to a server");
                 let task = task.expect("it has one");
                 times = self.regulate(now, id, &task);
-                let cost = self.tasks.charged(&task).cost;
+                let cost = self.kept_for(&task);
                 (cost, cost.saturating_sub(task.cost))
             }
             Class::Server { cost, .. } => {
@@ -472,6 +475,18 @@ impl Core {
         self.servers.fill(task.index, now, &mut self.queues, &mut self.entered);
     }
 
+    /// What is kept for a request of this task by its deadline: what it costs, with the gap;
+    /// nothing where it is served in a sweep, for which time is kept in each cycle.
+    pub(super) fn kept_for(&self, task: &Task) -> Duration {
+        if task.sweep.is_some() { Duration::ZERO } else { self.tasks.charged(task).cost }
+    }
+
+    /// A request of a task that is served in sweeps.
+    pub(crate) fn is_swept(&self, waiting: &Waiting) -> bool {
+        let Class::RealTime(id) = waiting.class else { return false };
+        self.tasks.get(id).is_some_and(|task| task.sweep.is_some())
+    }
+
     /// The regulator.
     pub(super) fn regulate(&mut self, now: Instant, id: TaskId, task: &Task) -> Times {
         let live = &mut self.live[self.places[id.index as usize] as usize];
@@ -524,7 +539,7 @@ impl Core {
     }
 
     /// Nothing of the task is released before `until`.
-    fn hold(&mut self, id: TaskId, until: Instant) {
+    pub(super) fn hold(&mut self, id: TaskId, until: Instant) {
         if self.servers.knows(id.index) {
             self.servers.hold(id.index, until);
         } else {
@@ -539,9 +554,11 @@ impl Core {
             self.places.resize(index + 1, u32::MAX);
         }
         match contract {
-            Contract::Stream(_) => {
+            Contract::Stream(task) => {
                 self.places[index] = self.live.len() as u32;
-                self.live.push(Live::new(&charged, id.index, first));
+                let mut live = Live::new(&charged, id.index, first);
+                live.set_cost(self.kept_for(&task).as_nanos());
+                self.live.push(live);
             }
             Contract::Server(task) => {
                 self.servers.join(id.index, &self.charged_server(&task), first)
@@ -597,7 +614,8 @@ impl Core {
             self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
         }
         if request.is_real_time() {
-            self.counts.over_cost += u64::from(self.with_gap(predicted) > request.cost);
+            let over_cost = self.with_gap(predicted) > request.cost && !self.is_swept(&request);
+            self.counts.over_cost += u64::from(over_cost);
         } else {
             self.counts.in_slack += u64::from(in_slack);
         }
@@ -703,6 +721,9 @@ impl Core {
             let Some(task) = waiting.class.task().and_then(|id| self.tasks.get(id)) else {
                 continue;
             };
+            if self.is_swept(&waiting) {
+                continue; // time is kept for it in each cycle
+            }
             let own = waiting.cost.saturating_sub(waiting.overheads);
             let overheads = match waiting.class {
                 _ if waiting.begun => self.options.gap.saturating_mul(waiting.commands.into()),
@@ -725,7 +746,6 @@ impl Core {
             }
         }
         for (id, task) in contracts {
-            let charged = self.tasks.charged(&task);
             if self.servers.knows(id.index) {
                 let renewal = self.servers.renewal(id.index, now, |next| next);
                 self.exit(id);
@@ -733,7 +753,8 @@ impl Core {
                 self.line_up_all(id);
             } else {
                 let place = self.places[id.index as usize] as usize;
-                self.live[place].set_cost(charged.cost.as_nanos());
+                let kept = self.kept_for(&task);
+                self.live[place].set_cost(kept.as_nanos());
             }
         }
     }

@@ -31,7 +31,11 @@ impl Schedule {
         let was_exact = self.core.options.by == Admission::Exact;
         let bears = match (policy.admission, tasks.cycle()) {
             (Admission::Cycles(_), Some(cycle)) => self.core.bears_cycle(now, &cycle),
-            (Admission::Exact, _) if !was_exact => self.core.bears_deadlines(now),
+            // Whoever is served in sweeps goes on with the old ones until he has left.
+            (Admission::Sweeps(_), _) if tasks.has_sweeps() => false,
+            (Admission::Exact | Admission::Sweeps(_), _) if !was_exact => {
+                self.core.bears_deadlines(now)
+            }
             _ => true,
         };
         if admits && !bears {
