@@ -195,6 +195,7 @@ impl Core {
             capacity: disk.queue.capacity(),
             advance: disk.queue.advance(),
             set: disk.queue.tasks().clone(),
+            chunk: self.chunk(disk.index),
         };
         // Windows are made for what was measured.
         let config = Config { host_latency: self.late, ..self.config };
