@@ -1,7 +1,7 @@
 //! Contracts join, change and leave the schedules of their disks.
 
+use crate::admission::asked::Asked;
 use crate::admission::block;
-use crate::admission::chunks::Asked;
 use crate::admission::contract::{Joined, LENGTHS, Seen, Share, period, refused};
 use crate::admission::rates::RateSearch;
 use crate::api::*;
