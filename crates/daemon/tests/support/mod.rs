@@ -377,6 +377,7 @@ impl Pool for Fake {
         }
         let mut ended = Vec::new();
         let result = match op {
+            Op::Staged(op) => state.volume_op(&who, *op),
             Op::VolumeCreate { .. }
             | Op::VolumeResize { .. }
             | Op::VolumeAccess { .. }
@@ -536,6 +537,8 @@ impl Pool for Fake {
     fn status(&self) -> Status {
         let state = self.state();
         let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
+            id: VolumeId(0),
+            times: None,
             name: name.clone(),
             ownership: volume.ownership,
             size: Bytes::new(volume.size),
