@@ -140,6 +140,12 @@ impl BestEffort {
         self.within = Some(within);
     }
 
+    /// The number of the daemon's process, where it can be seen from here.
+    pub fn daemon_process(&self) -> Option<u32> {
+        let peer = rustix::net::sockopt::socket_peercred(&self.connection).ok()?;
+        u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+    }
+
     /// Requests whose answers have not been taken.
     pub fn outstanding(&self) -> usize {
         self.outstanding

@@ -1,6 +1,6 @@
 //! What the kernel is told of a file, and the numbers of its errors.
 
-use client::control::{FileFacts, Kind, Times};
+use client::control::{FileFacts, Kind, Times, Volume};
 use client::{Code, Error};
 use fuser::{Errno, FileAttr, FileType, INodeNo};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -33,6 +33,19 @@ pub fn nanos(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+    }
+}
+
+/// What is told of a volume as of a file, out of all that is told of it.
+pub fn facts(volume: Volume) -> FileFacts {
+    FileFacts {
+        number: volume.number,
+        name: volume.name,
+        kind: volume.kind,
+        owner: volume.owner,
+        size_bytes: volume.size_bytes,
+        length_bytes: volume.length_bytes,
+        times: volume.times,
     }
 }
 

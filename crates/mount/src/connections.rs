@@ -31,6 +31,8 @@ pub struct Connections {
     kept: Mutex<VecDeque<(u64, Connection)>>,
     /// The run of the daemon that was last heard of.
     run: AtomicU64,
+    /// The process that the daemon was in then.
+    process: Mutex<Option<u32>>,
 }
 
 /// What of another thread's panic is passed over: it was that thread's call.
@@ -41,7 +43,7 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Connections {
     /// To the daemon of this client.
     pub fn new(client: Client, run: u64) -> Self {
-        Self { client, kept: Mutex::default(), run: AtomicU64::new(run) }
+        Self { client, kept: Mutex::default(), run: AtomicU64::new(run), process: Mutex::default() }
     }
 
     /// The run of the daemon, as far as is known without asking it.
@@ -109,9 +111,15 @@ impl Connections {
         drop(kept);
         let mut bytes = self.client.best_effort(&crate::attributes::volume(inode))?;
         bytes.set_answer_within(ANSWER_WITHIN);
+        let process = bytes.daemon_process();
+        let known = *locked(&self.process);
+        if process.is_some() && known == process {
+            return Ok(Connection { bytes, run: self.run() });
+        }
         // Behind the connection: if the daemon was started again between the two, it is broken.
         let run = self.client.health()?.run;
         self.run.store(run, Ordering::Relaxed);
+        *locked(&self.process) = process;
         Ok(Connection { bytes, run })
     }
 

@@ -154,7 +154,8 @@ impl File {
             return Ok(());
         }
         let least = end.checked_next_multiple_of(EXTENT).ok_or(Errno::EFBIG)?;
-        let step = (end / 4).min(STEP_MAX).next_multiple_of(EXTENT);
+        // A small file takes no more than it needs, and is not trimmed.
+        let step = (end / 4).min(STEP_MAX) / EXTENT * EXTENT;
         let sizes = if ahead { [least.saturating_add(step), least] } else { [least, least] };
         let mut refused = None;
         for size in sizes {
@@ -283,10 +284,9 @@ impl File {
             return;
         }
         let name = volume(self.inode);
-        let Ok(Some(facts)) = ways.client.file_facts(&name) else { return };
-        let recorded = facts.length_bytes.get().next_multiple_of(EXTENT);
-        let size = recorded.max(extent.wanted);
-        if size < facts.size_bytes.get() {
+        // Where more is recorded than is known here, this is refused.
+        let size = extent.length.next_multiple_of(EXTENT).max(extent.wanted);
+        if size < extent.reserved {
             let (size, length) = (Bytes::new(size), Bytes::ZERO);
             let trimmed = ways.client.reserve_volume(&name, size, length, Durable::WithNextSync);
             if let Ok(now) = trimmed {

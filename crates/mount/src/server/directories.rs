@@ -28,9 +28,8 @@ impl Server {
         let path = self.entry_path(parent, name)?;
         let access = self.access(request, mode);
         let create = VolumeCreate { kind, access, ..VolumeCreate::new(&*path, Bytes::ZERO) };
-        self.change(|client| client.create_volume(&create, Durable::WithNextSync))?;
-        let made = self.find(&path)?;
-        Ok(self.told(&path, made.as_ref()))
+        let made = self.change(|client| client.create_volume(&create, Durable::WithNextSync))?;
+        Ok(self.told(&path, Some(&attributes::facts(made))))
     }
 
     pub(super) fn link_to(

@@ -27,23 +27,27 @@ impl Server {
             Some(_) => FopenFlags::FOPEN_DIRECT_IO,
             None => FopenFlags::empty(),
         };
-        Ok((self.note_open(&facts, stream), kernel))
+        let known = (ino, facts.length_bytes.get(), facts.size_bytes.get());
+        Ok((self.note_open(known, stream), kernel))
     }
 
-    fn note_open(&self, facts: &FileFacts, stream: Option<client::File>) -> u64 {
-        let (ino, length) = (inode(facts.number), facts.length_bytes.get());
+    fn note_open(
+        &self,
+        (ino, length, reserved): (u64, u64, u64),
+        stream: Option<client::File>,
+    ) -> u64 {
         let mut open = locked(&self.open);
         open.last_handle += 1;
         let handle = open.last_handle;
         if let Some(stream) = stream {
             open.streams.insert(handle, Arc::new(Mutex::new(stream)));
         }
-        let new = || (Arc::new(File::new(ino, length, facts.size_bytes.get())), 0);
+        let new = || (Arc::new(File::new(ino, length, reserved)), 0);
         let (file, handles) = open.files.entry(ino).or_insert_with(new);
         *handles += 1;
         let file = Arc::clone(file);
         drop(open);
-        file.found(length, facts.size_bytes.get());
+        file.found(length, reserved);
         handle
     }
 
@@ -71,8 +75,11 @@ impl Server {
             }
             made => made?,
         };
-        let facts = self.find(&volume(told.ino.0))?.ok_or(Errno::EISDIR)?;
-        Ok((told, self.note_open(&facts, None), FopenFlags::empty()))
+        if told.kind != fuser::FileType::RegularFile {
+            return Err(Errno::EISDIR);
+        }
+        let known = (told.ino.0, told.size, told.blocks * 512);
+        Ok((told, self.note_open(known, None), FopenFlags::empty()))
     }
 
     pub(super) fn read_file(
