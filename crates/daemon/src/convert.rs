@@ -367,6 +367,7 @@ pub fn policy(status: &Status) -> api::PolicyState {
         admission: match policy.admission {
             node::Admission::Exact => api::PolicyAdmission::Exact,
             node::Admission::Cycles(_) => api::PolicyAdmission::Cycles,
+            node::Admission::Sweeps(_) => api::PolicyAdmission::Sweeps,
             node::Admission::Nothing => api::PolicyAdmission::Nothing,
         },
         promised: status.promised,

@@ -56,6 +56,7 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         | Op::VolumeTimes { .. }
         | Op::StreamSync { .. }
         | Op::StreamClose { .. }
+        | Op::StreamBegin { .. }
         | Op::WindowNext { .. }
         | Op::WindowWaits { .. }
         | Op::Release { .. }

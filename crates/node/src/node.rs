@@ -206,7 +206,8 @@ impl Node {
             op @ (Op::WindowNext { .. }
             | Op::WindowMoved { .. }
             | Op::WindowWaits { .. }
-            | Op::StreamSeek { .. }) => self.window_request(now, ticket, &op),
+            | Op::StreamSeek { .. }
+            | Op::StreamBegin { .. }) => self.window_request(now, ticket, &op),
             Op::HostLatency { latency } => {
                 self.resize_windows(now, latency);
                 self.core.answer(ticket, Ok(Reply::Done));
@@ -432,6 +433,7 @@ impl Node {
 
     /// What else the node has of a volume that was removed goes.
     pub(crate) fn forget_removed(&mut self, now: Instant, volume: VolumeId, name: &str) {
+        self.core.writes.forget(volume);
         // Who waits to read it must not come to read another of the same name.
         self.best_effort.refuse_waiting_on(&mut self.core, volume, name);
         self.core.serve_nothing_on(volume);
@@ -469,6 +471,9 @@ impl Node {
             self.core.abandon_moves(Some(volume));
         }
         self.core.store.resize(volume, size)?;
+        if size < before {
+            self.core.writes.note_change(volume);
+        }
         let mut promised = Vec::new();
         let mut fits = Ok(());
         for id in open {
@@ -676,7 +681,8 @@ impl Node {
         let (&Op::WindowNext { stream }
         | &Op::WindowMoved { stream, .. }
         | &Op::WindowWaits { stream }
-        | &Op::StreamSeek { stream, .. }) = op
+        | &Op::StreamSeek { stream, .. }
+        | &Op::StreamBegin { stream }) = op
         else {
             unreachable!("one of these");
         };
@@ -690,6 +696,7 @@ impl Node {
                     return stream.go(core, now, ticket, to);
                 }
                 Op::StreamSeek { to, .. } => stream.seek(core, now, to, has_writer),
+                Op::StreamBegin { .. } => stream.begin_at_once(core, now, has_writer),
                 _ => stream.window_waits(core, now),
             };
             core.answer(ticket, done);
@@ -817,7 +824,7 @@ impl Node {
     fn ended(&mut self, now: Instant, ended: Ended) {
         let Ended { disk, owner, result, late_by, latency, promised, took, is_last } = ended;
         let whose = match owner {
-            Owner::Block { stream, .. } => Carrier::Stream(stream),
+            Owner::Block { stream, .. } | Owner::Early { stream, .. } => Carrier::Stream(stream),
             Owner::Piece { operation, .. } => {
                 Carrier::Operation(self.best_effort.ticket(operation))
             }
@@ -825,6 +832,7 @@ impl Node {
         };
         let done = promised && is_last;
         self.finished = done.then_some(Finished { whose, late_by, latency });
+        let Some(result) = result else { return };
         match owner {
             Owner::Block { stream: id, block, place, part } => {
                 let has_writer = self.streams.has_writer(id);
@@ -855,6 +863,13 @@ impl Node {
                 if mode.writes() {
                     self.pump_readers(now, volume);
                 }
+            }
+            Owner::Early { stream: id, block, place } => {
+                let has_writer = self.streams.has_writer(id);
+                let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
+                let (what, is_good) = ((block, place), result.is_ok());
+                stream.early_ended(&mut self.core, now, what, is_good, has_writer);
+                self.after(now, id);
             }
             Owner::Piece { operation, part } => {
                 let result = result.map_err(|error| (disk, error));

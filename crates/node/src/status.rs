@@ -226,6 +226,7 @@ impl Node {
             ownership: volume.ownership(),
             size: volume.size(),
             length: volume.length(),
+            changes: core.writes.changes_of(volume.id()),
             placement: volume.placement().clone(),
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),
             stretches: volume.stretches(),

@@ -152,6 +152,9 @@ pub struct VolumeStatus {
     pub length: Bytes,
     /// None of a volume that nobody has used since volumes have times.
     pub times: Option<Times>,
+    /// Another number than before whenever bytes of the volume may have changed in between, while
+    /// the pool is open.
+    pub changes: u64,
     pub placement: Placement,
     /// Extents on each disk of the pool.
     pub extents: Vec<u64>,
