@@ -45,6 +45,11 @@ pub const METADATA_COMMAND_MAX: Bytes = Bytes::kib(256);
 /// Changes of volumes, of extents that move and of suspect extents for which a record has room
 /// beside writers: some hundred volumes of 20 runs between two commits. More take longer.
 pub const RECORD_CHANGES: Bytes = Bytes::kib(8);
+/// So many changes of volumes that nobody waits for do not wait for the commit interval: a record
+/// has room for some hundred.
+pub const STAGED_CHANGES: usize = 64;
+/// The most volumes that one rename of a directory renames, in one section under the pool's lock.
+pub const RENAMED_MAX: usize = 1000;
 /// Extents that best effort may write to for the first time between two commits, and volumes
 /// whose lengths it may raise; on a hard disk so many take a second and more. More take longer.
 pub const RECORD_EXTENTS: u64 = 256;

@@ -204,6 +204,11 @@ impl Node {
         self.core.store.find(name).map(Volume::id)
     }
 
+    /// The room for volumes.
+    pub fn space(&self) -> store::Space {
+        self.core.store.space()
+    }
+
     /// True once a metadata write has failed.
     pub fn is_read_only(&self) -> bool {
         self.core.read_only().is_some()
@@ -215,12 +220,14 @@ impl Node {
         StreamStatus { promised: self.core.promises(), ..stream.status(name) }
     }
 
-    fn volume_status(&self, volume: &Volume) -> VolumeStatus {
+    pub(crate) fn volume_status(&self, volume: &Volume) -> VolumeStatus {
         let core = &self.core;
         let (service, account) = core.services.of(volume.id().into());
         let (operations, memory) = core.reserves.of(volume.id().into());
         VolumeStatus {
+            id: volume.id(),
             name: String::from(volume.name()),
+            times: volume.times(),
             ownership: volume.ownership(),
             size: volume.size(),
             length: volume.length(),

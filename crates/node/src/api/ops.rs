@@ -25,6 +25,20 @@ pub enum Op {
     /// Say whose a volume is and who may do what with it, from now on; what is open stays
     /// open. [`Reply::Done`], durable.
     VolumeAccess { name: String, access: Access },
+    /// Give a volume another name, also while it is open, and those that lie under it as under
+    /// a directory. What has that name already is in the way, or, where it may be replaced, is
+    /// removed in the same step, or gets the name that it is to be kept under.
+    /// [`Reply::Done`], durable.
+    VolumeRename { name: String, to: String, replace: bool, keep_as: Option<String> },
+    /// What is recorded reaches to this byte, within the volume's space: what was never written
+    /// reads as zeros. Never less than it was. [`Reply::Done`], durable.
+    VolumeExtend { name: String, length: Bytes },
+    /// Say when a volume was last read or written, in nanoseconds since 1970; what is left out
+    /// stays. [`Reply::Done`], durable.
+    VolumeTimes { name: String, accessed: Option<i64>, modified: Option<i64> },
+    /// One of the changes of volumes here, answered when everybody sees it. It is durable with
+    /// the next commit, and with [`Op::Sync`]. [`Reply::Done`].
+    Staged(Box<Self>),
     /// Remove; refused while open. [`Reply::Done`], durable.
     VolumeDelete { name: String },
     /// Serve what no stream of a volume carries in this way from now on, also what

@@ -11,6 +11,7 @@ pub use disk::BusShare;
 pub use disk::online::{Observed, Staleness, Suspect, Verdict};
 pub use playout::Account as StreamAccount;
 pub use queue::{Account as DiskAccount, HostTime, Traffic};
+use store::VolumeId;
 use units::{Bytes, Duration, Instant, Rate};
 
 /// Everything that can be seen of a node, at one instant.
@@ -148,12 +149,16 @@ pub struct StuckExtent {
 /// One volume at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeStatus {
+    /// Never again another volume's, and no other name changes it.
+    pub id: VolumeId,
     pub name: String,
     pub ownership: Ownership,
     /// Space reserved.
     pub size: Bytes,
     /// End of the recorded data.
     pub length: Bytes,
+    /// None of a volume that nobody has used since volumes have times.
+    pub times: Option<Times>,
     /// Another number than before whenever bytes of the volume may have changed in between, while
     /// the pool is open.
     pub changes: u64,
