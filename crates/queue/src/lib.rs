@@ -16,11 +16,12 @@ mod chunks;
 mod gaps;
 mod handle;
 pub mod limits;
+mod measured;
 mod predictions;
 mod queue;
 
 pub use account::{Account, Traffic};
 pub use chunks::{Chunks, Cut};
-pub use gaps::HostGaps;
 pub use handle::{Handle, Shared};
+pub use measured::{HostTime, Measuring};
 pub use queue::{Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};

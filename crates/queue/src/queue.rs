@@ -16,8 +16,9 @@
 
 use crate::account::{Account, Counted};
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
-use crate::gaps::{Gaps, HostGaps};
+use crate::gaps::Gaps;
 use crate::limits::GAP_MAX;
+use crate::measured::HostTime;
 use crate::predictions::{Heads, Predictions, worst};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -245,7 +246,7 @@ impl<W> Queue<W> {
     }
 
     /// What the host took between commands.
-    pub fn gaps(&self) -> HostGaps {
+    pub fn gaps(&self) -> HostTime {
         self.gaps.seen(self.gap())
     }
 
@@ -371,6 +372,11 @@ impl<W> Queue<W> {
         self.seen = Observations::new(&profile, self.device.capacity);
         self.seen.remember(suspects);
         self.device = Device { profile, advance, patience, ..self.device };
+    }
+
+    /// Deadlines in the schedule are advanced by so much from now on; those that it has stay.
+    pub fn set_advance(&mut self, advance: Duration) {
+        self.device.advance = advance;
     }
 
     /// So many contracts are the owner's own: where there are no others, nobody is harmed by
