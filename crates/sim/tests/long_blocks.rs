@@ -221,3 +221,17 @@ fn a_disk_of_20_tb_by_sweeps() {
     let fast = [1, 4, 8, 12].map(|times| of(25_000_000, 16, times));
     table(slow.into_iter().chain(fast), &[(of(2_000_000, 16, 1), 92)]);
 }
+
+#[test]
+fn a_cheetah_and_a_laptops_disk_by_sweeps() {
+    let of = |model, (block, commit)| swept(setting(model, 1, 2_000_000, block, commit), 1);
+    let all = ["seagate-cheetah", "laptop-4200"].into_iter();
+    let all = all.flat_map(|model| ALL.map(|one| of(model, one)));
+    table(all, &[]);
+}
+
+#[test]
+fn three_atlas_ii_by_sweeps() {
+    let of = |one: (u64, u64)| swept(setting("quantum-atlas-ii", 3, 1_000_000, one.0, one.1), 1);
+    table(ALL.map(of), &[]);
+}
