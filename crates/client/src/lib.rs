@@ -69,8 +69,8 @@ use std::path::{Path, PathBuf};
 use units::{Bytes, Rate};
 use wire::control::{
     Access, BlockAsk, BlockChosen, BusSet, Disk, DiskProfile, Health, Mode, Plan, PlanRequest,
-    PolicySet, PolicyState, Priority, Quotas, Service, Status, Stream, StreamChange, StreamClosed,
-    StreamOpen, StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
+    PolicySet, PolicyState, Priority, Quotas, Service, Status, Stream, StreamBegins, StreamChange,
+    StreamClosed, StreamOpen, StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -264,16 +264,43 @@ impl Client {
         contract: control::Contract,
         start: Bytes,
     ) -> Result<Reader> {
-        let opened = self.open(volume, Mode::Read, contract, start, self.shares)?;
+        self.open_reader(volume, contract, start, false).map(|(reader, _)| reader)
+    }
+
+    /// As [`Client::reader`], and the first bytes come as soon as they are there, as after
+    /// [`Reader::seek`], which most often is within a tenth of a second; gives how soon
+    /// that is at the latest, and from when on the contract holds in full. (A daemon that
+    /// does not know this refuses it.)
+    pub fn reader_early(
+        &self,
+        volume: &str,
+        contract: control::Contract,
+        start: Bytes,
+    ) -> Result<(Reader, Sought)> {
+        self.open_reader(volume, contract, start, true)
+    }
+
+    fn open_reader(
+        &self,
+        volume: &str,
+        contract: control::Contract,
+        start: Bytes,
+        early: bool,
+    ) -> Result<(Reader, Sought)> {
+        let opened = self.open(volume, Mode::Read, contract, start, self.shares, early)?;
         let (socket, client) = (Path::new(&opened.data_socket), self.clone());
+        let of = |begins: StreamBegins| Sought { ready: begins.ready_ns, steady: begins.steady_ns };
+        let begins = opened.begins.map(of).unwrap_or_default();
         if opened.shared_window {
-            match SharedReader::attach(socket, opened.id, opened.window_bytes)? {
-                Ok(reader) => return Ok(Reader::shared(reader, client, opened.id, contract)),
-                Err(_) => return client.without_shared_windows().reader(volume, contract, start),
-            }
+            return match SharedReader::attach(socket, opened.id, opened.window_bytes)? {
+                Ok(reader) => Ok((Reader::shared(reader, client, opened.id, contract), begins)),
+                Err(_) => {
+                    client.without_shared_windows().open_reader(volume, contract, start, early)
+                }
+            };
         }
         let reader = CarriedReader::attach(socket, opened.id)?;
-        Ok(Reader::carried(reader, client, opened.id, contract))
+        Ok((Reader::carried(reader, client, opened.id, contract), begins))
     }
 
     /// Opens a volume for writing under contract, from `start` on.
@@ -283,7 +310,7 @@ impl Client {
         contract: control::Contract,
         start: Bytes,
     ) -> Result<Writer> {
-        let opened = self.open(volume, Mode::Write, contract, start, self.shares)?;
+        let opened = self.open(volume, Mode::Write, contract, start, self.shares, false)?;
         let (socket, client) = (Path::new(&opened.data_socket), self.clone());
         if opened.shared_window {
             match SharedWriter::attach(socket, opened.id, opened.window_bytes)? {
@@ -307,7 +334,7 @@ impl Client {
         start: Bytes,
     ) -> Result<Updater> {
         let recorded = self.volume(volume)?.length_bytes;
-        let opened = self.open(volume, Mode::Update, contract, start, true)?;
+        let opened = self.open(volume, Mode::Update, contract, start, true, false)?;
         let socket = Path::new(&opened.data_socket);
         let stream = SharedWriter::attach(socket, opened.id, opened.window_bytes)?;
         Ok(Updater::new(stream?, self.clone(), opened.id, contract, recorded))
@@ -341,9 +368,10 @@ impl Client {
         contract: control::Contract,
         start: Bytes,
         shared_window: bool,
+        early: bool,
     ) -> Result<StreamOpened> {
         let volume = volume.into();
-        let open = StreamOpen { volume, mode, contract, start_bytes: start, shared_window };
+        let open = StreamOpen { volume, mode, contract, start_bytes: start, shared_window, early };
         http::call(&self.socket, "POST", "/v1/streams", Some(&open))
     }
 }

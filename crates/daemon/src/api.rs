@@ -1,14 +1,13 @@
 //! The control interface: HTTP with JSON on a unix socket.
 //!
-//! The routes below are the routes of the OpenAPI document: both come from the
-//! same attributes. Invariants: every bad answer is a [`Problem`]; a stream that
+//! The addresses are put together in `routes`. Invariants: every bad answer is a [`Problem`]; a stream that
 //! was opened is known to [`Sessions`] even if its program has gone by then.
 
 mod extract;
 
 use crate::convert;
 use crate::files::Files;
-use crate::limits::{ATTACH_WITHIN, CONTROL_BODY_MAX};
+use crate::limits::ATTACH_WITHIN;
 use crate::planning;
 use crate::pool::{Answer, Ask, Entry};
 use crate::problem;
@@ -17,16 +16,16 @@ use crate::sessions::{Opened, Sessions, Stop};
 use crate::shared::Shared;
 use crate::view;
 use axum::Json;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
-use axum::http::{StatusCode, header};
+use axum::extract::{ConnectInfo, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
-use extract::{Body, Number, Text, VolumeAndHandle};
+pub(crate) use extract::Text;
+use extract::{Body, Number, VolumeAndHandle};
 use node::{Act, DiskIndex, HandleId, Op, Status, StreamId, StreamStatus, VolumeStatus, Wish};
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::Instant;
-use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::control as api;
@@ -47,13 +46,15 @@ pub struct Control {
     pub data_socket: PathBuf,
     /// When the pool was opened, on the pool's clock.
     pub since: Instant,
+    /// Another number for each start of a daemon.
+    pub run: u64,
 }
 
 type Answered<T> = Result<T, Failure>;
 
 impl Control {
     /// Asks the pool on a peer's behalf.
-    fn by(&self, peer: &Peer) -> Ask {
+    pub(crate) fn by(&self, peer: &Peer) -> Ask {
         self.entry.by(self.quotas.who(peer))
     }
 
@@ -77,26 +78,9 @@ impl Control {
     }
 }
 
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Slackline control",
-        description = "Control of one Slackline daemon, as HTTP on a unix socket. Quantities are \
-            integers whose unit ends the field's name. The bytes of streams travel on the data \
-            socket, see data-protocol.md. Every bad answer is a Problem.",
-        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
-    ),
-    servers((url = "http://localhost", description = "The unix socket; the host is not looked at")),
-    tags(
-        (name = "daemon", description = "The daemon and its pool"),
-        (name = "volumes", description = "Sequences of extents that grow and shrink while in use"),
-        (name = "streams", description = "Open volumes with a contract"),
-    )
-)]
-struct Document;
-
-fn routes() -> OpenApiRouter<Control> {
-    OpenApiRouter::with_openapi(Document::openapi())
+/// The routes of this room.
+pub fn routes() -> OpenApiRouter<Control> {
+    OpenApiRouter::new()
         .routes(routes!(health))
         .routes(routes!(status))
         .routes(routes!(volume_list, volume_create))
@@ -114,34 +98,6 @@ fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(plan))
         .routes(routes!(quota_list))
         .routes(routes!(file_devices))
-        .routes(routes!(document))
-}
-
-/// The router that serves the interface.
-pub fn router(control: Control) -> axum::Router {
-    let (router, _) = routes().split_for_parts();
-    router
-        .fallback(|| async { Failure::from(nothing_here()) })
-        .method_not_allowed_fallback(|| async { Failure::from(not_with_this_method()) })
-        .layer(DefaultBodyLimit::max(CONTROL_BODY_MAX))
-        .with_state(control)
-}
-
-/// The OpenAPI document, as JSON with a line break at its end.
-pub fn openapi_json() -> String {
-    let mut text = routes().into_openapi().to_pretty_json().expect("the document is JSON");
-    text.push('\n');
-    text
-}
-
-fn nothing_here() -> Problem {
-    let next_step = "GET /v1/openapi.json tells the addresses there are";
-    Problem::new(Code::NotFound, "there is nothing at this address", next_step)
-}
-
-fn not_with_this_method() -> Problem {
-    let next_step = "GET /v1/openapi.json tells the methods of each address";
-    Problem::new(Code::MethodNotAllowed, "the address has no such method", next_step)
 }
 
 /// Tell that the daemon answers.
@@ -365,7 +321,7 @@ async fn volume_create(
 }
 
 /// Does what is held to a quota of space.
-async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()> {
+pub(crate) async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()> {
     let coming = control.quotas.begin(peer, &control.by(peer), op)?;
     coming.await.unwrap_or(Err(node::Error::ShuttingDown))?;
     Ok(())
@@ -601,7 +557,9 @@ async fn stream_open(
     Ok((StatusCode::CREATED, Json(opened)).into_response())
 }
 
-async fn open_stream(
+/// Opens a stream, and makes it known to the sessions: in a task of its own, since the asker may
+/// go at any moment.
+pub(crate) async fn open_stream(
     control: Control,
     owner: Peer,
     request: api::StreamOpen,
@@ -629,6 +587,10 @@ async fn open_stream(
     };
     let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
+    let begins = match (request.early, mode) {
+        (true, node::Mode::Read) => begin_early(&ask, stream).await,
+        _ => None,
+    };
     let known = Opened { stream, mode, volume, start, owner: owner.clone(), shared };
     control.sessions.add(known);
     // The volume may have changed since its terms were looked at.
@@ -646,7 +608,19 @@ async fn open_stream(
         data_socket: control.data_socket.display().to_string(),
         attach_within_ms: ATTACH_WITHIN.as_millis() as u64,
         shared_window,
+        begins,
     })
+}
+
+/// Lets a reader have what is there as soon as it is.
+async fn begin_early(ask: &Ask, stream: StreamId) -> Option<api::StreamBegins> {
+    let Ok(Answer::Ready { at, steady, .. }) = ask.op(Op::StreamBegin { stream }).await else {
+        // Nobody knows of the stream but the pool, which may be ending.
+        return None;
+    };
+    let now = ask.0.now();
+    let (ready_ns, steady_ns) = (at.saturating_since(now), steady.saturating_since(now));
+    Some(api::StreamBegins { ready_ns, steady_ns })
 }
 
 /// A refusal, with whose the disk is.
@@ -889,14 +863,6 @@ async fn plan(
     Ok(Json(planned.map_err(|problem| Failure::from(*problem))?))
 }
 
-/// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "daemon", responses(
-    (status = 200, description = "The OpenAPI document", body = serde_json::Value),
-))]
-async fn document() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
-}
-
 fn find_stream(control: &Control, peer: &Peer, id: u64) -> Answered<Json<api::Stream>> {
     let status = control.shown(peer);
     let stream = StreamId(id);
@@ -905,6 +871,7 @@ fn find_stream(control: &Control, peer: &Peer, id: u64) -> Answered<Json<api::St
     Ok(Json(convert::stream(found, status.now, &control.sessions, &control.quotas)))
 }
 
-fn fault() -> Problem {
+/// What is said where a task of ours has ended by a fault.
+pub(crate) fn fault() -> Problem {
     Problem::new(Code::Internal, "the request ended in a fault", "see the daemon's messages")
 }

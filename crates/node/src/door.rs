@@ -52,6 +52,7 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         | Op::VolumeAccess { .. }
         | Op::StreamSync { .. }
         | Op::StreamClose { .. }
+        | Op::StreamBegin { .. }
         | Op::WindowNext { .. }
         | Op::WindowWaits { .. }
         | Op::Release { .. }

@@ -203,7 +203,8 @@ impl Node {
             op @ (Op::WindowNext { .. }
             | Op::WindowMoved { .. }
             | Op::WindowWaits { .. }
-            | Op::StreamSeek { .. }) => self.window_request(now, ticket, &op),
+            | Op::StreamSeek { .. }
+            | Op::StreamBegin { .. }) => self.window_request(now, ticket, &op),
             Op::HostLatency { latency } => {
                 self.resize_windows(now, latency);
                 self.core.answer(ticket, Ok(Reply::Done));
@@ -411,6 +412,7 @@ impl Node {
         }
         self.core.abandon_moves(Some(volume));
         self.core.store.delete(volume)?;
+        self.core.writes.forget(volume);
         // Who waits to read it must not come to read another of the same name.
         self.best_effort.refuse_waiting_on(&mut self.core, volume, name);
         self.core.serve_nothing_on(volume);
@@ -449,6 +451,9 @@ impl Node {
             self.core.abandon_moves(Some(volume));
         }
         self.core.store.resize(volume, size)?;
+        if size < before {
+            self.core.writes.note_change(volume);
+        }
         let mut promised = Vec::new();
         let mut fits = Ok(());
         for id in open {
@@ -656,7 +661,8 @@ impl Node {
         let (&Op::WindowNext { stream }
         | &Op::WindowMoved { stream, .. }
         | &Op::WindowWaits { stream }
-        | &Op::StreamSeek { stream, .. }) = op
+        | &Op::StreamSeek { stream, .. }
+        | &Op::StreamBegin { stream }) = op
         else {
             unreachable!("one of these");
         };
@@ -670,6 +676,7 @@ impl Node {
                     return stream.go(core, now, ticket, to);
                 }
                 Op::StreamSeek { to, .. } => stream.seek(core, now, to, has_writer),
+                Op::StreamBegin { .. } => stream.begin_at_once(core, now, has_writer),
                 _ => stream.window_waits(core, now),
             };
             core.answer(ticket, done);
@@ -797,7 +804,7 @@ impl Node {
     fn ended(&mut self, now: Instant, ended: Ended) {
         let Ended { disk, owner, result, late_by, latency, promised, took, is_last } = ended;
         let whose = match owner {
-            Owner::Block { stream, .. } => Carrier::Stream(stream),
+            Owner::Block { stream, .. } | Owner::Early { stream, .. } => Carrier::Stream(stream),
             Owner::Piece { operation, .. } => {
                 Carrier::Operation(self.best_effort.ticket(operation))
             }
@@ -805,6 +812,7 @@ impl Node {
         };
         let done = promised && is_last;
         self.finished = done.then_some(Finished { whose, late_by, latency });
+        let Some(result) = result else { return };
         match owner {
             Owner::Block { stream: id, block, place, part } => {
                 let has_writer = self.streams.has_writer(id);
@@ -835,6 +843,13 @@ impl Node {
                 if mode.writes() {
                     self.pump_readers(now, volume);
                 }
+            }
+            Owner::Early { stream: id, block, place } => {
+                let has_writer = self.streams.has_writer(id);
+                let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
+                let (what, is_good) = ((block, place), result.is_ok());
+                stream.early_ended(&mut self.core, now, what, is_good, has_writer);
+                self.after(now, id);
             }
             Owner::Piece { operation, part } => {
                 let result = result.map_err(|error| (disk, error));

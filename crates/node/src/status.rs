@@ -219,6 +219,7 @@ impl Node {
             ownership: volume.ownership(),
             size: volume.size(),
             length: volume.length(),
+            changes: core.writes.changes_of(volume.id()),
             placement: volume.placement().clone(),
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),
             stretches: volume.stretches(),
@@ -256,6 +257,7 @@ impl crate::core::Core {
             bus: disk.queue.profile().bus.clone(),
             gaps: disk.queue.gaps(),
             gap_refused: disk.gap_refused.as_ref().map(|(_, error)| Box::new(error.clone())),
+            chunk: disk.queue.chunks().map(|chunks| chunks.len),
         }
     }
 }

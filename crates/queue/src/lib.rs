@@ -21,4 +21,4 @@ mod queue;
 pub use account::{Account, Traffic};
 pub use gaps::HostGaps;
 pub use handle::{Handle, Shared};
-pub use queue::{Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};
+pub use queue::{Chunks, Cut, Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};

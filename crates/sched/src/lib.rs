@@ -48,7 +48,8 @@ pub use kind::{PolicyKind, Promise, admits_always};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
 pub use request::{
-    Class, Contract, Counts, Flow, Next, Options, Outcome, Predict, Request, Times, Totals,
+    Class, Contract, Counts, First, Flow, Next, Options, Outcome, Predict, Request, Rest, Times,
+    Totals,
 };
 pub use schedule::Schedule;
 pub use settings::{SETTINGS_MAX, Setting, SettingUnit, Settings, ShownValue, WrongSetting};

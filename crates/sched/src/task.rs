@@ -7,9 +7,9 @@ use units::Duration;
 /// of device time, each done `deadline` after its release. A request may be served in
 /// several commands, between which others may go.
 ///
-/// Invariant: `0 < command <= cost <= deadline <= period <= limits::PERIOD_MAX`; where requests
-/// are served in sweeps, the deadline may be longer than the period, and is no longer than
-/// `limits::PERIOD_MAX`.
+/// Invariant: `0 < command <= cost <= deadline <= period <= limits::PERIOD_MAX`, `commands > 0`
+/// and `resume <= command`; where requests are served in sweeps, the deadline may be longer than
+/// the period, and is no longer than `limits::PERIOD_MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// The least time between two releases.
@@ -22,6 +22,13 @@ pub struct Task {
     /// Bound on the longest piece of a request that is never interrupted: what
     /// others may have to wait for. The whole cost where a request is one command.
     pub command: Duration,
+    /// The most commands that a request is served in, where a nearer deadline may come between
+    /// them; 1 where it is not interrupted. A server's requests are one command each.
+    pub commands: u32,
+    /// Bound on what a request costs more for each time that another one came between its
+    /// commands. Not in `cost`: those that come between are charged for it
+    /// ([`Contract::Stream`](crate::Contract::Stream)).
+    pub resume: Duration,
     /// Its requests are gathered, and served with others in one sweep over the disk: `cost` is
     /// what one takes in a sweep. None where each request is served by its own deadline, and
     /// costs at most so much wherever the arm was before.
@@ -50,7 +57,8 @@ impl Sweep {
 impl Task {
     /// A task whose requests are one command each.
     pub const fn new(period: Duration, deadline: Duration, cost: Duration) -> Self {
-        Self { period, deadline, cost, command: cost, sweep: None }
+        let (commands, resume) = (1, Duration::ZERO);
+        Self { period, deadline, cost, command: cost, commands, resume, sweep: None }
     }
 
     /// The same task with requests that are served in sweeps.
@@ -66,16 +74,26 @@ impl Task {
         Self { command: command.min(self.cost), ..self }
     }
 
+    /// The same task with requests in up to `commands` commands of at most `command` each,
+    /// between which nearer deadlines come; `resume` bounds what a request costs more each time.
+    #[must_use]
+    pub fn in_chunks(self, command: Duration, commands: u32, resume: Duration) -> Self {
+        let command = command.min(self.cost);
+        Self { command, commands, resume: resume.min(command), ..self }
+    }
+
     /// The same task with each request as one command.
     #[must_use]
     pub const fn whole(self) -> Self {
-        Self { command: self.cost, ..self }
+        Self { command: self.cost, resume: Duration::ZERO, ..self }
     }
 
     /// True where the invariant of this type holds.
     pub fn is_valid(&self) -> bool {
         !self.command.is_zero()
             && self.command <= self.cost
+            && self.commands > 0
+            && self.resume <= self.command
             && self.cost <= self.deadline
             && (self.deadline <= self.period || self.sweep.is_some())
             && self.deadline.max(self.period) <= crate::limits::PERIOD_MAX

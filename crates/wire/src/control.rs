@@ -230,6 +230,10 @@ pub struct StreamOpen {
     /// The program can map its window. It may be carried over the socket all the same.
     #[serde(default)]
     pub shared_window: bool,
+    /// A reader has what is there as soon as it is, before the contract holds in full: what
+    /// answers then says from when on it does. Without this the first bytes come when it does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub early: bool,
 }
 
 /// Asks which block suits a stream on a volume, for a program that names none.
@@ -273,6 +277,24 @@ pub struct StreamOpened {
     /// Otherwise it is `HelloStream`.
     #[serde(default)]
     pub shared_window: bool,
+    /// Of a reader that begins early: when it has its first bytes, and its whole contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<StreamBegins>,
+}
+
+/// Where a reader is that begins early, both counted from the daemon's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct StreamBegins {
+    /// Until the first bytes are there, at the most; most often it is much sooner.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub ready_ns: Duration,
+    /// From when on the contract holds in full. Before that the program has its burst once, when
+    /// it is there, and nothing on top.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub steady_ns: Duration,
 }
 
 /// Asks for another contract of an open stream.

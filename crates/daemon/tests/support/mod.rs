@@ -66,6 +66,7 @@ pub struct Volume {
     /// Who gave it.
     pub given_by: Option<u32>,
     pub data: Vec<u8>,
+    pub changes: u64,
     /// For which memory is set aside.
     pub operations: u64,
 }
@@ -540,6 +541,7 @@ impl Pool for Fake {
             ownership: volume.ownership,
             size: Bytes::new(volume.size),
             length: Bytes::new(volume.data.len() as u64),
+            changes: volume.changes,
             placement: Placement::default(),
             extents: vec![volume.size >> 20],
             stretches: Default::default(),
@@ -640,6 +642,7 @@ fn disk_status() -> DiskStatus {
         bus: None,
         gaps: node::HostGaps::default(),
         gap_refused: None,
+        chunk: None,
     }
 }
 

@@ -164,6 +164,7 @@ mod tests {
             profile: &profiles[disk.as_usize()],
             advance: Duration::ZERO,
             set: &sets[disk.as_usize()],
+            chunk: None,
         };
         let (rate, late, memory) = (Rate::per_second(rate), Duration::ZERO, Bytes::GIB);
         let mode = match direction {
@@ -255,6 +256,7 @@ mod tests {
                 profile: &profiles[disk.as_usize()],
                 advance: Duration::ZERO,
                 set: &set,
+                chunk: None,
             };
             let (rate, late) = (Rate::per_second(25_000_000), Duration::ZERO);
             chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)

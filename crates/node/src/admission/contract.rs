@@ -134,6 +134,16 @@ pub(crate) fn period(contract: &Contract, share: &Share) -> Duration {
     contract.time_of(share.gap).min(PERIOD_MAX)
 }
 
+/// A request for a block in chunks.
+struct Chunked {
+    cost: Duration,
+    /// The longest chunk.
+    command: Duration,
+    commands: u32,
+    /// What it costs more each time that something comes between.
+    resume: Duration,
+}
+
 /// A disk as admission sees it: what it costs, and who has its promise.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen<'a> {
@@ -141,6 +151,8 @@ pub(crate) struct Seen<'a> {
     /// Deadlines are advanced by this.
     pub advance: Duration,
     pub set: &'a TaskSet,
+    /// Requests of streams are served in commands of at most this.
+    pub chunk: Option<Bytes>,
 }
 
 impl Seen<'_> {
@@ -171,8 +183,36 @@ impl Seen<'_> {
             let task = self.possible(share.disk, cost, share.response, period)?;
             return Ok(task.in_sweeps(sweep));
         }
+        if let Some(chunked) = self.in_chunks(contract.block, share, way) {
+            let Chunked { cost, command, commands, resume } = chunked;
+            let task = self.possible(share.disk, cost, period, period)?;
+            return Ok(task.in_chunks(command, commands, resume));
+        }
         let cost = self.cost(contract.block, share, way);
         self.possible(share.disk, cost, period, period)
+    }
+
+    /// What a request for a block takes of the disk in chunks; None where it is one command. The
+    /// first chunk of each of its parts begins anywhere, each of the others where the one before
+    /// it ended. What comes between costs the way back.
+    fn in_chunks(&self, block: Bytes, share: &Share, way: Direction) -> Option<Chunked> {
+        let (chunk, len) = (self.chunk?, share.holds(block));
+        let parts = u64::from(share.parts_of(block)).min(len / EXTENT).max(1);
+        if len <= chunk && parts == 1 {
+            return None;
+        }
+        let chunk = chunk.min(len);
+        // Parts are whole extents, but for the last one.
+        let whole = if chunk <= EXTENT { 0 } else { parts - 1 };
+        let commands = (len.div_ceil(chunk) + whole).max(parts);
+        let command = self.profile.worst(share.range.clone(), chunk, way);
+        let next = self.profile.follows(share.range.clone(), chunk, len, way);
+        let still = self.profile.sweep(share.range.clone(), chunk, way);
+        let resume = still.map_or(Duration::ZERO, |still| command.saturating_sub(still.request));
+        let between = queue::between_parts(self.advance) * (parts - 1);
+        let cost = command * parts + next * (commands - parts) + between;
+        let commands = u32::try_from(commands).unwrap_or(u32::MAX);
+        Some(Chunked { cost, command, commands, resume })
     }
 
     /// How long after its release a request of a stream is done at the latest, where that is not
@@ -413,7 +453,7 @@ mod tests {
             let profile = Profile::of(&Model::named(name).unwrap());
             let set = TaskSet::new(Duration::ZERO);
             let advance = Duration::from_millis(3);
-            let seen = Seen { profile: &profile, advance, set: &set };
+            let seen = Seen { profile: &profile, advance, set: &set, chunk: None };
             let end = Lba::containing(profile.capacity().min(Bytes::GIB));
             for (power, block) in [1, 2, 4, 8].map(Bytes::mib).into_iter().enumerate() {
                 for parts in 1..=1u32 << power {

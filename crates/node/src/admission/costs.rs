@@ -77,6 +77,26 @@ impl Costs {
     }
 }
 
+/// The longest piece of best effort, up to `piece`, that costs no more than `reserve`, or the
+/// shortest that there is; and what it costs.
+pub(crate) fn piece_within(
+    profile: &Profile,
+    capacity: Bytes,
+    piece: Bytes,
+    reserve: Duration,
+) -> (Bytes, Duration) {
+    let whole = Lba::new(0)..Lba::containing(capacity);
+    let cost = |piece| {
+        let worst = |direction| profile.worst(whole.clone(), piece, direction);
+        worst(Direction::Read).max(worst(Direction::Write))
+    };
+    let mut piece = piece;
+    while piece > limits::BEST_EFFORT_PIECE_MIN && cost(piece) > reserve {
+        piece = piece / 2;
+    }
+    (piece, cost(piece))
+}
+
 /// What one write of the log costs a disk at the most.
 pub(crate) fn log_write(profile: &Profile, capacity: Bytes, piece: Bytes) -> Duration {
     let whole = Lba::new(0)..Lba::containing(capacity);

@@ -76,6 +76,10 @@ pub enum Op {
     /// writer when all that it has filled is on the medium. A writer goes to a multiple of its
     /// block, where its MiB of the volume is written up to it, or to a MiB's beginning.
     StreamSeek { stream: StreamId, to: Bytes },
+    /// A reader that was just opened has what is there told or given at once, before all of its
+    /// contract holds, as after a seek to where it begins. Later, and again: nothing changes.
+    /// [`Reply::Ready`] at once.
+    StreamBegin { stream: StreamId },
     /// As [`Op::StreamOpen`], with the window in a region of its own. It is used with
     /// `WindowNext`, `WindowMoved` and `WindowWaits` in the place of `StreamRead`,
     /// `StreamAdvance`, `StreamRoom` and `StreamWrite`; all else is the same.
@@ -193,7 +197,7 @@ pub enum Reply {
     Durable {
         upto: Bytes,
     },
-    /// After a seek: bounds, both now or earlier where all is in the window.
+    /// After a seek, or a begin: bounds, both now or earlier where all is in the window.
     Ready {
         /// By then the first bytes are in memory, most often much sooner: they are told
         /// or given when they are.

@@ -58,6 +58,9 @@ pub struct DiskStatus {
     pub gaps: HostGaps,
     /// Why a longer gap that was measured is not charged, if so.
     pub gap_refused: Option<Box<Error>>,
+    /// The longest command of streams and best effort, where a contract of answers in time has
+    /// them served in chunks.
+    pub chunk: Option<Bytes>,
 }
 
 /// What the metadata log has to write on each disk with a commit.
@@ -147,6 +150,9 @@ pub struct VolumeStatus {
     pub size: Bytes,
     /// End of the recorded data.
     pub length: Bytes,
+    /// Another number than before whenever bytes of the volume may have changed in between, while
+    /// the pool is open.
+    pub changes: u64,
     pub placement: Placement,
     /// Extents on each disk of the pool.
     pub extents: Vec<u64>,

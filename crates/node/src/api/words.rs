@@ -53,6 +53,14 @@ pub struct Span {
     pub len: Bytes,
 }
 
+impl Span {
+    /// Its first `len` bytes, and the rest.
+    pub(crate) fn cut(self, len: Bytes) -> [Self; 2] {
+        let behind = Self { offset: self.offset + len, len: self.len - len };
+        [Self { len, ..self }, behind]
+    }
+}
+
 /// Memory beside the arena that holds the window of one stream, shared with its
 /// program. Numbered by the driver, who has it from when it asks for
 /// [`Op::WindowOpen`](crate::Op::WindowOpen) until that is refused or the stream's

@@ -141,7 +141,7 @@ impl Eq for PlanDisk {}
 
 impl PlanDisk {
     fn seen(&self) -> Seen<'_> {
-        Seen { profile: &self.profile, advance: self.advance, set: &self.set }
+        Seen { profile: &self.profile, advance: self.advance, set: &self.set, chunk: None }
     }
 }
 

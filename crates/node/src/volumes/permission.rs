@@ -141,6 +141,7 @@ impl<'a> Wanted<'a> {
             | Op::StreamSync { .. }
             | Op::StreamClose { .. }
             | Op::StreamSeek { .. }
+            | Op::StreamBegin { .. }
             | Op::WindowNext { .. }
             | Op::WindowMoved { .. }
             | Op::WindowWaits { .. }

@@ -46,6 +46,8 @@ pub struct TaskSet {
     has_online_slack: bool,
     /// What the host takes after each command.
     gap: u64,
+    /// What requests may make others lose by going between their commands.
+    returns: Returns,
     /// What else has to hold of the set: for a policy that works in cycles.
     cycles: Option<CycleRule>,
     /// The same for one that works in sweeps. Tasks that are served so are in no row.
@@ -80,6 +82,35 @@ struct Slot {
     task: Option<Task>,
 }
 
+/// What a request is charged for that goes between the commands of another one.
+///
+/// Under earliest deadline first only a request of a task with a shorter deadline goes between,
+/// and each takes the heads from at most one other when it begins (`commands/admission.rs` has
+/// the argument): so each request of such a task is charged once for the longest return.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Returns {
+    /// Tasks with deadlines below this may go between the commands of some other.
+    pub below: u64,
+    /// The longest return.
+    pub resume: u64,
+}
+
+impl Returns {
+    fn with(self, task: &Task) -> Self {
+        if task.resume.is_zero() {
+            return self;
+        }
+        let [deadline, resume] = [task.deadline, task.resume].map(Duration::as_nanos);
+        Self { below: self.below.max(deadline), resume: self.resume.max(resume) }
+    }
+
+    /// Of a request of a task with this deadline.
+    pub(crate) fn of(self, deadline: Duration) -> Duration {
+        let nanos = if deadline.as_nanos() < self.below { self.resume } else { 0 };
+        Duration::from_nanos(nanos)
+    }
+}
+
 /// Why a task may join: what is known of the set with it.
 struct Proof {
     least: i64,
@@ -105,6 +136,7 @@ impl TaskSet {
             reserve: reserve.as_nanos(),
             has_online_slack: false,
             gap: 0,
+            returns: Returns::default(),
             cycles: None,
             sweeps: None,
             listed: Vec::new(),
@@ -183,7 +215,8 @@ impl TaskSet {
         admits: bool,
     ) -> Result<Self, Refusal> {
         let set = Self::new(self.reserve()).with_gap(self.gap());
-        let set = set.with_admission(admission, self.depth).with_online_slack(has_online_slack);
+        let mut set = set.with_admission(admission, self.depth).with_online_slack(has_online_slack);
+        set.returns = self.returns;
         self.filled_in(set, admits)
     }
 
@@ -191,7 +224,8 @@ impl TaskSet {
     /// not admitted again.
     pub(crate) fn with_slack_of(&self, has_online_slack: bool) -> Self {
         let mut set = Self::new(self.reserve()).with_gap(self.gap());
-        (set.cycles, set.sweeps, set.depth) = (self.cycles, self.sweeps, self.depth);
+        (set.cycles, set.sweeps) = (self.cycles, self.sweeps);
+        (set.depth, set.returns) = (self.depth, self.returns);
         let set = self.filled_in(set.with_online_slack(has_online_slack), false);
         set.expect("nothing is admitted")
     }
@@ -216,9 +250,70 @@ impl TaskSet {
     /// As [`TaskSet::with_gap`].
     pub(crate) fn in_gap(&self, gap: Duration, admits: bool) -> Result<Self, Refusal> {
         let mut set = Self::new(self.reserve()).with_gap(gap);
-        (set.cycles, set.sweeps, set.depth) = (self.cycles, self.sweeps, self.depth);
+        (set.cycles, set.sweeps) = (self.cycles, self.sweeps);
+        (set.depth, set.returns) = (self.depth, self.returns);
         set.has_online_slack = self.has_online_slack;
         self.filled_in(set, admits)
+    }
+
+    /// What each request is charged for that may go between the commands of others.
+    pub(crate) fn returns(&self) -> Returns {
+        if self.has_online_slack { self.returns } else { Returns::default() }
+    }
+
+    /// Some requests are served in several commands, between which others may go.
+    pub(crate) fn is_in_chunks(&self) -> bool {
+        self.iter().any(|(_, task)| task.commands > 1)
+    }
+
+    /// Others are charged for more with this task in the set.
+    pub(crate) fn wants_returns(&self, task: &Task) -> bool {
+        self.has_online_slack && self.returns.with(task) != self.returns
+    }
+
+    /// The same set with these returns charged; not admitted again. None where they are.
+    fn with_returns(&self, returns: Returns) -> Option<Self> {
+        if returns == self.returns {
+            return None;
+        }
+        let mut set = self.emptied();
+        set.returns = returns;
+        Some(self.filled_in(set, false).expect("nothing is admitted"))
+    }
+
+    /// Ready to take this task in: the others are charged for coming between its commands.
+    fn with_returns_of<'a>(&self, tasks: impl IntoIterator<Item = &'a Task>) -> Option<Self> {
+        self.with_returns(tasks.into_iter().fold(self.returns, Returns::with))
+    }
+
+    /// An empty set for which all else is the same.
+    fn emptied(&self) -> Self {
+        let mut set = Self::new(self.reserve()).with_gap(self.gap());
+        (set.cycles, set.depth, set.returns) = (self.cycles, self.depth, self.returns);
+        set.has_online_slack = self.has_online_slack;
+        set
+    }
+
+    /// The same set with these tasks in the place of those of the same names, and with another
+    /// reserve. Where `admits`, only if they can be kept.
+    ///
+    /// # Errors
+    /// As [`TaskSet::add_all`].
+    pub(crate) fn replaced(
+        &self,
+        tasks: &[(TaskId, Task)],
+        reserve: Duration,
+        admits: bool,
+    ) -> Result<Self, Refusal> {
+        let mut named = self.clone();
+        for (id, task) in tasks {
+            assert!(self.get(*id).is_some(), "a task of this set");
+            named.slots[id.index as usize].task = Some(*task);
+        }
+        let mut set = self.emptied();
+        set.reserve = reserve.as_nanos();
+        set.returns = named.iter().fold(Returns::default(), |all, (_, task)| all.with(&task));
+        named.filled_in(set, admits)
     }
 
     /// These tasks, by the same names, in an empty set.
@@ -269,6 +364,9 @@ impl TaskSet {
     /// # Panics
     /// Where the task is not valid ([`Task::is_valid`]).
     pub fn check(&self, task: &Task) -> Result<Analysis, Refusal> {
+        if let Some(ready) = self.with_returns_of([task]) {
+            return ready.check(task);
+        }
         if self.sweeps_with(Some(task)) {
             let set = self.joined_by(task);
             let proof = set.decide_all()?;
@@ -291,6 +389,9 @@ impl TaskSet {
     /// # Panics
     /// As [`TaskSet::check`].
     pub fn admits(&self, task: &Task) -> Result<(), Refusal> {
+        if let Some(ready) = self.with_returns_of([task]) {
+            return ready.admits(task);
+        }
         self.decide_with(task).map(|_| ())
     }
 
@@ -315,6 +416,11 @@ impl TaskSet {
     /// # Panics
     /// As [`TaskSet::check`].
     pub fn add(&mut self, task: Task) -> Result<TaskId, Refusal> {
+        if let Some(mut ready) = self.with_returns_of([&task]) {
+            let id = ready.add(task)?;
+            *self = ready;
+            return Ok(id);
+        }
         let proof = self.decide_with(&task)?;
         if self.len() >= TASKS_MAX {
             return Err(self.too_many());
@@ -337,6 +443,11 @@ impl TaskSet {
         }
         if self.len() + tasks.len() > TASKS_MAX {
             return Err(self.too_many());
+        }
+        if let Some(mut ready) = self.with_returns_of(tasks) {
+            let ids = ready.add_all(tasks)?;
+            *self = ready;
+            return Ok(ids);
         }
         let shares = tasks.iter().map(|task| Sums::of(&Row::of(&self.charged(task))));
         let sums = shares.fold(self.sums, Sums::plus);
@@ -369,6 +480,11 @@ impl TaskSet {
     /// # Panics
     /// As [`TaskSet::check`], and where there is no such task.
     pub fn change(&mut self, id: TaskId, task: Task) -> Result<(), Refusal> {
+        if let Some(mut ready) = self.with_returns_of([&task]) {
+            ready.change(id, task)?;
+            *self = ready;
+            return Ok(());
+        }
         let old = self.get(id).expect("a task of this set");
         let known = (self.cells.clone(), self.least, self.found.get());
         self.withdraw(&old);
@@ -395,6 +511,9 @@ impl TaskSet {
     /// Where the task is not valid, or for more than [`TASKS_MAX`] tasks.
     pub fn add_unchecked(&mut self, task: Task) -> TaskId {
         assert!(self.len() < TASKS_MAX, "more than {TASKS_MAX} tasks on one disk");
+        if let Some(ready) = self.with_returns_of([&task]) {
+            *self = ready;
+        }
         self.insert(&task);
         self.look();
         self.occupy(task)
@@ -411,7 +530,11 @@ impl TaskSet {
         slot.generation = slot.generation.wrapping_add(1);
         self.vacant.push(id.index);
         self.withdraw(&task);
-        self.look();
+        let returns = || self.iter().fold(Returns::default(), |all, (_, task)| all.with(&task));
+        match (!task.resume.is_zero()).then(returns).and_then(|it| self.with_returns(it)) {
+            Some(without) => *self = without,
+            None => self.look(),
+        }
         task
     }
 
@@ -458,15 +581,22 @@ impl TaskSet {
         Duration::from_nanos(self.gap)
     }
 
-    /// The task with what the host takes after each of its commands. A request of `cost` in
-    /// commands of up to `command` has at least as many as these fit into it.
+    /// The task with what the host takes after each of its commands, and with what it makes
+    /// others lose. A request of `cost` in commands of up to `command` has at least as many as
+    /// these fit into it. Without online slack no request makes way.
     ///
     /// # Panics
     /// Where the task is not valid ([`Task::is_valid`]).
     pub(crate) fn charged(&self, task: &Task) -> Task {
         assert!(task.is_valid(), "not a task: {task:?}");
         let [cost, command] = [task.cost, task.command].map(Duration::as_nanos);
-        let gaps = self.gap.saturating_mul(cost.div_ceil(command));
+        let (beginnings, commands) = match task.commands {
+            1 => (cost.div_ceil(command), cost.div_ceil(command)),
+            more => (1, u64::from(more)),
+        };
+        let command = if task.commands > 1 && !self.has_online_slack { cost } else { command };
+        let returns = self.returns().of(task.deadline).as_nanos().saturating_mul(beginnings);
+        let gaps = self.gap.saturating_mul(commands).saturating_add(returns);
         // More than any deadline, and small enough to be added up.
         let most = 2 * PERIOD_MAX.as_nanos();
         let charged = |time: u64, gaps| Duration::from_nanos(time.saturating_add(gaps).min(most));

@@ -49,8 +49,12 @@ impl Schedule {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
+        let returns = self.core.tasks.returns();
         self.core.tasks.change(id, contract.task())?;
         let mut moves = self.core.put_in_place(now, id, &old, contract);
+        if returns != self.core.tasks.returns() {
+            self.core.charge_again(now);
+        }
         if !self.core.begin(now, id, &mut moves) {
             self.core = before;
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
@@ -99,7 +103,6 @@ impl Core {
         let moves: Vec<Waiting> = self.queues.early().filter(of_task).copied().collect();
         let released = self.queues.ready().filter(of_task).map(|waiting| waiting.key);
         let released: Vec<u64> = released.collect();
-        let charged = self.tasks.charged(&contract.task());
         if let Contract::Stream(task) = contract {
             self.charge(&released, self.kept_for(&task));
         }
@@ -121,6 +124,7 @@ impl Core {
         match contract {
             Contract::Stream(_) => self.enter(id, contract, renewal.last()),
             Contract::Server(_) => {
+                let charged = self.charged_server(&contract.task());
                 self.servers.renew(id.index, &charged, renewal);
                 let waits: Vec<u64> = self.queues.unentered(id).map(|one| one.key).collect();
                 waits.into_iter().for_each(|key| self.push(key));
@@ -135,7 +139,8 @@ impl Core {
     fn charge(&mut self, keys: &[u64], cost: Duration) {
         for &key in keys {
             let waiting = *self.queues.get(key).expect("it waits");
-            if matches!(waiting.class, Class::RealTime(_)) && waiting.cost < cost {
+            let is_whole = matches!(waiting.class, Class::RealTime(_)) && !waiting.begun;
+            if is_whole && waiting.cost < cost {
                 self.queues.charge(key, cost);
             }
         }
@@ -176,7 +181,7 @@ impl Core {
             }
             let without = Times { release: now, deadline: Instant::MAX };
             let (class, times) = if is_server {
-                (Class::server(id, old.cost.saturating_sub(self.options.gap)), without)
+                (Class::server(id, old.cost.saturating_sub(old.overheads)), without)
             } else if old.cost > charged.cost {
                 (Class::best_effort(true), without)
             } else {

@@ -43,6 +43,9 @@ impl Schedule {
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
         self.core.tasks = tasks;
+        if self.core.tasks.is_in_chunks() {
+            self.core.charge_again(now);
+        }
         self.core.options.by = policy.admission;
         self.core.meter = Meter::unknown();
         self.set_policy(policy);
