@@ -8,7 +8,7 @@
 //! all of it is charged for the way back to the sweep, too. Once the sweep is done, requests
 //! that were released meanwhile go, then early ones and best effort; what of it runs into the
 //! next cycle is taken from that one's register. On a disk with a queue one command is there at
-//! a time.
+//! a time, as soon as there is a contract.
 //!
 //! Promises: a request of a stream that was admitted for sweeps is done within two cycles: it
 //! waits for the next one to begin, and is done by its end; all others by their deadlines; everyone
@@ -111,7 +111,8 @@ impl Sweeps {
 
 impl Policy for Sweeps {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        if view.in_flight().len() > 0 {
+        // What the disk holds is in nobody's sum; without contracts that is nobody's concern.
+        if view.in_flight().len() > 0 && !view.tasks().is_empty() {
             return Choice::Wait { until: None };
         }
         if self.sweep.is_empty() && view.now() >= self.ends {

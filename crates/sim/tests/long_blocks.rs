@@ -224,14 +224,19 @@ fn a_disk_of_20_tb_by_sweeps() {
 
 #[test]
 fn a_cheetah_and_a_laptops_disk_by_sweeps() {
-    let of = |model, (block, commit)| swept(setting(model, 1, 2_000_000, block, commit), 1);
-    let all = ["seagate-cheetah", "laptop-4200"].into_iter();
-    let all = all.flat_map(|model| ALL.map(|one| of(model, one)));
-    table(all, &[]);
+    let of =
+        |model, block, times, commit| swept(setting(model, 1, 2_000_000, block, commit), times);
+    let all = ["seagate-cheetah", "laptop-4200"].into_iter().flat_map(|model| {
+        let rows = [(4, 1), (4, 4), (8, 1), (8, 4), (16, 1), (16, 4)];
+        rows.map(|(block, times)| of(model, block, times, 24))
+    });
+    let pinned = [(of("laptop-4200", 4, 4, 24), 10), (of("seagate-cheetah", 8, 4, 24), 5)];
+    table(all, &pinned);
 }
 
 #[test]
 fn three_atlas_ii_by_sweeps() {
-    let of = |one: (u64, u64)| swept(setting("quantum-atlas-ii", 3, 1_000_000, one.0, one.1), 1);
-    table(ALL.map(of), &[]);
+    let of = |block, times| swept(setting("quantum-atlas-ii", 3, 1_000_000, block, 24), times);
+    let all = [(1, 1), (1, 4), (2, 1), (2, 4), (4, 1)].map(|(block, times)| of(block, times));
+    table(all, &[(of(2, 1), 21)]);
 }
