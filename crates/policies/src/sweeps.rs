@@ -47,6 +47,8 @@ pub(super) struct Sweeps {
     cycle: Duration,
     /// Keys of the sweep, the next one last.
     sweep: Vec<u64>,
+    /// What was taken out of the sweep last, and where it was: it may come back at once.
+    dropped: Option<(u64, usize)>,
     downward: bool,
     /// When the next cycle begins, if there is work.
     ends: Instant,
@@ -133,8 +135,19 @@ impl Policy for Sweeps {
         }
     }
 
+    fn submitted(&mut self, request: &Waiting) {
+        // One that waits as before, for less of the same block or for another place: its turn
+        // stays, since this cycle has room for it and the next one may not have.
+        if let Some((_, at)) = self.dropped.take().filter(|(key, _)| *key == request.key) {
+            self.sweep.insert(at.min(self.sweep.len()), request.key);
+        }
+    }
+
     fn dropped(&mut self, request: &Waiting) {
-        self.sweep.retain(|&key| key != request.key);
+        self.dropped = self.sweep.iter().position(|&key| key == request.key).map(|at| {
+            self.sweep.remove(at);
+            (request.key, at)
+        });
     }
 
     fn joined(&mut self) {

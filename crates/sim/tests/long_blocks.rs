@@ -219,7 +219,7 @@ fn a_disk_of_20_tb_by_sweeps() {
     let of = |rate, block, times| swept(setting("hdd-7200-20tb", 1, rate, block, 12), times);
     let slow = [4, 8, 16].map(|block| of(2_000_000, block, 1));
     let fast = [1, 4, 8, 12].map(|times| of(25_000_000, 16, times));
-    table(slow.into_iter().chain(fast), &[(of(2_000_000, 16, 1), 92)]);
+    table(slow.into_iter().chain(fast), &[(of(2_000_000, 16, 1), 92), (of(25_000_000, 16, 12), 7)]);
 }
 
 #[test]
