@@ -4,6 +4,7 @@
 //! was opened is known to [`Sessions`] even if its program has gone by then.
 
 mod extract;
+mod naming;
 
 use crate::convert;
 use crate::files::Files;
@@ -21,7 +22,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
 pub(crate) use extract::Text;
-use extract::{Body, Number, VolumeAndHandle};
+use extract::{Body, Number, Staged, VolumeAndHandle};
 use node::{Act, DiskIndex, HandleId, Op, Status, StreamId, StreamStatus, VolumeStatus, Wish};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,6 +54,11 @@ pub struct Control {
 type Answered<T> = Result<T, Failure>;
 
 impl Control {
+    /// Another number each time that the daemon starts.
+    fn run(&self) -> u64 {
+        self.since.as_nanos()
+    }
+
     /// Asks the pool on a peer's behalf.
     pub(crate) fn by(&self, peer: &Peer) -> Ask {
         self.entry.by(self.quotas.who(peer))
@@ -86,6 +92,11 @@ pub fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(volume_list, volume_create))
         .routes(routes!(volume_show, volume_resize, volume_delete))
         .routes(routes!(volume_access))
+        .routes(routes!(naming::volume_rename))
+        .routes(routes!(naming::volume_times))
+        .routes(routes!(naming::entries))
+        .routes(routes!(naming::file))
+        .routes(routes!(naming::sync))
         .routes(routes!(volume_service))
         .routes(routes!(volume_block))
         .routes(routes!(handle_end))
@@ -106,7 +117,11 @@ pub fn routes() -> OpenApiRouter<Control> {
 ))]
 async fn health(State(control): State<Control>) -> Json<api::Health> {
     let read_only = control.entry.0.is_read_only();
+    let (capacity_bytes, free_bytes) = control.entry.0.space();
     Json(api::Health {
+        run: control.run(),
+        capacity_bytes,
+        free_bytes,
         status: if read_only { "read_only" } else { "ok" }.into(),
         pool: control.entry.0.description().name,
         version: env!("CARGO_PKG_VERSION").into(),
@@ -293,6 +308,8 @@ async fn volume_list(
 /// Make a volume and reserve its space. It is the asker's, and closed to others, where
 /// nothing else is said.
 #[utoipa::path(post, path = "/v1/volumes", tag = "volumes", request_body = api::VolumeCreate,
+    params(("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
     responses(
         (status = 201, description = "The volume is there, durably", body = api::Volume),
         (status = 403, description = "Only root gives a volume to another user", body = Problem,
@@ -307,15 +324,19 @@ async fn volume_list(
 async fn volume_create(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
+    staged: Staged,
     Body(request): Body<api::VolumeCreate>,
 ) -> Answered<Response> {
+    let mut access = control.quotas.access(&request.access)?;
+    let kind = convert::kind_bits(request.kind);
+    access.mode = (kind != 0).then(|| access.mode.unwrap_or(0o600) | kind).or(access.mode);
     let op = Op::VolumeCreate {
         name: request.name.clone(),
         size: request.size_bytes,
         placement: convert::placement(&request.placement),
-        access: control.quotas.access(&request.access)?,
+        access,
     };
-    grown(&control, &peer, op).await?;
+    grown(&control, &peer, staged.op(op)).await?;
     let volume = control.after(&peer, &request.name)?;
     Ok((StatusCode::CREATED, Json(volume)).into_response())
 }
@@ -348,7 +369,9 @@ async fn volume_show(
 /// Grow or shrink a volume, also while it is in use. To less than what is recorded only
 /// where the request says that it may be cut.
 #[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume")),
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
     request_body = api::VolumeResize,
     responses(
         (status = 200, description = "The volume has its new size, durably", body = api::Volume),
@@ -367,17 +390,25 @@ async fn volume_resize(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
+    staged: Staged,
     Body(request): Body<api::VolumeResize>,
 ) -> Answered<Json<api::Volume>> {
     let (size, may_cut) = (request.size_bytes, request.may_cut);
     control.permit(&peer, &name, Act::Write)?;
-    grown(&control, &peer, Op::VolumeResize { name: name.clone(), size, may_cut }).await?;
+    let resize = Op::VolumeResize { name: name.clone(), size, may_cut };
+    grown(&control, &peer, staged.op(resize)).await?;
+    if !request.length_bytes.is_zero() {
+        let extend = Op::VolumeExtend { name: name.clone(), length: request.length_bytes };
+        control.by(&peer).done(staged.op(extend)).await?;
+    }
     Ok(Json(control.after(&peer, &name)?))
 }
 
 /// Say whose a volume is and who may do what with it, from now on. What is open stays open.
 #[utoipa::path(put, path = "/v1/volumes/{name}/access", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume")),
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
     request_body = api::Access,
     responses(
         (status = 200, description = "It is so, durably", body = api::Volume),
@@ -392,11 +423,13 @@ async fn volume_access(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
+    staged: Staged,
     Body(request): Body<api::Access>,
 ) -> Answered<Json<api::Volume>> {
     let access = control.quotas.access(&request)?;
     control.permit(&peer, &name, Act::Own)?;
-    grown(&control, &peer, Op::VolumeAccess { name: name.clone(), access }).await?;
+    let change = Op::VolumeAccess { name: name.clone(), access };
+    grown(&control, &peer, staged.op(change)).await?;
     Ok(Json(control.after(&peer, &name)?))
 }
 
@@ -498,7 +531,9 @@ async fn volume_block(
 
 /// Remove a volume and its data.
 #[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume")),
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
     responses(
         (status = 204, description = "The volume is gone, durably"),
         (status = 404, description = "No volume has this name", body = Problem,
@@ -512,10 +547,11 @@ async fn volume_delete(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
+    staged: Staged,
 ) -> Answered<StatusCode> {
     control.permit(&peer, &name, Act::Own)?;
     control.quotas.owns_service(&peer, control.entry.0.volume(&name).as_ref())?;
-    control.by(&peer).done(Op::VolumeDelete { name }).await?;
+    control.by(&peer).done(staged.op(Op::VolumeDelete { name })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -80,6 +80,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
     let every = json!({"name": "l", "service": {
         "class": "latency", "len_bytes": 4096, "within_ns": 50_000_000, "every_ns": 100_000_000}});
     let (plan, service) = ("/v1/plan", "/v1/volumes/{name}/service");
+    let (rename, times) = ("/v1/volumes/{name}/rename", "/v1/volumes/{name}/times");
     let (block, access) = ("/v1/volumes/{name}/block", "/v1/volumes/{name}/access");
     let of = |rate: u64| json!({"mode": "write", "rate_bytes_per_second": rate});
     let (profile, reprofile) = ("/v1/disks/{disk}/profile", "/v1/disks/{disk}/reprofile");
@@ -106,6 +107,15 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("PUT", "/v1/volumes/a%20b/access", access, json!({"mode": 640}), 400),
         ("PUT", "/v1/volumes/a%20b/access", access, json!({"user": "no such user"}), 400),
         ("PUT", "/v1/volumes/nobody/access", access, json!({"mode": "0640"}), 404),
+        ("POST", "/v1/volumes/a%20b/rename", rename, json!({"to": "a b"}), 204),
+        ("POST", "/v1/volumes/a%20b/rename", rename, json!({"name": "c"}), 400),
+        ("POST", "/v1/volumes/nobody/rename", rename, json!({"to": "c"}), 404),
+        ("PUT", "/v1/volumes/a%20b/times", times, json!({"modified_ns": -1}), 204),
+        ("PUT", "/v1/volumes/nobody/times", times, json!({}), 404),
+        ("POST", "/v1/entries", "/v1/entries", json!({"directory": "", "after": "a"}), 200),
+        ("POST", "/v1/file", "/v1/file", json!({"name": "a b"}), 200),
+        ("POST", "/v1/file", "/v1/file", json!({"name": "nobody"}), 404),
+        ("POST", "/v1/sync", "/v1/sync", json!(null), 200),
         ("PUT", "/v1/volumes/a%20b/service", service, every["service"].clone(), 200),
         ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "best_effort"}), 200),
         ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "rate", "rate": 1}), 400),

@@ -45,6 +45,11 @@ pub const METADATA_COMMAND_MAX: Bytes = Bytes::kib(256);
 /// Changes of volumes, of extents that move and of suspect extents for which a record has room
 /// beside writers: some hundred volumes of 20 runs between two commits. More take longer.
 pub const RECORD_CHANGES: Bytes = Bytes::kib(8);
+/// So many changes of volumes that nobody waits for do not wait for the commit interval: a record
+/// has room for some hundred.
+pub const STAGED_CHANGES: usize = 64;
+/// The most volumes that one rename of a directory renames, in one section under the pool's lock.
+pub const RENAMED_MAX: usize = 1000;
 /// Extents that best effort may write to for the first time between two commits, and volumes
 /// whose lengths it may raise; on a hard disk so many take a second and more. More take longer.
 pub const RECORD_EXTENTS: u64 = 256;
@@ -80,6 +85,9 @@ pub const REGION_STRIDE: Bytes = Bytes::new(1 << 31);
 /// The longest time for which deadlines are advanced, and windows made, because the host is
 /// late; one that is later keeps no time.
 pub const HOST_LATENCY_MAX: Duration = Duration::from_secs(60);
+/// The longest time that is counted from when a pool hands out an answer until its program has
+/// it: what takes more is a host that was stopped.
+pub const DELIVERY_MAX: Duration = queue::limits::GAP_MAX;
 /// The longest time between commits that can be asked for: so much may be lost.
 pub const COMMIT_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
 /// Smallest arena that a node can work with.

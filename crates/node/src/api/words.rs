@@ -11,7 +11,7 @@ pub use playout::{KeepAlive, PAUSE_MAX};
 pub use sched::{
     Admission, PolicyKind as Policy, Setting as PolicySetting, SettingUnit, WrongSetting,
 };
-pub use store::{Blocks, DiskIndex, Ownership, Placement, Stretches, Written, Zone};
+pub use store::{Blocks, DiskIndex, Ownership, Placement, Stretches, Times, Written, Zone};
 use units::{Bytes, Direction, Duration};
 
 /// Chosen by the caller of an operation; comes back with its result.
