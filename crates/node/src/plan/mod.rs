@@ -9,8 +9,10 @@
 
 mod compare;
 mod estimate;
+mod modes;
 
 pub use compare::{Alternative, Variation};
+pub use modes::ModePlan;
 
 use crate::admission::contract::{self, Seen, Share};
 use crate::admission::costs::{Costs, piece_within};

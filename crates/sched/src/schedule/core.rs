@@ -483,7 +483,11 @@ impl Core {
 
     /// A request of a task that is served in sweeps.
     pub(crate) fn is_swept(&self, waiting: &Waiting) -> bool {
-        let Class::RealTime(id) = waiting.class else { return false };
+        matches!(waiting.class, Class::RealTime(id) if self.is_in_sweeps(id))
+    }
+
+    /// A task whose requests are served in sweeps.
+    pub(super) fn is_in_sweeps(&self, id: TaskId) -> bool {
         self.tasks.get(id).is_some_and(|task| task.sweep.is_some())
     }
 
