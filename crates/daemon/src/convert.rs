@@ -5,7 +5,7 @@ pub use crate::priority::priority;
 use crate::problem;
 use crate::quotas::Quotas;
 use crate::sessions::Sessions;
-use node::{DiskIndex, DiskStatus, KeptOut, Status, StreamStatus, VolumeStatus};
+use node::{DiskIndex, DiskStatus, Error, HostTime, KeptOut, Status, StreamStatus, VolumeStatus};
 use units::{Bytes, Instant};
 use wire::Problem;
 use wire::control as api;
@@ -250,14 +250,19 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         errors: account.errors,
         profile: profile(&disk),
         bus: disk.bus.as_ref().map(crate::bus::told),
-        gap: api::HostGap {
-            stated_ns: disk.gaps.stated,
-            p999_ns: disk.gaps.quantile,
-            sample: disk.gaps.sample,
-            beyond: disk.gaps.beyond,
-            beyond_max_ns: disk.gaps.beyond_max,
-            refused: disk.gap_refused.as_ref().map(ToString::to_string),
-        },
+        gap: host_time(disk.gaps, disk.gap_refused.as_deref()),
+    }
+}
+
+/// What is charged for something that the host takes, and why not for more.
+fn host_time(time: HostTime, refused: Option<&Error>) -> api::HostTime {
+    api::HostTime {
+        stated_ns: time.stated,
+        p999_ns: time.quantile,
+        sample: time.sample,
+        beyond: time.beyond,
+        beyond_max_ns: time.beyond_max,
+        refused: refused.map(ToString::to_string),
     }
 }
 
@@ -404,6 +409,8 @@ pub fn status(
         },
         host_wakeups: lateness.wakeups,
         host_completions: lateness.completions,
+        delivery: host_time(pool.deliveries(), status.delivery_refused.as_deref()),
+        delivery_realtime: pool.delivers_in_real_time(),
         warnings: warned,
         pool: description.name,
     }

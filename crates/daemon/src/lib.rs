@@ -38,4 +38,5 @@ pub mod serve;
 pub mod sessions;
 pub mod shared;
 pub mod socket;
+mod timely;
 mod view;

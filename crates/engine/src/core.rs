@@ -22,6 +22,7 @@ use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
 use crate::core::disk::{DiskState, SharedQueue, Turn};
 use crate::core::later::Later;
+use crate::deliveries::Deliveries;
 use crate::lateness::RecentLateness;
 use crate::lock::{Mutex, MutexGuard};
 use crate::searches::Searches;
@@ -32,6 +33,7 @@ use node::{
     Ownership, Policy, RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, Ticket,
     VolumeId, VolumeStatus, Who, Wish,
 };
+use queue::HostTime;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Range};
@@ -65,6 +67,7 @@ pub(crate) struct Core {
     arena: Arc<Arena>,
     events: Vec<Arc<Event>>,
     searches: Searches,
+    deliveries: Deliveries,
     disks: Vec<Arc<Mutex<DiskState>>>,
     inner: Mutex<Inner>,
 }
@@ -161,7 +164,8 @@ impl Core {
             stopping: false,
         };
         let (searches, inner) = (Searches::default(), Mutex::new(inner));
-        Arc::new(Self { arena, events, searches, disks, inner })
+        let deliveries = Deliveries::default();
+        Arc::new(Self { arena, events, searches, deliveries, disks, inner })
     }
 
     fn lock(&self) -> Held<'_> {
@@ -371,6 +375,19 @@ impl Core {
         news
     }
 
+    /// An answer under contract took so long from here to its program.
+    pub(crate) fn delivered(self: &Arc<Self>, took: Duration) {
+        if let Some(takes) = self.deliveries.record(took) {
+            // Where it does not fit the node keeps why, to be shown.
+            self.submit((Who::root(), None), Op::Delivery { takes }, Box::new(drop));
+        }
+    }
+
+    /// What was measured of that.
+    pub(crate) fn deliveries(&self) -> HostTime {
+        self.deliveries.seen()
+    }
+
     /// No disk starts anything any more. Whoever still waits is told so.
     pub(crate) fn stop(&self) {
         let mut inner = self.lock();
@@ -428,6 +445,7 @@ impl Core {
     /// Takes the answers that the node has, and looks after the disks that got work.
     fn collect(self: &Arc<Self>, inner: &mut Inner, news: &mut News) {
         self.take_outputs(inner, news);
+        self.deliveries.counts(inner.node.delivery());
         // Once, since what is left may be much: disk 0's thread goes on with it.
         if inner.node.next_timer().is_some_and(|at| at <= inner.now) {
             inner.node.run_timers(inner.now);

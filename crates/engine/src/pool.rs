@@ -19,6 +19,7 @@ use node::{
     Config, Contract, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Mode, Node, Op, Ownership,
     Policy, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
+use queue::HostTime;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::{Arc, mpsc};
@@ -523,6 +524,18 @@ impl Pool {
         let mut all = HostLateness::default();
         self.lateness.iter().for_each(|one| all.merge(&one.lock()));
         all
+    }
+
+    /// An answer under contract took so long from when the pool handed it out until its program
+    /// had it. What answers take is counted with every contract. Takes the pool's lock only where
+    /// another time is to be counted than is.
+    pub fn delivered(&self, took: Duration) {
+        self.core.delivered(took);
+    }
+
+    /// What was measured of deliveries, and what is counted for them.
+    pub fn deliveries(&self) -> HostTime {
+        self.core.deliveries()
     }
 
     /// What never changes while the pool is open.

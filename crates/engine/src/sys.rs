@@ -173,6 +173,15 @@ pub(crate) fn become_real_time(priority: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// The same of this thread alone: those that it starts are ordinary ones.
+pub(crate) fn become_real_time_alone(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the parameters live to the end of the call; 0 is this thread.
+    check(unsafe { libc::sched_setscheduler(0, policy, &parameters) })?;
+    Ok(())
+}
+
 /// Gives this thread a larger share among the ordinary ones.
 pub(crate) fn become_nicer(nice: i32) -> io::Result<()> {
     // SAFETY: the call takes no pointers; 0 is this thread.

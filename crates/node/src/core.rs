@@ -65,6 +65,15 @@ pub(crate) struct Disk {
     pub gap_refused: Option<(Duration, Error)>,
 }
 
+/// What is counted for deliveries.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delivery {
+    /// Deadlines are advanced by so much for it, which is a part of the host latency.
+    pub counted: Duration,
+    /// What was asked for and does not fit, and why.
+    pub refused: Option<(Duration, Error)>,
+}
+
 /// A node's parts, without the streams and best-effort operations.
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
@@ -82,6 +91,8 @@ pub(crate) struct Core {
     pub outputs: VecDeque<Output>,
     /// What the refusal that is answered next leaves to be searched.
     pub search: Option<Box<RateSearch>>,
+    /// What deliveries take, which the host latency of `config` contains.
+    pub delivery: Delivery,
     /// The commit interval with the profiles of the start.
     pub first_interval: Duration,
     /// How late the host may be, as far as windows go.
@@ -124,6 +135,7 @@ impl Core {
             measuring: Measuring::default(),
             outputs: VecDeque::new(),
             search: None,
+            delivery: Delivery::default(),
             first_interval: config.commit_interval,
             late: config.host_latency,
             freed: BTreeMap::new(),

@@ -50,6 +50,7 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         Op::Read { .. } | Op::Room { .. } | Op::Write { .. } => Ok(()),
         // No numbers but those of the node and its driver, who may have slept for a year.
         Op::HostLatency { .. }
+        | Op::Delivery { .. }
         | Op::VolumeDelete { .. }
         | Op::VolumeAccess { .. }
         | Op::VolumeRename { .. }

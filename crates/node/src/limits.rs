@@ -85,6 +85,9 @@ pub const REGION_STRIDE: Bytes = Bytes::new(1 << 31);
 /// The longest time for which deadlines are advanced, and windows made, because the host is
 /// late; one that is later keeps no time.
 pub const HOST_LATENCY_MAX: Duration = Duration::from_secs(60);
+/// The longest time that is counted from when a pool hands out an answer until its program has
+/// it: what takes more is a host that was stopped.
+pub const DELIVERY_MAX: Duration = queue::limits::GAP_MAX;
 /// The longest time between commits that can be asked for: so much may be lost.
 pub const COMMIT_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
 /// Smallest arena that a node can work with.

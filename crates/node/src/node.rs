@@ -212,6 +212,10 @@ impl Node {
                 self.resize_windows(now, latency);
                 self.core.answer(ticket, Ok(Reply::Done));
             }
+            Op::Delivery { takes } => {
+                let set = self.set_delivery(now, takes);
+                self.core.answer(ticket, set.map(|()| Reply::Done));
+            }
             Op::StreamChange { stream, contract } => {
                 let changed = self.change_stream(now, stream, &contract);
                 self.core.answer(ticket, changed);
@@ -816,6 +820,7 @@ impl Node {
         }
         self.try_wider_profiles(now);
         self.try_gaps(now);
+        self.try_delivery(now);
         self.given_back(now);
         if stream.mode.writes() {
             self.core.log_leaves(now, stream.volume);

@@ -52,6 +52,8 @@ impl Look {
             streams: Vec::new(),
             memory: MemoryStatus::default(),
             read_only: false,
+            delivery: Duration::ZERO,
+            delivery_refused: None,
         };
         Self { next: Next::Disk(0), status, sets: Vec::new() }
     }
@@ -79,6 +81,9 @@ impl Node {
                 None => {
                     status.memory = core.arena.status();
                     status.read_only = self.is_read_only();
+                    status.delivery = core.delivery.counted;
+                    let refused = core.delivery.refused.as_ref();
+                    status.delivery_refused = refused.map(|(_, error)| Box::new(error.clone()));
                     (status.policy, status.promised) = (core.config.policy, core.promises());
                     let kept = core.store.policy();
                     status.policy_kept = kept == Some(&crate::kept_policy(status.policy));
@@ -264,6 +269,7 @@ impl crate::core::Core {
             bus: disk.queue.profile().bus.clone(),
             gaps: disk.queue.gaps(),
             gap_refused: disk.gap_refused.as_ref().map(|(_, error)| Box::new(error.clone())),
+            chunk: disk.queue.chunks().map(|chunks| chunks.len),
         }
     }
 }

@@ -15,8 +15,9 @@
 //! the same key.
 
 use crate::account::{Account, Counted};
-use crate::gaps::{Gaps, HostGaps};
+use crate::gaps::Gaps;
 use crate::limits::GAP_MAX;
+use crate::measured::HostTime;
 use crate::predictions::{Heads, Predictions, worst};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -267,7 +268,7 @@ impl<W> Queue<W> {
     }
 
     /// What the host took between commands.
-    pub fn gaps(&self) -> HostGaps {
+    pub fn gaps(&self) -> HostTime {
         self.gaps.seen(self.gap())
     }
 
@@ -393,6 +394,11 @@ impl<W> Queue<W> {
         self.seen = Observations::new(&profile, self.device.capacity);
         self.seen.remember(suspects);
         self.device = Device { profile, advance, patience, ..self.device };
+    }
+
+    /// Deadlines in the schedule are advanced by so much from now on; those that it has stay.
+    pub fn set_advance(&mut self, advance: Duration) {
+        self.device.advance = advance;
     }
 
     /// So many contracts are the owner's own: where there are no others, nobody is harmed by

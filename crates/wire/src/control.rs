@@ -478,17 +478,16 @@ pub struct Disk {
     /// itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bus: Option<Bus>,
-    /// What the host takes between two commands on it.
+    /// What the host takes from the end of a command on it until the next one begins that waits.
     #[serde(default)]
-    pub gap: HostGap,
+    pub gap: HostTime,
 }
 
-/// What the host takes from the end of a command on a disk until the next one begins that
-/// waits: measured, and charged to every contract.
+/// What the host takes each time: measured, and charged to every contract.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct HostGap {
-    /// What each command is charged for.
+pub struct HostTime {
+    /// What is charged.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub stated_ns: Duration,
@@ -499,13 +498,13 @@ pub struct HostGap {
     /// How many that is of: the latest ones. What is stated is the value from the pool's start
     /// until there are 1,024.
     pub sample: u64,
-    /// Gaps that were longer than what was stated at the time.
+    /// Times that were longer than what was charged then.
     pub beyond: u64,
     /// By how much at the most.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub beyond_max_ns: Duration,
-    /// Why a longer gap that was measured is not charged; missing where it is.
+    /// Why a longer time that was measured is not charged; missing where it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refused: Option<String>,
 }
@@ -857,6 +856,13 @@ pub struct Status {
     pub host_wakeups: Lateness,
     /// How late the host noticed the ends of commands on emulated disks.
     pub host_completions: Lateness,
+    /// What answers under contract take from when the pool hands them out until they are in the
+    /// socket or the window of their program: measured, and counted with every contract.
+    #[serde(default)]
+    pub delivery: HostTime,
+    /// The threads that carry them have real-time priority.
+    #[serde(default)]
+    pub delivery_realtime: bool,
     /// What the daemon could not get from the host (locked memory, real-time
     /// priority), and what to do about it.
     pub warnings: Vec<String>,

@@ -4,12 +4,12 @@
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use node::{
-    Contract, DiskIndex, Error, HandleId, Mode, Op, Ownership, Policy, Priority, Status, StreamId,
-    StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Contract, DiskIndex, Error, HandleId, HostTime, Mode, Op, Ownership, Policy, Priority, Status,
+    StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 
 /// See the module.
 pub struct Together {
@@ -17,6 +17,8 @@ pub struct Together {
     pub pool: Arc<dyn Pool>,
     /// The files.
     pub files: Arc<Files>,
+    /// The threads that carry answers under contract have real-time priority.
+    pub in_real_time: bool,
     /// What the host does not grant the daemon, beside what it does not grant the pool.
     pub warnings: Vec<String>,
 }
@@ -166,6 +168,18 @@ impl Pool for Together {
 
     fn host_lateness(&self) -> HostLateness {
         self.pool.host_lateness()
+    }
+
+    fn delivered(&self, took: Duration) {
+        self.pool.delivered(took);
+    }
+
+    fn deliveries(&self) -> HostTime {
+        self.pool.deliveries()
+    }
+
+    fn delivers_in_real_time(&self) -> bool {
+        self.in_real_time
     }
 
     fn warnings(&self) -> Vec<String> {

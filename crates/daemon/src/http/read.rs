@@ -212,6 +212,7 @@ pub async fn under_contract(
         contract,
         start_bytes: range.start,
         shared_window: false,
+        early: true,
     };
     // A task of its own: a stream that was opened must be known to the sessions.
     let opening = tokio::spawn(open_stream(control.clone(), peer.clone(), request));

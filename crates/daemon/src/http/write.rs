@@ -161,7 +161,7 @@ async fn one(
     room: Box<dyn Room>,
     place: account::Place,
 ) -> Result<(), Error> {
-    let ended = ask.write(arrived, volume, priority, range, room).await;
+    let (ended, _) = ask.write(arrived, volume, priority, range, room).await;
     drop(place);
     ended
 }

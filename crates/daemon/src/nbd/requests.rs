@@ -277,7 +277,7 @@ impl Shared {
         self.is_the_same()?;
         let ((offset, len), volume) = (piece.blocks(), self.volume.clone());
         let read = Op::Read { volume, offset, len, priority: self.priority };
-        match self.ask.op_since(came, read).await? {
+        match self.ask.op_since(came, read).await.0? {
             Answer::Data { chunk, .. } => Ok(chunk),
             _ => unreachable!("the pool answers a read with data"),
         }
@@ -393,7 +393,7 @@ impl Shared {
         whole: &Whole,
     ) -> Result<(), Over> {
         let (volume, priority) = (self.volume.clone(), self.priority);
-        if let Err(error) = self.ask.write(came, volume, priority, piece.range(), room).await {
+        if let Err(error) = self.ask.write(came, volume, priority, piece.range(), room).await.0 {
             whole.fail(error);
         }
         self.part(whole).await
@@ -403,7 +403,7 @@ impl Shared {
         let mut room = self.room(piece).await?;
         let range = piece.range();
         room.bytes_mut()[range.skip().as_usize()..][..piece.len as usize].fill(0);
-        self.ask.write(came, self.volume.clone(), self.priority, range, room).await
+        self.ask.write(came, self.volume.clone(), self.priority, range, room).await.0
     }
 
     /// A part of a request has ended; the last one answers.

@@ -607,6 +607,8 @@ impl Pool for Fake {
                 free: Bytes::mib(63),
             },
             read_only: false,
+            delivery: Duration::ZERO,
+            delivery_refused: None,
         }
     }
 
@@ -653,8 +655,9 @@ fn disk_status() -> DiskStatus {
         measured: None,
         profile_for_next_start: false,
         bus: None,
-        gaps: node::HostGaps::default(),
+        gaps: node::HostTime::default(),
         gap_refused: None,
+        chunk: None,
     }
 }
 

@@ -63,7 +63,7 @@ impl Core {
         is_latency: bool,
         mut admit: impl FnMut(&mut Self) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let refusal = match admit(self) {
+        let mut refusal = match admit(self) {
             Err(refusal) => refusal,
             admitted => return admitted,
         };
@@ -73,11 +73,21 @@ impl Core {
         let present = self.chunk(disk);
         for chunk in limits::chunks().filter(|chunk| *chunk != present) {
             let tried = self.attempt([disk], |core| {
-                core.set_chunk(now, disk, chunk).map_err(drop)?;
-                admit(core).map_err(drop)
+                core.set_chunk(now, disk, chunk)?;
+                admit(core)
             });
-            if let Ok(admitted) = tried {
-                return Ok(admitted);
+            match tried {
+                Ok(admitted) => return Ok(admitted),
+                // What is missing where the least is.
+                Err(shorter) => {
+                    let both = (refusal.deadline, shorter.deadline);
+                    if let (Some((within, more)), Some((same, less))) = both
+                        && within == same
+                        && less < more
+                    {
+                        refusal = shorter;
+                    }
+                }
             }
         }
         Err(refusal)

@@ -118,6 +118,11 @@ pub enum Op {
     /// it from now on, open ones too as far as memory suffices; never for less than the
     /// configured latency. [`Reply::Done`].
     HostLatency { latency: Duration },
+    /// The driver was found to take so long, as a rule, from when it is handed an answer until
+    /// its program has it; at most [`DELIVERY_MAX`](crate::limits::DELIVERY_MAX) counts.
+    /// Deadlines are advanced by it from now on, and every contract is admitted again; where they do not all fit,
+    /// nothing changes, and it is tried again when a stream closes. [`Reply::Done`].
+    Delivery { takes: Duration },
     /// Read as best effort, 4 KiB aligned, at most 1 MiB. [`Reply::Data`]; the
     /// span is the caller's until [`Op::Release`]. A priority of its own counts as far as
     /// the volume's service lets it ([`Service::granted`]).

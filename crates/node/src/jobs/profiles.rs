@@ -58,6 +58,8 @@ impl Node {
                 self.restore(before);
                 return Err(error);
             }
+            drop(before);
+            self.core.log_is_recounted();
         }
         self.core.store.set_profile(disk, text).expect("checked above");
         self.core.disk(disk).profile_for_next_start = !same_depth;
@@ -112,6 +114,8 @@ impl Node {
             self.restore(before);
             return Err(error);
         }
+        drop(before);
+        self.core.log_is_recounted();
         for &disk in on_it {
             self.core.store.set_profile(disk, text(disk)).expect("checked above");
         }
@@ -120,7 +124,7 @@ impl Node {
     }
 
     /// Becomes as a copy was, but for where the queues of the disks are.
-    fn restore(&mut self, mut copy: Self) {
+    pub(crate) fn restore(&mut self, mut copy: Self) {
         let handles = core::mem::take(&mut self.core.disks).into_iter();
         for (disk, now) in copy.core.disks.iter_mut().zip(handles.map(|disk| disk.queue)) {
             let before = core::mem::replace(&mut disk.queue, now);
@@ -149,11 +153,26 @@ impl Node {
         let most = state.queue.chunks().map_or(costs.piece, |chunks| chunks.len.min(costs.piece));
         (state.piece, _) = piece_within(profile, capacity, most, reserve);
         state.queue.use_profile(profile.clone(), costs.advance, costs.best_effort);
-        self.admit_all(now, disk)
+        self.admit_all(now, disk)?;
+        self.recount_log(now)
+    }
+
+    /// Where commits have come to be further apart, records are longer: what the writers that are
+    /// open add to them is counted anew, and the log's contracts grow with it. What the store
+    /// has to know of it comes [later](crate::core::Core::log_is_recounted).
+    pub(crate) fn recount_log(&mut self, now: Instant) -> Result<(), Error> {
+        let core = &mut self.core;
+        for stream in self.streams.iter().filter(|stream| stream.mode.writes()) {
+            core.log_notes(stream.volume, &stream.contract, stream.mode);
+        }
+        core.log_holds(now).map_err(|refusal| {
+            let (streams, volumes) = (Vec::new(), Vec::new());
+            Error::ProfileRefused { streams, volumes, refusal: Box::new(refusal) }
+        })
     }
 
     /// Puts every contract on the disk in the place of itself at the costs of now.
-    fn admit_all(&mut self, now: Instant, disk: DiskIndex) -> Result<(), Error> {
+    pub(crate) fn admit_all(&mut self, now: Instant, disk: DiskIndex) -> Result<(), Error> {
         let (mut first, mut streams, mut volumes) = (None, Vec::new(), Vec::new());
         let mut changes = self.log_changes(disk).unwrap_or_else(|refusal| {
             first = Some(refusal);

@@ -132,7 +132,9 @@ impl<'a> Wanted<'a> {
             Op::Write { volume, .. } | Op::Room { target: Some(Target { volume, .. }), .. } => {
                 Self::Of(volume, Act::Write)
             }
-            Op::HostLatency { .. } => Self::Pool("saying how late the host is"),
+            Op::HostLatency { .. } | Op::Delivery { .. } => {
+                Self::Pool("saying how late the host is")
+            }
             Op::ProfileSet { .. } => Self::Pool("the profile of a disk"),
             Op::BusSet { .. } => Self::Pool("the buses of the pool"),
             Op::PolicySet { .. } => Self::Pool("the policy of the pool"),
