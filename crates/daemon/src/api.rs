@@ -400,7 +400,8 @@ async fn volume_show(
             content_type = "application/problem+json"),
         (status = 404, description = "No volume has this name", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "Recorded data would be lost, or the quota is used up",
+        (status = 409, description = "Recorded data would be lost, a quota is used up, or that of \
+            somebody who has a contract on the volume",
             body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "The pool has not so much free space", body = Problem,
             content_type = "application/problem+json"),
@@ -415,7 +416,17 @@ async fn volume_resize(
 ) -> Answered<Json<api::Volume>> {
     let (size, may_cut) = (request.size_bytes, request.may_cut);
     control.permit(&peer, &name, Act::Write)?;
-    grown(&control, &peer, Op::VolumeResize { name: name.clone(), size, may_cut }).await?;
+    let pool = &*control.entry.0;
+    // Nobody opens anything while what everybody has is counted.
+    let turn = control.quotas.turn().await;
+    let rooms = control.quotas.rooms(&name, pool, &control.sessions);
+    let op = rooms.resize(&name, size, may_cut);
+    let coming = control.quotas.begin(&peer, &control.by(&peer), op)?;
+    drop(turn);
+    if let Err(error) = coming.await.unwrap_or(Err(node::Error::ShuttingDown)) {
+        let beyond = control.quotas.beyond(rooms, &error, pool);
+        return Err(beyond.map_or_else(|| error.into(), Into::into));
+    }
     Ok(Json(control.after(&peer, &name)?))
 }
 

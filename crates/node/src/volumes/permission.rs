@@ -112,7 +112,9 @@ impl<'a> Wanted<'a> {
             }
         }
         match op {
-            Op::VolumeResize { name, .. } => Self::Of(name, Act::Write),
+            Op::VolumeResize { name, .. } | Op::VolumeResizeWithin { name, .. } => {
+                Self::Of(name, Act::Write)
+            }
             Op::VolumeDelete { name }
             | Op::VolumeService { name, .. }
             | Op::VolumeAccess { name, .. } => Self::Of(name, Act::Own),
