@@ -21,8 +21,8 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
-pub(crate) use extract::Text;
-use extract::{Body, Number, Staged, VolumeAndHandle};
+use extract::{Body, Number, VolumeAndHandle};
+pub(crate) use extract::{Staged, Text};
 use node::{Act, DiskIndex, HandleId, Op, Status, StreamId, StreamStatus, VolumeStatus, Wish};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -348,6 +348,28 @@ pub(crate) async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()
     Ok(())
 }
 
+/// Grows or shrinks a volume, within the quotas of its owner and of all who have contracts on it.
+pub(crate) async fn resized(
+    control: &Control,
+    peer: &Peer,
+    name: &str,
+    (size, may_cut): (units::Bytes, bool),
+    staged: Staged,
+) -> Answered<()> {
+    let pool = &*control.entry.0;
+    // Nobody opens anything while what everybody has is counted.
+    let turn = control.quotas.turn().await;
+    let rooms = control.quotas.rooms(name, pool, &control.sessions);
+    let op = staged.op(rooms.resize(name, size, may_cut));
+    let coming = control.quotas.begin(peer, &control.by(peer), op)?;
+    drop(turn);
+    let Err(error) = coming.await.unwrap_or(Err(node::Error::ShuttingDown)) else {
+        return Ok(());
+    };
+    let beyond = control.quotas.beyond(rooms, &error, pool);
+    Err(beyond.map_or_else(|| error.into(), Into::into))
+}
+
 /// Show one volume.
 #[utoipa::path(get, path = "/v1/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "The name of the volume")),
@@ -379,7 +401,8 @@ async fn volume_show(
             content_type = "application/problem+json"),
         (status = 404, description = "No volume has this name", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "Recorded data would be lost, or the quota is used up",
+        (status = 409, description = "Recorded data would be lost, a quota is used up, or that of \
+            somebody who has a contract on the volume",
             body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "The pool has not so much free space", body = Problem,
             content_type = "application/problem+json"),
@@ -395,8 +418,7 @@ async fn volume_resize(
 ) -> Answered<Json<api::Volume>> {
     let (size, may_cut) = (request.size_bytes, request.may_cut);
     control.permit(&peer, &name, Act::Write)?;
-    let resize = Op::VolumeResize { name: name.clone(), size, may_cut };
-    grown(&control, &peer, staged.op(resize)).await?;
+    resized(&control, &peer, &name, (size, may_cut), staged).await?;
     if !request.length_bytes.is_zero() {
         let extend = Op::VolumeExtend { name: name.clone(), length: request.length_bytes };
         control.by(&peer).done(staged.op(extend)).await?;

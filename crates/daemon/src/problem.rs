@@ -39,6 +39,11 @@ pub fn of(error: &Error) -> Problem {
             "let it follow one that keeps them (`slackline pool set --policy slack`), or start \
              the daemon with `--no-admission`, where nothing is promised",
         ),
+        Error::BeyondShare { .. } | Error::BeyondMemory { .. } => {
+            let text = error.to_string();
+            let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));
+            Problem::new(Code::Quota, detail, next)
+        }
         Error::NoSuchVolume { name } => Problem::new(
             Code::NoSuchVolume,
             format!("there is no volume \"{name}\""),

@@ -11,6 +11,7 @@
 //! that two programs cannot share the last of a quota; what a holder has is never kept
 //! here but asked of the pool and the sessions, so that nothing can be forgotten.
 
+mod growth;
 mod guaranteed;
 mod rules;
 mod space;

@@ -439,3 +439,47 @@ fn the_contract_of_a_handle_is_ended_by_the_owner_of_the_volume_and_its_program_
     let own = client.volume("v").unwrap().handles[0].id;
     assert!(client.handle_end("v", own).unwrap().handles.is_empty());
 }
+
+/// What a contract takes grows with its volume: on a larger one the disk goes further, and to
+/// slower places. Beyond the quota of whose contract it is, the volume does not grow.
+#[test]
+fn a_volume_does_not_grow_beyond_the_quota_of_whose_contract_it_has() {
+    const LARGE: Bytes = Bytes::mib(400);
+    let daemon = |rules: &str| {
+        let rules: Rules = toml::from_str(rules).unwrap();
+        let whole = Whole { memory: Bytes::mib(256), space: Bytes::mib(512) };
+        // Nobody is an administrator.
+        let quotas = Quotas::new(&rules, whole, vec![]);
+        let options = ServeOptions { quotas, ..ServeOptions::from(SocketMode(0o600)) };
+        let daemon = Real::emulated_by("laptop-4200", 512, options);
+        daemon.volume("v", Bytes::MIB);
+        let (len_bytes, time) = (Bytes::kib(512), client::units::Duration::from_millis(1_500));
+        let service = Service::Latency { len_bytes, within_ns: time, every_ns: time };
+        daemon.client.volume_service("v", &service).unwrap();
+        daemon
+    };
+    let unlimited = "[default]\nspace = 'unlimited'";
+    let free = daemon(unlimited);
+    let share = |daemon: &Real| {
+        let told = daemon.client.quotas().unwrap();
+        told.holders.iter().flat_map(|one| &one.shares).map(|one| one.share_ppm).max().unwrap()
+    };
+    let small = share(&free);
+    free.client.volume_resize("v", LARGE).unwrap();
+    let large = share(&free);
+    assert!(large > small, "{small} {large}");
+    drop(free);
+
+    let between = small.midpoint(large);
+    let (percent, rest) = (between / 10_000, between % 10_000);
+    let held = daemon(&format!("{unlimited}\ndisk_share = '{percent}.{rest:04}%'"));
+    assert_eq!(share(&held), small);
+    let refused = held.client.volume_resize("v", LARGE).unwrap_err();
+    let problem = refused.problem().unwrap();
+    assert_eq!(problem.code, Code::Quota);
+    let figures = format!("would have {}.{:02} % of disk 0", large / 10_000, large % 10_000 / 100);
+    assert!(problem.detail.contains(&figures), "{} {figures}", problem.detail);
+    assert!(problem.next_step.contains("disk_share"), "{}", problem.next_step);
+    assert_eq!(share(&held), small);
+    assert_eq!(held.client.volume("v").unwrap().size_bytes, Bytes::MIB);
+}

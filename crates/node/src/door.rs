@@ -16,7 +16,9 @@ fn bytes(what: &'static str, amount: Bytes) -> Result<(), Error> {
 /// Holds every number of an operation to its limit.
 pub(crate) fn check(op: &Op) -> Result<(), Error> {
     match op {
-        Op::VolumeCreate { size, .. } | Op::VolumeResize { size, .. } => bytes("size", *size),
+        Op::VolumeCreate { size, .. }
+        | Op::VolumeResize { size, .. }
+        | Op::VolumeResizeWithin { size, .. } => bytes("size", *size),
         Op::VolumeExtend { length, .. } => bytes("length", *length),
         Op::Staged(op) => check(op),
         Op::VolumeService { service, .. } | Op::HandleOpen { service, .. } => service.check(),

@@ -1,6 +1,7 @@
 //! The state machine itself: what comes in is told to those whom it concerns.
 
 use crate::admission::contract::{self, Joined};
+use crate::admission::terms::Terms;
 use crate::api::*;
 use crate::best_effort::{Asked, BestEffort, Gap};
 use crate::core::{Core, Ended};
@@ -173,6 +174,7 @@ impl Node {
         match op {
             Op::VolumeCreate { .. }
             | Op::VolumeResize { .. }
+            | Op::VolumeResizeWithin { .. }
             | Op::VolumeAccess { .. }
             | Op::VolumeRename { .. }
             | Op::VolumeExtend { .. }
@@ -454,8 +456,8 @@ impl Node {
         &mut self,
         now: Instant,
         name: &str,
-        size: Bytes,
-        may_cut: bool,
+        (size, may_cut): (Bytes, bool),
+        rooms: &[ContractRoom],
     ) -> Result<(), Error> {
         let volume = self.find(name)?;
         let found = self.core.store.volume(volume).expect("just found");
@@ -477,19 +479,20 @@ impl Node {
         if size < before {
             self.core.abandon_moves(Some(volume));
         }
+        let taken: Vec<Terms> = rooms.iter().map(|room| self.taken(volume, room)).collect();
         self.core.store.resize(volume, size)?;
         if size < before {
             self.core.writes.note_change(volume);
         }
         let mut promised = Vec::new();
-        let mut fits = Ok(());
+        let mut fits = self.fit_into(volume, rooms, &taken);
         for id in open {
+            if fits.is_err() {
+                break;
+            }
             match self.promise_anew(now, id) {
                 Ok(promise) => promised.extend(promise),
                 Err(error) => fits = Err(error),
-            }
-            if fits.is_err() {
-                break;
             }
         }
         if fits.is_ok() {

@@ -6,7 +6,7 @@
 
 use super::Found;
 use super::conditions::Place;
-use crate::api::{Control, Failure, grown};
+use crate::api::{Control, Failure, Staged, resized};
 use crate::data::account::{self, Account};
 use crate::limits::FRAME_WITHIN;
 use crate::pieces::{Piece, pieces};
@@ -45,8 +45,7 @@ pub async fn write(
     }
     if end > size {
         let size = EXTENT.saturating_mul(end.div_ceil(EXTENT));
-        let grow = Op::VolumeResize { name: found.name.clone(), size, may_cut: false };
-        grown(control, peer, grow).await?;
+        resized(control, peer, &found.name, (size, false), Staged::NO).await?;
     }
     let quota = control.quotas.connect(peer)?;
     let priority = quota.granted(priority);

@@ -56,7 +56,7 @@ fn more(op: &Op, ask: &Ask) -> Option<More> {
             let what = Held { space: reserved(*size), volumes: 1 };
             Some(More { whose, what, is_users: false })
         }
-        Op::VolumeResize { name, size, .. } => {
+        Op::VolumeResize { name, size, .. } | Op::VolumeResizeWithin { name, size, .. } => {
             let volume = find(name)?;
             let space = reserved(*size).saturating_sub(volume.size);
             let what = Held { space, volumes: 0 };

@@ -74,6 +74,13 @@ impl Real {
         Self::on(disk, CreateOptions { size, ..CreateOptions::default() }, false, mode)
     }
 
+    /// The same, by other serve_options.
+    pub fn emulated_by(model: &str, mib: u64, serve_options: ServeOptions) -> Self {
+        let size = Some(Bytes::mib(mib));
+        let disk = |path| DeviceSpec::Emulated { model: model.into(), path };
+        Self::on(disk, CreateOptions { size, ..CreateOptions::default() }, false, serve_options)
+    }
+
     /// The same, in real time as above, for whom the mode of its sockets says.
     pub fn emulated_in_real_time(model: &str, mib: u64, mode: SocketMode) -> Self {
         let size = Some(Bytes::mib(mib));

@@ -2,11 +2,14 @@
 //! disk's time. Whoever keeps quotas compares it with what somebody may have, so that
 //! nothing joins a schedule only to be taken away again.
 
-use crate::admission::contract::{shares_of_time, window_blocks};
+use crate::admission::contract::{Share, shares_of_time, window_blocks};
 use crate::api::*;
+use crate::core::Core;
 use crate::node::Node;
 use crate::volumes::service::need;
+use crate::volumes::services::Holder;
 use alloc::vec::Vec;
+use store::VolumeId;
 use units::Bytes;
 
 /// A contract that could be asked for, on a volume.
@@ -35,18 +38,64 @@ impl Node {
     pub fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         let core = &self.core;
         let volume = core.store.find(volume)?.id();
+        match wish {
+            Wish::Stream(_, contract) => contract.check().ok()?,
+            Wish::Service(service) => service.check().ok()?,
+        }
+        core.terms(&core.shares(volume), wish)
+    }
+
+    /// What the contracts of a room take of the volume as it lies now.
+    pub(crate) fn taken(&self, volume: VolumeId, room: &ContractRoom) -> Terms {
+        let core = &self.core;
         let shares = core.shares(volume);
+        let streams = room.streams.iter().filter_map(|&id| self.streams.get(id));
+        let streams = streams.filter(|stream| stream.volume == volume);
+        let streams = streams.map(|stream| Wish::Stream(stream.mode, stream.contract));
+        let own = room.service.then_some(Holder::from(volume));
+        let handles = room.handles.iter().map(|&handle| Holder { volume, handle: Some(handle) });
+        let services = own.into_iter().chain(handles);
+        let services = services.map(|holder| Wish::Service(core.services.of(holder).0));
+        // What not even idle disks could keep is refused as such.
+        let each = streams.chain(services).filter_map(|wish| core.terms(&shares, &wish));
+        each.fold(Terms::default(), Terms::and)
+    }
+
+    /// Whether the contracts of each room are within it, or take no more than they did.
+    pub(crate) fn fit_into(
+        &self,
+        volume: VolumeId,
+        rooms: &[ContractRoom],
+        before: &[Terms],
+    ) -> Result<(), Error> {
+        for (number, (room, before)) in rooms.iter().zip(before).enumerate() {
+            let now = self.taken(volume, room);
+            for &(disk, ppm) in &now.shares {
+                let most = room.shares.get(disk.as_usize()).copied().unwrap_or(u64::MAX);
+                if ppm > most && ppm > before.share(disk) {
+                    return Err(Error::BeyondShare { room: number, disk, ppm, most });
+                }
+            }
+            if now.window > room.memory && now.window > before.window {
+                let (memory, most) = (now.window, room.memory);
+                return Err(Error::BeyondMemory { room: number, memory, most });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    fn terms(&self, shares: &[Share], wish: &Wish) -> Option<Terms> {
         let (window, tasks) = match wish {
             Wish::Stream(mode, contract) => {
-                contract.check().ok()?;
-                let window = contract.block * window_blocks(contract, &shares, *mode, core.late);
-                (window, core.tasks(contract, &shares, *mode)?)
+                let window = contract.block * window_blocks(contract, shares, *mode, self.late);
+                (window, self.tasks(contract, shares, *mode)?)
             }
             Wish::Service(service) => {
-                service.check().ok()?;
                 let mut tasks = Vec::new();
-                for share in &shares {
-                    let task = core.seen(share.disk).service(service, share).ok()?;
+                for share in shares {
+                    let task = self.seen(share.disk).service(service, share).ok()?;
                     tasks.extend(task.map(|task| (share.disk, task)));
                 }
                 let needs = shares.iter().filter_map(|share| need(service, share));
@@ -57,5 +106,23 @@ impl Node {
         };
         let shares = shares_of_time(tasks.iter().map(|(disk, task)| (*disk, task)));
         Some(Terms { window, shares })
+    }
+}
+
+impl Terms {
+    fn share(&self, disk: DiskIndex) -> u64 {
+        self.shares.iter().filter(|(of, _)| *of == disk).map(|(_, ppm)| ppm).sum()
+    }
+
+    /// Both, with one share for each disk.
+    fn and(mut self, other: Self) -> Self {
+        self.window = self.window.saturating_add(other.window);
+        for (disk, ppm) in other.shares {
+            match self.shares.iter_mut().find(|(of, _)| *of == disk) {
+                Some((_, sum)) => *sum += ppm,
+                None => self.shares.push((disk, ppm)),
+            }
+        }
+        self
     }
 }

@@ -60,6 +60,20 @@ pub enum Error {
     KeepsNothing {
         policy: Box<Policy>,
     },
+    /// The contracts of this room would take more of a disk's time than it has, in parts per
+    /// million.
+    BeyondShare {
+        room: usize,
+        disk: DiskIndex,
+        ppm: u64,
+        most: u64,
+    },
+    /// They would take more memory than the room has.
+    BeyondMemory {
+        room: usize,
+        memory: Bytes,
+        most: Bytes,
+    },
     NoSuchVolume {
         name: String,
     },

@@ -22,6 +22,9 @@ pub enum Op {
     /// Grow or shrink, also while streams are open; to less than what is recorded only
     /// where it `may_cut` that. [`Reply::Done`], durable.
     VolumeResize { name: String, size: Bytes, may_cut: bool },
+    /// The same, where the contracts on the volume come to no more than they may:
+    /// [`Error::BeyondShare`] or [`Error::BeyondMemory`] otherwise, and nothing changes.
+    VolumeResizeWithin { name: String, size: Bytes, may_cut: bool, rooms: Vec<ContractRoom> },
     /// Say whose a volume is and who may do what with it, from now on; what is open stays
     /// open. [`Reply::Done`], durable.
     VolumeAccess { name: String, access: Access },

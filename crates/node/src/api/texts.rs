@@ -124,6 +124,17 @@ impl fmt::Display for Error {
                     false => "close these, or give them less",
                 }
             ),
+            Error::BeyondShare { disk, ppm, most, .. } => write!(
+                f,
+                "the volume's contracts would take {ppm} millionths of disk {}'s time, and may \
+                 take {most}: close some of them first",
+                disk.0
+            ),
+            Error::BeyondMemory { memory, most, .. } => write!(
+                f,
+                "the volume's contracts would take {memory} of memory, and may take {most}: close \
+                 some of them first"
+            ),
             Error::NoSuchVolume { name } => {
                 write!(f, "no volume is named '{name}'; `slackline volume list` shows them")
             }

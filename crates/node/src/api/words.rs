@@ -3,6 +3,7 @@
 
 use super::service::Priority;
 use alloc::string::String;
+use alloc::vec::Vec;
 /// What a program asks of a stream.
 pub use playout::Contract;
 /// Whether a stream's program is still there.
@@ -207,4 +208,20 @@ impl DiskSetup {
     pub fn new(profile: disk::Profile) -> Self {
         Self { profile, gap: Duration::ZERO }
     }
+}
+
+/// Contracts on a volume that somebody has, and what all of these may come to where the volume
+/// changes: whoever keeps quotas knows what he has elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContractRoom {
+    /// Streams on the volume.
+    pub streams: Vec<StreamId>,
+    /// The volume's own service.
+    pub service: bool,
+    /// Handles on it.
+    pub handles: Vec<HandleId>,
+    /// The share of each disk's time, in parts per million, by the disk's number; of others any.
+    pub shares: Vec<u64>,
+    /// Memory.
+    pub memory: Bytes,
 }

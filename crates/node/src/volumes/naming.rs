@@ -43,7 +43,12 @@ impl Node {
             Op::VolumeCreate { name, size, placement, access } => {
                 self.create(who, &name, size, &placement, access)
             }
-            Op::VolumeResize { name, size, may_cut } => self.resize(now, &name, size, may_cut),
+            Op::VolumeResize { name, size, may_cut } => {
+                self.resize(now, &name, (size, may_cut), &[])
+            }
+            Op::VolumeResizeWithin { name, size, may_cut, rooms } => {
+                self.resize(now, &name, (size, may_cut), &rooms)
+            }
             Op::VolumeAccess { name, access } => self.give_away(who, &name, access),
             Op::VolumeRename { name, to, replace, keep_as } => {
                 self.rename(now, who, (&name, &to), replace, keep_as)

@@ -116,9 +116,9 @@ impl<'a> Wanted<'a> {
             }
         }
         match op {
-            Op::VolumeResize { name, .. } | Op::VolumeExtend { name, .. } => {
-                Self::Of(name, Act::Write)
-            }
+            Op::VolumeResize { name, .. }
+            | Op::VolumeResizeWithin { name, .. }
+            | Op::VolumeExtend { name, .. } => Self::Of(name, Act::Write),
             Op::Staged(op) => Self::by(op),
             Op::VolumeDelete { name }
             | Op::VolumeTimes { name, .. }

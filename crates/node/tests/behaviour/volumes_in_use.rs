@@ -3,7 +3,7 @@
 //! so, so that a transfer is under way for as long as it takes.
 
 use crate::driver::*;
-use node::{Error, Mode, Op, Reply, Ticket, WriteRange};
+use node::{ContractRoom, DiskIndex, Error, Mode, Op, Reply, Ticket, WriteRange};
 use units::{Bytes, Instant};
 
 const VOLUME: &str = "film";
@@ -128,4 +128,70 @@ fn a_write_that_is_refused_gives_its_memory_to_who_waits() {
     assert_eq!(driver.answer(refused), Some(busy(1)));
     assert_eq!(driver.answer(waits), Some(Ok(Reply::Room { span })));
     assert!(driver.now > Instant::EPOCH);
+}
+
+/// A volume of one extent comes to a second disk when it grows, and with it what is promised on
+/// it. The room on that disk is the bound of each kind of contract; nothing changes beyond it.
+#[test]
+fn contracts_grow_with_their_volume_no_further_than_they_may() {
+    let (one, two) = (Bytes::MIB, Bytes::mib(2));
+    for kind in 0..3 {
+        let mut driver = Setup::new(2).open();
+        driver.volume("v", one);
+        let promised = in_time(BLOCK, ms(200), ms(400));
+        let mut room = ContractRoom {
+            streams: Vec::new(),
+            service: false,
+            handles: Vec::new(),
+            shares: vec![1_000_000, 10_000],
+            memory: Bytes::MAX,
+        };
+        match kind {
+            0 => {
+                let (stream, _) = driver.stream(open("v", Mode::Read, usual(), Bytes::ZERO));
+                room.streams.push(stream);
+            }
+            1 => {
+                driver.done(service("v", promised));
+                room.service = true;
+            }
+            _ => {
+                let opened = Op::HandleOpen { volume: "v".into(), service: promised };
+                let Ok(Reply::Handle { handle }) = driver.ask(opened) else { panic!("it fits") };
+                room.handles.push(handle);
+            }
+        }
+        let used = |driver: &Driver| {
+            let status = driver.node.status(driver.now);
+            let disks: Vec<_> = status.disks.iter().map(|disk| disk.utilisation_ppm).collect();
+            (disks, status.memory.services, status.memory.windows)
+        };
+        let before = used(&driver);
+        let grow = |room: &ContractRoom| {
+            let (name, rooms) = ("v".into(), vec![room.clone()]);
+            Op::VolumeResizeWithin { name, size: two, may_cut: false, rooms }
+        };
+        let refused = driver.ask(grow(&room)).unwrap_err();
+        let Error::BeyondShare { room: 0, disk, ppm, most: 10_000 } = refused else {
+            panic!("{kind}: {refused}")
+        };
+        assert!(disk == DiskIndex(1) && ppm > 10_000, "{kind}: {refused}");
+        assert_eq!((used(&driver), driver.node.volume("v").unwrap().size), (before, one));
+        room.memory = Bytes::kib(100);
+        room.shares.clear();
+        let refused = driver.ask(grow(&room)).unwrap_err();
+        assert!(matches!(refused, Error::BeyondMemory { .. }), "{kind}: {refused}");
+        room.memory = Bytes::MAX;
+        room.shares = vec![1_000_000, ppm];
+        driver.done(grow(&room));
+        assert_eq!(driver.node.volume("v").unwrap().size, two);
+        // Who was beyond it before does not grow by this, and is not in the way.
+        room.shares = vec![0, 0];
+        driver.done(Op::VolumeResizeWithin {
+            name: "v".into(),
+            size: Bytes::mib(4),
+            may_cut: false,
+            rooms: vec![room],
+        });
+    }
 }
