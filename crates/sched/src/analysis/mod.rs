@@ -231,7 +231,7 @@ impl TaskSet {
 
     /// What each request is charged for that may go between the commands of others.
     pub(crate) fn returns(&self) -> Returns {
-        if self.has_online_slack { self.returns } else { Returns::default() }
+        if self.makes_way() { self.returns } else { Returns::default() }
     }
 
     /// Some requests are served in several commands, between which others may go.
@@ -241,7 +241,7 @@ impl TaskSet {
 
     /// Others are charged for more with this task in the set.
     pub(crate) fn wants_returns(&self, task: &Task) -> bool {
-        self.has_online_slack && self.returns.with(task) != self.returns
+        self.makes_way() && self.returns.with(task) != self.returns
     }
 
     /// The same set with these returns charged; not admitted again. None where they are.
@@ -262,9 +262,16 @@ impl TaskSet {
     /// An empty set for which all else is the same.
     fn emptied(&self) -> Self {
         let mut set = Self::new(self.reserve()).with_gap(self.gap());
-        (set.cycles, set.depth, set.returns) = (self.cycles, self.depth, self.returns);
+        (set.cycles, set.sweeps) = (self.cycles, self.sweeps);
+        (set.depth, set.returns) = (self.depth, self.returns);
         set.has_online_slack = self.has_online_slack;
         set
+    }
+
+    /// Requests that come in several commands make way: best effort goes by the exact slack, and
+    /// contracts by their deadlines alone.
+    pub(crate) fn makes_way(&self) -> bool {
+        self.has_online_slack && self.cycles.is_none() && self.sweeps.is_none()
     }
 
     /// The same set with these tasks in the place of those of the same names, and with another
@@ -567,7 +574,7 @@ impl TaskSet {
             1 => (cost.div_ceil(command), cost.div_ceil(command)),
             more => (1, u64::from(more)),
         };
-        let command = if task.commands > 1 && !self.has_online_slack { cost } else { command };
+        let command = if task.commands > 1 && !self.makes_way() { cost } else { command };
         let returns = self.returns().of(task.deadline).as_nanos().saturating_mul(beginnings);
         let gaps = self.gap.saturating_mul(commands).saturating_add(returns);
         // More than any deadline, and small enough to be added up.

@@ -22,7 +22,7 @@ use units::{Command, Duration, Instant, Lba};
 impl Core {
     /// Nearer deadlines may go between the commands of this request.
     pub(super) fn makes_way(&self, request: &Waiting) -> bool {
-        self.tasks.has_online_slack()
+        self.tasks.makes_way()
             && match request.class {
                 Class::RealTime(_) => request.is_covered() && request.commands > 1,
                 Class::BestEffort { ordered, .. } => !ordered,
