@@ -353,10 +353,14 @@ async fn volume_create(
     ConnectInfo(peer): ConnectInfo<Peer>,
     Body(request): Body<api::VolumeCreate>,
 ) -> Answered<Response> {
+    let mut placement = convert::placement(&request.placement);
+    if placement.run.is_zero() {
+        placement.run = control.entry.0.run_for(&placement);
+    }
     let op = Op::VolumeCreate {
         name: request.name.clone(),
         size: request.size_bytes,
-        placement: convert::placement(&request.placement),
+        placement,
         access: control.quotas.access(&request.access)?,
     };
     grown(&control, &peer, op).await?;

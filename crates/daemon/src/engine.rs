@@ -145,6 +145,10 @@ impl Pool for engine::Pool {
         self.terms(volume, wish)
     }
 
+    fn run_for(&self, placement: &node::Placement) -> units::Bytes {
+        self.run_for(placement)
+    }
+
     fn names(&self) -> Vec<(String, Ownership)> {
         self.names()
     }

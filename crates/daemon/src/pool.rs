@@ -180,6 +180,10 @@ pub trait Pool: Send + Sync + 'static {
     /// What a contract would take on a volume, whether it would be admitted or not; `None`
     /// where there is no such volume, or where even idle disks could not keep it.
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms>;
+    /// As [`node::Node::run_for`]; nothing where the pool shall say it when it makes the volume.
+    fn run_for(&self, _placement: &node::Placement) -> units::Bytes {
+        units::Bytes::ZERO
+    }
     /// Names and owners of all volumes, the oldest first.
     fn names(&self) -> Vec<(String, Ownership)> {
         self.status().volumes.into_iter().map(|one| (one.name, one.ownership)).collect()

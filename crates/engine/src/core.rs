@@ -310,6 +310,10 @@ impl Core {
         self.lock().node.terms(volume, wish)
     }
 
+    pub(crate) fn run_for(&self, placement: &node::Placement) -> Bytes {
+        self.lock().node.run_for(placement)
+    }
+
     /// Names and owners of all volumes, with the lock taken for some of them at a time.
     pub(crate) fn names(&self) -> Vec<(String, Ownership)> {
         let (mut all, mut last) = (Vec::new(), None);

@@ -472,6 +472,11 @@ impl Pool {
         self.core.terms(volume, wish)
     }
 
+    /// As [`node::Node::run_for`].
+    pub fn run_for(&self, placement: &node::Placement) -> Bytes {
+        self.core.run_for(placement)
+    }
+
     /// Names and owners of all volumes, the oldest first.
     pub fn names(&self) -> Vec<(String, Ownership)> {
         self.core.names()

@@ -121,6 +121,10 @@ impl Pool for Together {
         self.pool.terms(volume, wish)
     }
 
+    fn run_for(&self, placement: &node::Placement) -> units::Bytes {
+        self.pool.run_for(placement)
+    }
+
     fn names(&self) -> Vec<(String, Ownership)> {
         self.pool.names()
     }
