@@ -355,7 +355,7 @@ async fn volume_create(
 ) -> Answered<Response> {
     let mut placement = convert::placement(&request.placement);
     if placement.run.is_zero() {
-        placement.run = control.entry.0.run_for(&placement);
+        placement.run = control.entry.0.run_for(&placement, request.size_bytes);
     }
     let op = Op::VolumeCreate {
         name: request.name.clone(),

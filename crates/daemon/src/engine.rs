@@ -145,8 +145,8 @@ impl Pool for engine::Pool {
         self.terms(volume, wish)
     }
 
-    fn run_for(&self, placement: &node::Placement) -> units::Bytes {
-        self.run_for(placement)
+    fn run_for(&self, placement: &node::Placement, size: units::Bytes) -> units::Bytes {
+        self.run_for(placement, size)
     }
 
     fn names(&self) -> Vec<(String, Ownership)> {

@@ -181,7 +181,7 @@ pub trait Pool: Send + Sync + 'static {
     /// where there is no such volume, or where even idle disks could not keep it.
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms>;
     /// As [`node::Node::run_for`]; nothing where the pool shall say it when it makes the volume.
-    fn run_for(&self, _placement: &node::Placement) -> units::Bytes {
+    fn run_for(&self, _placement: &node::Placement, _size: units::Bytes) -> units::Bytes {
         units::Bytes::ZERO
     }
     /// Names and owners of all volumes, the oldest first.

@@ -310,8 +310,8 @@ impl Core {
         self.lock().node.terms(volume, wish)
     }
 
-    pub(crate) fn run_for(&self, placement: &node::Placement) -> Bytes {
-        self.lock().node.run_for(placement)
+    pub(crate) fn run_for(&self, placement: &node::Placement, size: Bytes) -> Bytes {
+        self.lock().node.run_for(placement, size)
     }
 
     /// Names and owners of all volumes, with the lock taken for some of them at a time.

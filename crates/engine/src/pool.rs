@@ -473,8 +473,8 @@ impl Pool {
     }
 
     /// As [`node::Node::run_for`].
-    pub fn run_for(&self, placement: &node::Placement) -> Bytes {
-        self.core.run_for(placement)
+    pub fn run_for(&self, placement: &node::Placement, size: Bytes) -> Bytes {
+        self.core.run_for(placement, size)
     }
 
     /// Names and owners of all volumes, the oldest first.

@@ -25,7 +25,9 @@ fn taken(model: &str, rate: u64, commits: Duration, most: u64) -> (u64, Bytes, B
     let memory = Bytes::mib(2048);
     let config = node::Config { memory, commit_interval: commits, ..common::config(Policy::SLACK) };
     let setups = || vec![DiskSetup::new(profile.clone()); 3];
-    let run = Node::new(config, setups(), store.clone()).unwrap().run_for(&Placement::default());
+    let run = Node::new(config, setups(), store.clone())
+        .unwrap()
+        .run_for(&Placement::default(), Bytes::GIB);
     let placement = Placement { run, ..Placement::default() };
     let size = (profile.capacity() * 3 / 10 * 9 / most).round_down(Bytes::mib(16));
     let film = Bytes::mib(256).min(size);

@@ -121,8 +121,8 @@ impl Pool for Together {
         self.pool.terms(volume, wish)
     }
 
-    fn run_for(&self, placement: &node::Placement) -> units::Bytes {
-        self.pool.run_for(placement)
+    fn run_for(&self, placement: &node::Placement, size: units::Bytes) -> units::Bytes {
+        self.pool.run_for(placement, size)
     }
 
     fn names(&self) -> Vec<(String, Ownership)> {

@@ -32,6 +32,8 @@ const LONG_PAYS_BELOW: (u64, u64) = (46, 25);
 /// What a volume over several disks rotates by where nobody says so is no longer: slow streams
 /// in shorter blocks have windows that grow with it.
 const RUN_CHOSEN_MAX: Bytes = Bytes::mib(4);
+/// The volume has so many of its runs on each disk at least.
+const RUNS_LEAST: u64 = 16;
 
 /// Who wants to know.
 pub(crate) struct Asked<'a> {
@@ -72,7 +74,7 @@ pub(crate) fn chosen<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>
 
 /// The run by which a volume over these disks rotates where nobody says so: the longest block that
 /// pays on all of them, since a block lies on one disk. On one disk, on flash, and on disks that share a bus, an extent.
-pub(crate) fn run_chosen(disks: &[(&Profile, Bytes)]) -> Bytes {
+pub(crate) fn run_chosen(disks: &[(&Profile, Bytes)], size: Bytes) -> Bytes {
     let pays = |run: Bytes, (profile, capacity): &(&Profile, Bytes)| {
         let range = Lba::new(0)..Lba::containing(*capacity);
         let cost = |len| profile.worst(range.clone(), len, Direction::Read);
@@ -81,7 +83,13 @@ pub(crate) fn run_chosen(disks: &[(&Profile, Bytes)]) -> Bytes {
         may && cost(run * 2) * than < cost(run) * more
     };
     let mut run = EXTENT;
-    while disks.len() > 1 && run < RUN_CHOSEN_MAX && disks.iter().all(|disk| pays(run, disk)) {
+    // Of a short volume each disk shall have some runs all the same.
+    let round = |run: Bytes| run.saturating_mul(disks.len() as u64 * RUNS_LEAST);
+    while disks.len() > 1
+        && run < RUN_CHOSEN_MAX
+        && round(run * 2) <= size
+        && disks.iter().all(|disk| pays(run, disk))
+    {
         run = run * 2;
     }
     run
@@ -249,13 +257,18 @@ mod tests {
         let run = |models: &[&str]| {
             let profiles = profiles(models);
             let disks: Vec<_> = profiles.iter().map(|one| (one, one.capacity())).collect();
-            run_chosen(&disks)
+            run_chosen(&disks, Bytes::GIB)
         };
         assert_eq!(run(&["quantum-atlas-ii"; 3]), Bytes::mib(2));
         assert_eq!(run(&["hdd-7200-20tb"; 2]), Bytes::mib(4));
         assert_eq!(run(&["hdd-7200-20tb", "quantum-atlas-ii"]), Bytes::mib(2));
         assert_eq!(run(&["hdd-7200-20tb"]), EXTENT, "one disk");
         assert_eq!(run(&["hdd-7200-20tb", "ssd-sata"]), EXTENT);
+        let one = profiles(&["hdd-7200-20tb"]).remove(0);
+        let disks = [(&one, one.capacity()); 2];
+        for (size, mib) in [(0, 1), (63, 1), (64, 2), (127, 2), (128, 4), (1 << 40, 4)] {
+            assert_eq!(run_chosen(&disks, Bytes::mib(size)), Bytes::mib(mib), "{size} MiB");
+        }
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Core {
     }
 
     /// The run for a volume in such a place where nobody names one.
-    pub(crate) fn run_for(&self, placement: &Placement) -> Bytes {
+    pub(crate) fn run_for(&self, placement: &Placement, size: Bytes) -> Bytes {
         let all = 0..self.disks.len() as u16;
         let named: Vec<DiskIndex> = match placement.disks.as_slice() {
             [] => all.map(DiskIndex).collect(),
@@ -70,7 +70,7 @@ impl Core {
         let disk = |disk: &DiskIndex| self.disks.get(disk.as_usize());
         let queues = named.iter().filter_map(disk).map(|disk| &disk.queue);
         let seen: Vec<_> = queues.map(|queue| (queue.profile(), queue.capacity())).collect();
-        block::run_chosen(&seen)
+        block::run_chosen(&seen, size)
     }
 
     /// A disk as admission sees it.
