@@ -42,6 +42,7 @@ mod file_reader;
 mod http;
 mod in_time;
 mod line;
+mod naming;
 mod pieces;
 mod reader;
 mod shared_reader;
@@ -52,7 +53,11 @@ mod writer;
 pub use best_effort::{BestEffort, Completion, Tag};
 pub use error::Error;
 pub use file::{Contract, File, OpenOptions, Target};
+pub use http::set_answer_within;
 pub use in_time::{InTime, NoInTime};
+pub use naming::{Durable, Replace};
+/// The longest name of a volume, in bytes.
+pub const VOLUME_NAME_MAX: usize = wire::frame::NAME_MAX;
 pub use pieces::{Peek, Piece};
 pub use reader::{Reader, Sought};
 pub use units;
@@ -181,13 +186,13 @@ impl Client {
     /// Grows or shrinks a volume, durably, also while it is in use. Refused
     /// ([`Code::WouldCut`]) where that would cut what is recorded.
     pub fn volume_resize(&self, name: &str, size: Bytes) -> Result<Volume> {
-        let resize = VolumeResize { size_bytes: size, may_cut: false };
+        let resize = VolumeResize { size_bytes: size, may_cut: false, length_bytes: Bytes::ZERO };
         http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
     }
 
     /// As [`Client::volume_resize`]; what is recorded beyond `size` is lost.
     pub fn volume_cut(&self, name: &str, size: Bytes) -> Result<Volume> {
-        let resize = VolumeResize { size_bytes: size, may_cut: true };
+        let resize = VolumeResize { size_bytes: size, may_cut: true, length_bytes: Bytes::ZERO };
         http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
     }
 

@@ -5,7 +5,7 @@ pub use crate::priority::priority;
 use crate::problem;
 use crate::quotas::Quotas;
 use crate::sessions::Sessions;
-use node::{DiskIndex, DiskStatus, KeptOut, Status, StreamStatus, VolumeStatus};
+use node::{DiskIndex, DiskStatus, Error, HostTime, KeptOut, Status, StreamStatus, VolumeStatus};
 use units::{Bytes, Instant};
 use wire::Problem;
 use wire::control as api;
@@ -124,9 +124,47 @@ fn handle(handle: &node::HandleStatus, quotas: &Quotas) -> api::Handle {
     }
 }
 
+/// The bits of a mode that say what a volume stands for.
+pub fn kind_bits(kind: api::Kind) -> u16 {
+    match kind {
+        api::Kind::Volume => 0,
+        api::Kind::Directory => node::Ownership::DIRECTORY,
+        api::Kind::Link => node::Ownership::LINK,
+    }
+}
+
+fn kind_told(whose: node::Ownership) -> api::Kind {
+    match whose.kind() {
+        node::Ownership::DIRECTORY => api::Kind::Directory,
+        node::Ownership::LINK => api::Kind::Link,
+        _ => api::Kind::Volume,
+    }
+}
+
+fn times_told(times: node::Times) -> api::Times {
+    let node::Times { accessed, modified, changed } = times;
+    api::Times { accessed_ns: accessed, modified_ns: modified, changed_ns: changed }
+}
+
+/// A volume as a file has it.
+pub fn file_facts(volume: VolumeStatus, quotas: &Quotas) -> api::FileFacts {
+    api::FileFacts {
+        number: volume.id.0,
+        name: volume.name,
+        kind: kind_told(volume.ownership),
+        owner: quotas.owner_told(volume.ownership),
+        size_bytes: volume.size,
+        length_bytes: volume.length,
+        times: volume.times.map(times_told),
+    }
+}
+
 /// A volume as it is told.
 pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
     api::Volume {
+        number: volume.id.0,
+        kind: kind_told(volume.ownership),
+        times: volume.times.map(times_told),
         name: volume.name,
         owner: quotas.owner_told(volume.ownership),
         size_bytes: volume.size,
@@ -213,14 +251,19 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         errors: account.errors,
         profile: profile(&disk),
         bus: disk.bus.as_ref().map(crate::bus::told),
-        gap: api::HostGap {
-            stated_ns: disk.gaps.stated,
-            p999_ns: disk.gaps.quantile,
-            sample: disk.gaps.sample,
-            beyond: disk.gaps.beyond,
-            beyond_max_ns: disk.gaps.beyond_max,
-            refused: disk.gap_refused.as_ref().map(ToString::to_string),
-        },
+        gap: host_time(disk.gaps, disk.gap_refused.as_deref()),
+    }
+}
+
+/// What is charged for something that the host takes, and why not for more.
+fn host_time(time: HostTime, refused: Option<&Error>) -> api::HostTime {
+    api::HostTime {
+        stated_ns: time.stated,
+        p999_ns: time.quantile,
+        sample: time.sample,
+        beyond: time.beyond,
+        beyond_max_ns: time.beyond_max,
+        refused: refused.map(ToString::to_string),
     }
 }
 
@@ -330,6 +373,7 @@ pub fn policy(status: &Status) -> api::PolicyState {
         admission: match policy.admission {
             node::Admission::Exact => api::PolicyAdmission::Exact,
             node::Admission::Cycles(_) => api::PolicyAdmission::Cycles,
+            node::Admission::Sweeps(_) => api::PolicyAdmission::Sweeps,
             node::Admission::Nothing => api::PolicyAdmission::Nothing,
         },
         promised: status.promised,
@@ -366,6 +410,8 @@ pub fn status(
         },
         host_wakeups: lateness.wakeups,
         host_completions: lateness.completions,
+        delivery: host_time(pool.deliveries(), status.delivery_refused.as_deref()),
+        delivery_realtime: pool.delivers_in_real_time(),
         warnings: warned,
         pool: description.name,
     }

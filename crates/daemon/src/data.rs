@@ -27,6 +27,7 @@ use crate::quotas::{Peer, Quotas};
 use crate::reception;
 use crate::sessions::{AttachError, Opened, Sessions, Stop};
 use crate::shared::Shared;
+use crate::timely::Timely;
 use frames::{Incoming, Outgoing, Over};
 use listening::Listening;
 use node::{Mode, StreamId};
@@ -50,6 +51,8 @@ pub struct House {
     pub files: Arc<Files>,
     /// A stream's program may be silent for so long; zero: for ever.
     pub keep_alive: Duration,
+    /// The threads that serve what is under contract.
+    pub(crate) timely: Timely,
 }
 
 /// Takes data connections until `stopping`, each in a task of its own. Waits for no
@@ -73,8 +76,7 @@ struct Greeting {
     hello: Head,
     body: Vec<u8>,
     given: Option<Given>,
-    input: Incoming,
-    output: Outgoing,
+    connection: UnixStream,
 }
 
 /// Waits for the greeting. None where it does not come, or its place is given away.
@@ -100,17 +102,23 @@ async fn greeting(
         frames::refuse(&connection, &reception::full(Full::GaveWay, ""));
         return None;
     }
-    let (input, output) = connection.into_split();
-    let (input, output) = (Incoming::new(input), Outgoing::new(output));
-    Some(Greeting { hello, body, given, input, output })
+    Some(Greeting { hello, body, given, connection })
 }
 
 /// Serves one data connection to its end.
 async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) {
     let greeting = greeting(connection, &peer, place, &house.files).await;
-    let Some(Greeting { hello, body, given, input, output }) = greeting else {
+    let Some(Greeting { hello, body, given, connection }) = greeting else {
         return; // said nothing, or nothing that can be understood
     };
+    let is_timely = is_under_contract(&hello, &body, &house);
+    let connection = match is_timely {
+        true => house.timely.watch(connection),
+        false => Ok(connection),
+    };
+    let Ok(connection) = connection else { return };
+    let (input, output) = connection.into_split();
+    let (input, output) = (Incoming::new(input), Outgoing::new(output));
     let (Head::HelloStream { version, .. }
     | Head::HelloWindow { version, .. }
     | Head::HelloVolume { version, .. }
@@ -130,7 +138,7 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     if let Head::HelloFile { .. } = hello {
         return file::open(&body, given, peer, house, &output).await;
     }
-    let House { entry, sessions, quotas, keep_alive, .. } = house;
+    let House { entry, sessions, quotas, keep_alive, timely, .. } = house;
     let ask = entry.by(quotas.who(&peer));
     match hello {
         Head::HelloStream { stream, .. } | Head::HelloWindow { stream, .. } => {
@@ -140,7 +148,7 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
                 return output.fail_last(&problem).await;
             }
             let input = Listening::new(input, keep_alive);
-            serve_stream(stream, maps, input, output, ask, sessions).await;
+            timely.serve(serve_stream(stream, maps, input, output, ask, sessions)).await;
         }
         Head::HelloVolume { .. } | Head::HelloInTime { .. } => {
             let Ok(volume) = String::from_utf8(body) else {
@@ -154,7 +162,12 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
             match hello {
                 Head::HelloVolume { priority, .. } => {
                     let priority = place.granted(priority.map(crate::convert::priority));
-                    best_effort::serve(volume, priority, place, input, output, ask, stop).await;
+                    let connection = best_effort::Connection { place, input, output, ask, stop };
+                    let served = best_effort::serve(volume, priority, connection, is_timely);
+                    match is_timely {
+                        true => timely.serve(served).await,
+                        false => served.await,
+                    }
                 }
                 Head::HelloInTime { len, within, every, .. } => {
                     let service = node::Service::Latency { len, within, every };
@@ -162,7 +175,10 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
                         // Its contract ends when nothing of it is under way any more.
                         Ok((open, ask)) => {
                             let stop = open.stop.clone();
-                            best_effort::serve(volume, None, place, input, output, ask, stop).await;
+                            let connection =
+                                best_effort::Connection { place, input, output, ask, stop };
+                            let served = best_effort::serve(volume, None, connection, true);
+                            timely.serve(served).await;
                         }
                         Err(problem) => output.fail_last(&problem).await,
                     }
@@ -171,6 +187,18 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
             }
         }
         _ => unreachable!("looked at above"),
+    }
+}
+
+/// Whether what a connection begins with is under contract.
+fn is_under_contract(hello: &Head, body: &[u8], house: &House) -> bool {
+    match hello {
+        Head::HelloStream { .. } | Head::HelloWindow { .. } | Head::HelloInTime { .. } => true,
+        Head::HelloVolume { .. } => {
+            let volume = std::str::from_utf8(body);
+            volume.is_ok_and(|volume| house.entry.0.operations(volume, None) > 0)
+        }
+        _ => false,
     }
 }
 

@@ -3,13 +3,13 @@
 use crate::pool::{Answer, Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use engine::{ChunkMut, Reply};
 use node::{
-    Contract, Error, HandleId, Mode, Op, Ownership, Policy, Priority, Status, StreamId,
+    Contract, Error, HandleId, HostTime, Mode, Op, Ownership, Policy, Priority, Status, StreamId,
     StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 use wire::control::Lateness;
 
 impl Chunk for engine::Chunk {
@@ -149,6 +149,22 @@ impl Pool for engine::Pool {
         self.run_for(placement, size)
     }
 
+    fn known(&self, name: String) -> String {
+        self.volume_id(&name).map_or(name, |id| format!("/{}", id.0))
+    }
+
+    fn entries(&self, who: &Who, directory: &str, after: &str, most: usize) -> Vec<node::Entry> {
+        self.entries(who, directory, after, most)
+    }
+
+    fn space(&self) -> (Bytes, Bytes) {
+        self.space()
+    }
+
+    fn is_directory(&self, who: &Who, name: &str) -> bool {
+        self.is_directory(who, name)
+    }
+
     fn names(&self) -> Vec<(String, Ownership)> {
         self.names()
     }
@@ -176,6 +192,14 @@ impl Pool for engine::Pool {
     fn host_lateness(&self) -> HostLateness {
         let own = self.host_lateness();
         HostLateness { wakeups: lateness(&own.timers), completions: lateness(&own.completions) }
+    }
+
+    fn delivered(&self, took: Duration) {
+        self.delivered(took);
+    }
+
+    fn deliveries(&self) -> HostTime {
+        self.deliveries()
     }
 
     fn warnings(&self) -> Vec<String> {

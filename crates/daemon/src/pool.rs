@@ -8,13 +8,13 @@
 //! connection may end at any point.
 
 use node::{
-    Contract, DiskIndex, Error, HandleId, Mode, Op, Ownership, Planner, Policy, Priority, Status,
-    StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Contract, DiskIndex, Error, HandleId, HostTime, Mode, Op, Ownership, Planner, Policy, Priority,
+    Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;
-use tokio::sync::oneshot;
-use units::{Bytes, Instant};
+use tokio::sync::oneshot::{self, error::RecvError};
+use units::{Bytes, Duration, Instant};
 use window::{Memory, Piece};
 use wire::control::Lateness;
 
@@ -184,6 +184,23 @@ pub trait Pool: Send + Sync + 'static {
     fn run_for(&self, _placement: &node::Placement, _size: units::Bytes) -> units::Bytes {
         units::Bytes::ZERO
     }
+    /// How the volume of this name is asked for, whatever name it gets.
+    fn known(&self, name: String) -> String {
+        name
+    }
+    /// What lies directly under a directory: [`node::Node::entries`].
+    fn entries(&self, _: &Who, _directory: &str, _after: &str, _most: usize) -> Vec<node::Entry> {
+        Vec::new()
+    }
+    /// The room for volumes on all disks, and what of it is free.
+    fn space(&self) -> (Bytes, Bytes) {
+        let disks = self.status().disks;
+        (disks.iter().map(|disk| disk.capacity).sum(), disks.iter().map(|disk| disk.free).sum())
+    }
+    /// Whether something lies under a name: [`node::Node::is_directory`].
+    fn is_directory(&self, _: &Who, _name: &str) -> bool {
+        false
+    }
     /// Names and owners of all volumes, the oldest first.
     fn names(&self) -> Vec<(String, Ownership)> {
         self.status().volumes.into_iter().map(|one| (one.name, one.ownership)).collect()
@@ -214,8 +231,57 @@ pub trait Pool: Send + Sync + 'static {
     }
     /// How late the host was.
     fn host_lateness(&self) -> HostLateness;
+    /// An answer under contract took so long from when this pool handed it out until it was in
+    /// the socket or the window of its program.
+    fn delivered(&self, _took: Duration) {}
+    /// What was measured of that, and what is counted for it.
+    fn deliveries(&self) -> HostTime {
+        HostTime::default()
+    }
+    /// The threads that carry answers under contract have real-time priority.
+    fn delivers_in_real_time(&self) -> bool {
+        false
+    }
     /// What the host did not grant, and what to do about it.
     fn warnings(&self) -> Vec<String>;
+}
+
+/// When the pool handed out an answer: what it takes from then on is the daemon's.
+#[derive(Clone, Copy, Debug)]
+pub struct Handed(std::time::Instant);
+
+impl Handed {
+    /// Now.
+    pub fn now() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    /// This, or the instant at which the daemon had done what came before it, if that is later.
+    pub fn or_later(self, free: Self) -> Self {
+        Self(self.0.max(free.0))
+    }
+
+    /// How long ago.
+    pub fn ago(self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// An answer that comes, and when it was handed out.
+pub type Coming = oneshot::Receiver<(Result<Answer, Error>, Handed)>;
+
+/// A callback that says when it was called, and what it was called with.
+fn stamped() -> (Callback, Coming) {
+    let (answer, coming) = oneshot::channel();
+    let callback = move |result| drop(answer.send((result, Handed::now())));
+    (Box::new(callback), coming)
+}
+
+/// What comes, or that the pool has gone.
+pub async fn handed(
+    coming: impl Future<Output = Result<(Result<Answer, Error>, Handed), RecvError>>,
+) -> (Result<Answer, Error>, Handed) {
+    coming.await.unwrap_or_else(|_| (Err(Error::ShuttingDown), Handed::now()))
 }
 
 /// The way to a pool: nothing is asked through it before somebody is named.
@@ -245,12 +311,26 @@ impl Ask {
         self.begin(op).await.unwrap_or(Err(Error::ShuttingDown))
     }
 
+    /// The same, and when the pool handed it out.
+    pub async fn op_handed(&self, op: Op) -> (Result<Answer, Error>, Handed) {
+        let (callback, coming) = stamped();
+        self.0.submit(self.1.clone(), op, callback);
+        handed(coming).await
+    }
+
     /// The end of `op`, which its program asked for at `arrived`.
-    pub async fn op_since(&self, arrived: Instant, op: Op) -> Result<Answer, Error> {
-        let (answer, coming) = oneshot::channel();
-        let callback = Box::new(move |result| drop(answer.send(result)));
+    pub async fn op_since(&self, arrived: Instant, op: Op) -> (Result<Answer, Error>, Handed) {
+        let (callback, coming) = stamped();
         self.0.submit_since(self.1.clone(), arrived, op, callback);
-        coming.await.unwrap_or(Err(Error::ShuttingDown))
+        handed(coming).await
+    }
+
+    /// The same of an operation that waits for nothing else: begun, for whoever wants to wait
+    /// for other things as well.
+    pub fn begin_handed(&self, op: Op) -> Coming {
+        let (callback, coming) = stamped();
+        self.0.submit(self.1.clone(), op, callback);
+        coming
     }
 
     /// Begins `op`, for whoever wants to wait for other things as well.
@@ -314,11 +394,11 @@ impl Ask {
         priority: Option<Priority>,
         range: WriteRange,
         room: Box<dyn Room>,
-    ) -> Result<(), Error> {
-        let (answer, coming) = oneshot::channel();
-        let callback = Box::new(move |result| drop(answer.send(result)));
+    ) -> (Result<(), Error>, Handed) {
+        let (callback, coming) = stamped();
         self.0.write(self.1.clone(), arrived, volume, priority, range, room, callback);
-        coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
+        let (written, handed) = handed(coming).await;
+        (written.map(drop), handed)
     }
 
     /// Room for a writer's next bytes, or for a best-effort write.

@@ -25,7 +25,7 @@ pub fn of(error: &Error) -> Problem {
             Problem::new(Code::Refused, detail, next)
         }
         // Shown in the status; nobody asks for it.
-        Error::GapRefused { .. } => {
+        Error::GapRefused { .. } | Error::DeliveryRefused { .. } => {
             Problem::new(Code::Refused, error.to_string(), "close some streams")
         }
         Error::PolicyRefused { .. } => {

@@ -5,7 +5,7 @@
 //! end; commit. Only then is the process gone, with status 0. Each step that waits for
 //! clients has an end (`limits`), behind which the next is done all the same.
 
-use crate::api::{self, Control};
+use crate::api::Control;
 use crate::config::{Settings, SocketMode};
 use crate::data::House;
 use crate::door::{Door, Kind};
@@ -17,7 +17,9 @@ use crate::pool::{Entry, Pool};
 use crate::quotas::{self, Quotas, Whole};
 use crate::sessions::Sessions;
 use crate::socket::{Claim, SocketError};
-use crate::{control, data, descriptors, nbd, notify};
+pub use crate::timely::Serving;
+use crate::timely::TimelyThreads;
+use crate::{control, data, descriptors, nbd, notify, routes};
 use node::Op;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -34,6 +36,8 @@ pub struct ServeOptions {
     pub files: Arc<Files>,
     /// A stream's program may be silent for so long; zero: for ever.
     pub keep_alive: Duration,
+    /// Which threads carry answers under contract.
+    pub timely: Serving,
 }
 
 impl ServeOptions {
@@ -43,7 +47,8 @@ impl ServeOptions {
         let administrators = vec![0, quotas::own_uid()];
         let quotas = Quotas::new(&settings.quota, whole, administrators);
         let files = Files::new(&settings.files, settings.node.host_latency);
-        Self { mode: settings.socket_mode, quotas, files, keep_alive: settings.keep_alive }
+        let (mode, keep_alive) = (settings.socket_mode, settings.keep_alive);
+        Self { mode, quotas, files, keep_alive, timely: Serving::InRealTime }
     }
 }
 
@@ -55,7 +60,7 @@ impl From<SocketMode> for ServeOptions {
         let whole = Whole { memory: node.memory, space: Bytes::MAX };
         let quotas = Quotas::new(&rules, whole, vec![0, quotas::own_uid()]);
         let files = Files::new(&Default::default(), node.host_latency);
-        Self { mode, quotas, files, keep_alive: KEEP_ALIVE }
+        Self { mode, quotas, files, keep_alive: KEEP_ALIVE, timely: Serving::Apart }
     }
 }
 
@@ -75,7 +80,8 @@ pub enum ServeError {
 /// Serves `pool` until a signal (SIGTERM or SIGINT), then stops in order.
 pub fn run(pool: Arc<dyn Pool>, claim: &Claim, options: ServeOptions) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // The disks have threads of their own; these only move bytes and words.
+        // The disks have threads of their own, and what is under contract (`timely`); these only
+        // move bytes and words.
         .worker_threads(2)
         .enable_all()
         .build()
@@ -116,13 +122,16 @@ pub async fn serve(
     options: impl Into<ServeOptions>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let ServeOptions { mode, quotas, files, keep_alive } = options.into();
+    let ServeOptions { mode, quotas, files, keep_alive, timely } = options.into();
+    let threads = TimelyThreads::start(timely).map_err(ServeError::Runtime)?;
     let descriptors = descriptors::raise();
     let warnings: Vec<String> = descriptors::warning(descriptors).into_iter().collect();
     warnings.iter().for_each(|warning| eprintln!("slackline: warning: {warning}"));
     let door = Door::new(connections_for(descriptors));
     let listeners = claim.listen(mode).map_err(ServeError::Socket)?;
-    let entry = Entry(Arc::new(Together { pool, files: Arc::clone(&files), warnings }));
+    let in_real_time = threads.in_real_time;
+    let together = Together { pool, files: Arc::clone(&files), in_real_time, warnings };
+    let entry = Entry(Arc::new(together));
     let volumes = entry.0.status().volumes;
     for warning in crate::convert::warnings(&volumes) {
         eprintln!("slackline: warning: {warning}");
@@ -135,11 +144,14 @@ pub async fn serve(
         files: Arc::clone(&files),
         data_socket: claim.data_path(),
         since: entry.0.now(),
+        run: run_number(),
     };
     let (stopping, is_stopping) = watch::channel(false);
     let (own, sessions_of_house) = (entry.clone(), Arc::clone(&sessions));
-    let house = House { entry: own, sessions: sessions_of_house, quotas, files, keep_alive };
-    let router = api::router(control);
+    let timely = threads.handle();
+    let house =
+        House { entry: own, sessions: sessions_of_house, quotas, files, keep_alive, timely };
+    let router = routes::router(control);
     let quotas = Arc::clone(&house.quotas);
     let control =
         control::serve(listeners.control, router, Arc::clone(&door), quotas, is_stopping.clone());
@@ -162,6 +174,12 @@ pub async fn serve(
     stop_all(&entry, &sessions, &door).await?;
     eprintln!("slackline: stopped; everything acknowledged is on the medium");
     Ok(())
+}
+
+/// A number that no start of a daemon on this machine had before: the time, in nanoseconds.
+fn run_number() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// Ends everything in order. Clients are waited for no longer than

@@ -35,6 +35,11 @@ pub fn shown(mut status: Status, who: &Who, sessions: &Sessions) -> Status {
             **error = Error::Refused((**refusal).clone());
         }
     }
+    if let Some(error) = &mut status.delivery_refused
+        && let Error::DeliveryRefused { refusal, .. } = &**error
+    {
+        **error = Error::Refused((**refusal).clone());
+    }
     status
 }
 

@@ -6,7 +6,7 @@ mod support;
 
 use daemon::config::SocketMode;
 use daemon::limits::*;
-use daemon::serve::{ServeError, ServeOptions};
+use daemon::serve::{ServeError, ServeOptions, Serving};
 use daemon::socket::Claim;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +59,11 @@ impl House {
                 listening.send(()).unwrap();
                 let _ = stopped.await;
             };
-            let options = ServeOptions { keep_alive, ..ServeOptions::from(SocketMode(0o600)) };
+            let options = ServeOptions {
+                keep_alive,
+                timely: Serving::WithOthers,
+                ..ServeOptions::from(SocketMode(0o600))
+            };
             daemon::serve::serve(serving, &claim, options, stopping).await
         });
         is_listening.await.unwrap();

@@ -22,6 +22,7 @@ use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
 use crate::core::disk::{DiskState, SharedQueue, Turn};
 use crate::core::later::Later;
+use crate::deliveries::Deliveries;
 use crate::lateness::RecentLateness;
 use crate::lock::{Mutex, MutexGuard};
 use crate::searches::Searches;
@@ -32,6 +33,7 @@ use node::{
     Ownership, Policy, RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, Ticket,
     VolumeId, VolumeStatus, Who, Wish,
 };
+use queue::HostTime;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Range};
@@ -65,6 +67,7 @@ pub(crate) struct Core {
     arena: Arc<Arena>,
     events: Vec<Arc<Event>>,
     searches: Searches,
+    deliveries: Deliveries,
     disks: Vec<Arc<Mutex<DiskState>>>,
     inner: Mutex<Inner>,
 }
@@ -161,7 +164,8 @@ impl Core {
             stopping: false,
         };
         let (searches, inner) = (Searches::default(), Mutex::new(inner));
-        Arc::new(Self { arena, events, searches, disks, inner })
+        let deliveries = Deliveries::default();
+        Arc::new(Self { arena, events, searches, deliveries, disks, inner })
     }
 
     fn lock(&self) -> Held<'_> {
@@ -314,6 +318,25 @@ impl Core {
         self.lock().node.run_for(placement, size)
     }
 
+    pub(crate) fn entries(
+        &self,
+        who: &Who,
+        directory: &str,
+        after: &str,
+        most: usize,
+    ) -> Vec<node::Entry> {
+        self.lock().node.entries(who, directory, after, most)
+    }
+
+    pub(crate) fn space(&self) -> (Bytes, Bytes) {
+        let space = self.lock().node.space();
+        (space.total, space.free)
+    }
+
+    pub(crate) fn is_directory(&self, who: &Who, name: &str) -> bool {
+        self.lock().node.is_directory(who, name)
+    }
+
     /// Names and owners of all volumes, with the lock taken for some of them at a time.
     pub(crate) fn names(&self) -> Vec<(String, Ownership)> {
         let (mut all, mut last) = (Vec::new(), None);
@@ -354,6 +377,19 @@ impl Core {
         ended.into_iter().for_each(|ended| inner.node.command_ended(now, ended));
         self.collect(&mut inner, &mut news);
         news
+    }
+
+    /// An answer under contract took so long from here to its program.
+    pub(crate) fn delivered(self: &Arc<Self>, took: Duration) {
+        if let Some(takes) = self.deliveries.record(took) {
+            // Where it does not fit the node keeps why, to be shown.
+            self.submit((Who::root(), None), Op::Delivery { takes }, Box::new(drop));
+        }
+    }
+
+    /// What was measured of that.
+    pub(crate) fn deliveries(&self) -> HostTime {
+        self.deliveries.seen()
     }
 
     /// No disk starts anything any more. Whoever still waits is told so.
@@ -413,6 +449,7 @@ impl Core {
     /// Takes the answers that the node has, and looks after the disks that got work.
     fn collect(self: &Arc<Self>, inner: &mut Inner, news: &mut News) {
         self.take_outputs(inner, news);
+        self.deliveries.counts(inner.node.delivery());
         // Once, since what is left may be much: disk 0's thread goes on with it.
         if inner.node.next_timer().is_some_and(|at| at <= inner.now) {
             inner.node.run_timers(inner.now);
@@ -597,6 +634,7 @@ impl Inner {
     /// What somebody asks, and when his program did where that was before now.
     fn tell(&mut self, ticket: Ticket, (who, arrived): (Who, Option<Instant>), op: Op) {
         let arrived = arrived.unwrap_or(self.now);
+        self.node.set_wall_clock(sys::wall_clock_at_epoch(self.now));
         self.node.handle(self.now, Happened::Request { ticket, who, op, arrived });
     }
 

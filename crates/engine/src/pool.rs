@@ -19,6 +19,7 @@ use node::{
     Config, Contract, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Mode, Node, Op, Ownership,
     Policy, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
+use queue::HostTime;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::{Arc, mpsc};
@@ -477,6 +478,27 @@ impl Pool {
         self.core.run_for(placement, size)
     }
 
+    /// What lies directly under a directory ([`Node::entries`]).
+    pub fn entries(
+        &self,
+        who: &Who,
+        directory: &str,
+        after: &str,
+        most: usize,
+    ) -> Vec<node::Entry> {
+        self.core.entries(who, directory, after, most)
+    }
+
+    /// The room for volumes on all disks, and what of it is free.
+    pub fn space(&self) -> (Bytes, Bytes) {
+        self.core.space()
+    }
+
+    /// Whether something lies under a name ([`Node::is_directory`]).
+    pub fn is_directory(&self, who: &Who, name: &str) -> bool {
+        self.core.is_directory(who, name)
+    }
+
     /// Names and owners of all volumes, the oldest first.
     pub fn names(&self) -> Vec<(String, Ownership)> {
         self.core.names()
@@ -507,6 +529,18 @@ impl Pool {
         let mut all = HostLateness::default();
         self.lateness.iter().for_each(|one| all.merge(&one.lock()));
         all
+    }
+
+    /// An answer under contract took so long from when the pool handed it out until its program
+    /// had it. What answers take is counted with every contract. Takes the pool's lock only where
+    /// another time is to be counted than is.
+    pub fn delivered(&self, took: Duration) {
+        self.core.delivered(took);
+    }
+
+    /// What was measured of deliveries, and what is counted for them.
+    pub fn deliveries(&self) -> HostTime {
+        self.core.deliveries()
     }
 
     /// What never changes while the pool is open.

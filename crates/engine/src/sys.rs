@@ -23,6 +23,16 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// What time it is at the epoch of the clock here, in nanoseconds since 1970, as the system's
+/// clock says now.
+pub(crate) fn wall_clock_at_epoch(now: Instant) -> i64 {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let since_1970 =
+        since_1970.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
+    let here = i64::try_from(now.saturating_since(Instant::EPOCH).as_nanos());
+    since_1970.saturating_sub(here.unwrap_or(i64::MAX))
+}
+
 /// The time now: nanoseconds since the boot of the machine, as the kernel's
 /// timers count them (`CLOCK_MONOTONIC`).
 pub(crate) fn now() -> Instant {
@@ -160,6 +170,15 @@ pub(crate) fn become_real_time(priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the parameters live to the end of the call; 0 is this thread.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) })?;
+    Ok(())
+}
+
+/// The same of this thread alone: those that it starts are ordinary ones.
+pub(crate) fn become_real_time_alone(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the parameters live to the end of the call; 0 is this thread.
+    check(unsafe { libc::sched_setscheduler(0, policy, &parameters) })?;
     Ok(())
 }
 

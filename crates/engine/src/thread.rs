@@ -15,6 +15,10 @@ use std::sync::Arc;
 /// at the lowest, below the kernel's own.
 const PRIORITY: i32 = 20;
 
+/// The priority of threads that carry answers under contract to their programs: above ordinary
+/// ones, below the disks', which have to begin the next command first.
+const PRIORITY_DELIVERY: i32 = PRIORITY - 10;
+
 /// The share of a disk's thread where real-time priority is not permitted.
 const NICE: i32 = -10;
 
@@ -29,7 +33,7 @@ pub(crate) fn prepare(realtime: bool, warnings: &mut Vec<String>) {
     let Err(error) = sys::become_real_time(PRIORITY) else { return };
     let nicer = sys::become_nicer(NICE).is_ok();
     warnings.push(format!(
-        "no real-time priority for the disks' threads ({error}), so that other programs can make \
+        "no real-time priority for the threads that keep time ({error}), so that other programs can make \
          requests late{}; give CAP_SYS_NICE or raise the limit (systemd: LimitRTPRIO={PRIORITY}, \
          shell: ulimit -r)",
         if nicer { "; they run at a higher share instead" } else { "" }
@@ -44,6 +48,18 @@ pub(crate) fn prepare(realtime: bool, warnings: &mut Vec<String>) {
 pub fn keep_time() -> std::io::Result<()> {
     sys::sharpen_timers();
     sys::become_real_time(PRIORITY)
+}
+
+/// Gives this thread the priority of those that carry answers under contract to their
+/// programs: above ordinary threads, below the disks'. Threads that it starts are ordinary ones.
+///
+/// # Errors
+/// Where the system gives no real-time priority; it has a larger share, where that is permitted.
+pub fn deliver_in_time() -> std::io::Result<()> {
+    sys::sharpen_timers();
+    sys::become_real_time_alone(PRIORITY_DELIVERY).inspect_err(|_| {
+        let _ = sys::become_nicer(NICE); // where it is not permitted either, the caller warns
+    })
 }
 
 /// A class of the kernel's for reads and writes (`ioprio_set(2)`), at its highest level.

@@ -17,6 +17,8 @@ fn bytes(what: &'static str, amount: Bytes) -> Result<(), Error> {
 pub(crate) fn check(op: &Op) -> Result<(), Error> {
     match op {
         Op::VolumeCreate { size, .. } | Op::VolumeResize { size, .. } => bytes("size", *size),
+        Op::VolumeExtend { length, .. } => bytes("length", *length),
+        Op::Staged(op) => check(op),
         Op::VolumeService { service, .. } | Op::HandleOpen { service, .. } => service.check(),
         Op::Block { rate, .. } => match rate.checked() {
             Ok(_) => Ok(()),
@@ -48,8 +50,11 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         Op::Read { .. } | Op::Room { .. } | Op::Write { .. } => Ok(()),
         // No numbers but those of the node and its driver, who may have slept for a year.
         Op::HostLatency { .. }
+        | Op::Delivery { .. }
         | Op::VolumeDelete { .. }
         | Op::VolumeAccess { .. }
+        | Op::VolumeRename { .. }
+        | Op::VolumeTimes { .. }
         | Op::StreamSync { .. }
         | Op::StreamClose { .. }
         | Op::StreamBegin { .. }

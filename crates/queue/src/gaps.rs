@@ -6,23 +6,8 @@
 //! pause, and the wake-up that ends it is in the advance of the deadlines. A device that
 //! has other commands left loses nothing by a gap, and none is counted.
 
-use crate::limits::*;
-use units::{Distribution, Duration, Instant};
-
-/// What was measured of the gaps of a disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct HostGaps {
-    /// What each command is charged for.
-    pub stated: Duration,
-    /// A gap that 999 in 1,000 of the sample do not exceed.
-    pub quantile: Duration,
-    /// How many gaps that is of: the latest ones.
-    pub sample: u64,
-    /// Gaps that were longer than what was stated at the time, since the queue was made.
-    pub beyond: u64,
-    /// By how much at the most.
-    pub beyond_max: Duration,
-}
+use crate::measured::{HostTime, Measuring};
+use units::{Duration, Instant};
 
 /// Gaps as they are measured.
 #[derive(Clone, Debug, Default)]
@@ -35,12 +20,7 @@ pub(crate) struct Gaps {
     behind: Option<(u64, Instant)>,
     /// The latest end.
     latest: Instant,
-    /// Those of the spell that runs, and of the one before it.
-    spells: [Distribution; 2],
-    beyond: u64,
-    beyond_max: Duration,
-    /// What is to be stated from now on.
-    wanted: Option<Duration>,
+    measured: Measuring,
 }
 
 impl Gaps {
@@ -65,7 +45,7 @@ impl Gaps {
         stated: Duration,
     ) {
         if let Some((_, emptied)) = self.behind.take_if(|(behind, _)| *behind == key) {
-            self.record(started.saturating_since(emptied), stated);
+            self.measured.record(started.saturating_since(emptied), stated);
         }
         self.with_device = self.with_device.saturating_sub(1);
         self.latest = self.latest.max(ended);
@@ -74,54 +54,25 @@ impl Gaps {
         }
     }
 
-    fn record(&mut self, gap: Duration, stated: Duration) {
-        self.beyond += u64::from(gap > stated);
-        self.beyond_max = self.beyond_max.max(gap.saturating_sub(stated));
-        if self.spells[0].count() == GAPS_SPELL {
-            self.spells.swap(0, 1);
-            self.spells[0] = Distribution::default();
-        }
-        self.spells[0].record(gap);
-        if self.spells[0].count().is_multiple_of(GAPS_LOOK) {
-            self.wanted = self.wanted(stated);
-        }
-    }
-
-    fn wanted(&self, stated: Duration) -> Option<Duration> {
-        let (quantile, sample) = self.quantile();
-        let enough = quantile.saturating_add(quantile * GAP_MARGIN_PERCENT / 100).min(GAP_MAX);
-        let is_longer = sample >= GAPS_LEAST && quantile.min(GAP_MAX) > stated;
-        // Less is stated only when a whole spell says so.
-        let is_shorter = sample >= GAPS_SPELL && enough < stated / 2;
-        (is_longer || is_shorter).then_some(enough)
-    }
-
-    fn quantile(&self) -> (Duration, u64) {
-        let mut all = self.spells[0].clone();
-        all.merge(&self.spells[1]);
-        (all.quantile(GAP_QUANTILE_PPM), all.count())
-    }
-
-    /// What is to be stated from now on, where that is another than is; said once.
+    /// As [`Measuring::take_wanted`].
     pub(crate) fn take_wanted(&mut self) -> Option<Duration> {
-        self.wanted.take()
+        self.measured.take_wanted()
     }
 
-    /// Whether [`Gaps::take_wanted`] has something to say.
+    /// As [`Measuring::is_another_wanted`].
     pub(crate) fn is_another_wanted(&self) -> bool {
-        self.wanted.is_some()
+        self.measured.is_another_wanted()
     }
 
-    pub(crate) fn seen(&self, stated: Duration) -> HostGaps {
-        let (quantile, sample) = self.quantile();
-        let (beyond, beyond_max) = (self.beyond, self.beyond_max);
-        HostGaps { stated, quantile, sample, beyond, beyond_max }
+    pub(crate) fn seen(&self, stated: Duration) -> HostTime {
+        self.measured.seen(stated)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::*;
 
     const fn us(us: u64) -> Duration {
         Duration::from_micros(us)

@@ -15,10 +15,11 @@ mod account;
 mod gaps;
 mod handle;
 pub mod limits;
+mod measured;
 mod predictions;
 mod queue;
 
 pub use account::{Account, Traffic};
-pub use gaps::HostGaps;
 pub use handle::{Handle, Shared};
-pub use queue::{Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};
+pub use measured::{HostTime, Measuring};
+pub use queue::{Chunks, Cut, Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};

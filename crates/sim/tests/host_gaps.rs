@@ -1,13 +1,16 @@
 //! What a host takes between the commands of a disk, through a whole node: measured, charged
-//! to every contract, and admitted again when it grows.
+//! to every contract, and admitted again when it grows; and what it takes from an answer of the
+//! pool until the program has it.
 
 mod common;
 
 use common::*;
 use disk::{Kind, Line, LinearProfile, Profile};
-use node::{Config, DiskSetup, DiskStatus, Error, Node, Op, Policy, Reply, StreamId};
-use sim::{Greedy, Player, Random, SimDisk, Timing, World};
-use units::{Bytes, Duration, Rate};
+use node::{Config, DiskSetup, DiskStatus, Error, Node, Op, Policy, Reply, Service, StreamId};
+use sim::{Context, Greedy, Player, Program, Random, SimDisk, Timing, World};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use units::{Bytes, Duration, Instant, Rate};
 
 const SIZE: Bytes = Bytes::mib(64);
 const CAPACITY: Bytes = Bytes::GIB;
@@ -141,6 +144,26 @@ fn a_gap_that_does_not_fit_names_who_is_in_the_way_and_is_charged_when_they_have
     assert_eq!(disk(&world).gaps.stated, gap);
 }
 
+/// A refusal of the past is not shown for ever: a host that is calm again asks for nothing.
+#[test]
+fn a_gap_that_was_refused_is_forgotten_when_the_host_is_calm_again() {
+    let gap = Rc::new(Cell::new(Duration::from_micros(900)));
+    let now = Rc::clone(&gap);
+    let mut world = hosted(Duration::ZERO, move || now.get());
+    // The tightest contract that fits, so that it does not with gaps.
+    let tightest = (20..200).map(Duration::from_millis).find(|&within| {
+        let service = Service::Latency { len: Bytes::kib(256), within, every: within };
+        world.call(Op::VolumeService { name: "v".into(), service }).is_ok()
+    });
+    assert!(tightest.is_some());
+    world.add(Greedy::new("v", SIZE, Bytes::kib(64), 4, 1));
+    world.run_for(Duration::from_secs(40));
+    assert!(disk(&world).gap_refused.is_some(), "{:?}", disk(&world).gaps);
+    gap.set(Duration::ZERO);
+    world.run_for(Duration::from_secs(200));
+    assert_eq!(disk(&world).gap_refused, None, "{:?}", disk(&world).gaps);
+}
+
 fn close(world: &mut World, stream: StreamId) {
     assert!(matches!(world.call(Op::StreamClose { stream }), Ok(Reply::Done)));
 }
@@ -163,4 +186,120 @@ fn the_log_leaves_room_for_the_gaps_of_a_slow_host() {
     };
     let (quick, slow) = (interval(Duration::ZERO), interval(Duration::from_millis(10)));
     assert!(slow > quick, "{slow} and {quick}");
+}
+
+/// Asks for 4 KiB each time that its contract allows it, and notes how long it waited for each
+/// answer, which takes `delivery` from the pool to it.
+struct Asker {
+    delivery: Duration,
+    asked: Instant,
+    left: u64,
+    waited: Rc<RefCell<Vec<Duration>>>,
+}
+
+/// How soon, and how often.
+const WITHIN: Duration = Duration::from_millis(60);
+
+impl Asker {
+    fn ask(&mut self, context: &mut Context<'_>) {
+        self.asked = context.now;
+        let (volume, offset) = ("v".into(), Bytes::mib(self.left % 64));
+        let read = Op::Read { volume, offset, len: Bytes::kib(4), priority: None };
+        context.ask(0, read);
+    }
+}
+
+impl Program for Asker {
+    fn start(&mut self, context: &mut Context<'_>) {
+        self.ask(context);
+    }
+    fn answer(&mut self, context: &mut Context<'_>, _: u64, result: Result<Reply, Error>) {
+        match result {
+            Ok(Reply::Data { span, .. }) => {
+                let waited = context.now.saturating_since(self.asked) + self.delivery;
+                self.waited.borrow_mut().push(waited);
+                context.ask(1, Op::Release { span });
+                self.left -= 1;
+                if self.left > 0 {
+                    context.alarm_at(self.asked + WITHIN.max(waited));
+                }
+            }
+            other => assert_eq!(other, Ok(Reply::Done)),
+        }
+    }
+    fn alarm(&mut self, context: &mut Context<'_>) {
+        self.ask(context);
+    }
+}
+
+/// What programs see of a contract of 60 ms where an answer takes 8 ms from the pool to them, of
+/// which the pool counts `counted`.
+fn waited(counted: Duration) -> Vec<Duration> {
+    let delivery = Duration::from_millis(8);
+    let mut world = hosted(Duration::ZERO, || Duration::ZERO);
+    let service = Service::Latency { len: Bytes::kib(4), within: WITHIN, every: WITHIN };
+    assert_eq!(world.call(Op::VolumeService { name: "v".into(), service }), Ok(Reply::Done));
+    assert_eq!(world.call(Op::Delivery { takes: counted }), Ok(Reply::Done));
+    create(&mut world, "g", SIZE);
+    fill(&mut world, "g", 2, SIZE);
+    world.add(Greedy::new("g", SIZE, Bytes::kib(64), 8, 1));
+    let waited = Rc::new(RefCell::new(Vec::new()));
+    let own = Rc::clone(&waited);
+    world.add(Asker { delivery, asked: world.now(), left: 200, waited: own });
+    world.run_for(Duration::from_secs(20));
+    let account = world.node.volume("v").unwrap().account;
+    assert_eq!(account.late_requests, 0, "by the pool's clock none is: {account:?}");
+    waited.take()
+}
+
+/// The contract is the program's: what it takes to carry an answer to it is in the advance.
+#[test]
+fn answers_are_in_time_at_their_programs_where_deliveries_are_counted_and_late_where_not() {
+    let late = |waited: &[Duration]| waited.iter().filter(|&&one| one > WITHIN).count();
+    let uncounted = waited(Duration::ZERO);
+    assert_eq!(uncounted.len(), 200);
+    assert!(late(&uncounted) > 20, "{} of 200, {:?}", late(&uncounted), uncounted.iter().max());
+    let counted = waited(Duration::from_millis(8));
+    assert_eq!((counted.len(), late(&counted)), (200, 0), "{:?}", counted.iter().max());
+}
+
+/// Streams and services that do not fit with what deliveries take are named, nothing changes, and
+/// it is counted when they have gone; what is taken back is counted at once.
+#[test]
+fn deliveries_that_do_not_fit_name_who_is_in_the_way_and_count_when_they_have_gone() {
+    let mut world = hosted(Duration::ZERO, || Duration::ZERO);
+    let service = Service::Latency {
+        len: Bytes::kib(256),
+        within: Duration::from_millis(50),
+        every: Duration::from_secs(1),
+    };
+    let stream = {
+        let contract = contract(1 << 20, Bytes::kib(256), Bytes::ZERO);
+        let (volume, mode) = ("v".into(), node::Mode::Read);
+        let op = Op::StreamOpen { volume, mode, contract, start: Bytes::ZERO };
+        let Ok(Reply::Stream { stream, .. }) = world.call(op) else { panic!("it fits") };
+        stream
+    };
+    assert_eq!(world.call(Op::VolumeService { name: "v".into(), service }), Ok(Reply::Done));
+    let before = disk(&world);
+    let takes = Duration::from_millis(9);
+    let refused = world.call(Op::Delivery { takes }).unwrap_err();
+    let Error::DeliveryRefused { volumes, .. } = &refused else { panic!("{refused}") };
+    assert_eq!(volumes, &["v"]);
+    let said = refused.to_string();
+    assert!(said.contains("9 ms") && said.contains("the service of volume v"), "{said}");
+    let status = world.node.status(world.now());
+    assert_eq!(status.delivery, Duration::ZERO);
+    assert_eq!(status.delivery_refused.as_deref(), Some(&refused));
+    assert_eq!(
+        (disk(&world).slack, disk(&world).utilisation_ppm),
+        (before.slack, before.utilisation_ppm)
+    );
+    let none = Service::default();
+    assert_eq!(world.call(Op::VolumeService { name: "v".into(), service: none }), Ok(Reply::Done));
+    close(&mut world, stream);
+    let status = world.node.status(world.now());
+    assert_eq!((status.delivery, status.delivery_refused), (takes, None));
+    assert_eq!(world.call(Op::Delivery { takes: Duration::ZERO }), Ok(Reply::Done));
+    assert_eq!(world.node.delivery(), Duration::ZERO);
 }

@@ -8,7 +8,7 @@ use crate::output::{Table, counted, percent};
 use crate::volume::kept_out_words;
 use crate::{Common, confirm, explain, stream};
 use client::control::{
-    Bus, BusSet, Disk, HostGap, KeptOut, Lateness, PolicyAdmission, PolicySet, PolicySetting,
+    Bus, BusSet, Disk, HostTime, KeptOut, Lateness, PolicyAdmission, PolicySet, PolicySetting,
     PolicyState, ProfileState, SettingUnit, Status, StuckExtent, SuspectExtent, Verdict,
 };
 use disk::Profile;
@@ -291,6 +291,7 @@ fn setting_value(setting: &PolicySetting, value: u64) -> String {
 fn no_promise(state: &PolicyState) -> &'static str {
     match (state.promised, state.admission) {
         (true, PolicyAdmission::Cycles) => "; contracts are admitted by cycles",
+        (true, PolicyAdmission::Sweeps) => "; streams are admitted by sweeps",
         (true, _) => "",
         (false, PolicyAdmission::Nothing) => ", which keeps no contracts",
         (false, _) => ", without admission: no contract is a promise",
@@ -360,6 +361,7 @@ fn shown(status: &Status, state: &PolicyState) -> String {
     ));
     text.push_str(&late("woke the disks' threads late", &status.host_wakeups));
     text.push_str(&late("noticed ends of emulated commands late", &status.host_completions));
+    text.push_str(&delivery_note(&status.delivery, status.delivery_realtime));
     for warning in &status.warnings {
         text.push_str(&format!("warning  {warning}\n"));
     }
@@ -423,22 +425,26 @@ fn bus_note(disk: u16, bus: &Bus) -> String {
 }
 
 /// What the host takes between commands on a disk.
-fn gap_note(disk: u16, gap: &HostGap) -> String {
-    let HostGap { stated_ns: stated, p999_ns, sample, beyond, beyond_max_ns, refused } = gap;
-    let mut text =
-        format!("disk {disk}   each command is charged {stated} for the gap to the next");
+fn gap_note(disk: u16, gap: &HostTime) -> String {
+    let stated = gap.stated_ns;
+    let charged = format!("each command is charged {stated} for the gap to the next");
+    charge_note(&format!("disk {disk}   "), &charged, gap, "measured gap")
+}
+
+/// What is charged for something that the host takes, beside what was measured of it.
+fn charge_note(before: &str, charged: &str, time: &HostTime, what: &str) -> String {
+    let HostTime { p999_ns, sample, beyond, beyond_max_ns, refused, .. } = time;
+    let mut text = format!("{before}{charged}");
     if *sample > 0 {
-        text.push_str(&format!(
-            "; 99.9 % of {} took at most {p999_ns}",
-            counted(*sample, "measured gap")
-        ));
+        let measured = counted(*sample, what);
+        text.push_str(&format!("; 99.9 % of {measured} took at most {p999_ns}"));
     }
     if *beyond > 0 {
         text.push_str(&format!("; {beyond} took longer than charged, by up to {beyond_max_ns}"));
     }
     text.push('\n');
     if let Some(refused) = refused {
-        text.push_str(&format!("disk {disk}   {refused}\n"));
+        text.push_str(&format!("{before}{refused}\n"));
     }
     text
 }
@@ -514,6 +520,17 @@ fn suspect(extent: &SuspectExtent) -> String {
         0 => format!("{offset} (slow in {slow} of {commands} commands)"),
         _ => format!("{offset} ({})", counted(*errors, "error")),
     }
+}
+
+/// What answers take from the pool to their programs.
+fn delivery_note(delivery: &HostTime, realtime: bool) -> String {
+    let stated = delivery.stated_ns;
+    let priority = if realtime { "real-time" } else { "ordinary" };
+    let charged = format!(
+        "contracts are charged {stated} for what threads of {priority} priority take to carry an \
+         answer to its program"
+    );
+    charge_note("host     ", &charged, delivery, "measured answer")
 }
 
 fn late(what: &str, lateness: &Lateness) -> String {

@@ -3,7 +3,7 @@
 use crate::Common;
 use crate::failure::Failure;
 use daemon::config::{Options, SocketMode};
-use daemon::serve::ServeOptions;
+use daemon::serve::{ServeOptions, Serving};
 use daemon::socket::Claim;
 use engine::DeviceSpec;
 use node::Policy;
@@ -123,7 +123,9 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         eprintln!("slackline: warning: {warning}");
     }
     let space = pool.status().disks.iter().map(|disk| disk.capacity).sum();
-    daemon::serve::run(Arc::new(pool), &claim, ServeOptions::new(&settings, space))?;
+    let timely = if realtime { Serving::InRealTime } else { Serving::Apart };
+    let options = ServeOptions { timely, ..ServeOptions::new(&settings, space) };
+    daemon::serve::run(Arc::new(pool), &claim, options)?;
     Ok(())
 }
 

@@ -5,12 +5,14 @@
 //! is not silently ignored; every bad answer is a [`Problem`].
 
 mod files;
+mod naming;
 mod owner;
 mod plan;
 mod quotas;
 mod service;
 
 pub use files::*;
+pub use naming::*;
 pub use owner::*;
 pub use plan::*;
 pub use quotas::*;
@@ -108,8 +110,12 @@ fn is_zero(bytes: &Bytes) -> bool {
     "name": "video", "size_bytes": 1_073_741_824, "placement": { "disks": [0, 1], "zone": "outer" },
 }))))]
 pub struct VolumeCreate {
-    /// 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    /// 1 to 255 bytes of any characters but control ones. With slashes in it, it lies under
+    /// directories.
     pub name: String,
+    /// What it stands for.
+    #[serde(default, skip_serializing_if = "Kind::is_default")]
+    pub kind: Kind,
     /// Space to reserve.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
@@ -126,7 +132,7 @@ impl VolumeCreate {
     /// A volume of the asker's on all disks.
     pub fn new(name: impl Into<String>, size: Bytes) -> Self {
         let (placement, access) = (Placement::default(), Access::default());
-        Self { name: name.into(), size_bytes: size, placement, access }
+        Self { name: name.into(), kind: Kind::Volume, size_bytes: size, placement, access }
     }
 }
 
@@ -142,14 +148,27 @@ pub struct VolumeResize {
     /// Recorded data beyond that size may be lost; otherwise it is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_cut: bool,
+    /// What is recorded reaches at least to here then: what was never written reads as zeros.
+    #[serde(default, with = "quantity", skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub length_bytes: Bytes,
 }
 
 /// One volume at one instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Volume {
+    /// Its number, which never changes and is never another volume's.
+    #[serde(default)]
+    pub number: u64,
     /// Its name.
     pub name: String,
+    /// What it stands for.
+    #[serde(default, skip_serializing_if = "Kind::is_default")]
+    pub kind: Kind,
+    /// When it was last used; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<Times>,
     /// Whose it is.
     pub owner: Owner,
     /// Space reserved.
@@ -463,17 +482,16 @@ pub struct Disk {
     /// itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bus: Option<Bus>,
-    /// What the host takes between two commands on it.
+    /// What the host takes from the end of a command on it until the next one begins that waits.
     #[serde(default)]
-    pub gap: HostGap,
+    pub gap: HostTime,
 }
 
-/// What the host takes from the end of a command on a disk until the next one begins that
-/// waits: measured, and charged to every contract.
+/// What the host takes each time: measured, and charged to every contract.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct HostGap {
-    /// What each command is charged for.
+pub struct HostTime {
+    /// What is charged.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub stated_ns: Duration,
@@ -484,13 +502,13 @@ pub struct HostGap {
     /// How many that is of: the latest ones. What is stated is the value from the pool's start
     /// until there are 1,024.
     pub sample: u64,
-    /// Gaps that were longer than what was stated at the time.
+    /// Times that were longer than what was charged then.
     pub beyond: u64,
     /// By how much at the most.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub beyond_max_ns: Duration,
-    /// Why a longer gap that was measured is not charged; missing where it is.
+    /// Why a longer time that was measured is not charged; missing where it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refused: Option<String>,
 }
@@ -684,6 +702,8 @@ pub enum PolicyAdmission {
     Exact,
     /// All requests of a cycle within it.
     Cycles,
+    /// Those of streams in one sweep over the disk in each cycle, and all others by deadlines.
+    Sweeps,
     /// None: it keeps no contract.
     Nothing,
 }
@@ -840,6 +860,13 @@ pub struct Status {
     pub host_wakeups: Lateness,
     /// How late the host noticed the ends of commands on emulated disks.
     pub host_completions: Lateness,
+    /// What answers under contract take from when the pool hands them out until they are in the
+    /// socket or the window of their program: measured, and counted with every contract.
+    #[serde(default)]
+    pub delivery: HostTime,
+    /// The threads that carry them have real-time priority.
+    #[serde(default)]
+    pub delivery_realtime: bool,
     /// What the daemon could not get from the host (locked memory, real-time
     /// priority), and what to do about it.
     pub warnings: Vec<String>,
@@ -939,4 +966,16 @@ pub struct Health {
     pub pool: String,
     /// The version of the daemon.
     pub version: String,
+    /// Another number each time that the daemon starts: what was written and not made durable
+    /// under another number may be lost.
+    #[serde(default)]
+    pub run: u64,
+    /// Room for extents on all disks.
+    #[serde(default, with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub capacity_bytes: Bytes,
+    /// What of it no volume has reserved.
+    #[serde(default, with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub free_bytes: Bytes,
 }

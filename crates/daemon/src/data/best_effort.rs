@@ -11,7 +11,7 @@ use super::account::{Account, Place};
 use super::frames::{Incoming, Outgoing, Over, misplaced};
 use crate::limits::GOODBYE_WITHIN;
 use crate::lock::{Mutex, MutexGuard};
-use crate::pool::{Answer, Ask, Room};
+use crate::pool::{Answer, Ask, Handed, Room};
 use crate::quotas;
 use crate::sessions::Stop;
 use node::{Act, Error, Op, Priority, Target, WriteRange};
@@ -22,7 +22,10 @@ use wire::frame::{BODY_MAX, Head, VERSION};
 
 /// What the requests of one connection share.
 struct Shared {
+    /// The number of the volume behind a slash: it is this one, whatever name it gets.
     volume: String,
+    /// The name that the program knows.
+    name: String,
     /// Whose memory that is set aside is used: the volume's, or this handle's.
     reserved: String,
     /// What the program stated in its hello.
@@ -33,17 +36,25 @@ struct Shared {
     failed: Mutex<Option<Error>>,
     /// Set when the program does not take its answers.
     gone: watch::Sender<bool>,
+    /// It is under contract: what its answers take from the pool to here is measured.
+    is_timely: bool,
+}
+
+/// A connection on which nothing was served yet.
+pub struct Connection {
+    pub place: quotas::Place,
+    pub input: Incoming,
+    pub output: Outgoing,
+    pub ask: Ask,
+    pub stop: watch::Receiver<Stop>,
 }
 
 /// Serves best effort on `volume` until the program or the daemon ends it.
 pub async fn serve(
     volume: String,
     priority: Option<Priority>,
-    place: quotas::Place,
-    mut input: Incoming,
-    output: Outgoing,
-    ask: Ask,
-    mut stop: watch::Receiver<Stop>,
+    Connection { place, mut input, output, ask, mut stop }: Connection,
+    is_timely: bool,
 ) {
     // Which of the two he may do, the pool holds each request to.
     let either = [Act::Read, Act::Write];
@@ -62,7 +73,9 @@ pub async fn serve(
         None => volume.clone(),
     };
     let failed = Mutex::default();
-    let shared = Arc::new(Shared { volume, reserved, priority, ask, output, failed, gone });
+    let (name, volume) = (volume.clone(), ask.0.known(volume));
+    let shared = Shared { volume, name, reserved, priority, ask, output, failed, gone, is_timely };
+    let shared = Arc::new(shared);
     let account = Account::new(place);
     let over = tokio::select! {
         over = take_requests(&mut input, &shared, &account) => over,
@@ -167,9 +180,12 @@ impl Shared {
 
     async fn read(&self, came: Instant, tag: u64, offset: Bytes, len: Bytes) -> Result<(), Over> {
         let (volume, priority) = (self.volume.clone(), self.priority);
-        match self.ask.op_since(came, Op::Read { volume, offset, len, priority }).await {
+        let read = Op::Read { volume, offset, len, priority };
+        let (read, handed) = self.ask.op_since(came, read).await;
+        match read {
             Ok(Answer::Data { chunk, .. }) => {
-                self.output.send(Head::ReadDone { tag }, chunk.bytes()).await
+                let head = Head::ReadDone { tag };
+                self.output.send_noting(head, chunk.bytes(), || self.note(handed)).await
             }
             Ok(_) => unreachable!("the pool answers a read with data"),
             Err(error) => self.fail(tag, &error).await,
@@ -183,8 +199,13 @@ impl Shared {
         range: WriteRange,
         room: Box<dyn Room>,
     ) -> Result<(), Over> {
-        match self.ask.write(came, self.volume.clone(), self.priority, range, room).await {
-            Ok(()) => self.output.send(Head::WriteDone { tag }, &[]).await,
+        let (volume, priority) = (self.volume.clone(), self.priority);
+        let (written, handed) = self.ask.write(came, volume, priority, range, room).await;
+        match written {
+            Ok(()) => {
+                let head = Head::WriteDone { tag };
+                self.output.send_noting(head, &[], || self.note(handed)).await
+            }
             Err(error) => {
                 self.failed().get_or_insert(error.clone());
                 self.fail(tag, &error).await
@@ -204,11 +225,22 @@ impl Shared {
         }
     }
 
+    /// An answer that the pool handed out then is in the socket.
+    fn note(&self, handed: Handed) {
+        if self.is_timely {
+            self.ask.0.delivered(handed.ago());
+        }
+    }
+
     fn failed(&self) -> MutexGuard<'_, Option<Error>> {
         self.failed.lock()
     }
 
     async fn fail(&self, tag: u64, error: &Error) -> Result<(), Over> {
+        let error = match error {
+            Error::NoSuchVolume { .. } => &Error::NoSuchVolume { name: self.name.clone() },
+            error => error,
+        };
         self.output.fail(tag, &crate::problem::of(error)).await
     }
 }

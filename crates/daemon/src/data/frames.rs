@@ -9,9 +9,11 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg,
 };
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
+use std::pin::pin;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -204,6 +206,27 @@ impl Outgoing {
     /// Sends one frame.
     pub async fn send(&self, head: Head, body: &[u8]) -> Result<(), Over> {
         self.send_parts(&head.encode(body.len()), body).await
+    }
+
+    /// The same; `sent` is called when it is in the socket, or when it turns out that the program
+    /// has to make room there first: what comes then is the program's own time.
+    pub async fn send_noting(
+        &self,
+        head: Head,
+        body: &[u8],
+        sent: impl FnOnce(),
+    ) -> Result<(), Over> {
+        let head = head.encode(body.len());
+        let mut sending = pin!(self.send_parts(&head, body));
+        let mut sent = Some(sent);
+        poll_fn(|context| {
+            let polled = sending.as_mut().poll(context);
+            if let Some(sent) = sent.take() {
+                sent();
+            }
+            polled
+        })
+        .await
     }
 
     /// Sends one message of any protocol, in two parts.

@@ -65,12 +65,15 @@ async fn next(
     ask: &Ask,
 ) -> Result<Bytes, Over> {
     let stream = opened.stream;
-    match ask.op(Op::StreamRead { stream, len_max }).await.map_err(failed)? {
+    let (answer, handed) = ask.op_handed(Op::StreamRead { stream, len_max }).await;
+    match answer.map_err(failed)? {
         Answer::Data { chunk, offset } => {
             let len = Bytes::new(chunk.bytes().len() as u64);
             assert!(len <= len_max && offset == position, "the pool gives what comes next");
             // The bytes go from the window to the socket; only then does the window move on.
-            output.send(Head::Data { offset }, chunk.bytes()).await?;
+            let head = Head::Data { offset };
+            let sent = || ask.0.delivered(handed.ago());
+            output.send_noting(head, chunk.bytes(), sent).await?;
             ask.advance(stream, chunk, len).await.map_err(failed)?;
             Ok(offset + len)
         }

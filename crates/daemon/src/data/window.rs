@@ -13,21 +13,19 @@
 
 use super::frames::{Outgoing, Over, failed, misplaced};
 use super::listening::Listening;
-use crate::pool::{Answer, Ask, Pieces};
+use crate::lock::Mutex;
+use crate::pool::{Answer, Ask, Coming, Handed, Pieces, handed};
 use crate::sessions::Opened;
 use node::{Error, Mode, Op};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use units::{Bytes, Instant};
 use window::{Kind, Piece};
 use wire::frame::Head;
 
 /// Bells that may find nothing new, beyond one for each that did: a bell can come late.
 const IDLE_BELLS_MAX: u64 = 1000;
-
-/// The answer to what the pool was asked.
-type Coming = Option<oneshot::Receiver<Result<Answer, Error>>>;
 
 /// One stream.
 pub struct Session<'a> {
@@ -37,10 +35,14 @@ pub struct Session<'a> {
     end: window::Daemon,
     /// A reader's pieces, where the pool tells them by itself, and the bell for them.
     pieces: Option<Box<dyn Pieces>>,
-    bell: Arc<Notify>,
+    bell: Arc<Bell>,
     /// The next piece, where it has to be asked for, and how far a writer's bytes are durable.
-    piece: Coming,
-    durable: Coming,
+    piece: Option<Coming>,
+    durable: Option<Coming>,
+    /// When the pool handed out what is about to be published, and since when this session was
+    /// free to publish it.
+    handed: Option<Handed>,
+    free: Handed,
     /// Writers: where the next room begins, and beyond what durability is asked for.
     offset: Bytes,
     beyond: Bytes,
@@ -74,11 +76,11 @@ impl<'a> Session<'a> {
         output: &'a Outgoing,
     ) -> Self {
         let _ = end.durable(opened.start); // nobody waits yet
-        let bell = Arc::new(Notify::new());
+        let bell = Arc::new(Bell::default());
         let rings = Arc::clone(&bell);
         let pieces = match opened.mode {
             Mode::Read => {
-                ask.0.pieces(ask.1.clone(), opened.stream, Box::new(move || rings.notify_one()))
+                ask.0.pieces(ask.1.clone(), opened.stream, Box::new(move || rings.ring()))
             }
             // Room is filled with zeros before it is told, one after the other.
             Mode::Write | Mode::Update => None,
@@ -92,6 +94,8 @@ impl<'a> Session<'a> {
             bell,
             piece: None,
             durable: None,
+            handed: None,
+            free: Handed::now(),
             offset: opened.start,
             beyond: opened.start,
             seeks: 0,
@@ -116,12 +120,13 @@ impl<'a> Session<'a> {
             input.waits(self.waits);
             let goes = tokio::select! {
                 head = input.next() => self.frame(head?, input).await?,
-                () = self.bell.notified() => Goes::On,
-                piece = arrival(&mut self.piece) => {
+                () = self.bell.notify.notified() => Goes::On,
+                (piece, handed) = arrival(&mut self.piece) => {
+                    self.handed = Some(handed);
                     self.told(piece).await?;
                     Goes::On
                 }
-                durable = arrival(&mut self.durable) => self.durable(durable).await?,
+                (durable, _) = arrival(&mut self.durable) => self.durable(durable).await?,
             };
             if goes == Goes::Closed {
                 return Ok(());
@@ -146,16 +151,19 @@ impl<'a> Session<'a> {
         if let (Some(pieces), true) = (&self.pieces, wants_more) {
             pieces.ask();
         } else if self.piece.is_none() && wants_more {
-            self.piece = Some(self.ask.begin(Op::WindowNext { stream }));
+            self.piece = Some(self.ask.begin_handed(Op::WindowNext { stream }));
         }
         if self.durable.is_none() && self.opened.mode.writes() && !self.closing {
             let beyond = self.beyond;
-            self.durable = Some(self.ask.begin(Op::StreamDurable { stream, beyond }));
+            self.durable = Some(self.ask.begin_handed(Op::StreamDurable { stream, beyond }));
         }
     }
 
     /// Publishes what the pool has told by itself, as far as the ring has slots.
     async fn publish_what_was_told(&mut self) -> Result<(), Over> {
+        // Of those that were told together, the first has waited longest. What finds no slot
+        // waits for the program.
+        self.handed = self.bell.rang.lock().take();
         while !self.end.is_full()
             && let Some(told) = self.pieces.as_ref().and_then(|pieces| pieces.take())
         {
@@ -180,7 +188,12 @@ impl<'a> Session<'a> {
             }
             Some((head, _)) => {
                 // While it is answered the program waits, and owes no word.
+                let is_bell = matches!(head, Head::Bell);
                 let goes = self.heard(head).await?;
+                if !is_bell {
+                    // The next piece has waited for what the program asked for itself.
+                    self.free = Handed::now();
+                }
                 input.heard();
                 return Ok(goes);
             }
@@ -289,11 +302,17 @@ impl<'a> Session<'a> {
             self.offset += piece.len;
         }
         let news = self.end.publish(piece);
+        let handed = self.handed.take().map(|handed| handed.or_later(self.free));
         let passed = self.end.ring_at_next();
         // Who waits for the next one says so anew, and then there are news for it.
         self.waits = false;
+        let ask = self.ask;
+        let noted = || handed.into_iter().for_each(|handed| ask.0.delivered(handed.ago()));
         if news {
-            self.output.send(Head::News, &[]).await?;
+            self.output.send_noting(Head::News, &[], noted).await?;
+            self.free = Handed::now();
+        } else {
+            noted();
         }
         if passed {
             self.take_note().await?;
@@ -327,7 +346,7 @@ impl<'a> Session<'a> {
     async fn durable_from(&mut self, to: Bytes) -> Result<(), Over> {
         // What was asked for was answered with an offset of the old place, or with this one.
         if let Some(of_before) = self.durable.take() {
-            let _ = of_before.await;
+            let _ = handed(of_before).await;
         }
         (self.offset, self.beyond) = (to, to);
         if self.end.durable(to) {
@@ -373,9 +392,24 @@ impl<'a> Session<'a> {
 }
 
 /// What was asked for, when it comes; never, where nothing was.
-async fn arrival(coming: &mut Coming) -> Result<Answer, Error> {
+async fn arrival(coming: &mut Option<Coming>) -> (Result<Answer, Error>, Handed) {
     let Some(receiver) = coming else { return std::future::pending().await };
-    let answer = receiver.await.unwrap_or(Err(Error::ShuttingDown));
+    let answer = handed(receiver).await;
     *coming = None;
     answer
+}
+
+/// Rung by the pool when it has told a piece.
+#[derive(Default)]
+struct Bell {
+    notify: Notify,
+    /// When first since the session looked.
+    rang: Mutex<Option<Handed>>,
+}
+
+impl Bell {
+    fn ring(&self) {
+        self.rang.lock().get_or_insert_with(Handed::now);
+        self.notify.notify_one();
+    }
 }

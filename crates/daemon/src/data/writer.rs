@@ -5,7 +5,7 @@
 
 use super::frames::{Outgoing, Over, failed, misplaced};
 use super::listening::Listening;
-use crate::pool::Ask;
+use crate::pool::{Answer, Ask};
 use crate::sessions::Opened;
 use node::{Error, Op};
 use tokio::sync::watch;
@@ -89,8 +89,14 @@ async fn write(
     let mut done = 0;
     while done < len {
         let len_max = Bytes::new((len - done) as u64);
-        let mut room = match ask.room(Op::StreamRoom { stream, len_max }).await {
-            Ok(room) => room,
+        let (room, handed) = ask.op_handed(Op::StreamRoom { stream, len_max }).await;
+        let mut room = match room {
+            Ok(Answer::Room { room }) => {
+                // From here on the program's bytes are read into it.
+                ask.0.delivered(handed.ago());
+                room
+            }
+            Ok(_) => unreachable!("the pool answers Room to a request for room"),
             Err(error) => {
                 input.discard(len - done).await?;
                 return Ok((Bytes::new(done as u64), Some(error)));

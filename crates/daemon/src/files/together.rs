@@ -4,12 +4,12 @@
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use node::{
-    Contract, DiskIndex, Error, HandleId, Mode, Op, Ownership, Policy, Priority, Status, StreamId,
-    StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Contract, DiskIndex, Error, HandleId, HostTime, Mode, Op, Ownership, Policy, Priority, Status,
+    StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 
 /// See the module.
 pub struct Together {
@@ -17,6 +17,8 @@ pub struct Together {
     pub pool: Arc<dyn Pool>,
     /// The files.
     pub files: Arc<Files>,
+    /// The threads that carry answers under contract have real-time priority.
+    pub in_real_time: bool,
     /// What the host does not grant the daemon, beside what it does not grant the pool.
     pub warnings: Vec<String>,
 }
@@ -125,6 +127,22 @@ impl Pool for Together {
         self.pool.run_for(placement, size)
     }
 
+    fn known(&self, name: String) -> String {
+        self.pool.known(name)
+    }
+
+    fn entries(&self, who: &Who, directory: &str, after: &str, most: usize) -> Vec<node::Entry> {
+        self.pool.entries(who, directory, after, most)
+    }
+
+    fn space(&self) -> (Bytes, Bytes) {
+        self.pool.space()
+    }
+
+    fn is_directory(&self, who: &Who, name: &str) -> bool {
+        self.pool.is_directory(who, name)
+    }
+
     fn names(&self) -> Vec<(String, Ownership)> {
         self.pool.names()
     }
@@ -154,6 +172,18 @@ impl Pool for Together {
 
     fn host_lateness(&self) -> HostLateness {
         self.pool.host_lateness()
+    }
+
+    fn delivered(&self, took: Duration) {
+        self.pool.delivered(took);
+    }
+
+    fn deliveries(&self) -> HostTime {
+        self.pool.deliveries()
+    }
+
+    fn delivers_in_real_time(&self) -> bool {
+        self.in_real_time
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -28,9 +28,8 @@ pub enum Error {
         volumes: Vec<String>,
         refusal: Box<Refusal>,
     },
-    /// These streams, and the services of these volumes, would not be kept under that policy;
-    /// the refusal is of its own analysis. Without one the policy keeps no contract at all,
-    /// or, where both are empty, what waits now would be late.
+    /// With such gaps between commands these streams, and the services of these volumes, would
+    /// not fit on the disk; where both are empty, the metadata log.
     GapRefused {
         disk: DiskIndex,
         gap: Duration,
@@ -40,6 +39,17 @@ pub enum Error {
         volumes: Vec<String>,
         refusal: Box<Refusal>,
     },
+    /// Answers take so long to their programs, with which these streams and services would not
+    /// fit; where both are empty, the metadata log.
+    DeliveryRefused {
+        takes: Duration,
+        streams: Vec<StreamId>,
+        volumes: Vec<String>,
+        refusal: Box<Refusal>,
+    },
+    /// These streams, and the services of these volumes, would not be kept under that policy;
+    /// the refusal is of its own analysis. Without one the policy keeps no contract at all,
+    /// or, where both are empty, what waits now would be late.
     PolicyRefused {
         policy: Box<Policy>,
         streams: Vec<StreamId>,
@@ -159,7 +169,8 @@ impl Error {
             Self::Refused(refusal) => Some(refusal),
             Self::LogRefused { refusal, .. }
             | Self::ProfileRefused { refusal, .. }
-            | Self::GapRefused { refusal, .. } => Some(refusal),
+            | Self::GapRefused { refusal, .. }
+            | Self::DeliveryRefused { refusal, .. } => Some(refusal),
             _ => None,
         }
     }

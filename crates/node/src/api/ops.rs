@@ -25,6 +25,20 @@ pub enum Op {
     /// Say whose a volume is and who may do what with it, from now on; what is open stays
     /// open. [`Reply::Done`], durable.
     VolumeAccess { name: String, access: Access },
+    /// Give a volume another name, also while it is open, and those that lie under it as under
+    /// a directory. What has that name already is in the way, or, where it may be replaced, is
+    /// removed in the same step, or gets the name that it is to be kept under.
+    /// [`Reply::Done`], durable.
+    VolumeRename { name: String, to: String, replace: bool, keep_as: Option<String> },
+    /// What is recorded reaches to this byte, within the volume's space: what was never written
+    /// reads as zeros. Never less than it was. [`Reply::Done`], durable.
+    VolumeExtend { name: String, length: Bytes },
+    /// Say when a volume was last read or written, in nanoseconds since 1970; what is left out
+    /// stays. [`Reply::Done`], durable.
+    VolumeTimes { name: String, accessed: Option<i64>, modified: Option<i64> },
+    /// One of the changes of volumes here, answered when everybody sees it. It is durable with
+    /// the next commit, and with [`Op::Sync`]. [`Reply::Done`].
+    Staged(Box<Self>),
     /// Remove; refused while open. [`Reply::Done`], durable.
     VolumeDelete { name: String },
     /// Serve what no stream of a volume carries in this way from now on, also what
@@ -104,6 +118,11 @@ pub enum Op {
     /// it from now on, open ones too as far as memory suffices; never for less than the
     /// configured latency. [`Reply::Done`].
     HostLatency { latency: Duration },
+    /// The driver was found to take so long, as a rule, from when it is handed an answer until
+    /// its program has it; at most [`DELIVERY_MAX`](crate::limits::DELIVERY_MAX) counts.
+    /// Deadlines are advanced by it from now on, and every contract is admitted again; where they do not all fit,
+    /// nothing changes, and it is tried again when a stream closes. [`Reply::Done`].
+    Delivery { takes: Duration },
     /// Read as best effort, 4 KiB aligned, at most 1 MiB. [`Reply::Data`]; the
     /// span is the caller's until [`Op::Release`]. A priority of its own counts as far as
     /// the volume's service lets it ([`Service::granted`]).

@@ -10,7 +10,8 @@ use alloc::vec::Vec;
 pub use disk::BusShare;
 pub use disk::online::{Observed, Staleness, Suspect, Verdict};
 pub use playout::Account as StreamAccount;
-pub use queue::{Account as DiskAccount, HostGaps, Traffic};
+pub use queue::{Account as DiskAccount, HostTime, Traffic};
+use store::VolumeId;
 use units::{Bytes, Duration, Instant, Rate};
 
 /// Everything that can be seen of a node, at one instant.
@@ -29,6 +30,10 @@ pub struct Status {
     pub memory: MemoryStatus,
     /// Set once a metadata write has failed.
     pub read_only: bool,
+    /// By how much deadlines are advanced for what the driver takes to deliver answers.
+    pub delivery: Duration,
+    /// Why a longer time that was measured is not counted, if so.
+    pub delivery_refused: Option<Box<Error>>,
 }
 
 /// One disk at one instant. Counts are since the node was made.
@@ -55,9 +60,12 @@ pub struct DiskStatus {
     /// The bus that it shares with other disks, by its profile.
     pub bus: Option<BusShare>,
     /// What the host took between commands, and what is charged for it.
-    pub gaps: HostGaps,
+    pub gaps: HostTime,
     /// Why a longer gap that was measured is not charged, if so.
     pub gap_refused: Option<Box<Error>>,
+    /// The longest command of streams and best effort, where a contract of answers in time has
+    /// them served in chunks.
+    pub chunk: Option<Bytes>,
 }
 
 /// What the metadata log has to write on each disk with a commit.
@@ -141,12 +149,19 @@ pub struct StuckExtent {
 /// One volume at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeStatus {
+    /// Never again another volume's, and no other name changes it.
+    pub id: VolumeId,
     pub name: String,
     pub ownership: Ownership,
     /// Space reserved.
     pub size: Bytes,
     /// End of the recorded data.
     pub length: Bytes,
+    /// None of a volume that nobody has used since volumes have times.
+    pub times: Option<Times>,
+    /// Another number than before whenever bytes of the volume may have changed in between, while
+    /// the pool is open.
+    pub changes: u64,
     pub placement: Placement,
     /// Extents on each disk of the pool.
     pub extents: Vec<u64>,

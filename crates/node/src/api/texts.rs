@@ -107,6 +107,23 @@ impl fmt::Display for Error {
                     false => "close these, or give them less",
                 }
             ),
+            Error::DeliveryRefused { takes, refusal, .. } if refusal.undecided => write!(
+                f,
+                "answers take {takes} from the pool to their programs, with which some of what \
+                 waits now would be late; it is tried again"
+            ),
+            Error::DeliveryRefused { takes, streams, volumes, refusal } => write!(
+                f,
+                "answers take {takes} from the pool to their programs, with which {} would not \
+                 fit any more: {}; less is counted on, so that answers may be late: {}, or let \
+                 the host do less beside",
+                crate::jobs::profiles::listed(streams, volumes),
+                Shortage(refusal),
+                match streams.is_empty() && volumes.is_empty() {
+                    true => "start the daemon with a longer `--commit-interval`",
+                    false => "close these, or give them less",
+                }
+            ),
             Error::NoSuchVolume { name } => {
                 write!(f, "no volume is named '{name}'; `slackline volume list` shows them")
             }
@@ -185,6 +202,13 @@ impl fmt::Display for Error {
                         f,
                         "some of what waits now would be late under the policy `{policy}`; \
                          nothing was changed: set it again when less waits"
+                    ),
+                    false if policy.keeps_contracts() => write!(
+                        f,
+                        "under the policy `{policy}` blocks come after another time, for which \
+                         the windows of {} were not made; nothing was changed: close these, and \
+                         set it again",
+                        crate::jobs::profiles::listed(streams, volumes)
                     ),
                     false => write!(
                         f,

@@ -14,9 +14,9 @@ use crate::core::Core;
 use crate::limits;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use sched::{Task, TaskId};
+use sched::{Admission, Task, TaskId};
 use store::VolumeId;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 
 impl Core {
     /// Takes what a writer of a volume adds to records into the log's contracts, on all disks
@@ -41,6 +41,30 @@ impl Core {
         })
     }
 
+    /// What a writer of a volume adds to records, at the commit interval of now.
+    pub(crate) fn log_notes(&mut self, volume: VolumeId, contract: &Contract, mode: Mode) {
+        let extents = self.record_extents(volume, contract, mode);
+        self.commits.log.note(volume, Some(extents));
+    }
+
+    /// Lets the log's contracts hold what was noted, where they are admitted; the store is to be
+    /// told by [`Core::log_is_recounted`].
+    pub(crate) fn log_holds(&mut self, now: Instant) -> Result<(), Refusal> {
+        let wanted = self.commits.log.wanted();
+        if wanted <= self.commits.log.size || !self.config.admission {
+            return Ok(());
+        }
+        self.set_log_tasks(now, wanted)?;
+        self.commits.log.size = wanted;
+        Ok(())
+    }
+
+    /// Tells the store how long records may be that the log's contracts hold.
+    pub(crate) fn log_is_recounted(&mut self) {
+        let size = self.commits.log.size;
+        self.store.set_increment(size);
+    }
+
     /// Whether the log's contracts would have to grow for what a writer of a volume adds.
     pub(crate) fn log_grows(&mut self, volume: VolumeId, contract: &Contract, mode: Mode) -> bool {
         let extents = self.record_extents(volume, contract, mode);
@@ -55,7 +79,12 @@ impl Core {
     fn record_extents(&self, volume: VolumeId, contract: &Contract, mode: Mode) -> u64 {
         let placement = self.store.volume(volume).map(|volume| volume.placement());
         let disks = placement.map_or((1, store::EXTENT), |on| (on.disks.len(), on.run));
-        let late = self.config.host_latency.max(limits::RECORD_LATE);
+        // In sweeps windows hold what passes until a block is there.
+        let response = match self.config.policy.admission {
+            Admission::Sweeps(rule) => rule.response(),
+            _ => Duration::ZERO,
+        };
+        let late = self.config.host_latency.max(limits::RECORD_LATE).saturating_add(response);
         extents_of(contract, mode, disks, self.config.commit_interval, late)
     }
 
@@ -78,20 +107,21 @@ impl Core {
 
     /// Lets the log's contracts hold so many bytes, on all disks or on none.
     fn set_log(&mut self, now: Instant, size: Bytes) -> Result<(), Refusal> {
+        self.set_log_tasks(now, size)?;
+        self.commits.log.size = size;
+        self.log_is_recounted();
+        Ok(())
+    }
+
+    fn set_log_tasks(&mut self, now: Instant, size: Bytes) -> Result<(), Refusal> {
         let before: Vec<LogTasks> = self.disks.iter().map(|disk| disk.log.clone()).collect();
         let all = (0..self.disks.len() as u16).map(DiskIndex);
         let set = self.attempt(all.clone(), |core| {
             all.into_iter().try_for_each(|disk| core.set_log_on(now, disk, size))
         });
-        match set {
-            Ok(()) => {
-                self.commits.log.size = size;
-                self.store.set_increment(size);
-            }
-            Err(_) => {
-                for (disk, log) in self.disks.iter_mut().zip(before) {
-                    disk.log = log;
-                }
+        if set.is_err() {
+            for (disk, log) in self.disks.iter_mut().zip(before) {
+                disk.log = log;
             }
         }
         for disk in &mut self.disks {

@@ -1,4 +1,4 @@
-//! What the host takes between commands is measured (`queue::HostGaps`), and charged.
+//! What the host takes between commands is measured (`queue::HostTime`), and charged.
 //!
 //! Where another gap than is stated was measured, every contract on the disk is admitted
 //! again with it, as for a wider profile. Where they do not all fit, what is stated stays,
@@ -35,6 +35,11 @@ impl Node {
 
     fn try_gap(&mut self, now: Instant, disk: DiskIndex, gap: Duration) {
         let before = self.core.disks[disk.as_usize()].queue.gap();
+        if gap == before {
+            // The host is calm again: what was refused is not asked for any more.
+            self.core.disk(disk).gap_refused = None;
+            return;
+        }
         let refused = self.set_gap(now, disk, gap).err();
         self.core.disk(disk).gap_refused = refused.map(|error| (gap, error));
         if self.core.disks[disk.as_usize()].queue.gap() < before {

@@ -6,9 +6,8 @@
 //! until all is admitted, and comes back where it is not.
 
 use crate::admission::contract::refused;
-use crate::admission::costs::Costs;
+use crate::admission::costs::{Costs, piece_within};
 use crate::api::*;
-use crate::limits;
 use crate::node::Node;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -16,7 +15,7 @@ use alloc::vec::Vec;
 use disk::{BusPlan, BusShare, Profile};
 use sched::{Task, TaskId};
 use store::EXTENT;
-use units::{Bytes, Direction, Instant, Lba};
+use units::Instant;
 
 /// A task and what it is to become.
 type Change = (TaskId, Task, Task, Option<StreamId>);
@@ -59,6 +58,8 @@ impl Node {
                 self.restore(before);
                 return Err(error);
             }
+            drop(before);
+            self.core.log_is_recounted();
         }
         self.core.store.set_profile(disk, text).expect("checked above");
         self.core.disk(disk).profile_for_next_start = !same_depth;
@@ -113,6 +114,8 @@ impl Node {
             self.restore(before);
             return Err(error);
         }
+        drop(before);
+        self.core.log_is_recounted();
         for &disk in on_it {
             self.core.store.set_profile(disk, text(disk)).expect("checked above");
         }
@@ -121,7 +124,7 @@ impl Node {
     }
 
     /// Becomes as a copy was, but for where the queues of the disks are.
-    fn restore(&mut self, mut copy: Self) {
+    pub(crate) fn restore(&mut self, mut copy: Self) {
         let handles = core::mem::take(&mut self.core.disks).into_iter();
         for (disk, now) in copy.core.disks.iter_mut().zip(handles.map(|disk| disk.queue)) {
             let before = core::mem::replace(&mut disk.queue, now);
@@ -145,13 +148,31 @@ impl Node {
         core.config.commit_interval = core.config.commit_interval.max(least);
         let reserve = core.disks[disk.as_usize()].queue.tasks().reserve();
         let state = core.disk(disk);
-        state.piece = piece_within(profile, capacity, costs.piece, reserve);
+        // The slack that admission leaves is fixed while the pool is served: pieces of best
+        // effort that cost more now are cut smaller.
+        let most = state.queue.chunks().map_or(costs.piece, |chunks| chunks.len.min(costs.piece));
+        (state.piece, _) = piece_within(profile, capacity, most, reserve);
         state.queue.use_profile(profile.clone(), costs.advance, costs.best_effort);
-        self.admit_all(now, disk)
+        self.admit_all(now, disk)?;
+        self.recount_log(now)
+    }
+
+    /// Where commits have come to be further apart, records are longer: what the writers that are
+    /// open add to them is counted anew, and the log's contracts grow with it. What the store
+    /// has to know of it comes [later](crate::core::Core::log_is_recounted).
+    pub(crate) fn recount_log(&mut self, now: Instant) -> Result<(), Error> {
+        let core = &mut self.core;
+        for stream in self.streams.iter().filter(|stream| stream.mode.writes()) {
+            core.log_notes(stream.volume, &stream.contract, stream.mode);
+        }
+        core.log_holds(now).map_err(|refusal| {
+            let (streams, volumes) = (Vec::new(), Vec::new());
+            Error::ProfileRefused { streams, volumes, refusal: Box::new(refusal) }
+        })
     }
 
     /// Puts every contract on the disk in the place of itself at the costs of now.
-    fn admit_all(&mut self, now: Instant, disk: DiskIndex) -> Result<(), Error> {
+    pub(crate) fn admit_all(&mut self, now: Instant, disk: DiskIndex) -> Result<(), Error> {
         let (mut first, mut streams, mut volumes) = (None, Vec::new(), Vec::new());
         let mut changes = self.log_changes(disk).unwrap_or_else(|refusal| {
             first = Some(refusal);
@@ -228,26 +249,6 @@ impl Node {
 fn on_its_bus(profile: &Profile, before: &Profile) -> Profile {
     let bus = profile.bus.clone().or_else(|| before.bus.clone());
     Profile { bus, ..profile.clone() }
-}
-
-/// The slack that admission leaves is fixed while the pool is served: pieces of best
-/// effort that cost more now are cut smaller.
-fn piece_within(
-    profile: &Profile,
-    capacity: Bytes,
-    piece: Bytes,
-    reserve: units::Duration,
-) -> Bytes {
-    let whole = Lba::new(0)..Lba::containing(capacity);
-    let cost = |piece| {
-        let worst = |direction| profile.worst(whole.clone(), piece, direction);
-        worst(Direction::Read).max(worst(Direction::Write))
-    };
-    let mut piece = piece;
-    while piece > limits::BEST_EFFORT_PIECE_MIN && cost(piece) > reserve {
-        piece = piece / 2;
-    }
-    piece
 }
 
 /// Names of what would not fit, for people.

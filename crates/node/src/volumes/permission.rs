@@ -65,10 +65,14 @@ pub fn settle(who: &Who, before: Ownership, access: Access) -> Result<Ownership,
     let after = Ownership {
         uid: access.uid.unwrap_or(before.uid),
         gid: access.gid.unwrap_or(before.gid),
-        mode: access.mode.unwrap_or(before.mode),
+        mode: access.mode.map_or(before.mode, |mode| mode | before.kind()),
     };
-    if after.mode > Ownership::MODE_MAX {
+    if access.mode.is_some_and(|mode| mode & !Ownership::KIND > Ownership::MODE_MAX) {
         let rule = "nine permission bits, at most 777 in octal";
+        return Err(Error::Invalid { what: "mode", rule });
+    }
+    if !Ownership::is_mode(after.mode) {
+        let rule = "what a volume is stays: a directory, a link, or neither";
         return Err(Error::Invalid { what: "mode", rule });
     }
     if !who.is_superuser && after.uid != before.uid {
@@ -112,8 +116,12 @@ impl<'a> Wanted<'a> {
             }
         }
         match op {
-            Op::VolumeResize { name, .. } => Self::Of(name, Act::Write),
+            Op::VolumeResize { name, .. } | Op::VolumeExtend { name, .. } => {
+                Self::Of(name, Act::Write)
+            }
+            Op::Staged(op) => Self::by(op),
             Op::VolumeDelete { name }
+            | Op::VolumeTimes { name, .. }
             | Op::VolumeService { name, .. }
             | Op::VolumeAccess { name, .. } => Self::Of(name, Act::Own),
             Op::Block { volume, mode, .. }
@@ -124,13 +132,17 @@ impl<'a> Wanted<'a> {
             Op::Write { volume, .. } | Op::Room { target: Some(Target { volume, .. }), .. } => {
                 Self::Of(volume, Act::Write)
             }
-            Op::HostLatency { .. } => Self::Pool("saying how late the host is"),
+            Op::HostLatency { .. } | Op::Delivery { .. } => {
+                Self::Pool("saying how late the host is")
+            }
             Op::ProfileSet { .. } => Self::Pool("the profile of a disk"),
             Op::BusSet { .. } => Self::Pool("the buses of the pool"),
             Op::PolicySet { .. } => Self::Pool("the policy of the pool"),
             Op::Reprofile { .. } => Self::Pool("measuring a disk again"),
             Op::Shutdown => Self::Pool("stopping the pool"),
-            Op::VolumeCreate { .. }
+            // Whose the volumes are that it is about, the rename looks at itself.
+            Op::VolumeRename { .. }
+            | Op::VolumeCreate { .. }
             | Op::HandleClose { .. }
             | Op::StreamChange { .. }
             | Op::StreamRead { .. }

@@ -444,3 +444,30 @@ fn a_node_that_is_shut_down_ends_in_order() {
     let end = (BLOCK + Bytes::new(10)).as_usize();
     assert!(got[..end] == pattern(2, Bytes::ZERO, Bytes::new(end as u64)));
 }
+
+/// Where flushes come to take so long that commits are further apart, writers that are open come
+/// further between two of them: the log's contract holds what they add then.
+#[test]
+fn records_of_open_writers_are_counted_anew_where_commits_come_to_be_further_apart() {
+    let capacity = Bytes::mib(256);
+    let rate = contract(Rate::per_second(4 << 20), Bytes::mib(4), Bytes::mib(4));
+    let slow = || profile(capacity, FIXED, ms(600));
+    let writer = |driver: &mut Driver| {
+        driver.volume("film", Bytes::mib(100));
+        driver.stream(open("film", Mode::Write, rate, Bytes::ZERO))
+    };
+    let mut driver = Setup::new(1).open();
+    writer(&mut driver);
+    let before = driver.node.log();
+    driver.done(Op::ProfileSet { disk: DISK, profile: Box::new(slow()) });
+    let now = driver.node.log();
+
+    let mut setup = Setup::new(1);
+    setup.profiles = vec![slow()];
+    let mut driver = setup.open();
+    writer(&mut driver);
+    let from_the_start = driver.node.log();
+    assert!(now.extents > before.extents, "{before:?} {now:?}");
+    assert_eq!((now.extents, now.record_max), (from_the_start.extents, from_the_start.record_max));
+    assert!(now.contract >= now.record_max, "{now:?}");
+}

@@ -112,7 +112,7 @@ impl Core {
     /// The exact slack is not negative.
     pub(super) fn nobody_is_late(&mut self, now: Instant) -> bool {
         let mut scratch = ::core::mem::take(&mut self.scratch);
-        self.collect_due(&mut scratch.due);
+        self.collect_due(&mut scratch.due, true);
         let answer = self.exact_any_time(now).covers(0, 0, &mut scratch);
         self.scratch = scratch;
         matches!(answer, Answer::AtLeast(_) | Answer::Exactly { .. })
