@@ -327,13 +327,17 @@ async fn volume_create(
     staged: Staged,
     Body(request): Body<api::VolumeCreate>,
 ) -> Answered<Response> {
+    let mut placement = convert::placement(&request.placement);
+    if placement.run.is_zero() {
+        placement.run = control.entry.0.run_for(&placement, request.size_bytes);
+    }
     let mut access = control.quotas.access(&request.access)?;
     let kind = convert::kind_bits(request.kind);
     access.mode = (kind != 0).then(|| access.mode.unwrap_or(0o600) | kind).or(access.mode);
     let op = Op::VolumeCreate {
         name: request.name.clone(),
         size: request.size_bytes,
-        placement: convert::placement(&request.placement),
+        placement,
         access,
     };
     grown(&control, &peer, staged.op(op)).await?;

@@ -219,6 +219,7 @@ pub fn stream(
         late_max_ns: stream.account.late_max,
         underruns: stream.account.underruns,
         throttled: stream.account.throttled,
+        excess_bytes: stream.account.excess,
         gap_bytes: stream.account.gaps,
         latency_max_ns: stream.account.latency_max,
         open_ns: now.saturating_since(stream.open_since),

@@ -145,6 +145,10 @@ impl Pool for engine::Pool {
         self.terms(volume, wish)
     }
 
+    fn run_for(&self, placement: &node::Placement, size: units::Bytes) -> units::Bytes {
+        self.run_for(placement, size)
+    }
+
     fn known(&self, name: String) -> String {
         self.volume_id(&name).map_or(name, |id| format!("/{}", id.0))
     }

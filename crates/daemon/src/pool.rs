@@ -180,6 +180,10 @@ pub trait Pool: Send + Sync + 'static {
     /// What a contract would take on a volume, whether it would be admitted or not; `None`
     /// where there is no such volume, or where even idle disks could not keep it.
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms>;
+    /// As [`node::Node::run_for`]; nothing where the pool shall say it when it makes the volume.
+    fn run_for(&self, _placement: &node::Placement, _size: units::Bytes) -> units::Bytes {
+        units::Bytes::ZERO
+    }
     /// How the volume of this name is asked for, whatever name it gets.
     fn known(&self, name: String) -> String {
         name

@@ -314,6 +314,10 @@ impl Core {
         self.lock().node.terms(volume, wish)
     }
 
+    pub(crate) fn run_for(&self, placement: &node::Placement, size: Bytes) -> Bytes {
+        self.lock().node.run_for(placement, size)
+    }
+
     pub(crate) fn entries(
         &self,
         who: &Who,

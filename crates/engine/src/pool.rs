@@ -473,6 +473,11 @@ impl Pool {
         self.core.terms(volume, wish)
     }
 
+    /// As [`node::Node::run_for`].
+    pub fn run_for(&self, placement: &node::Placement, size: Bytes) -> Bytes {
+        self.core.run_for(placement, size)
+    }
+
     /// What lies directly under a directory ([`Node::entries`]).
     pub fn entries(
         &self,

@@ -53,6 +53,9 @@ pub const RENAMED_MAX: usize = 1000;
 /// Extents that best effort may write to for the first time between two commits, and volumes
 /// whose lengths it may raise; on a hard disk so many take a second and more. More take longer.
 pub const RECORD_EXTENTS: u64 = 256;
+/// What writers may take beyond their contracts between two commits, all together: extents for
+/// which records have room beside half of what best effort may come to.
+pub const EXCESS_MAX: Bytes = Bytes::mib(RECORD_EXTENTS / 2);
 /// So many commit intervals may lie between the beginnings of two commits at the most.
 pub const COMMITS_APART: u64 = 4;
 /// A sync is answered after so many commit intervals at the most (docs/crash-safety.md).

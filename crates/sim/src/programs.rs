@@ -254,6 +254,11 @@ impl Recorder {
         self.pace.jitter = jitter;
         self
     }
+    /// Goes at `percent` of its contract's rate.
+    pub fn speed(mut self, percent: u64) -> Self {
+        self.pace.speed = percent;
+        self
+    }
     /// Asks for a sync after every so many bytes.
     pub fn sync_every(mut self, bytes: Bytes) -> Self {
         self.sync_every = Some(bytes);

@@ -174,6 +174,55 @@ fn without_admission_and_deadlines_requests_are_late() {
     assert!(late > 100, "only {late} late requests");
 }
 
+/// A camera writes 1.6 times its rate. On an idle disk it never waits; beside contracts that have
+/// most of the disk and a greedy program nobody is late for it, and what it has under contract
+/// it has.
+#[test]
+fn a_camera_at_more_than_its_rate_loses_nothing_while_the_disk_has_time() {
+    for busy in [false, true] {
+        let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
+        let (size, film) = (Bytes::mib(64), Bytes::mib(32));
+        create(&mut world, "camera", size);
+        let contract = contract(1_000_000, Bytes::kib(256), Bytes::ZERO);
+        let camera = Recorder::new("camera", 7, contract, Bytes::kib(64), size).speed(160);
+        let seen = camera.tally();
+        let mut players = Vec::new();
+        if busy {
+            for number in 0..3 {
+                let name = format!("film{number}");
+                create(&mut world, &name, film);
+                fill(&mut world, &name, number, film);
+            }
+            for number in 0..3 {
+                let contract =
+                    node::Contract { rate: units::Rate::per_second(1_200_000), ..contract };
+                let player =
+                    Player::new(&format!("film{number}"), number, contract, Bytes::kib(64), film);
+                players.push(player.tally());
+                world.add(player);
+            }
+            world.add(Greedy::new("film0", film, Bytes::kib(256), 4, 3));
+        }
+        world.add(camera);
+        let mut account = node::StreamAccount::default();
+        while !seen.borrow().done {
+            world.run_for(Duration::from_millis(500));
+            assert_eq!(seen.borrow().error, None);
+            let streams = world.node.status(world.now()).streams;
+            let own = streams.iter().find(|stream| Some(stream.stream) == seen.borrow().stream);
+            account = own.map_or(account, |stream| stream.account);
+        }
+        assert_eq!(late(&world), 0);
+        assert_eq!(account.underruns, 0);
+        assert!(players.iter().all(|player| player.borrow().wait_max.is_zero()));
+        if !busy {
+            assert_eq!((account.throttled, seen.borrow().wait_max), (0, Duration::ZERO));
+            let beyond = size / 16 * 6;
+            assert!(account.excess > beyond / 10 * 8 && account.excess < beyond / 10 * 12);
+        }
+    }
+}
+
 /// A reader that wants three times its rate is slowed to it and counted; the
 /// one beside it never waits.
 #[test]

@@ -63,7 +63,7 @@ pub struct PlacementArgs {
     pub zone: ZoneArg,
     /// What lies on one disk before the next disk's turn comes, and in one piece where there is
     /// room: a power of two from 1MiB to 16MiB; a block on several disks is no longer
-    /// [default: 1MiB; of a plan, the block where that is longer]
+    /// [default: what suits the disks, up to 4MiB; of a plan, the block, 1MiB at least]
     #[arg(long, value_name = "SIZE")]
     pub run: Option<Bytes>,
 }

@@ -119,6 +119,10 @@ fn shown(stream: &Stream) -> String {
         }
     };
     let carried = if stream.attached { "" } else { ", without its program so far" };
+    let excess = match stream.excess_bytes {
+        Bytes::ZERO => String::new(),
+        excess => format!(", {excess} beyond its rate"),
+    };
     let late = match stream.late_requests {
         0 => "none late".into(),
         late => format!("{late} late, by {} at the most", stream.late_max_ns),
@@ -131,7 +135,7 @@ fn shown(stream: &Stream) -> String {
          window     {} of memory\n\
          position   offset {}, {} moved\n{durable}\
          requests   {requests}, {late}; longest {}\n\
-         program    {underruns} times not ready for it, {throttled} times slowed to its rate\n\
+         program    {underruns} times not ready for it, {throttled} times slowed to its rate{excess}\n\
          gaps       {}\n",
         direction(stream.mode),
         stream.open_ns,

@@ -123,6 +123,10 @@ impl Pool for Together {
         self.pool.terms(volume, wish)
     }
 
+    fn run_for(&self, placement: &node::Placement, size: units::Bytes) -> units::Bytes {
+        self.pool.run_for(placement, size)
+    }
+
     fn known(&self, name: String) -> String {
         self.pool.known(name)
     }

@@ -62,6 +62,19 @@ impl Core {
         block::chosen(&asked, |disk| self.seen(disk))
     }
 
+    /// The run for a volume in such a place where nobody names one.
+    pub(crate) fn run_for(&self, placement: &Placement, size: Bytes) -> Bytes {
+        let all = 0..self.disks.len() as u16;
+        let named: Vec<DiskIndex> = match placement.disks.as_slice() {
+            [] => all.map(DiskIndex).collect(),
+            some => some.to_vec(),
+        };
+        let disk = |disk: &DiskIndex| self.disks.get(disk.as_usize());
+        let queues = named.iter().filter_map(disk).map(|disk| &disk.queue);
+        let seen: Vec<_> = queues.map(|queue| (queue.profile(), queue.capacity())).collect();
+        block::run_chosen(&seen, size)
+    }
+
     /// A disk as admission sees it.
     pub(crate) fn seen(&self, disk: DiskIndex) -> Seen<'_> {
         let state = &self.disks[disk.as_usize()];

@@ -32,6 +32,12 @@ pub struct Terms {
 }
 
 impl Node {
+    /// The run by which a volume of this size in this place rotates over its disks, where nobody names one: a
+    /// block of a stream that pays lies in one.
+    pub fn run_for(&self, placement: &Placement, size: Bytes) -> Bytes {
+        self.core.run_for(placement, size)
+    }
+
     /// What this contract would take on the volume as it lies now, whether it would be
     /// admitted or not; `None` where there is no such volume, or where even an idle disk
     /// could not keep it. Searches nothing.

@@ -12,10 +12,11 @@
 
 use crate::api::*;
 use crate::commits::tasks::Log;
+use crate::limits::EXCESS_MAX;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use store::{CommitId, IoId};
-use units::Instant;
+use units::{Bytes, Instant};
 
 /// How a commit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub(crate) struct Commits {
     pub log: Log,
     pub waiting: Vec<Ticket>,
     pub served: Vec<Ticket>,
+    /// Since that many commits had begun, so much was written beyond contracts.
+    pub excess: (u64, Bytes),
     /// Pieces that the store's writes and flushes still consist of, and the
     /// first error among those that ended.
     pub pieces: BTreeMap<IoId, (u64, Option<DeviceError>)>,
@@ -61,6 +64,17 @@ impl Commits {
     /// How many have begun.
     pub(crate) fn begun(&self) -> u64 {
         self.begun
+    }
+    /// Whether the next record has room for `len` bytes more that are written beyond contracts.
+    pub(crate) fn take_excess(&mut self, len: Bytes) -> bool {
+        let (counted, before) = self.excess;
+        let taken = if counted == self.begun { before } else { Bytes::ZERO };
+        let all = taken.get().saturating_add(len.get());
+        let fits = all <= EXCESS_MAX.get();
+        if fits {
+            self.excess = (self.begun, Bytes::new(all));
+        }
+        fits
     }
     /// Nothing runs; what is due is not due yet.
     pub(crate) fn resting(&self) -> bool {

@@ -2,6 +2,7 @@
 
 pub(crate) mod commands;
 pub(crate) mod early;
+pub(crate) mod excess;
 pub(crate) mod going;
 pub(crate) mod index;
 pub(crate) mod partial;

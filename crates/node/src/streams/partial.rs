@@ -104,9 +104,10 @@ impl Stream {
                 core.submit_in_turn(now, disk, (task, Turn { from: now, due }), parts)
             }
             (None, _) => {
-                let in_turn = is_whole || self.has_turn(core, now, disk);
-                let class =
-                    if in_turn { own } else { in_slack(Priority::Interactive, self.volume) };
+                let is_own = is_whole && !self.is_excess(block);
+                let in_turn = is_own || self.has_turn(core, now, disk);
+                let priority = if is_whole { Priority::Normal } else { Priority::Interactive };
+                let class = if in_turn { own } else { in_slack(priority, self.volume) };
                 if in_turn && !is_whole {
                     self.partial_had_turn = Some(block);
                 }

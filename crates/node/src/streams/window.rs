@@ -80,6 +80,7 @@ impl Stream {
         shared.program += len;
         self.account.moved += len;
         if self.mode.writes() {
+            self.exceed(core, now);
             self.filled_to(core, now, self.position + len);
             if let Some(error) = self.failure(core) {
                 return Err(error);
@@ -128,9 +129,10 @@ impl Stream {
     /// The playout point follows the program, as far as the contract allows; the rest
     /// by the timer.
     pub(crate) fn follow(&mut self, core: &mut Core, now: Instant) {
+        self.pace.renew(now);
+        self.exceed(core, now);
         let Some(mut shared) = self.shared else { return };
         if shared.point < shared.program {
-            self.pace.renew(now);
             let passes = (shared.program - shared.point).min(self.pace.available(now));
             self.pace.spend(passes, now);
             shared.point += passes;

@@ -35,7 +35,11 @@ impl Stream {
             return Err(Error::Invalid { what: "write", rule: "at most the room given last" });
         }
         self.held = Bytes::ZERO;
-        self.pace.spend(len, now);
+        let paid = len.min(self.pace.available(now));
+        self.pace.spend(paid, now);
+        if paid < len {
+            self.note_excess(self.position + len, len - paid);
+        }
         self.account.moved += len;
         self.filled_to(core, now, self.position + len);
         self.pump_writer(core, now);
@@ -66,6 +70,7 @@ impl Stream {
         }
         self.load(core, now);
         self.write_partial(core, now);
+        self.let_excess_have_the_turn(core, now);
         self.note_written(core, now);
         self.arrive(core, now);
         if self.going.is_some() {
@@ -112,11 +117,15 @@ impl Stream {
             self.ask = None;
             return core.answer(ask.ticket, Err(Error::VolumeFull { size }));
         }
-        if !self.within_rate(core, now, len) {
-            return;
-        }
-        if block >= self.window.end() {
-            return self.starved(now);
+        let has_room = block < self.window.end();
+        let beyond = len.saturating_sub(self.pace.available(now));
+        if !(has_room && !beyond.is_zero() && self.may_exceed(core, beyond)) {
+            if !self.within_rate(core, now, len) {
+                return;
+            }
+            if !has_room {
+                return self.starved(now);
+            }
         }
         self.ask = None;
         self.held = len;

@@ -129,10 +129,14 @@ fn a_writer_has_its_window_and_its_rate() {
     let from = driver.now;
     driver.put_all(stream, 1, BLOCK);
     assert_eq!(driver.now, from, "a burst is free");
-    driver.put_all(stream, 1, BLOCK * 32);
-    assert_eq!(driver.now - from, PERIOD * 32);
+    for block in 1..33u64 {
+        driver.run_to(from + PERIOD * block);
+        driver.put_all(stream, 1, BLOCK);
+        assert_eq!(driver.now, from + PERIOD * block);
+    }
     let account = driver.node.stream(stream).unwrap().account;
-    assert_eq!((account.underruns, account.late_requests), (0, 0));
+    assert_eq!((account.underruns, account.late_requests, account.throttled), (0, 0, 0));
+    assert_eq!(account.excess, Bytes::ZERO);
     driver.run(Duration::from_secs(3));
     driver.disks[0].holds = true;
     // Three blocks of window: the fourth waits.
