@@ -138,14 +138,15 @@ uint64_t sl_stream(sl_file *file);
  * asks the daemon for something. */
 int sl_pause(sl_file *file, uint64_t nanoseconds);
 
-/* What the daemon said of the last jump of a contract for reading, counted from its answer. */
+/* What the daemon said when it took a contract for reading, or of the last jump since, counted
+ * from its answer. */
 struct sl_sought {
 	uint64_t ready_ns;  /* until the first bytes are there, at the most */
 	uint64_t steady_ns; /* from when on the contract holds in full */
 };
 
-/* 1 and these times, 0 where there was no jump: it is made when the first byte behind a
- * sl_seek is read. sought may be NULL. */
+/* 1 and these times, 0 without a contract for reading on a volume. A jump is made when the first
+ * byte behind a sl_seek is read. sought may be NULL. */
 int sl_sought(sl_file *file, struct sl_sought *sought);
 
 /* The contract of a handle: 1 and its terms, 0 without one. contract may be NULL. */

@@ -45,6 +45,8 @@ pub struct BestEffort {
     outstanding: usize,
     shared: Arc<Shared>,
     receiver: Option<JoinHandle<()>>,
+    /// What is waited for an answer at the most.
+    within: Option<std::time::Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -116,12 +118,32 @@ impl BestEffort {
         };
         let thread = std::thread::Builder::new().name("slackline-best-effort".into());
         let receiver = Some(thread.spawn(receive)?);
-        Ok(Self { connection, size: len, last_tag: 0, outstanding: 0, shared, receiver })
+        Ok(Self {
+            connection,
+            size: len,
+            last_tag: 0,
+            outstanding: 0,
+            shared,
+            receiver,
+            within: None,
+        })
     }
 
     /// The size of the volume when the connection was made.
     pub fn size(&self) -> Bytes {
         self.size
+    }
+
+    /// Waits for each answer for so long at the most from now on. One that does not come is an
+    /// error, and the handle is of no more use then.
+    pub fn set_answer_within(&mut self, within: std::time::Duration) {
+        self.within = Some(within);
+    }
+
+    /// The number of the daemon's process, where it can be seen from here.
+    pub fn daemon_process(&self) -> Option<u32> {
+        let peer = rustix::net::sockopt::socket_peercred(&self.connection).ok()?;
+        u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
     }
 
     /// Requests whose answers have not been taken.
@@ -170,8 +192,22 @@ impl BestEffort {
             if let Some(error) = &answers.over {
                 return Err(error.again());
             }
-            let waited = self.shared.news.wait(answers);
-            answers = waited.expect("no thread panics while it holds the answers");
+            answers = match self.within {
+                None => self.shared.news.wait(answers),
+                Some(within) => {
+                    let begun = self.shared.news.wait_timeout_while(answers, within, |answers| {
+                        answers.ready.is_empty() && answers.over.is_none()
+                    });
+                    match begun {
+                        Ok((_, waited)) if waited.timed_out() => {
+                            return Err(Error::Broken(io::ErrorKind::TimedOut.into()));
+                        }
+                        Ok((answers, _)) => Ok(answers),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+            .expect("no thread panics while it holds the answers");
         }
     }
 

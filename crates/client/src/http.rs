@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wire::Problem;
 
@@ -14,7 +15,22 @@ use wire::Problem;
 const ANSWER_MAX: u64 = 64 << 20;
 /// The slowest call is the sync of a writer with a full window on a busy disk.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
+/// What this process waits in its place, in milliseconds; zero where nobody has said it.
+static WITHIN: AtomicU64 = AtomicU64::new(0);
 const HEADERS_MAX: usize = 32;
+
+/// What this process waits for an answer of the daemon from now on, where it hangs.
+pub fn set_answer_within(time: Duration) {
+    WITHIN.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+/// What it waits now.
+pub fn answer_within() -> Duration {
+    match WITHIN.load(Ordering::Relaxed) {
+        0 => ANSWER_WITHIN,
+        millis => Duration::from_millis(millis),
+    }
+}
 
 /// Calls the daemon; the answer is a JSON value.
 pub fn call<B: Serialize, A: DeserializeOwned>(
@@ -36,7 +52,8 @@ fn garbled(what: impl std::fmt::Display) -> Error {
     Error::Garbled(what.to_string())
 }
 
-fn exchange<B: Serialize>(
+/// Calls the daemon, and gives the body of a good answer.
+pub fn exchange<B: Serialize>(
     socket: &Path,
     method: &str,
     path: &str,
@@ -44,7 +61,7 @@ fn exchange<B: Serialize>(
 ) -> Result<Vec<u8>> {
     let mut connection =
         UnixStream::connect(socket).map_err(|cause| Error::no_daemon(socket, cause))?;
-    connection.set_read_timeout(Some(ANSWER_WITHIN))?;
+    connection.set_read_timeout(Some(answer_within()))?;
     let body = body.map(|body| serde_json::to_vec(body).expect("messages are JSON"));
     // A daemon that has no place for the connection says so before it is asked, and closes
     // it: what it said counts for more than how that ended.

@@ -42,6 +42,7 @@ mod file_reader;
 mod http;
 mod in_time;
 mod line;
+mod naming;
 mod pieces;
 mod reader;
 mod shared_reader;
@@ -52,7 +53,11 @@ mod writer;
 pub use best_effort::{BestEffort, Completion, Tag};
 pub use error::Error;
 pub use file::{Contract, File, OpenOptions, Target};
+pub use http::set_answer_within;
 pub use in_time::{InTime, NoInTime};
+pub use naming::{Durable, Replace};
+/// The longest name of a volume, in bytes.
+pub const VOLUME_NAME_MAX: usize = wire::frame::NAME_MAX;
 pub use pieces::{Peek, Piece};
 pub use reader::{Reader, Sought};
 pub use units;
@@ -69,8 +74,8 @@ use std::path::{Path, PathBuf};
 use units::{Bytes, Rate};
 use wire::control::{
     Access, BlockAsk, BlockChosen, BusSet, Disk, DiskProfile, Health, Mode, Plan, PlanRequest,
-    PolicySet, PolicyState, Priority, Quotas, Service, Status, Stream, StreamChange, StreamClosed,
-    StreamOpen, StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
+    PolicySet, PolicyState, Priority, Quotas, Service, Status, Stream, StreamBegins, StreamChange,
+    StreamClosed, StreamOpen, StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -181,13 +186,13 @@ impl Client {
     /// Grows or shrinks a volume, durably, also while it is in use. Refused
     /// ([`Code::WouldCut`]) where that would cut what is recorded.
     pub fn volume_resize(&self, name: &str, size: Bytes) -> Result<Volume> {
-        let resize = VolumeResize { size_bytes: size, may_cut: false };
+        let resize = VolumeResize { size_bytes: size, may_cut: false, length_bytes: Bytes::ZERO };
         http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
     }
 
     /// As [`Client::volume_resize`]; what is recorded beyond `size` is lost.
     pub fn volume_cut(&self, name: &str, size: Bytes) -> Result<Volume> {
-        let resize = VolumeResize { size_bytes: size, may_cut: true };
+        let resize = VolumeResize { size_bytes: size, may_cut: true, length_bytes: Bytes::ZERO };
         http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
     }
 
@@ -264,16 +269,43 @@ impl Client {
         contract: control::Contract,
         start: Bytes,
     ) -> Result<Reader> {
-        let opened = self.open(volume, Mode::Read, contract, start, self.shares)?;
+        self.open_reader(volume, contract, start, false).map(|(reader, _)| reader)
+    }
+
+    /// As [`Client::reader`], and the first bytes come as soon as they are there, as after
+    /// [`Reader::seek`], which most often is within a tenth of a second; gives how soon
+    /// that is at the latest, and from when on the contract holds in full. (A daemon that
+    /// does not know this refuses it.)
+    pub fn reader_early(
+        &self,
+        volume: &str,
+        contract: control::Contract,
+        start: Bytes,
+    ) -> Result<(Reader, Sought)> {
+        self.open_reader(volume, contract, start, true)
+    }
+
+    fn open_reader(
+        &self,
+        volume: &str,
+        contract: control::Contract,
+        start: Bytes,
+        early: bool,
+    ) -> Result<(Reader, Sought)> {
+        let opened = self.open(volume, Mode::Read, contract, start, self.shares, early)?;
         let (socket, client) = (Path::new(&opened.data_socket), self.clone());
+        let of = |begins: StreamBegins| Sought { ready: begins.ready_ns, steady: begins.steady_ns };
+        let begins = opened.begins.map(of).unwrap_or_default();
         if opened.shared_window {
-            match SharedReader::attach(socket, opened.id, opened.window_bytes)? {
-                Ok(reader) => return Ok(Reader::shared(reader, client, opened.id, contract)),
-                Err(_) => return client.without_shared_windows().reader(volume, contract, start),
-            }
+            return match SharedReader::attach(socket, opened.id, opened.window_bytes)? {
+                Ok(reader) => Ok((Reader::shared(reader, client, opened.id, contract), begins)),
+                Err(_) => {
+                    client.without_shared_windows().open_reader(volume, contract, start, early)
+                }
+            };
         }
         let reader = CarriedReader::attach(socket, opened.id)?;
-        Ok(Reader::carried(reader, client, opened.id, contract))
+        Ok((Reader::carried(reader, client, opened.id, contract), begins))
     }
 
     /// Opens a volume for writing under contract, from `start` on.
@@ -283,7 +315,7 @@ impl Client {
         contract: control::Contract,
         start: Bytes,
     ) -> Result<Writer> {
-        let opened = self.open(volume, Mode::Write, contract, start, self.shares)?;
+        let opened = self.open(volume, Mode::Write, contract, start, self.shares, false)?;
         let (socket, client) = (Path::new(&opened.data_socket), self.clone());
         if opened.shared_window {
             match SharedWriter::attach(socket, opened.id, opened.window_bytes)? {
@@ -307,7 +339,7 @@ impl Client {
         start: Bytes,
     ) -> Result<Updater> {
         let recorded = self.volume(volume)?.length_bytes;
-        let opened = self.open(volume, Mode::Update, contract, start, true)?;
+        let opened = self.open(volume, Mode::Update, contract, start, true, false)?;
         let socket = Path::new(&opened.data_socket);
         let stream = SharedWriter::attach(socket, opened.id, opened.window_bytes)?;
         Ok(Updater::new(stream?, self.clone(), opened.id, contract, recorded))
@@ -341,9 +373,10 @@ impl Client {
         contract: control::Contract,
         start: Bytes,
         shared_window: bool,
+        early: bool,
     ) -> Result<StreamOpened> {
         let volume = volume.into();
-        let open = StreamOpen { volume, mode, contract, start_bytes: start, shared_window };
+        let open = StreamOpen { volume, mode, contract, start_bytes: start, shared_window, early };
         http::call(&self.socket, "POST", "/v1/streams", Some(&open))
     }
 }

@@ -1,14 +1,14 @@
 //! The control interface: HTTP with JSON on a unix socket.
 //!
-//! The routes below are the routes of the OpenAPI document: both come from the
-//! same attributes. Invariants: every bad answer is a [`Problem`]; a stream that
+//! The addresses are put together in `routes`. Invariants: every bad answer is a [`Problem`]; a stream that
 //! was opened is known to [`Sessions`] even if its program has gone by then.
 
 mod extract;
+mod naming;
 
 use crate::convert;
 use crate::files::Files;
-use crate::limits::{ATTACH_WITHIN, CONTROL_BODY_MAX};
+use crate::limits::ATTACH_WITHIN;
 use crate::planning;
 use crate::pool::{Answer, Ask, Entry};
 use crate::problem;
@@ -17,16 +17,17 @@ use crate::sessions::{Opened, Sessions, Stop};
 use crate::shared::Shared;
 use crate::view;
 use axum::Json;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
-use axum::http::{StatusCode, header};
+use axum::extract::{ConnectInfo, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
-use extract::{Body, Number, Text, VolumeAndHandle};
+pub(crate) use extract::Staged;
+pub(crate) use extract::Text;
+use extract::{Body, Number, VolumeAndHandle};
 use node::{Act, DiskIndex, HandleId, Op, Status, StreamId, StreamStatus, VolumeStatus, Wish};
 use std::path::PathBuf;
 use std::sync::Arc;
-use units::Instant;
-use utoipa::OpenApi;
+use units::{Bytes, Instant};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::control as api;
@@ -47,13 +48,20 @@ pub struct Control {
     pub data_socket: PathBuf,
     /// When the pool was opened, on the pool's clock.
     pub since: Instant,
+    /// Another number for each start of a daemon.
+    pub run: u64,
 }
 
 type Answered<T> = Result<T, Failure>;
 
 impl Control {
+    /// Another number each time that the daemon starts.
+    fn run(&self) -> u64 {
+        self.since.as_nanos()
+    }
+
     /// Asks the pool on a peer's behalf.
-    fn by(&self, peer: &Peer) -> Ask {
+    pub(crate) fn by(&self, peer: &Peer) -> Ask {
         self.entry.by(self.quotas.who(peer))
     }
 
@@ -77,31 +85,19 @@ impl Control {
     }
 }
 
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Slackline control",
-        description = "Control of one Slackline daemon, as HTTP on a unix socket. Quantities are \
-            integers whose unit ends the field's name. The bytes of streams travel on the data \
-            socket, see data-protocol.md. Every bad answer is a Problem.",
-        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
-    ),
-    servers((url = "http://localhost", description = "The unix socket; the host is not looked at")),
-    tags(
-        (name = "daemon", description = "The daemon and its pool"),
-        (name = "volumes", description = "Sequences of extents that grow and shrink while in use"),
-        (name = "streams", description = "Open volumes with a contract"),
-    )
-)]
-struct Document;
-
-fn routes() -> OpenApiRouter<Control> {
-    OpenApiRouter::with_openapi(Document::openapi())
+/// The routes of this room.
+pub fn routes() -> OpenApiRouter<Control> {
+    OpenApiRouter::new()
         .routes(routes!(health))
         .routes(routes!(status))
         .routes(routes!(volume_list, volume_create))
         .routes(routes!(volume_show, volume_resize, volume_delete))
         .routes(routes!(volume_access))
+        .routes(routes!(naming::volume_rename))
+        .routes(routes!(naming::volume_times))
+        .routes(routes!(naming::entries))
+        .routes(routes!(naming::file))
+        .routes(routes!(naming::sync))
         .routes(routes!(volume_service))
         .routes(routes!(volume_block))
         .routes(routes!(handle_end))
@@ -114,34 +110,6 @@ fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(plan))
         .routes(routes!(quota_list))
         .routes(routes!(file_devices))
-        .routes(routes!(document))
-}
-
-/// The router that serves the interface.
-pub fn router(control: Control) -> axum::Router {
-    let (router, _) = routes().split_for_parts();
-    router
-        .fallback(|| async { Failure::from(nothing_here()) })
-        .method_not_allowed_fallback(|| async { Failure::from(not_with_this_method()) })
-        .layer(DefaultBodyLimit::max(CONTROL_BODY_MAX))
-        .with_state(control)
-}
-
-/// The OpenAPI document, as JSON with a line break at its end.
-pub fn openapi_json() -> String {
-    let mut text = routes().into_openapi().to_pretty_json().expect("the document is JSON");
-    text.push('\n');
-    text
-}
-
-fn nothing_here() -> Problem {
-    let next_step = "GET /v1/openapi.json tells the addresses there are";
-    Problem::new(Code::NotFound, "there is nothing at this address", next_step)
-}
-
-fn not_with_this_method() -> Problem {
-    let next_step = "GET /v1/openapi.json tells the methods of each address";
-    Problem::new(Code::MethodNotAllowed, "the address has no such method", next_step)
 }
 
 /// Tell that the daemon answers.
@@ -150,7 +118,11 @@ fn not_with_this_method() -> Problem {
 ))]
 async fn health(State(control): State<Control>) -> Json<api::Health> {
     let read_only = control.entry.0.is_read_only();
+    let (capacity_bytes, free_bytes) = control.entry.0.space();
     Json(api::Health {
+        run: control.run(),
+        capacity_bytes,
+        free_bytes,
         status: if read_only { "read_only" } else { "ok" }.into(),
         pool: control.entry.0.description().name,
         version: env!("CARGO_PKG_VERSION").into(),
@@ -337,6 +309,8 @@ async fn volume_list(
 /// Make a volume and reserve its space. It is the asker's, and closed to others, where
 /// nothing else is said.
 #[utoipa::path(post, path = "/v1/volumes", tag = "volumes", request_body = api::VolumeCreate,
+    params(("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
     responses(
         (status = 201, description = "The volume is there, durably", body = api::Volume),
         (status = 403, description = "Only root gives a volume to another user", body = Problem,
@@ -351,21 +325,47 @@ async fn volume_list(
 async fn volume_create(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
+    staged: Staged,
     Body(request): Body<api::VolumeCreate>,
 ) -> Answered<Response> {
+    let mut access = control.quotas.access(&request.access)?;
+    let kind = convert::kind_bits(request.kind);
+    access.mode = (kind != 0).then(|| access.mode.unwrap_or(0o600) | kind).or(access.mode);
     let op = Op::VolumeCreate {
         name: request.name.clone(),
         size: request.size_bytes,
         placement: convert::placement(&request.placement),
-        access: control.quotas.access(&request.access)?,
+        access,
     };
-    grown(&control, &peer, op).await?;
+    grown(&control, &peer, staged.op(op)).await?;
     let volume = control.after(&peer, &request.name)?;
     Ok((StatusCode::CREATED, Json(volume)).into_response())
 }
 
+/// Gives a volume another size, held to the quotas of space and to those of whose contracts it
+/// has.
+pub(crate) async fn resized(
+    control: &Control,
+    peer: &Peer,
+    (name, size, may_cut): (&str, Bytes, bool),
+    staged: Staged,
+) -> Answered<()> {
+    let pool = &*control.entry.0;
+    // Nobody opens anything while what everybody has is counted.
+    let turn = control.quotas.turn().await;
+    let rooms = control.quotas.rooms(name, pool, &control.sessions);
+    let op = staged.op(rooms.resize(name, size, may_cut));
+    let coming = control.quotas.begin(peer, &control.by(peer), op)?;
+    drop(turn);
+    if let Err(error) = coming.await.unwrap_or(Err(node::Error::ShuttingDown)) {
+        let beyond = control.quotas.beyond(rooms, &error, pool);
+        return Err(beyond.map_or_else(|| error.into(), Into::into));
+    }
+    Ok(())
+}
+
 /// Does what is held to a quota of space.
-async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()> {
+pub(crate) async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()> {
     let coming = control.quotas.begin(peer, &control.by(peer), op)?;
     coming.await.unwrap_or(Err(node::Error::ShuttingDown))?;
     Ok(())
@@ -392,7 +392,9 @@ async fn volume_show(
 /// Grow or shrink a volume, also while it is in use. To less than what is recorded only
 /// where the request says that it may be cut.
 #[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume")),
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
     request_body = api::VolumeResize,
     responses(
         (status = 200, description = "The volume has its new size, durably", body = api::Volume),
@@ -412,27 +414,24 @@ async fn volume_resize(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
+    staged: Staged,
     Body(request): Body<api::VolumeResize>,
 ) -> Answered<Json<api::Volume>> {
     let (size, may_cut) = (request.size_bytes, request.may_cut);
     control.permit(&peer, &name, Act::Write)?;
-    let pool = &*control.entry.0;
-    // Nobody opens anything while what everybody has is counted.
-    let turn = control.quotas.turn().await;
-    let rooms = control.quotas.rooms(&name, pool, &control.sessions);
-    let op = rooms.resize(&name, size, may_cut);
-    let coming = control.quotas.begin(&peer, &control.by(&peer), op)?;
-    drop(turn);
-    if let Err(error) = coming.await.unwrap_or(Err(node::Error::ShuttingDown)) {
-        let beyond = control.quotas.beyond(rooms, &error, pool);
-        return Err(beyond.map_or_else(|| error.into(), Into::into));
+    resized(&control, &peer, (&name, size, may_cut), staged).await?;
+    if !request.length_bytes.is_zero() {
+        let extend = Op::VolumeExtend { name: name.clone(), length: request.length_bytes };
+        control.by(&peer).done(staged.op(extend)).await?;
     }
     Ok(Json(control.after(&peer, &name)?))
 }
 
 /// Say whose a volume is and who may do what with it, from now on. What is open stays open.
 #[utoipa::path(put, path = "/v1/volumes/{name}/access", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume")),
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
     request_body = api::Access,
     responses(
         (status = 200, description = "It is so, durably", body = api::Volume),
@@ -447,11 +446,13 @@ async fn volume_access(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
+    staged: Staged,
     Body(request): Body<api::Access>,
 ) -> Answered<Json<api::Volume>> {
     let access = control.quotas.access(&request)?;
     control.permit(&peer, &name, Act::Own)?;
-    grown(&control, &peer, Op::VolumeAccess { name: name.clone(), access }).await?;
+    let change = Op::VolumeAccess { name: name.clone(), access };
+    grown(&control, &peer, staged.op(change)).await?;
     Ok(Json(control.after(&peer, &name)?))
 }
 
@@ -553,7 +554,9 @@ async fn volume_block(
 
 /// Remove a volume and its data.
 #[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume")),
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
     responses(
         (status = 204, description = "The volume is gone, durably"),
         (status = 404, description = "No volume has this name", body = Problem,
@@ -567,10 +570,11 @@ async fn volume_delete(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
+    staged: Staged,
 ) -> Answered<StatusCode> {
     control.permit(&peer, &name, Act::Own)?;
     control.quotas.owns_service(&peer, control.entry.0.volume(&name).as_ref())?;
-    control.by(&peer).done(Op::VolumeDelete { name }).await?;
+    control.by(&peer).done(staged.op(Op::VolumeDelete { name })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -612,7 +616,9 @@ async fn stream_open(
     Ok((StatusCode::CREATED, Json(opened)).into_response())
 }
 
-async fn open_stream(
+/// Opens a stream, and makes it known to the sessions: in a task of its own, since the asker may
+/// go at any moment.
+pub(crate) async fn open_stream(
     control: Control,
     owner: Peer,
     request: api::StreamOpen,
@@ -640,6 +646,10 @@ async fn open_stream(
     };
     let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
+    let begins = match (request.early, mode) {
+        (true, node::Mode::Read) => begin_early(&ask, stream).await,
+        _ => None,
+    };
     let known = Opened { stream, mode, volume, start, owner: owner.clone(), shared };
     control.sessions.add(known);
     // The volume may have changed since its terms were looked at.
@@ -657,7 +667,19 @@ async fn open_stream(
         data_socket: control.data_socket.display().to_string(),
         attach_within_ms: ATTACH_WITHIN.as_millis() as u64,
         shared_window,
+        begins,
     })
+}
+
+/// Lets a reader have what is there as soon as it is.
+async fn begin_early(ask: &Ask, stream: StreamId) -> Option<api::StreamBegins> {
+    let Ok(Answer::Ready { at, steady, .. }) = ask.op(Op::StreamBegin { stream }).await else {
+        // Nobody knows of the stream but the pool, which may be ending.
+        return None;
+    };
+    let now = ask.0.now();
+    let (ready_ns, steady_ns) = (at.saturating_since(now), steady.saturating_since(now));
+    Some(api::StreamBegins { ready_ns, steady_ns })
 }
 
 /// A refusal, with whose the disk is.
@@ -900,14 +922,6 @@ async fn plan(
     Ok(Json(planned.map_err(|problem| Failure::from(*problem))?))
 }
 
-/// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "daemon", responses(
-    (status = 200, description = "The OpenAPI document", body = serde_json::Value),
-))]
-async fn document() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
-}
-
 fn find_stream(control: &Control, peer: &Peer, id: u64) -> Answered<Json<api::Stream>> {
     let status = control.shown(peer);
     let stream = StreamId(id);
@@ -916,6 +930,7 @@ fn find_stream(control: &Control, peer: &Peer, id: u64) -> Answered<Json<api::St
     Ok(Json(convert::stream(found, status.now, &control.sessions, &control.quotas)))
 }
 
-fn fault() -> Problem {
+/// What is said where a task of ours has ended by a fault.
+pub(crate) fn fault() -> Problem {
     Problem::new(Code::Internal, "the request ended in a fault", "see the daemon's messages")
 }

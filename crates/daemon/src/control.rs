@@ -121,7 +121,11 @@ async fn answer(
     if !place.at_work() {
         return Ok(api::Failure::from(full(Full::GaveWay, "")).into_response());
     }
-    let turn = place.requests().acquire_owned().await.expect("never closed");
+    // Bytes of volumes are counted as such, for as long as they are under way.
+    let turn = match request.uri().path().ends_with("/data") {
+        true => None,
+        false => Some(place.requests().acquire_owned().await.expect("never closed")),
+    };
     request.extensions_mut().insert(ConnectInfo(peer));
     let answer = TowerToHyperService::new(router).call(request).await;
     drop(turn);
@@ -172,6 +176,21 @@ impl AsyncWrite for Taken {
             Poll::Pending => self.wait(cx),
             done => done,
         }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match Pin::new(&mut self.connection).poll_write_vectored(cx, bufs) {
+            Poll::Pending => self.wait(cx),
+            done => done,
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.connection.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

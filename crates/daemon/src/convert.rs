@@ -124,9 +124,47 @@ fn handle(handle: &node::HandleStatus, quotas: &Quotas) -> api::Handle {
     }
 }
 
+/// The bits of a mode that say what a volume stands for.
+pub fn kind_bits(kind: api::Kind) -> u16 {
+    match kind {
+        api::Kind::Volume => 0,
+        api::Kind::Directory => node::Ownership::DIRECTORY,
+        api::Kind::Link => node::Ownership::LINK,
+    }
+}
+
+fn kind_told(whose: node::Ownership) -> api::Kind {
+    match whose.kind() {
+        node::Ownership::DIRECTORY => api::Kind::Directory,
+        node::Ownership::LINK => api::Kind::Link,
+        _ => api::Kind::Volume,
+    }
+}
+
+fn times_told(times: node::Times) -> api::Times {
+    let node::Times { accessed, modified, changed } = times;
+    api::Times { accessed_ns: accessed, modified_ns: modified, changed_ns: changed }
+}
+
+/// A volume as a file has it.
+pub fn file_facts(volume: VolumeStatus, quotas: &Quotas) -> api::FileFacts {
+    api::FileFacts {
+        number: volume.id.0,
+        name: volume.name,
+        kind: kind_told(volume.ownership),
+        owner: quotas.owner_told(volume.ownership),
+        size_bytes: volume.size,
+        length_bytes: volume.length,
+        times: volume.times.map(times_told),
+    }
+}
+
 /// A volume as it is told.
 pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
     api::Volume {
+        number: volume.id.0,
+        kind: kind_told(volume.ownership),
+        times: volume.times.map(times_told),
         name: volume.name,
         owner: quotas.owner_told(volume.ownership),
         size_bytes: volume.size,
@@ -334,6 +372,7 @@ pub fn policy(status: &Status) -> api::PolicyState {
         admission: match policy.admission {
             node::Admission::Exact => api::PolicyAdmission::Exact,
             node::Admission::Cycles(_) => api::PolicyAdmission::Cycles,
+            node::Admission::Sweeps(_) => api::PolicyAdmission::Sweeps,
             node::Admission::Nothing => api::PolicyAdmission::Nothing,
         },
         promised: status.promised,

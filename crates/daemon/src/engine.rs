@@ -145,6 +145,22 @@ impl Pool for engine::Pool {
         self.terms(volume, wish)
     }
 
+    fn known(&self, name: String) -> String {
+        self.volume_id(&name).map_or(name, |id| format!("/{}", id.0))
+    }
+
+    fn entries(&self, who: &Who, directory: &str, after: &str, most: usize) -> Vec<node::Entry> {
+        self.entries(who, directory, after, most)
+    }
+
+    fn space(&self) -> (Bytes, Bytes) {
+        self.space()
+    }
+
+    fn is_directory(&self, who: &Who, name: &str) -> bool {
+        self.is_directory(who, name)
+    }
+
     fn names(&self) -> Vec<(String, Ownership)> {
         self.names()
     }

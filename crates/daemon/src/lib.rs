@@ -3,7 +3,8 @@
 //! One job: carry what programs ask to the pool, and bytes and answers back. It
 //! decides nothing about disks. Control is HTTP with JSON ([`api`]), bytes travel
 //! as frames on a socket of their own (`data`), and a stream lives no longer than
-//! the connection that carries it ([`sessions`]). Volumes are block devices on a third (`nbd`).
+//! the connection that carries it ([`sessions`]). Volumes are block devices on a third (`nbd`), and
+//! their bytes are served over HTTP as well (`http`).
 //!
 //! Invariants: everything that waits is bounded, and every wait on a client has an end
 //! (`limits`); who is in and who gives way says `door`; what was acknowledged is on the
@@ -19,17 +20,20 @@ mod descriptors;
 mod door;
 mod engine;
 pub mod files;
+mod http;
 pub mod limits;
 mod lock;
 mod nbd;
 pub mod notify;
 mod people;
+mod pieces;
 pub mod planning;
 pub mod pool;
 mod priority;
 pub mod problem;
 pub mod quotas;
 mod reception;
+pub mod routes;
 pub mod serve;
 pub mod sessions;
 pub mod shared;

@@ -12,7 +12,6 @@
 //! (`data::account`).
 
 mod exports;
-mod pieces;
 mod requests;
 
 use crate::data::House;

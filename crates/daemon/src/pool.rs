@@ -180,6 +180,23 @@ pub trait Pool: Send + Sync + 'static {
     /// What a contract would take on a volume, whether it would be admitted or not; `None`
     /// where there is no such volume, or where even idle disks could not keep it.
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms>;
+    /// How the volume of this name is asked for, whatever name it gets.
+    fn known(&self, name: String) -> String {
+        name
+    }
+    /// What lies directly under a directory: [`node::Node::entries`].
+    fn entries(&self, _: &Who, _directory: &str, _after: &str, _most: usize) -> Vec<node::Entry> {
+        Vec::new()
+    }
+    /// The room for volumes on all disks, and what of it is free.
+    fn space(&self) -> (Bytes, Bytes) {
+        let disks = self.status().disks;
+        (disks.iter().map(|disk| disk.capacity).sum(), disks.iter().map(|disk| disk.free).sum())
+    }
+    /// Whether something lies under a name: [`node::Node::is_directory`].
+    fn is_directory(&self, _: &Who, _name: &str) -> bool {
+        false
+    }
     /// Names and owners of all volumes, the oldest first.
     fn names(&self) -> Vec<(String, Ownership)> {
         self.status().volumes.into_iter().map(|one| (one.name, one.ownership)).collect()

@@ -269,7 +269,7 @@ impl Quotas {
             user: self.users.name(whose.uid),
             gid: whose.gid,
             group: self.groups.name(whose.gid),
-            mode: api::Permissions::new(whose.mode).expect("a pool keeps no other modes"),
+            mode: api::Permissions::new(whose.permissions()).expect("a pool keeps no other modes"),
         }
     }
 

@@ -5,7 +5,7 @@
 //! end; commit. Only then is the process gone, with status 0. Each step that waits for
 //! clients has an end (`limits`), behind which the next is done all the same.
 
-use crate::api::{self, Control};
+use crate::api::Control;
 use crate::config::{Settings, SocketMode};
 use crate::data::House;
 use crate::door::{Door, Kind};
@@ -19,7 +19,7 @@ use crate::sessions::Sessions;
 use crate::socket::{Claim, SocketError};
 pub use crate::timely::Serving;
 use crate::timely::TimelyThreads;
-use crate::{control, data, descriptors, nbd, notify};
+use crate::{control, data, descriptors, nbd, notify, routes};
 use node::Op;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -144,13 +144,14 @@ pub async fn serve(
         files: Arc::clone(&files),
         data_socket: claim.data_path(),
         since: entry.0.now(),
+        run: run_number(),
     };
     let (stopping, is_stopping) = watch::channel(false);
     let (own, sessions_of_house) = (entry.clone(), Arc::clone(&sessions));
     let timely = threads.handle();
     let house =
         House { entry: own, sessions: sessions_of_house, quotas, files, keep_alive, timely };
-    let router = api::router(control);
+    let router = routes::router(control);
     let quotas = Arc::clone(&house.quotas);
     let control =
         control::serve(listeners.control, router, Arc::clone(&door), quotas, is_stopping.clone());
@@ -173,6 +174,12 @@ pub async fn serve(
     stop_all(&entry, &sessions, &door).await?;
     eprintln!("slackline: stopped; everything acknowledged is on the medium");
     Ok(())
+}
+
+/// A number that no start of a daemon on this machine had before: the time, in nanoseconds.
+fn run_number() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// Ends everything in order. Clients are waited for no longer than

@@ -87,7 +87,7 @@ fn places(body: &Value, at: String, into: &mut Vec<String>) {
 
 #[test]
 fn every_route_that_takes_a_body_is_tried() {
-    let document: Value = serde_json::from_str(&daemon::api::openapi_json()).unwrap();
+    let document: Value = serde_json::from_str(&daemon::routes::openapi_json()).unwrap();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let tried =

@@ -4,7 +4,7 @@
 #[path = "support/real.rs"]
 mod real;
 
-use client::units::Bytes;
+use client::units::{Bytes, Duration};
 use client::{Code, Error, Peek, Piece};
 use real::{Real, byte, bytes, contract};
 use std::io::{Read, Write};
@@ -205,6 +205,31 @@ fn a_reader_seeks_anywhere_and_inside_the_window_at_no_cost() {
         let ready = reader.seek(Bytes::new(5017)).unwrap();
         assert_eq!(ready.ready.as_nanos(), 0, "it was there already");
         reader.close().unwrap();
+    }
+}
+
+/// A block lasts for five seconds: the first bytes come all the same, and what is said of when
+/// the contract holds is later. (How much sooner they come is measured in sim/first_byte.rs.)
+#[test]
+fn a_reader_that_begins_early_is_told_from_when_on_its_contract_holds() {
+    let len = 4_000_000;
+    let daemon = recorded(len);
+    for client in [daemon.client.clone(), daemon.client.clone().without_shared_windows()] {
+        let slow = contract(100_000, Bytes::kib(512));
+        let start = 700_001;
+        let (mut reader, begins) = client.reader_early("v", slow, Bytes::new(start)).unwrap();
+        assert!(begins.ready <= begins.steady, "{begins:?}");
+        assert!(begins.steady > Duration::from_secs(1), "{begins:?}");
+        let mut buf = vec![0; 300_000];
+        reader.read_exact(&mut buf).unwrap();
+        assert!(buf == bytes(start, buf.len()));
+        assert_eq!(reader.stats().unwrap().underruns, 0, "before that nothing is promised");
+        reader.close().unwrap();
+        let start = 0;
+        let (mut reader, _) = client.reader_early("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+        let mut back = Vec::new();
+        reader.read_to_end(&mut back).unwrap();
+        assert!(back == bytes(start, len as usize), "all of it");
     }
 }
 

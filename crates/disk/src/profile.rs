@@ -174,6 +174,27 @@ impl Profile {
             }
     }
 
+    /// Upper bound on a transfer of `len` inside `range` that follows on another one inside it:
+    /// it begins where that ended, and the heads are within `reach` of there. Panics as
+    /// [`Profile::worst`] does.
+    pub fn follows(
+        &self,
+        range: Range<Lba>,
+        len: Bytes,
+        reach: Bytes,
+        direction: Direction,
+    ) -> Duration {
+        let reach = reach.min(SECTOR * range.start.distance(range.end));
+        let worst = self.worst(range.clone(), len, direction);
+        match &self.kind {
+            Kind::HardDisk(disk) => {
+                let sweep = disk.sweep(self.end(), range, reach, worst);
+                (sweep.request + sweep.seek.time(sweep.span)).min(worst)
+            }
+            Kind::Linear(_) => worst,
+        }
+    }
+
     /// What a sweep over the transfers of `len` in `range` is made of; None where the
     /// place does not cost. A transfer takes at most `request` and the seek to it, and
     /// [`Profile::bound`] is never above that. Panics as [`Profile::worst`] does.

@@ -314,6 +314,25 @@ impl Core {
         self.lock().node.terms(volume, wish)
     }
 
+    pub(crate) fn entries(
+        &self,
+        who: &Who,
+        directory: &str,
+        after: &str,
+        most: usize,
+    ) -> Vec<node::Entry> {
+        self.lock().node.entries(who, directory, after, most)
+    }
+
+    pub(crate) fn space(&self) -> (Bytes, Bytes) {
+        let space = self.lock().node.space();
+        (space.total, space.free)
+    }
+
+    pub(crate) fn is_directory(&self, who: &Who, name: &str) -> bool {
+        self.lock().node.is_directory(who, name)
+    }
+
     /// Names and owners of all volumes, with the lock taken for some of them at a time.
     pub(crate) fn names(&self) -> Vec<(String, Ownership)> {
         let (mut all, mut last) = (Vec::new(), None);
@@ -611,6 +630,7 @@ impl Inner {
     /// What somebody asks, and when his program did where that was before now.
     fn tell(&mut self, ticket: Ticket, (who, arrived): (Who, Option<Instant>), op: Op) {
         let arrived = arrived.unwrap_or(self.now);
+        self.node.set_wall_clock(sys::wall_clock_at_epoch(self.now));
         self.node.handle(self.now, Happened::Request { ticket, who, op, arrived });
     }
 

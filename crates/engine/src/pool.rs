@@ -473,6 +473,27 @@ impl Pool {
         self.core.terms(volume, wish)
     }
 
+    /// What lies directly under a directory ([`Node::entries`]).
+    pub fn entries(
+        &self,
+        who: &Who,
+        directory: &str,
+        after: &str,
+        most: usize,
+    ) -> Vec<node::Entry> {
+        self.core.entries(who, directory, after, most)
+    }
+
+    /// The room for volumes on all disks, and what of it is free.
+    pub fn space(&self) -> (Bytes, Bytes) {
+        self.core.space()
+    }
+
+    /// Whether something lies under a name ([`Node::is_directory`]).
+    pub fn is_directory(&self, who: &Who, name: &str) -> bool {
+        self.core.is_directory(who, name)
+    }
+
     /// Names and owners of all volumes, the oldest first.
     pub fn names(&self) -> Vec<(String, Ownership)> {
         self.core.names()

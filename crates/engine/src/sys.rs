@@ -23,6 +23,16 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// What time it is at the epoch of the clock here, in nanoseconds since 1970, as the system's
+/// clock says now.
+pub(crate) fn wall_clock_at_epoch(now: Instant) -> i64 {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let since_1970 =
+        since_1970.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
+    let here = i64::try_from(now.saturating_since(Instant::EPOCH).as_nanos());
+    since_1970.saturating_sub(here.unwrap_or(i64::MAX))
+}
+
 /// The time now: nanoseconds since the boot of the machine, as the kernel's
 /// timers count them (`CLOCK_MONOTONIC`).
 pub(crate) fn now() -> Instant {

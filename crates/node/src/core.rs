@@ -4,6 +4,7 @@
 //! Invariant: every command is in the queue of the disk that its number names, and ends
 //! in exactly one call of [`Core::command_ended`].
 
+use crate::admission::chunks::Chunking;
 use crate::admission::contract::refused;
 use crate::admission::costs::Costs;
 use crate::admission::rates::RateSearch;
@@ -19,7 +20,7 @@ use crate::memory::reserve::Reserves;
 use crate::volumes::handles::Handles;
 use crate::volumes::services::{Piece, Services, Turn};
 use crate::volumes::writes::Writes;
-use crate::work::{CommandEnded, Owner, Part, Work};
+use crate::work::{CommandEnded, Owner, Part, Work, as_command};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -27,14 +28,15 @@ use disk::online::Suspect;
 use queue::{Device, Handle, Queue, Rest};
 use sched::{Class, Request, Schedule, Task, TaskId};
 use store::Store;
-use units::{Access, Bytes, Command, Duration, Instant, Lba};
+use units::{Bytes, Command, Duration, Instant};
 
 /// What became of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
     pub disk: DiskIndex,
     pub owner: Owner,
-    pub result: Result<(), DeviceError>,
+    /// None: its owner hears at the end of what follows.
+    pub result: Option<Result<(), DeviceError>>,
     /// Real-time requests: how late, and how long since the release.
     pub late_by: Duration,
     pub latency: Duration,
@@ -55,6 +57,8 @@ pub(crate) struct Disk {
     pub log: LogTasks,
     /// Best-effort transfers are cut to this.
     pub piece: Bytes,
+    /// In which commands the requests of streams are served.
+    pub chunking: Chunking,
     /// Another profile is stored, which is used when the pool is opened again.
     pub profile_for_next_start: bool,
     /// A longer gap that was measured, with what the contracts that are open do not bear.
@@ -149,13 +153,19 @@ impl Core {
         disks: impl IntoIterator<Item = DiskIndex>,
         steps: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let schedule = |disk: DiskIndex| self.disks[disk.as_usize()].queue.schedule().clone();
-        let copy = |disk| (disk, schedule(disk));
-        let before: Vec<(DiskIndex, Schedule)> = disks.into_iter().map(copy).collect();
+        let copy = |index: DiskIndex| {
+            let disk = &self.disks[index.as_usize()];
+            let chunks = (disk.queue.chunks(), disk.piece, disk.chunking.reserve_whole);
+            (index, disk.queue.schedule().clone(), chunks)
+        };
+        let before: Vec<(DiskIndex, Schedule, _)> = disks.into_iter().map(copy).collect();
         let result = steps(self);
         if result.is_err() {
-            for (disk, schedule) in before {
-                self.disk(disk).queue.restore(schedule);
+            for (disk, schedule, (chunks, piece, reserve_whole)) in before {
+                let disk = self.disk(disk);
+                disk.queue.restore(schedule);
+                disk.queue.set_chunks(chunks);
+                (disk.piece, disk.chunking.reserve_whole) = (piece, reserve_whole);
             }
         }
         result
@@ -243,10 +253,10 @@ impl Core {
         self.next_command += 1;
         let queue = self.queue_of_mut(id);
         if action.needs_no_disk() {
-            queue.submit_instant(id.0, class, Work { owner, action });
+            queue.submit_instant(id.0, class, Work::new(owner, action));
         } else {
             let command = as_command(&action);
-            queue.submit(now, id.0, Request { class, command }, Work { owner, action });
+            queue.submit(now, id.0, Request { class, command }, Work::new(owner, action));
         }
         id
     }
@@ -400,9 +410,10 @@ impl Core {
         self.disk(joined.disk).queue.renew(now, joined.id, from);
     }
 
-    /// Promises a command that waits for as soon as nobody else is late for it.
-    pub(crate) fn advance_deadline(&mut self, now: Instant, id: CommandId) {
-        self.queue_of_mut(id).advance_deadline(now, id.0);
+    /// Promises a command that waits for as soon as nobody else is late for it, behind `others`
+    /// that go before it in the slack.
+    pub(crate) fn advance_deadline(&mut self, now: Instant, id: CommandId, others: Duration) {
+        self.queue_of_mut(id).advance_deadline(now, id.0, others);
     }
 
     /// By when a command under way is done, as the contract's deadlines go.
@@ -509,7 +520,9 @@ impl Disk {
         let device = Device { profile, capacity, advance, patience, usage: queue::Use::Alone };
         let queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
         let queue = Handle::new(queue);
-        Ok(Self { index, queue, log, piece, profile_for_next_start: false, gap_refused: None })
+        let chunking = Chunking::default();
+        let (profile_for_next_start, gap_refused) = (false, None);
+        Ok(Self { index, queue, log, piece, chunking, profile_for_next_start, gap_refused })
     }
 
     /// It has work that it may not know of.
@@ -551,15 +564,9 @@ fn in_order(parts: Parts) -> (Option<Command>, Work, Rest<Work>) {
     all.extend(instant);
     let part = |(action, owner): (DiskAction, Owner)| {
         let command = (!action.needs_no_disk()).then(|| as_command(&action));
-        (command, Work { owner, action })
+        (command, Work::new(owner, action))
     };
     let mut all = all.into_iter().map(part);
     let (command, work) = all.next().expect("a request has a part");
     (command, work, all.collect())
-}
-
-fn as_command(action: &DiskAction) -> Command {
-    let Some((range, direction)) = action.transfer() else { return Command::Flush };
-    let len = (range.end - range.start).round_up(limits::BLOCK_MIN);
-    Command::Transfer(Access { lba: Lba::containing(range.start), len, direction })
 }

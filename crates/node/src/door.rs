@@ -19,6 +19,8 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         Op::VolumeCreate { size, .. }
         | Op::VolumeResize { size, .. }
         | Op::VolumeResizeWithin { size, .. } => bytes("size", *size),
+        Op::VolumeExtend { length, .. } => bytes("length", *length),
+        Op::Staged(op) => check(op),
         Op::VolumeService { service, .. } | Op::HandleOpen { service, .. } => service.check(),
         Op::Block { rate, .. } => match rate.checked() {
             Ok(_) => Ok(()),
@@ -53,8 +55,11 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         | Op::Delivery { .. }
         | Op::VolumeDelete { .. }
         | Op::VolumeAccess { .. }
+        | Op::VolumeRename { .. }
+        | Op::VolumeTimes { .. }
         | Op::StreamSync { .. }
         | Op::StreamClose { .. }
+        | Op::StreamBegin { .. }
         | Op::WindowNext { .. }
         | Op::WindowWaits { .. }
         | Op::Release { .. }

@@ -40,5 +40,6 @@ pub use plan::{
 };
 pub use status::{Analysed, Look};
 pub use store::VolumeId;
+pub use volumes::naming::Entry;
 pub use volumes::permission;
 pub use work::{CommandEnded, DiskQueue, Work, command_ended, command_noticed, next_command};

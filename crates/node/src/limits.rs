@@ -26,6 +26,15 @@ pub const WAITERS_MAX: usize = 16_384;
 /// Best-effort transfers are cut so that one command costs no more than this
 /// (where the disk allows it): it is what every contract has to wait for.
 pub const BEST_EFFORT_COST: Duration = Duration::from_millis(60);
+/// The longest chunk that requests of streams are cut to; the shortest is
+/// [`BEST_EFFORT_PIECE_MIN`].
+pub const CHUNK_MAX: Bytes = Bytes::mib(8);
+/// In which commands requests of streams may be served: whole, and in chunks of these lengths.
+pub fn chunks() -> impl Iterator<Item = Option<Bytes>> {
+    let lengths = (0..).map(|power| CHUNK_MAX / (1 << power));
+    let lengths = lengths.take_while(|&chunk| chunk >= BEST_EFFORT_PIECE_MIN);
+    [None].into_iter().chain(lengths.map(Some))
+}
 /// Smallest piece that a best-effort transfer is cut to.
 pub const BEST_EFFORT_PIECE_MIN: Bytes = Bytes::kib(64);
 /// The log's contract for writes is at least this for each commit, and grows by as much.
@@ -36,6 +45,11 @@ pub const METADATA_COMMAND_MAX: Bytes = Bytes::kib(256);
 /// Changes of volumes, of extents that move and of suspect extents for which a record has room
 /// beside writers: some hundred volumes of 20 runs between two commits. More take longer.
 pub const RECORD_CHANGES: Bytes = Bytes::kib(8);
+/// So many changes of volumes that nobody waits for do not wait for the commit interval: a record
+/// has room for some hundred.
+pub const STAGED_CHANGES: usize = 64;
+/// The most volumes that one rename of a directory renames, in one section under the pool's lock.
+pub const RENAMED_MAX: usize = 1000;
 /// Extents that best effort may write to for the first time between two commits, and volumes
 /// whose lengths it may raise; on a hard disk so many take a second and more. More take longer.
 pub const RECORD_EXTENTS: u64 = 256;
@@ -89,6 +103,11 @@ pub const STATUS_STEP: usize = 32;
 /// Requests that a reader may have waiting beyond those that its rate needs: a large
 /// window is filled by so many at a time.
 pub const EARLY_REQUESTS: u64 = 16;
+/// So much of a reader's first block is read by itself first: it adds a few milliseconds to the
+/// way of the heads on the slowest of the disks that are modelled,
+pub const EARLY_FIRST: Bytes = Bytes::kib(64);
+/// of blocks that are so long at least. Others are there nearly as soon.
+pub const EARLY_LEAST: Bytes = Bytes::kib(256);
 /// Handles with contracts of their own that may be open at once.
 pub const HANDLES_MAX: usize = 1_024;
 /// A service that is kept and does not fit is tried again so long after something was given

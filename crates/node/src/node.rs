@@ -1,7 +1,6 @@
 //! The state machine itself: what comes in is told to those whom it concerns.
 
 use crate::admission::contract::{self, Joined};
-use crate::admission::terms::Terms;
 use crate::api::*;
 use crate::best_effort::{Asked, BestEffort, Gap};
 use crate::core::{Core, Ended};
@@ -35,6 +34,8 @@ pub struct Node {
     next_stream: u64,
     shutting_down: Option<Option<Ticket>>,
     finished: Option<Finished>,
+    /// What time it was at the epoch of the clock here, where the driver says so.
+    pub(crate) wall_clock: Option<i64>,
 }
 
 /// What a stream was promised for another map of its volume, beside what it has.
@@ -72,6 +73,7 @@ impl Node {
             next_stream: 1,
             shutting_down: None,
             finished: None,
+            wall_clock: None,
         };
         node.admit_kept();
         Ok(node)
@@ -85,6 +87,7 @@ impl Node {
     /// Something happened at `now`.
     pub fn handle(&mut self, now: Instant, event: Event) {
         self.core.search = None;
+        self.tell_time(now);
         match event {
             Event::Request { ticket, who, op, arrived } => {
                 self.request(now, ticket, &who, op, arrived.min(now));
@@ -102,6 +105,7 @@ impl Node {
     /// A command has ended in its disk's queue.
     pub fn command_ended(&mut self, now: Instant, ended: CommandEnded) {
         self.core.search = None;
+        self.tell_time(now);
         let disk = ended.disk;
         let ended = self.core.command_ended(ended);
         self.ended(now, ended);
@@ -167,25 +171,20 @@ impl Node {
             return self.core.answer(ticket, Err(error));
         }
         match op {
-            Op::VolumeCreate { name, size, placement, access } => {
-                let made = self.create(who, &name, size, &placement, access);
-                self.change(now, ticket, made);
-            }
-            Op::VolumeResize { name, size, may_cut } => {
-                let resized = self.resize(now, &name, (size, may_cut), &[]);
-                self.change(now, ticket, resized);
-            }
-            Op::VolumeResizeWithin { name, size, may_cut, rooms } => {
-                let resized = self.resize(now, &name, (size, may_cut), &rooms);
-                self.change(now, ticket, resized);
-            }
-            Op::VolumeAccess { name, access } => {
-                let changed = self.give_away(who, &name, access);
+            Op::VolumeCreate { .. }
+            | Op::VolumeResize { .. }
+            | Op::VolumeResizeWithin { .. }
+            | Op::VolumeAccess { .. }
+            | Op::VolumeRename { .. }
+            | Op::VolumeExtend { .. }
+            | Op::VolumeTimes { .. }
+            | Op::VolumeDelete { .. } => {
+                let changed = self.change_volume(now, who, op);
                 self.change(now, ticket, changed);
             }
-            Op::VolumeDelete { name } => {
-                let deleted = self.delete(now, &name);
-                self.change(now, ticket, deleted);
+            Op::Staged(op) => {
+                let changed = self.change_volume(now, who, *op);
+                self.staged(now, ticket, changed);
             }
             Op::VolumeService { name, service } => {
                 let served = self.serve_and_keep(now, who, &name, service);
@@ -208,7 +207,8 @@ impl Node {
             op @ (Op::WindowNext { .. }
             | Op::WindowMoved { .. }
             | Op::WindowWaits { .. }
-            | Op::StreamSeek { .. }) => self.window_request(now, ticket, &op),
+            | Op::StreamSeek { .. }
+            | Op::StreamBegin { .. }) => self.window_request(now, ticket, &op),
             Op::HostLatency { latency } => {
                 self.resize_windows(now, latency);
                 self.core.answer(ticket, Ok(Reply::Done));
@@ -257,6 +257,7 @@ impl Node {
             }
             Op::StreamClose { stream } => self.close(now, ticket, stream),
             Op::Write { volume, span, .. } if self.writer_of(&volume).is_some() => {
+                let volume = self.core.store.find(&volume).map_or(volume, |it| it.name().into());
                 // Zeros before this write could fall on what the stream records.
                 let error = Error::VolumeBusy { name: volume, streams: 1 };
                 self.best_effort.refuse_write(&mut self.core, now, ticket, span, error);
@@ -318,8 +319,8 @@ impl Node {
         match Wanted::by(op) {
             Wanted::Of(name, act) => {
                 let volume = self.find(name)?;
-                let whose = self.core.store.volume(volume).expect("just found").ownership();
-                permission::check(who, name, whose, act)
+                let volume = self.core.store.volume(volume).expect("just found");
+                permission::check(who, volume.name(), volume.ownership(), act)
             }
             Wanted::ReadOrWrite(name) => {
                 let volume = self.find(name)?;
@@ -338,7 +339,7 @@ impl Node {
         }
     }
 
-    fn create(
+    pub(crate) fn create(
         &mut self,
         who: &Who,
         name: &str,
@@ -347,15 +348,19 @@ impl Node {
         access: Access,
     ) -> Result<(), Error> {
         let whose = permission::settle(who, permission::of_new(who), access)?;
-        self.core.store.create_owned(name, size, placement, whose)?;
+        self.check_place(name, whose.kind())?;
+        let made = self.core.store.create_owned(name, size, placement, whose)?;
+        self.note_made(made);
         Ok(())
     }
 
-    fn give_away(&mut self, who: &Who, name: &str, access: Access) -> Result<(), Error> {
+    pub(crate) fn give_away(&mut self, who: &Who, name: &str, access: Access) -> Result<(), Error> {
         let volume = self.find(name)?;
         let before = self.core.store.volume(volume).expect("just found").ownership();
         let after = permission::settle(who, before, access)?;
-        Ok(self.core.store.set_ownership(volume, after)?)
+        self.core.store.set_ownership(volume, after)?;
+        self.core.store.note_changed(volume);
+        Ok(())
     }
 
     /// Answers a change of the metadata when it is durable.
@@ -412,25 +417,38 @@ impl Node {
         Ok(())
     }
 
-    fn delete(&mut self, now: Instant, name: &str) -> Result<(), Error> {
+    pub(crate) fn delete(&mut self, now: Instant, name: &str) -> Result<(), Error> {
         let volume = self.find(name)?;
-        let streams = self.streams.count_on(volume) as u64;
-        if streams > 0 || self.best_effort.touches(volume) {
-            return Err(Error::VolumeBusy { name: String::from(name), streams });
-        }
+        self.check_removable(volume)?;
+        self.check_idle(volume, name)?;
         self.core.abandon_moves(Some(volume));
         self.core.store.delete(volume)?;
+        self.forget_removed(now, volume, name);
+        Ok(())
+    }
+
+    /// Refuses where somebody uses a volume that is to be removed.
+    pub(crate) fn check_idle(&self, volume: VolumeId, name: &str) -> Result<(), Error> {
+        let streams = self.streams.count_on(volume) as u64;
+        match streams > 0 || self.best_effort.touches(volume) {
+            true => Err(Error::VolumeBusy { name: String::from(name), streams }),
+            false => Ok(()),
+        }
+    }
+
+    /// What else the node has of a volume that was removed goes.
+    pub(crate) fn forget_removed(&mut self, now: Instant, volume: VolumeId, name: &str) {
+        self.core.writes.forget(volume);
         // Who waits to read it must not come to read another of the same name.
         self.best_effort.refuse_waiting_on(&mut self.core, volume, name);
         self.core.serve_nothing_on(volume);
         self.kept_out.forget(volume);
         self.given_back(now);
-        Ok(())
     }
 
     /// Grows or shrinks. While streams are open, what they were promised must
     /// still hold on the new map, or nothing changes.
-    fn resize(
+    pub(crate) fn resize(
         &mut self,
         now: Instant,
         name: &str,
@@ -457,8 +475,11 @@ impl Node {
         if size < before {
             self.core.abandon_moves(Some(volume));
         }
-        let taken: Vec<Terms> = rooms.iter().map(|room| self.taken(volume, room)).collect();
+        let taken: Vec<_> = rooms.iter().map(|room| self.taken(volume, room)).collect();
         self.core.store.resize(volume, size)?;
+        if size < before {
+            self.core.writes.note_change(volume);
+        }
         let mut promised = Vec::new();
         let mut fits = self.fit_into(volume, rooms, &taken);
         for id in open {
@@ -666,7 +687,8 @@ impl Node {
         let (&Op::WindowNext { stream }
         | &Op::WindowMoved { stream, .. }
         | &Op::WindowWaits { stream }
-        | &Op::StreamSeek { stream, .. }) = op
+        | &Op::StreamSeek { stream, .. }
+        | &Op::StreamBegin { stream }) = op
         else {
             unreachable!("one of these");
         };
@@ -680,6 +702,7 @@ impl Node {
                     return stream.go(core, now, ticket, to);
                 }
                 Op::StreamSeek { to, .. } => stream.seek(core, now, to, has_writer),
+                Op::StreamBegin { .. } => stream.begin_at_once(core, now, has_writer),
                 _ => stream.window_waits(core, now),
             };
             core.answer(ticket, done);
@@ -808,7 +831,7 @@ impl Node {
     fn ended(&mut self, now: Instant, ended: Ended) {
         let Ended { disk, owner, result, late_by, latency, promised, took, is_last } = ended;
         let whose = match owner {
-            Owner::Block { stream, .. } => Carrier::Stream(stream),
+            Owner::Block { stream, .. } | Owner::Early { stream, .. } => Carrier::Stream(stream),
             Owner::Piece { operation, .. } => {
                 Carrier::Operation(self.best_effort.ticket(operation))
             }
@@ -816,6 +839,7 @@ impl Node {
         };
         let done = promised && is_last;
         self.finished = done.then_some(Finished { whose, late_by, latency });
+        let Some(result) = result else { return };
         match owner {
             Owner::Block { stream: id, block, place, part } => {
                 let has_writer = self.streams.has_writer(id);
@@ -846,6 +870,13 @@ impl Node {
                 if mode.writes() {
                     self.pump_readers(now, volume);
                 }
+            }
+            Owner::Early { stream: id, block, place } => {
+                let has_writer = self.streams.has_writer(id);
+                let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
+                let (what, is_good) = ((block, place), result.is_ok());
+                stream.early_ended(&mut self.core, now, what, is_good, has_writer);
+                self.after(now, id);
             }
             Owner::Piece { operation, part } => {
                 let result = result.map_err(|error| (disk, error));

@@ -204,6 +204,11 @@ impl Node {
         self.core.store.find(name).map(Volume::id)
     }
 
+    /// The room for volumes.
+    pub fn space(&self) -> store::Space {
+        self.core.store.space()
+    }
+
     /// True once a metadata write has failed.
     pub fn is_read_only(&self) -> bool {
         self.core.read_only().is_some()
@@ -215,15 +220,18 @@ impl Node {
         StreamStatus { promised: self.core.promises(), ..stream.status(name) }
     }
 
-    fn volume_status(&self, volume: &Volume) -> VolumeStatus {
+    pub(crate) fn volume_status(&self, volume: &Volume) -> VolumeStatus {
         let core = &self.core;
         let (service, account) = core.services.of(volume.id().into());
         let (operations, memory) = core.reserves.of(volume.id().into());
         VolumeStatus {
+            id: volume.id(),
             name: String::from(volume.name()),
+            times: volume.times(),
             ownership: volume.ownership(),
             size: volume.size(),
             length: volume.length(),
+            changes: core.writes.changes_of(volume.id()),
             placement: volume.placement().clone(),
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),
             stretches: volume.stretches(),
@@ -261,6 +269,7 @@ impl crate::core::Core {
             bus: disk.queue.profile().bus.clone(),
             gaps: disk.queue.gaps(),
             gap_refused: disk.gap_refused.as_ref().map(|(_, error)| Box::new(error.clone())),
+            chunk: disk.queue.chunks().map(|chunks| chunks.len),
         }
     }
 }

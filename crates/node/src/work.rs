@@ -1,17 +1,20 @@
 //! What a disk of a pool does, and for whom: its queue as the pool fills it.
 
 use crate::api::*;
+use crate::limits;
 use crate::volumes::writes::Claim;
 use core::ops::Range;
-use queue::{DeviceTime, Next, Queue};
+use queue::{Chunks, DeviceTime, Next, Queue};
 use store::IoId;
-use units::{Bytes, Instant};
+use units::{Access, Bytes, Command, Instant, Lba};
 
 /// Whom the end of a command concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A block of a stream, in this place.
     Block { stream: StreamId, block: u64, place: Bytes, part: BlockPart },
+    /// The first bytes of a block in this place, ahead of the block itself.
+    Early { stream: StreamId, block: u64, place: Bytes },
     /// A command of a best-effort operation.
     Piece { operation: u64, part: Part },
     /// A piece of a write (or a flush) of the store.
@@ -51,6 +54,100 @@ pub(crate) enum Part {
 pub struct Work {
     pub(crate) owner: Owner,
     pub(crate) action: DiskAction,
+    /// It was cut: another chunk of the same part follows, or came before.
+    pub(crate) chunk: Option<Chunk>,
+}
+
+/// A chunk of a part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    /// More of the part follows.
+    pub more: bool,
+    /// The device failed on one that came before.
+    pub failed: Option<DeviceError>,
+}
+
+impl Work {
+    pub(crate) fn new(owner: Owner, action: DiskAction) -> Self {
+        Self { owner, action, chunk: None }
+    }
+
+    /// Whether it can be done in chunks: plain reads and writes of programs' memory.
+    fn may_cut(&self) -> bool {
+        let is_plain = matches!(self.action, DiskAction::Read { .. } | DiskAction::Write { .. });
+        is_plain && matches!(self.owner, Owner::Block { .. } | Owner::Piece { .. })
+    }
+
+    /// Cuts it behind the first `len` bytes that the disk moves. What is read of a block ends
+    /// chunk by chunk, so that only the chunk is lost that the device fails on; what is written
+    /// was claimed as a whole, and ends so.
+    fn cut(&mut self, len: Bytes) -> (Command, (Command, Self)) {
+        let (near, far) = match &self.action {
+            DiskAction::Read { offset, span, written } => {
+                let at = written.span().start + len;
+                let (before, behind) = written.cut(at);
+                let [near, far] = span.cut(at);
+                let (offset, far_offset) = (*offset, *offset + at);
+                (
+                    DiskAction::Read { offset, span: near, written: before },
+                    DiskAction::Read { offset: far_offset, span: far, written: behind },
+                )
+            }
+            DiskAction::Write { offset, span, valid } => {
+                let [near, far] = span.cut(len);
+                let (offset, valid) = (*offset, *valid);
+                let left = valid.saturating_sub(len);
+                (
+                    DiskAction::Write { offset, span: near, valid: valid.min(len) },
+                    DiskAction::Write { offset: offset + len, span: far, valid: left },
+                )
+            }
+            _ => unreachable!("only plain reads and writes are cut"),
+        };
+        let failed = self.chunk.and_then(|chunk| chunk.failed);
+        let mut left = Self::new(self.owner.clone(), far);
+        left.chunk = Some(Chunk { more: false, failed: None });
+        self.chunk = Some(Chunk { more: true, failed });
+        if let (Owner::Block { part: near_part, .. }, Owner::Block { part: far_part, .. }) =
+            (&mut self.owner, &mut left.owner)
+        {
+            (near_part.is_all, far_part.is_all) = (false, false);
+            if near_part.claim.is_none() {
+                let DiskAction::Read { span, .. } = &near else { unreachable!("it is read") };
+                let at = near_part.range.start + span.len;
+                (near_part.range.end, far_part.range.start) = (at, at);
+            }
+        }
+        self.action = near;
+        let commands = (as_command(&self.action), as_command(&left.action));
+        (commands.0, (commands.1, left))
+    }
+
+    /// What becomes of it at its end, with what became of the chunks before it; none where
+    /// that is said at the end of the chunks that follow.
+    fn result(&self, result: Result<(), DeviceError>) -> Option<Result<(), DeviceError>> {
+        let Some(Chunk { more, failed }) = self.chunk else { return Some(result) };
+        if self.ends_by_chunk() {
+            return Some(result);
+        }
+        (!more).then(|| failed.map_or(result, Err))
+    }
+
+    /// Its owner hears of each chunk.
+    fn ends_by_chunk(&self) -> bool {
+        matches!(&self.owner, Owner::Block { part, .. } if part.claim.is_none())
+    }
+}
+
+/// How a disk's requests are cut into chunks.
+pub(crate) fn chunks(len: Bytes) -> Chunks<Work> {
+    Chunks { len, may_cut: Work::may_cut, cut: Work::cut }
+}
+
+pub(crate) fn as_command(action: &DiskAction) -> Command {
+    let Some((range, direction)) = action.transfer() else { return Command::Flush };
+    let len = (range.end - range.start).round_up(limits::BLOCK_MIN);
+    Command::Transfer(Access { lba: Lba::containing(range.start), len, direction })
 }
 
 /// One disk of a pool at work.
@@ -61,7 +158,8 @@ pub type DiskQueue = Queue<Work>;
 pub struct CommandEnded {
     pub(crate) disk: DiskIndex,
     pub(crate) finished: Instant,
-    pub(crate) result: Result<(), DeviceError>,
+    /// None where the command was a chunk whose owner hears at the end of the last one.
+    pub(crate) result: Option<Result<(), DeviceError>>,
     pub(crate) of_queue: queue::Ended<Work>,
 }
 
@@ -108,5 +206,12 @@ pub fn command_noticed(
     result: Result<(), DeviceError>,
 ) -> CommandEnded {
     let of_queue = queue.ended_within(id.0, times, result.is_ok());
+    let failed = of_queue.work.chunk.and_then(|chunk| chunk.failed).or(result.err());
+    if let (Some(Chunk { more: true, .. }), Some(next)) =
+        (of_queue.work.chunk, queue.work_mut(id.0))
+    {
+        next.chunk = next.chunk.map(|chunk| Chunk { failed, ..chunk });
+    }
+    let result = of_queue.work.result(result);
     CommandEnded { disk: id.disk(), finished: times.noticed, result, of_queue }
 }

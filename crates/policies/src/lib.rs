@@ -38,6 +38,7 @@ mod satf;
 mod scan;
 mod scan_edf;
 mod sstf;
+mod sweeps;
 mod time_cycle;
 mod ucsb;
 mod usd;
@@ -120,6 +121,9 @@ table! {
     /// One sweep of requests under contract per cycle, with a bubble slot for
     /// interactive requests and a slack register for best effort.
     TIME_CYCLE, "time-cycle", EVERYONE, time_cycle::ADMISSION, time_cycle::TimeCycle::new, time_cycle::SETTINGS, time_cycle::admits;
+    /// Streams in one sweep per cycle of a chosen length, so that many short ways of the arm are
+    /// promised in the place of long ones; all other contracts by their deadlines in between.
+    SWEEPS, "sweeps", EVERYONE, sweeps::ADMISSION, sweeps::Sweeps::new, sweeps::SETTINGS, sweeps::admits;
     /// Priorities, guaranteed places in a bounded queue, and streams that fetch
     /// together: the ABISS elevator.
     ABISS, "abiss", NOTHING, NONE, abiss::Abiss::new, abiss::SETTINGS;
@@ -161,6 +165,7 @@ pub const ALL: &[PolicyKind] = &[
     CELLO,
     DRR,
     TIME_CYCLE,
+    SWEEPS,
     ABISS,
     UCSB,
     NOOP,

@@ -87,6 +87,7 @@ fn index() -> String {
     let analysis = |kind: PolicyKind| match kind.admission {
         Admission::Exact => "exact",
         Admission::Cycles(_) => "by cycles",
+        Admission::Sweeps(_) => "by sweeps",
         Admission::Nothing => "no promise",
     };
     for &kind in policies::ALL {

@@ -214,9 +214,9 @@ class File(io.RawIOBase):
 
     @property
     def sought(self):
-        """Under a contract for reading, what the daemon said of the last jump, which is made
-        when the first byte behind a seek is read: nanoseconds until the first bytes are there,
-        and until the contract holds in full. None before that."""
+        """Under a contract for reading on a volume, what the daemon said when it took it, or of
+        the last jump since, which is made when the first byte behind a seek is read: nanoseconds
+        until the first bytes are there, and until the contract holds in full. Else None."""
         times = self._handle.sought()
         return None if times is None else Sought(*times)
 

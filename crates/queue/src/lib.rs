@@ -22,4 +22,4 @@ mod queue;
 pub use account::{Account, Traffic};
 pub use handle::{Handle, Shared};
 pub use measured::{HostTime, Measuring};
-pub use queue::{Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};
+pub use queue::{Chunks, Cut, Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};

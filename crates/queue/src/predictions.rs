@@ -2,6 +2,7 @@
 
 use disk::online::Observations;
 use disk::{Head, Profile};
+use sched::{First, Rest};
 use units::{Access, Command, Duration, Lba};
 
 /// What is known of where the heads are.
@@ -25,6 +26,9 @@ pub(crate) struct Predictions<'a> {
     pub patience: Duration,
     /// What the other places and parts of the request with this key cost.
     pub further: &'a dyn Fn(u64) -> Duration,
+    /// The first command of the request with this key and what is left after it, where it is
+    /// served in several between which others may go.
+    pub first: &'a dyn Fn(u64) -> Option<(Command, Rest)>,
 }
 
 impl Predictions<'_> {
@@ -53,6 +57,11 @@ impl sched::Predict for Predictions<'_> {
 
     fn bound_of(&self, from: Lba, key: u64, command: &Command) -> Duration {
         self.expected(command, self.plain(from, command) + (self.further)(key))
+    }
+
+    fn first_of(&self, from: Lba, key: u64, _: &Command) -> Option<First> {
+        let (command, rest) = (self.first)(key)?;
+        Some(First { bound: sched::Predict::bound(self, from, &command), command, rest })
     }
 }
 

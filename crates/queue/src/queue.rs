@@ -8,7 +8,10 @@
 //! schedule has one request, whose cost is that of all parts. From when the first part is
 //! started until the last one is, nothing else is, so that what is promised to others waits
 //! for one request at the most, as the analysis has it; and the parts find the heads
-//! where the part before them left them. Each part ends in a call of [`Queue::ended`] of its own, with
+//! where the part before them left them. But where requests are served in chunks
+//! ([`Queue::set_chunks`]) and the schedule says so, others go between: no command is then
+//! longer than a chunk, and a request of which more is left waits in the schedule again after
+//! each; from outside it looks as if the device had it all the time. Each part ends in a call of [`Queue::ended`] of its own, with
 //! the same key.
 
 use crate::account::{Account, Counted};
@@ -20,8 +23,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
 use disk::{Head, Profile};
-use sched::{Class, Contract, PolicyKind, Refusal, Request, Schedule, TaskId, TaskSet};
-use units::{Bytes, Command, Duration, Instant, Lba};
+use sched::{Class, Contract, PolicyKind, Refusal, Request, Schedule, Task, TaskId, TaskSet};
+use units::{Access, Bytes, Command, Duration, Instant, Lba};
 
 /// Whether the device does only what its queue says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,29 @@ pub fn between_parts(advance: Duration) -> Duration {
 /// The parts of a request behind its first: commands, and what they are for.
 pub type Rest<W> = VecDeque<(Option<Command>, W)>;
 
+/// Into what requests are cut where others shall not wait for all of one.
+#[derive(Debug)]
+pub struct Chunks<W> {
+    /// No command is longer.
+    pub len: Bytes,
+    /// Whether what a command is for can be cut.
+    pub may_cut: fn(&W) -> bool,
+    /// Cuts it behind so many bytes of its command: what it does from now on, and what is left,
+    /// each with its command.
+    pub cut: Cut<W>,
+}
+
+/// See [`Chunks::cut`].
+pub type Cut<W> = fn(&mut W, Bytes) -> (Command, (Command, W));
+
+impl<W> Clone for Chunks<W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Chunks<W> {}
+
 /// A command that is known.
 #[derive(Clone, Debug)]
 struct Entry<W> {
@@ -73,6 +99,8 @@ struct Entry<W> {
     predicted: Duration,
     /// It is, or was, served in several commands.
     in_parts: bool,
+    /// The device had some of it, and may not have the rest yet.
+    begun: bool,
     /// What follows under the same request: commands, and what they are for.
     rest: Rest<W>,
 }
@@ -152,6 +180,7 @@ pub struct Queue<W> {
     /// requests in several parts nothing, since that is asked for when it is wanted to know.
     further: BTreeMap<u64, Duration>,
     parted: Option<Parted>,
+    chunks: Option<Chunks<W>>,
     /// When the device had ended the last command.
     last_end: Instant,
     account: Account,
@@ -167,7 +196,7 @@ impl<W> Entry<W> {
     /// In one part.
     fn new(work: W, command: Option<Command>, class: Class) -> Self {
         let (predicted, rest) = (Duration::ZERO, VecDeque::new());
-        Self { work, command, class, predicted, in_parts: false, rest }
+        Self { work, command, class, predicted, in_parts: false, begun: false, rest }
     }
 }
 
@@ -191,6 +220,7 @@ impl<W> Queue<W> {
             instant: VecDeque::new(),
             further: BTreeMap::new(),
             parted: None,
+            chunks: None,
             last_end: Instant::EPOCH,
             account: Account::default(),
             flushes: [Duration::ZERO; 2],
@@ -313,6 +343,34 @@ impl<W> Queue<W> {
     ) -> Result<(), Refusal> {
         let now = self.time(now);
         self.schedule.change(now, task, contract)
+    }
+
+    /// Into what requests are cut; into nothing at first.
+    pub fn chunks(&self) -> Option<Chunks<W>> {
+        self.chunks
+    }
+
+    /// From now on requests are cut so, also those that wait, where the contract of their task
+    /// is one in chunks ([`Task::in_chunks`](sched::Task::in_chunks)), and best effort. Whoever
+    /// calls sees to it that the contracts are ([`Queue::set_commands`]).
+    pub fn set_chunks(&mut self, chunks: Option<Chunks<W>>) {
+        self.chunks = chunks;
+    }
+
+    /// As [`Schedule::set_commands`].
+    ///
+    /// # Errors
+    /// Where what is promised would not be kept so.
+    pub fn set_commands(
+        &mut self,
+        now: Instant,
+        tasks: &[(TaskId, Task)],
+        reserve: Duration,
+    ) -> Result<(), Refusal> {
+        let now = self.time(now);
+        self.schedule.set_commands(now, tasks, reserve)?;
+        self.has_news = true;
+        Ok(())
     }
 
     /// Puts a schedule back as it was copied before, with no command come or gone since.
@@ -446,14 +504,24 @@ impl<W> Queue<W> {
         self.commands.get(&key).map(|entry| &entry.work)
     }
 
+    /// The same, to change.
+    pub fn work_mut(&mut self, key: u64) -> Option<&mut W> {
+        self.commands.get_mut(&key).map(|entry| &mut entry.work)
+    }
+
     /// The class of a command that waits for the device.
     pub fn class_of(&self, key: u64) -> Option<Class> {
-        self.schedule.queues().get(key).map(|waiting| waiting.class)
+        let waiting = self.schedule.queues().get(key).filter(|_| !self.has_begun(key));
+        waiting.map(|waiting| waiting.class)
+    }
+
+    fn has_begun(&self, key: u64) -> bool {
+        self.commands.get(&key).is_some_and(|entry| entry.begun)
     }
 
     /// Whether a command has not been started.
     pub fn waits(&self, key: u64) -> bool {
-        self.schedule.queues().get(key).is_some() || self.instant.contains(&key)
+        self.class_of(key).is_some() || self.instant.contains(&key)
     }
 
     /// Whether a command that waits has been released by now.
@@ -469,12 +537,15 @@ impl<W> Queue<W> {
 
     /// Takes a command back that has not been started. Says whether it could.
     pub fn cancel(&mut self, key: u64) -> bool {
-        self.drop_instant(key) || (self.schedule.cancel(key) && self.remove(key).is_some())
+        let waits = !self.has_begun(key);
+        self.drop_instant(key) || (waits && self.schedule.cancel(key) && self.remove(key).is_some())
     }
 
     /// As [`Queue::cancel`]; its release is its contract's again where it was the last.
     pub fn take_back(&mut self, key: u64) -> bool {
-        self.drop_instant(key) || (self.schedule.take_back(key) && self.remove(key).is_some())
+        let waits = !self.has_begun(key);
+        self.drop_instant(key)
+            || (waits && self.schedule.take_back(key) && self.remove(key).is_some())
     }
 
     fn drop_instant(&mut self, key: u64) -> bool {
@@ -485,7 +556,7 @@ impl<W> Queue<W> {
     /// Gives a command that waits another class. Says whether it waited.
     pub fn upgrade(&mut self, now: Instant, key: u64, class: Class) -> bool {
         let now = self.time(now);
-        self.schedule.upgrade(now, key, class).is_some()
+        !self.has_begun(key) && self.schedule.upgrade(now, key, class).is_some()
     }
 
     /// Lets a command that waits in this class do something else in the time that it had.
@@ -517,10 +588,11 @@ impl<W> Queue<W> {
         self.has_news = true;
     }
 
-    /// Promises a command that waits for as soon as nobody else is late for it.
-    pub fn advance_deadline(&mut self, now: Instant, key: u64) {
+    /// Promises a command that waits for as soon as nobody else is late for it, behind `others`
+    /// that go before it in the slack.
+    pub fn advance_deadline(&mut self, now: Instant, key: u64, others: Duration) {
         let now = self.time(now);
-        self.schedule.advance_deadline(now, key);
+        self.schedule.advance_deadline_behind(now, key, others);
     }
 
     /// Promises a command that waits for `by`, or as soon after as nobody else is late for it.
@@ -553,7 +625,7 @@ impl<W> Queue<W> {
         // No slack would ever cover what a disk may try for so long on a bad extent.
         let is_idle = self.schedule.tasks().len() <= self.own;
         let patience = if is_idle { self.device.patience } else { Duration::MAX };
-        let Self { device, seen, commands, further, .. } = self;
+        let Self { device, seen, commands, further, chunks, .. } = self;
         let further = |key| match further.get(&key) {
             None => Duration::ZERO,
             Some(&places) => places + bound_of(device, seen, patience, &commands[&key].rest),
@@ -564,6 +636,11 @@ impl<W> Queue<W> {
             seen,
             patience,
             further: &further,
+            first: &|key| {
+                let chunks = chunks.as_ref()?;
+                let entry = &commands[&key];
+                first_chunk(device, chunks, entry)
+            },
         };
         match self.schedule.next(now, &predictions) {
             sched::Next::Wait { until } => {
@@ -582,17 +659,22 @@ impl<W> Queue<W> {
             seen: &self.seen,
             patience: Duration::MAX,
             further: &|_| Duration::ZERO,
+            first: &|_| None,
         };
         // Other places are moved to by the same command; each part counts for itself.
         let places = self.further.get(&key).copied().unwrap_or_default();
         let entry = self.commands.get_mut(&key).expect("a scheduled command is known");
+        let has_more = self.schedule.has_more(key);
+        if let Some(chunks) = self.chunks.filter(|_| has_more) {
+            entry.cut(&chunks);
+        }
         let bound = |command: &Command| predictions.plain(at, command) + places;
         entry.predicted = entry.command.as_ref().map_or(Duration::ZERO, bound);
         if entry.command.is_some() {
             self.gaps.given(key);
         }
-        let has_more = !entry.rest.is_empty();
-        self.parted = has_more.then_some(Parted { key, goes_on: false });
+        let goes_on_alone = !entry.rest.is_empty() && !has_more;
+        self.parted = goes_on_alone.then_some(Parted { key, goes_on: false });
         Next::Start { key, predicted: entry.predicted, work: &mut entry.work }
     }
 
@@ -622,7 +704,8 @@ impl<W> Queue<W> {
             }
             None => self.remove(key).expect("just seen").work,
         };
-        if !is_last {
+        let waits_again = !is_last && self.schedule.has_more(key);
+        if !is_last && !waits_again {
             match &mut self.parted {
                 Some(parted) if parted.key == key => parted.goes_on = true,
                 _ => self.instant.push_front(key),
@@ -650,6 +733,9 @@ impl<W> Queue<W> {
         self.last_end = self.last_end.max(finished);
         let class = outcome.as_ref().map_or(class, |of| of.class);
         self.learn(&command, time, good);
+        if waits_again {
+            self.wait_again(finished, key);
+        }
         let others = match self.device.usage {
             Use::Alone => Duration::ZERO,
             Use::Shared { others } => others,
@@ -683,6 +769,28 @@ impl<W> Queue<W> {
         Ended { work, late_by, latency, promised, took, suspects_changed, is_last }
     }
 
+    /// A command of a request has ended of which more is left, and others may go first.
+    fn wait_again(&mut self, now: Instant, key: u64) {
+        let at = self.schedule.head();
+        let Self { device, seen, head, chunks, commands, .. } = &*self;
+        let entry = &commands[&key];
+        let command = entry.command.expect("what needs no device comes last");
+        let len = chunks.map(|chunks| chunks.len);
+        let predictions = Predictions {
+            profile: &device.profile,
+            heads: heads(device.usage, head, at),
+            seen,
+            patience: Duration::MAX,
+            further: &|_| Duration::ZERO,
+            first: &|_| None,
+        };
+        let own = in_pieces(device, &command, len, |piece| predictions.plain(at, piece));
+        let rest = entry.rest.iter().filter_map(|(command, _)| command.as_ref());
+        let rest = rest.fold(own, |all, part| both(all, from_anywhere(device, part, len)));
+        self.schedule.finished_part(now, key, command, rest);
+        self.has_news = true;
+    }
+
     /// Learns from a command that has ended where the heads may be. What was written from
     /// the disk's own buffer in a flush, or tried in a failed command, may have moved them
     /// anywhere.
@@ -694,6 +802,84 @@ impl<W> Queue<W> {
             _ => self.head = Head::anywhere(),
         }
     }
+}
+
+impl<W> Entry<W> {
+    /// The device is given a chunk of it.
+    fn cut(&mut self, chunks: &Chunks<W>) {
+        (self.begun, self.in_parts) = (true, true);
+        let is_longer = self.command.is_some_and(|command| len_of(&command) > chunks.len);
+        if is_longer && (chunks.may_cut)(&self.work) {
+            let (command, (left, work)) = (chunks.cut)(&mut self.work, chunks.len);
+            self.command = Some(command);
+            self.rest.push_front((Some(left), work));
+        }
+    }
+}
+
+fn len_of(command: &Command) -> Bytes {
+    command.access().map_or(Bytes::ZERO, |access| access.len)
+}
+
+/// The first chunk of a request that others may interrupt, and what is left after it.
+fn first_chunk<W>(
+    device: &Device,
+    chunks: &Chunks<W>,
+    entry: &Entry<W>,
+) -> Option<(Command, sched::Rest)> {
+    let command = entry.command?;
+    let len = Some(chunks.len);
+    let done = sched::Rest { bound: Duration::ZERO, commands: 0 };
+    let may_cut = len_of(&command) > chunks.len && (chunks.may_cut)(&entry.work);
+    let (first, own) = match command {
+        Command::Transfer(access) if may_cut => {
+            let (near, far) = access.cut(chunks.len);
+            let (near, far) = (Command::Transfer(near), Command::Transfer(far));
+            (near, in_pieces(device, &far, len, |piece| on_from(device, &far, piece)))
+        }
+        _ => (command, done),
+    };
+    let rest = entry.rest.iter().filter_map(|(command, _)| command.as_ref());
+    let rest = rest.fold(own, |all, part| both(all, from_anywhere(device, part, len)));
+    (rest.commands > 0).then_some((first, rest))
+}
+
+fn both(one: sched::Rest, other: sched::Rest) -> sched::Rest {
+    let bound = one.bound.saturating_add(other.bound);
+    sched::Rest { bound, commands: one.commands + other.commands }
+}
+
+/// Bound on a command in pieces of up to `len`: the first one as `first` says, and each of the
+/// others where the one before it ended.
+fn in_pieces(
+    device: &Device,
+    command: &Command,
+    len: Option<Bytes>,
+    first: impl Fn(&Command) -> Duration,
+) -> sched::Rest {
+    let Some(&access) = command.access() else {
+        return sched::Rest { bound: first(command), commands: 1 };
+    };
+    let len = len.unwrap_or(access.len).min(access.len);
+    let pieces = access.len.div_ceil(len);
+    let piece = Command::Transfer(Access { len, ..access });
+    let bound = first(&piece) + on_from(device, command, &piece) * (pieces - 1);
+    sched::Rest { bound, commands: u32::try_from(pieces).unwrap_or(u32::MAX) }
+}
+
+/// Bound on a piece of a transfer that follows on another piece of it.
+fn on_from(device: &Device, command: &Command, piece: &Command) -> Duration {
+    let Some(access) = command.access() else { return device.profile.flush() };
+    let range = access.lba..access.end();
+    device.profile.follows(range, len_of(piece), access.len, access.direction)
+}
+
+fn from_anywhere(device: &Device, command: &Command, len: Option<Bytes>) -> sched::Rest {
+    let worst = |piece: &Command| match piece.access() {
+        Some(access) => worst(&device.profile, access),
+        None => device.profile.flush(),
+    };
+    in_pieces(device, command, len, worst)
 }
 
 /// What parts that follow take at the most, wherever the heads are, with what passes between

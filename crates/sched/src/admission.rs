@@ -19,6 +19,7 @@
 //! settings of a policy may make the cycle shorter than that, the register that has to fit
 //! larger, and what is given away in the end smaller: none of these makes a request later.
 
+use crate::task::Sweep;
 use units::Duration;
 
 /// By which analysis contracts are taken.
@@ -29,6 +30,8 @@ pub enum Admission {
     Exact,
     /// All requests of a cycle within it.
     Cycles(CycleRule),
+    /// Those of a cycle in one sweep, beside others by their deadlines: [`SweepRule`].
+    Sweeps(SweepRule),
     /// By none: the policy keeps no contract, whatever is taken.
     Nothing,
 }
@@ -49,7 +52,35 @@ pub struct CycleRule {
     pub register_most: Duration,
 }
 
-/// The cycle of a set that was admitted by cycles.
+/// How a policy works in sweeps.
+///
+/// The instants at which cycles begin are `cycle` apart while the disk has work. A request of a
+/// task that is served in sweeps ([`Task::sweep`](crate::Task::sweep)) is gathered by the first
+/// of them that comes after its release, or at its release, and done by the next: so its task is
+/// due within two cycles. All other requests go before, earliest deadline first. The set fits iff
+///
+/// * the other tasks can be kept beside a reserve that is no less than the longest request of a
+///   sweep, since they wait for one of these at the most ([`TaskSet`](crate::TaskSet));
+/// * `once + sum of n_i C_i + sum of m_j (C_j + max(back, C_j)) + depth * longest command +
+///   register <= cycle`, where `n_i` is how many requests of a task in sweeps are released
+///   within a cycle, and `m_j` how many of another one may be served in it, each of which the
+///   arm has to come back from; the budget of a server may be many requests, each of which costs
+///   a way of the arm by itself, so that the ways back are no more than the budget once more;
+///   the register is the reserve and a way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SweepRule {
+    /// From the beginning of one cycle to that of the next.
+    pub cycle: Duration,
+}
+
+impl SweepRule {
+    /// How long after its release a request of a sweep is done at the latest.
+    pub fn response(self) -> Duration {
+        self.cycle.saturating_mul(2)
+    }
+}
+
+/// The cycle of a set that was admitted by cycles, or by sweeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cycle {
     /// How long it is.
@@ -60,6 +91,11 @@ pub struct Cycle {
     pub in_the_way: Duration,
     /// The slack register: what may be given away in each cycle.
     pub register: Duration,
+    /// Of `work`, what is not a sweep's: requests that go before it by their deadlines, and the
+    /// ways back from them.
+    pub others: Duration,
+    /// What a sweep costs beside its requests; nothing without sweeps.
+    pub sweep: Sweep,
 }
 
 impl CycleRule {
@@ -94,6 +130,7 @@ impl CycleRule {
         }
         let register = length.saturating_sub(fixed) / registers;
         let register = register.min(self.register_most.max(least));
-        Ok(Cycle { length, work, in_the_way, register })
+        let (others, sweep) = (Duration::ZERO, Sweep::default());
+        Ok(Cycle { length, work, in_the_way, register, others, sweep })
     }
 }

@@ -37,7 +37,7 @@ mod sweep;
 mod task;
 mod waiting;
 
-pub use admission::{Admission, Cycle, CycleRule};
+pub use admission::{Admission, Cycle, CycleRule, SweepRule};
 pub use analysis::TaskSet;
 pub use commands::{
     Account, Bounded, Chunking, Ended, JustInTime, Manner, Mechanics, Motion, Part, Piece, Plan,
@@ -48,7 +48,8 @@ pub use kind::{PolicyKind, Promise, admits_always};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
 pub use request::{
-    Class, Contract, Counts, Flow, Next, Options, Outcome, Predict, Request, Times, Totals,
+    Class, Contract, Counts, First, Flow, Next, Options, Outcome, Predict, Request, Rest, Times,
+    Totals,
 };
 pub use schedule::Schedule;
 pub use settings::{SETTINGS_MAX, Setting, SettingUnit, Settings, ShownValue, WrongSetting};
@@ -56,5 +57,5 @@ pub use statistical::{
     Chance, StatisticalAnalysis, StatisticalRefusal, StatisticalSet, StatisticalTask,
 };
 pub use sweep::{SweepAnalysis, SweepCosts, SweepPlan, SweepRefusal};
-pub use task::{Analysis, Refusal, Task, TaskId, Utilisation};
+pub use task::{Analysis, Refusal, Sweep, Task, TaskId, Utilisation};
 pub use waiting::{expected_waiting, expected_waiting_of, longest_waiting_of};

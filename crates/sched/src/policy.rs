@@ -104,6 +104,16 @@ impl View<'_> {
     pub fn cycle(&self) -> Option<Cycle> {
         if self.core.options.admission { self.core.tasks.cycle() } else { None }
     }
+    /// True for a request of a task that is served in sweeps.
+    pub fn is_swept(&self, request: &Waiting) -> bool {
+        self.core.is_swept(request)
+    }
+    /// What a request takes in a sweep at the most, with what the host takes after it; what is
+    /// kept for it where it is in none.
+    pub fn cost_in_sweep(&self, request: &Waiting) -> Duration {
+        let task = request.class.task().and_then(|id| self.core.tasks.get(id));
+        task.map_or(request.cost, |task| self.core.tasks.charged(&task).cost)
+    }
     /// How the schedule is set up.
     pub fn options(&self) -> &Options {
         &self.core.options
@@ -122,9 +132,17 @@ impl View<'_> {
     pub fn in_flight(&self) -> impl ExactSizeIterator<Item = (&Waiting, Duration)> {
         self.core.in_flight.iter().map(|flight| (&flight.request, flight.predicted))
     }
-    /// Bound on the device time of a request, were it started next.
+    /// Bound on the device time that is given away for a request, were it started next: with
+    /// what another one loses that it interrupts.
     pub fn predicted(&self, request: &Waiting) -> Duration {
-        self.predict.bound_of(self.core.head, request.key, &request.command)
+        self.bound_of(request).saturating_add(self.core.lost_to(request.key))
+    }
+    fn bound_of(&self, request: &Waiting) -> Duration {
+        self.core.bound_of(self.predict, self.core.head, request)
+    }
+    /// True where another request waits that has the heads, so that this one would interrupt it.
+    pub fn interrupts(&self, request: &Waiting) -> bool {
+        self.core.holder.is_some_and(|holder| holder != request.key)
     }
     /// The same with the head at `from`.
     pub fn predicted_from(&self, from: Lba, request: &Waiting) -> Duration {
@@ -133,7 +151,8 @@ impl View<'_> {
     /// True where a request under contract would take longer than the contract covers: to
     /// start it at its turn would make others late for it. Never where nothing is promised.
     pub fn is_over_cost(&self, request: &Waiting) -> bool {
-        self.core.with_gap(self.predicted(request)) > request.cost && !self.is_overcommitted()
+        let bound = self.core.with_gap(self.bound_of(request));
+        !request.begun && bound > request.cost && !self.is_overcommitted()
     }
     /// A released request under contract waits among best effort from here on. It keeps its
     /// deadline, but nothing is kept for it: whoever starts it asks the slack for all of it.
@@ -144,7 +163,7 @@ impl View<'_> {
     /// however the contracts are used. Never where nothing is promised, nor for a request
     /// that a server has the budget for.
     pub fn is_long(&self, request: &Waiting) -> bool {
-        let bound = self.core.with_gap(self.predicted(request));
+        let bound = self.core.with_gap(self.bound_of(request));
         let has_budget = self.core.has_budget(request, bound);
         bound > self.core.slack_always() && !has_budget && !self.is_overcommitted()
     }

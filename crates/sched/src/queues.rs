@@ -40,6 +40,15 @@ pub struct Waiting {
     /// The deadline that it was given; that of its times may be earlier, where its
     /// contract has changed since.
     pub(crate) promised: Instant,
+    /// What of `cost` is no device time of its own: what the host takes between commands, and
+    /// what others lose when it goes between theirs.
+    pub(crate) overheads: Duration,
+    /// Some of its commands are done. `cost` is then what is left.
+    pub(crate) begun: bool,
+    /// The most commands that are left.
+    pub(crate) commands: u32,
+    /// What it costs more each time that another goes between its commands.
+    pub(crate) resume: Duration,
     /// It costs more than its contract covers: it keeps its deadline, but waits among best
     /// effort, for slack.
     pub(crate) over_cost: bool,
@@ -269,6 +278,20 @@ impl Queues {
         if let Some(brief) = brief {
             brief.cost = cost;
         }
+    }
+
+    /// As [`Queues::charge`], with what of it is no device time of its own.
+    pub(crate) fn charge_anew(&mut self, key: u64, cost: Duration, overheads: Duration) {
+        self.charge(key, cost);
+        let slot = self.by_key[&key];
+        self.slots[slot as usize].overheads = overheads;
+    }
+
+    /// A request that waits is served in up to so many commands.
+    pub(crate) fn set_way(&mut self, key: u64, commands: u32, resume: Duration) {
+        let slot = self.by_key[&key];
+        let waiting = &mut self.slots[slot as usize];
+        (waiting.commands, waiting.resume) = (commands, resume);
     }
 
     /// A request to a server leaves the container that it has entered; what it was promised

@@ -90,7 +90,9 @@ pub enum Contract {
     /// A guaranteed rate (the deadline is the period) or a guaranteed latency (it is
     /// shorter): each request ([`Class::RealTime`]) is done within the deadline of its
     /// release, and is released when it comes, or a period after the one before it.
-    /// Each is one command.
+    /// Each is one command, or, where the task says so ([`Task::in_chunks`]) and the policy
+    /// looks at the exact online slack, a sequence of commands between which those with nearer
+    /// deadlines go.
     Stream(Task),
     /// Best effort with a contract ([`Class::Server`]): requests that cost up to `cost`
     /// in sum are released in any span of `period`, each done within `deadline` of its
@@ -102,7 +104,8 @@ impl Contract {
     /// The task as the analysis takes it.
     pub const fn task(&self) -> Task {
         match *self {
-            Self::Stream(task) => task.whole(), // each request is served as one command
+            Self::Stream(task) if task.commands == 1 => task.whole(),
+            Self::Stream(task) => task,
             Self::Server(task) => task,
         }
     }
@@ -139,12 +142,39 @@ pub trait Predict {
         self.bound(from, command)
     }
 
+    /// The first of the commands that a request of this key may be served in, with others in
+    /// between; None where it is served as one. Asked only where the schedule lets others go
+    /// between.
+    fn first_of(&self, _from: Lba, _key: u64, _command: &Command) -> Option<First> {
+        None
+    }
+
     /// The device time that is likely, were it started at `at`: what a model that
     /// follows the rotation knows better than the bound. For choices that no
     /// promise rests on.
     fn expected(&self, _at: Instant, from: Lba, command: &Command) -> Duration {
         self.bound(from, command)
     }
+}
+
+/// The first command of a request that is served in several, and what is left after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct First {
+    /// What of it is done first.
+    pub command: Command,
+    /// Bound on its device time.
+    pub bound: Duration,
+    /// What is left then.
+    pub rest: Rest,
+}
+
+/// What is left of a request of which some commands are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// Bound on its device time, where nothing else goes before it.
+    pub bound: Duration,
+    /// In at most so many commands.
+    pub commands: u32,
 }
 
 /// How a schedule is set up.

@@ -390,7 +390,7 @@ impl Exact<'_> {
             let first = self.first(task) - self.now;
             let lead = task.period.get() as i64 - signed(first);
             // Where it counts in our favour the share is rounded down.
-            let share = if lead < 0 { task.share - 1 } else { task.share };
+            let share = if lead < 0 { task.share.saturating_sub(1) } else { task.share };
             ahead += i128::from(lead) * i128::from(share);
             positive = positive.max(-lead);
             longest = longest.max(task.period.get());

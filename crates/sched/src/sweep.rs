@@ -13,6 +13,7 @@
 //! arm there; after it, a request ends up to `span` cylinders from where it began, and
 //! so much is added to each distance, in whichever direction the sweep goes.
 
+use crate::task::Sweep;
 use alloc::vec::Vec;
 use core::fmt;
 use units::{Bytes, Duration, Rate};
@@ -129,6 +130,34 @@ impl SweepCosts {
         let Some(&(far, high)) = corners.get(after) else { return low * seeks };
         let rise = u128::from((high - low).as_nanos()) * u128::from(total - near * seeks);
         low * seeks + Duration::from_nanos(rise.div_ceil(u128::from(far - near)) as u64)
+    }
+
+    /// What a request and a sweep cost each for itself, for sweeps of about so many requests:
+    /// a task in sweeps ([`Task::in_sweeps`](crate::Task::in_sweeps)). Any number of them, each
+    /// by costs for any number, takes no longer than they come to.
+    ///
+    /// The lowest concave curve lies below each of its lines. So a seek over `d` cylinders takes
+    /// at most `a + b d`, and `n` of them, over `c` in sum, at most `n a + b c`.
+    pub fn shares(&self, requests: u64) -> (Duration, Sweep) {
+        let reach = self.cylinders.saturating_add(self.span);
+        let corners = self.majorant(reach.max(1));
+        let mean = reach / requests.max(1);
+        let after = corners.partition_point(|&(at, _)| at < mean).max(1);
+        let ((near, low), (far, high)) = match (corners.get(after - 1), corners.get(after)) {
+            (Some(&near), Some(&far)) => (near, far),
+            _ => ((0, self.seek(reach)), (1, self.seek(reach))),
+        };
+        let rise = u128::from((high - low).as_nanos());
+        let over = |cylinders: u64| {
+            let time = (rise * u128::from(cylinders)).div_ceil(u128::from(far - near));
+            Duration::from_nanos(u64::try_from(time).unwrap_or(u64::MAX))
+        };
+        // Where the line comes to no distance, rounded up; each seek is, too.
+        let back = Duration::from_nanos((rise * u128::from(near) / u128::from(far - near)) as u64);
+        let still = low.saturating_sub(back).saturating_add(Duration::from_nanos(2));
+        let request = self.request.saturating_add(still).saturating_add(over(self.span));
+        let stroke = self.seek(self.stroke);
+        (request, Sweep { once: stroke.saturating_add(over(self.cylinders)), back: stroke })
     }
 
     /// Bound on the time of a sweep of so many requests, wherever the arm was before.

@@ -7,7 +7,9 @@ use units::Duration;
 /// of device time, each done `deadline` after its release. A request may be served in
 /// several commands, between which others may go.
 ///
-/// Invariant: `0 < command <= cost <= deadline <= period <= limits::PERIOD_MAX`.
+/// Invariant: `0 < command <= cost <= deadline <= period <= limits::PERIOD_MAX`, `commands > 0`
+/// and `resume <= command`; where requests are served in sweeps, the deadline may be longer than
+/// the period, and is no longer than `limits::PERIOD_MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// The least time between two releases.
@@ -20,12 +22,49 @@ pub struct Task {
     /// Bound on the longest piece of a request that is never interrupted: what
     /// others may have to wait for. The whole cost where a request is one command.
     pub command: Duration,
+    /// The most commands that a request is served in, where a nearer deadline may come between
+    /// them; 1 where it is not interrupted. A server's requests are one command each.
+    pub commands: u32,
+    /// Bound on what a request costs more for each time that another one came between its
+    /// commands. Not in `cost`: those that come between are charged for it
+    /// ([`Contract::Stream`](crate::Contract::Stream)).
+    pub resume: Duration,
+    /// Its requests are gathered, and served with others in one sweep over the disk: `cost` is
+    /// what one takes in a sweep. None where each request is served by its own deadline, and
+    /// costs at most so much wherever the arm was before.
+    pub sweep: Option<Sweep>,
+}
+
+/// What a sweep costs beside the requests that it serves. Of several tasks on one disk the
+/// most counts, once for each sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Sweep {
+    /// The way to the first request, from wherever the arm was, and what all distances between
+    /// requests add to what each of these is charged for its own.
+    pub once: Duration,
+    /// The way back to the sweep, after something else went in between.
+    pub back: Duration,
+}
+
+impl Sweep {
+    /// The most of each.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self { once: self.once.max(other.once), back: self.back.max(other.back) }
+    }
 }
 
 impl Task {
     /// A task whose requests are one command each.
     pub const fn new(period: Duration, deadline: Duration, cost: Duration) -> Self {
-        Self { period, deadline, cost, command: cost }
+        let (commands, resume) = (1, Duration::ZERO);
+        Self { period, deadline, cost, command: cost, commands, resume, sweep: None }
+    }
+
+    /// The same task with requests that are served in sweeps.
+    #[must_use]
+    pub const fn in_sweeps(self, sweep: Sweep) -> Self {
+        Self { sweep: Some(sweep), ..self }
     }
 
     /// The same task with requests in commands of at most `command` each; of at most
@@ -35,19 +74,29 @@ impl Task {
         Self { command: command.min(self.cost), ..self }
     }
 
+    /// The same task with requests in up to `commands` commands of at most `command` each,
+    /// between which nearer deadlines come; `resume` bounds what a request costs more each time.
+    #[must_use]
+    pub fn in_chunks(self, command: Duration, commands: u32, resume: Duration) -> Self {
+        let command = command.min(self.cost);
+        Self { command, commands, resume: resume.min(command), ..self }
+    }
+
     /// The same task with each request as one command.
     #[must_use]
     pub const fn whole(self) -> Self {
-        Self { command: self.cost, ..self }
+        Self { command: self.cost, resume: Duration::ZERO, ..self }
     }
 
     /// True where the invariant of this type holds.
     pub fn is_valid(&self) -> bool {
         !self.command.is_zero()
             && self.command <= self.cost
+            && self.commands > 0
+            && self.resume <= self.command
             && self.cost <= self.deadline
-            && self.deadline <= self.period
-            && self.period <= crate::limits::PERIOD_MAX
+            && (self.deadline <= self.period || self.sweep.is_some())
+            && self.deadline.max(self.period) <= crate::limits::PERIOD_MAX
     }
 }
 

@@ -61,7 +61,7 @@ fn task(random: &mut Random) -> Task {
         let [period, deadline, cost, command] = [(); 4].map(|()| ns(any(random)));
         let deadline = if random.one_in(2) { period } else { deadline };
         let command = if random.one_in(2) { cost } else { command };
-        let task = Task { period, deadline, cost, command };
+        let task = Task { command, ..Task::new(period, deadline, cost) };
         if task.is_valid() {
             return task;
         }

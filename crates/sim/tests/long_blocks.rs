@@ -20,6 +20,8 @@ struct Setting {
     rate: u64,
     block: Bytes,
     commit_interval: Duration,
+    /// Admitted by sweeps of this cycle; else by bounds.
+    cycle: Option<Duration>,
 }
 
 /// How long rows are served.
@@ -95,9 +97,12 @@ fn scenario(setting: &Setting, count: u64, duration: Duration) -> Scenario {
         streams: vec![readers],
         loads: Vec::new(),
         faults: Vec::new(),
-        policy: Policy::SLACK,
+        policy: match setting.cycle {
+            Some(cycle) => policies::SWEEPS.with_value("cycle", cycle.as_nanos()).unwrap(),
+            None => Policy::SLACK,
+        },
         admission: true,
-        memory: Bytes::GIB * 16,
+        memory: Bytes::GIB * 24,
         commit_interval: setting.commit_interval,
         warm_up: Duration::ZERO,
         duration,
@@ -126,7 +131,9 @@ fn row(setting: &Setting, count: u64, minutes: u64) {
     let sequential = sequential(setting);
     let percent = count * setting.rate * 100 / sequential;
     let Setting { model, disks, block, .. } = setting;
-    let what = format!("{disks} x {model}, {} in {block}", Rate::per_second(setting.rate));
+    let by = setting.cycle.map_or("bounds".into(), |cycle| format!("sweeps every {cycle}"));
+    let rate = Rate::per_second(setting.rate);
+    let what = format!("{disks} x {model}, {rate} in {block} by {by}");
     if count == 0 {
         return println!("{what}: none");
     }
@@ -170,7 +177,7 @@ fn table(settings: impl IntoIterator<Item = Setting>, pinned: &[(Setting, u64)])
 
 fn setting(model: &'static str, disks: u16, rate: u64, block: u64, commit: u64) -> Setting {
     let (block, commit_interval) = (Bytes::mib(block), Duration::from_secs(commit));
-    Setting { model, disks, rate, block, commit_interval }
+    Setting { model, disks, rate, block, commit_interval, cycle: None }
 }
 
 const ALL: [(u64, u64); 5] = [(1, 1), (2, 3), (4, 6), (8, 12), (16, 24)];
@@ -199,4 +206,18 @@ fn a_laptops_disk() {
 fn three_atlas_ii() {
     let of = |(block, commit)| setting("quantum-atlas-ii", 3, 1_000_000, block, commit);
     table(ALL.map(of), &[(of((2, 3)), 22), (of((4, 6)), 24)]);
+}
+
+/// The same by sweeps, whose cycle is so many times what a block lasts on a disk.
+fn swept(setting: Setting, times: u64) -> Setting {
+    let lasts = Rate::per_second(setting.rate).time_for(setting.block * u64::from(setting.disks));
+    Setting { cycle: Some(lasts * times), ..setting }
+}
+
+#[test]
+fn a_disk_of_20_tb_by_sweeps() {
+    let of = |rate, block, times| swept(setting("hdd-7200-20tb", 1, rate, block, 12), times);
+    let slow = [4, 8, 16].map(|block| of(2_000_000, block, 1));
+    let fast = [1, 4, 8, 12].map(|times| of(25_000_000, 16, times));
+    table(slow.into_iter().chain(fast), &[(of(2_000_000, 16, 1), 92)]);
 }

@@ -13,6 +13,7 @@ mod explain;
 mod failure;
 mod files;
 mod lab;
+mod mount;
 mod nbd;
 mod output;
 mod permissions;
@@ -111,6 +112,8 @@ enum Command {
     Record(record::Args),
     /// Read a volume under contract: bytes out
     Play(play::Args),
+    Mount(mount::Args),
+    Unmount(mount::UnmountArgs),
     Nbd(nbd::Args),
     Rwrt(rwrt::Args),
     Plan(plan::Args),
@@ -146,6 +149,8 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Quota => quota::run(common),
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
+        Command::Mount(args) => mount::run(&args, common),
+        Command::Unmount(args) => mount::unmount(&args),
         Command::Nbd(args) => nbd::run(&args, common),
         Command::Rwrt(args) => rwrt::run(&args, common),
         Command::Plan(args) => plan::run(&args, common),

@@ -30,7 +30,7 @@ pub struct Args {
     file: Option<PathBuf>,
     #[command(flatten)]
     contract: ContractArgs,
-    /// The volume offset to start from
+    /// The volume offset to start from: its bytes come first, and as soon as they are there
     #[arg(long, value_name = "OFFSET", default_value = "0")]
     start: Bytes,
     /// Stop after so much
@@ -52,7 +52,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     } else {
         let recorded = client.volume(&args.volume)?.length_bytes;
         let contract = args.contract.on(&client, &args.volume, Mode::Read)?;
-        (recorded, client.reader(&args.volume, contract, args.start)?)
+        // Whoever takes the bytes has no clock of ours: they go out as soon as they are there.
+        (recorded, client.reader_early(&args.volume, contract, args.start)?.0)
     };
     let left = recorded.saturating_sub(args.start);
     let total = args.length.map_or(left, |length| length.min(left));

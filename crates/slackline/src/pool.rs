@@ -291,6 +291,7 @@ fn setting_value(setting: &PolicySetting, value: u64) -> String {
 fn no_promise(state: &PolicyState) -> &'static str {
     match (state.promised, state.admission) {
         (true, PolicyAdmission::Cycles) => "; contracts are admitted by cycles",
+        (true, PolicyAdmission::Sweeps) => "; streams are admitted by sweeps",
         (true, _) => "",
         (false, PolicyAdmission::Nothing) => ", which keeps no contracts",
         (false, _) => ", without admission: no contract is a promise",

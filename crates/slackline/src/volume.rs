@@ -11,7 +11,7 @@ use client::control::{
     Access, Handle, KeptOut, Permissions, Priority, Service, ServiceAccount, Volume, VolumeCreate,
     Volumes,
 };
-use client::{Client, Code};
+use client::{Client, Code, Durable, Replace};
 use serde_json::json;
 use units::{Bytes, Duration, Rate};
 
@@ -52,6 +52,15 @@ pub enum Command {
         /// Do not ask, also when recorded data is cut
         #[arg(long)]
         yes: bool,
+    },
+    /// Give a volume another name, also while it is in use
+    ///
+    /// Where the name is that of a directory, all that lies under it gets other names with it.
+    Rename {
+        /// Its name
+        name: String,
+        /// The name that it gets; no volume has it yet
+        to: String,
     },
     /// Give a volume to another user or group, as chown does
     ///
@@ -153,6 +162,11 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             let words =
                 |volume: &Volume| format!("volume {} has {} now\n", volume.name, volume.size_bytes);
             output.result(&volume, words)
+        }
+        Command::Rename { name, to } => {
+            client.volume_rename(&name, &to, Replace::Nothing, Durable::Now)?;
+            let told = json!({ "name": name, "to": to });
+            output.result(&told, |_| format!("volume {name} is {to} now\n"))
         }
         Command::Chown { whose, name } => {
             let volume = client.volume_access(&name, &access(Some(whose), None))?;

@@ -27,16 +27,47 @@ pub struct Ownership {
     pub uid: u32,
     /// The group's number.
     pub gid: u32,
-    /// `rwxrwxrwx` of the owner, the group and others, as a file's: at most
-    /// [`Ownership::MODE_MAX`].
+    /// `rwxrwxrwx` of the owner, the group and others, as a file's; and what the volume is to
+    /// those who see volumes as files ([`Ownership::KIND`]).
     pub mode: u16,
 }
 
 impl Ownership {
     /// Root's, and closed to others.
     pub const ROOT: Self = Self { uid: 0, gid: 0, mode: 0o600 };
-    /// All nine bits.
+    /// All nine permission bits.
     pub const MODE_MAX: u16 = 0o777;
+    /// The bits that say what a volume is, as those of a file's mode do: none for a volume that
+    /// is nothing but that, or one of the two below.
+    pub const KIND: u16 = 0o170_000;
+    /// It stands for a directory, and has no bytes.
+    pub const DIRECTORY: u16 = 0o040_000;
+    /// It stands for a symbolic link: its bytes are the link's text.
+    pub const LINK: u16 = 0o120_000;
+
+    /// The nine bits.
+    pub fn permissions(self) -> u16 {
+        self.mode & Self::MODE_MAX
+    }
+    /// What it is.
+    pub fn kind(self) -> u16 {
+        self.mode & Self::KIND
+    }
+    /// Whether a volume can have this mode.
+    pub fn is_mode(mode: u16) -> bool {
+        let kinds = [0, Self::DIRECTORY, Self::LINK];
+        mode & !(Self::MODE_MAX | Self::KIND) == 0 && kinds.contains(&(mode & Self::KIND))
+    }
+}
+
+/// When what a volume holds was last read as far as somebody said so, written, and anything of it
+/// changed: nanoseconds since 1970. The store knows no clock: its caller says what time it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+#[allow(missing_docs)] // they are named for what they are
+pub struct Times {
+    pub accessed: i64,
+    pub modified: i64,
+    pub changed: i64,
 }
 
 impl Default for Ownership {

@@ -6,7 +6,7 @@
 //! small multiple of its input, and never panics.
 
 use crate::api::{DiskIndex, EXTENT, SUSPECTS_MAX, Suspect, VolumeId, Zone};
-use crate::api::{KeptPolicy, Ownership, Service};
+use crate::api::{KeptPolicy, Ownership, Service, Times};
 use crate::blocks::Blocks;
 use crate::format;
 use crate::geometry::DISKS_MAX;
@@ -35,6 +35,8 @@ pub(crate) enum Change {
     Service { volume: VolumeId, service: Option<Service> },
     Policy { policy: Option<KeptPolicy> },
     Run { volume: VolumeId, extents: u16 },
+    Rename { volume: VolumeId, name: String },
+    Times { volume: VolumeId, times: Times },
 }
 
 impl Change {
@@ -52,7 +54,9 @@ impl Change {
             | Self::Move { volume, .. }
             | Self::Owner { volume, .. }
             | Self::Service { volume, .. }
-            | Self::Run { volume, .. } => Some(*volume),
+            | Self::Run { volume, .. }
+            | Self::Rename { volume, .. }
+            | Self::Times { volume, .. } => Some(*volume),
             Self::Suspects { .. } | Self::Policy { .. } => None,
         }
     }
@@ -86,6 +90,11 @@ pub(crate) fn policy_size(policy: Option<&KeptPolicy>) -> u64 {
 /// written.
 pub(crate) fn run_size(run: Bytes) -> u64 {
     if run <= EXTENT { 0 } else { format::rotation::LEN as u64 }
+}
+
+/// Bytes that the times of a volume take; those that nobody has said are not written.
+pub(crate) fn times_size(times: Option<Times>) -> u64 {
+    if times.is_none() { 0 } else { format::times::LEN as u64 }
 }
 
 /// Bytes that the description of a volume takes in a checkpoint at the most.
@@ -173,6 +182,18 @@ impl Encoder {
             Change::Run { volume, extents } => {
                 use format::rotation::{EXTENTS, LEN, TAG, VOLUME};
                 self.put(LEN, &[(TAG, 14), (VOLUME, volume.0), (EXTENTS, (*extents).into())]);
+            }
+            Change::Rename { volume, name } => {
+                use format::rename::{LEN, NAME_LENGTH, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 18), (VOLUME, volume.0), (NAME_LENGTH, name.len() as u64)]);
+                self.bytes.extend_from_slice(name.as_bytes());
+            }
+            Change::Times { volume, times } => {
+                use format::times::{ACCESSED, CHANGED, LEN, MODIFIED, TAG, VOLUME};
+                let Times { accessed, modified, changed } = *times;
+                let when = [(ACCESSED, accessed), (MODIFIED, modified), (CHANGED, changed)];
+                let [a, m, c] = when.map(|(field, at)| (field, at.cast_unsigned()));
+                self.put(LEN, &[(TAG, 19), (VOLUME, volume.0), a, m, c]);
             }
         }
     }
@@ -288,6 +309,7 @@ impl Encoder {
 /// Why a payload is no list of changes.
 type Malformed = &'static str;
 
+const NO_TEXT: Malformed = "a volume's name is no text";
 const SHORT: Malformed = "it ends in the middle of a change";
 
 /// Gives the changes of a payload one by one.
@@ -402,6 +424,21 @@ impl<'a> Decoder<'a> {
                 let bytes = self.take(LEN)?;
                 Change::Run { volume: volume(bytes, VOLUME), extents: EXTENTS.get_u16(bytes) }
             }
+            18 => {
+                use format::rename::{LEN, NAME_LENGTH, VOLUME};
+                let bytes = self.take(LEN)?;
+                let name = self.take(usize::from(NAME_LENGTH.get_u16(bytes)))?;
+                let name = String::from_utf8(name.into()).map_err(|_| NO_TEXT)?;
+                Change::Rename { volume: volume(bytes, VOLUME), name }
+            }
+            19 => {
+                use format::times::{ACCESSED, CHANGED, LEN, MODIFIED, VOLUME};
+                let bytes = self.take(LEN)?;
+                let [accessed, modified, changed] =
+                    [ACCESSED, MODIFIED, CHANGED].map(|field| field.get(bytes).cast_signed());
+                let times = Times { accessed, modified, changed };
+                Change::Times { volume: volume(bytes, VOLUME), times }
+            }
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -456,7 +493,7 @@ impl<'a> Decoder<'a> {
         let disks = disks.chunks_exact(format::volume_disk::LEN);
         Ok(Change::Create {
             volume: VolumeId(VOLUME.get(bytes)),
-            name: String::from_utf8(name.into()).map_err(|_| "a volume's name is no text")?,
+            name: String::from_utf8(name.into()).map_err(|_| NO_TEXT)?,
             zone: match ZONE.get(bytes) {
                 0 => Zone::Any,
                 1 => Zone::Outer,
@@ -565,6 +602,8 @@ mod tests {
                 }),
             },
             Change::Run { volume, extents: 16 },
+            Change::Rename { volume, name: "a/b ü".into() },
+            Change::Times { volume, times: Times { accessed: i64::MIN, modified: -1, changed: 7 } },
             Change::Delete { volume },
         ]
     }

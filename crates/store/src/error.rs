@@ -3,7 +3,7 @@
 use crate::api::{DiskIndex, EXTENT, Id, IoError, Lag, RUN_MAX, VolumeId, Zone};
 use crate::format::VERSION;
 use crate::geometry::{DISKS_MAX, PROFILE_MAX};
-use crate::names::NAME_RULE;
+use crate::names::{NAME_RULE, VOLUME_NAME_RULE};
 use crate::structure::Problem;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -96,7 +96,7 @@ impl fmt::Display for StoreError {
                 disk.0
             ),
             Self::BadName { name } => {
-                write!(f, "'{}' is no name; use {NAME_RULE}", name.escape_debug())
+                write!(f, "'{}' is no name; use {VOLUME_NAME_RULE}", name.escape_debug())
             }
             Self::BadRun { run } => write!(
                 f,

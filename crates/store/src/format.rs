@@ -1,4 +1,4 @@
-//! On-disk format, version 5: the byte tables of every structure.
+//! On-disk format, version 6: the byte tables of every structure.
 //!
 //! What may never change, whatever the version: the first 16 bytes of the header
 //! (magic, version, checksum) and that the checksum covers the header's 96 bytes.
@@ -6,16 +6,18 @@
 
 use crate::layout::{Table, layout};
 
-/// The version that this program writes. It reads the earlier ones as well. Before version 5
+/// The version that this program writes. It reads the earlier ones as well. Before version 6
+/// there are no changes 18 and 19, names have at most 64 bytes and no slashes, and modes nine
+/// bits. Before version 5
 /// there are no changes 13 and 14, before version 4 no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
 /// nothing; version 1 has no changes 8 and 9, either, and no profile of a later generation.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 layout! {
     /// What every structure begins with.
     header, "Header" {
         MAGIC, 8, "which structure this is";
-        VERSION, 4, "format version, 5; this program reads 1 to 5";
+        VERSION, 4, "format version, 6; this program reads 1 to 6";
         CHECKSUM, 4, "CRC-32C of these 96 bytes with this field zero";
         POOL, 16, "identity of the pool";
         DISK, 16, "identity of the disk that this was written for";
@@ -207,7 +209,7 @@ layout! {
         VOLUME, 8, "the volume's number";
         UID, 4, "number of the user whose it is";
         GID, 4, "number of its group";
-        MODE, 2, "permission bits, as a file's: owner, group and others, three bits each";
+        MODE, 2, "permission bits, as a file's: owner, group and others, three bits each; and 4 in the highest four bits for a directory, 10 for a symbolic link, 0 for all else";
     }
 }
 
@@ -251,6 +253,26 @@ layout! {
     }
 }
 
+layout! {
+    /// The volume has another name.
+    rename, "Change 18: rename" {
+        TAG, 1, "18";
+        VOLUME, 8, "the volume's number";
+        NAME_LENGTH, 1, "bytes of the name, which follows";
+    }
+}
+
+layout! {
+    /// When the volume was last used.
+    times, "Change 19: times" {
+        TAG, 1, "19";
+        VOLUME, 8, "the volume's number";
+        ACCESSED, 8, "read, as far as somebody said so: nanoseconds since 1970, negative before, as the next two";
+        MODIFIED, 8, "written, or cut";
+        CHANGED, 8, "anything of it changed";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -278,4 +300,6 @@ pub const TABLES: &[Table] = &[
     policy::TABLE,
     policy_setting::TABLE,
     rotation::TABLE,
+    rename::TABLE,
+    times::TABLE,
 ];

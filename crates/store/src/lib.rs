@@ -33,6 +33,7 @@ mod layout;
 mod log;
 mod moving;
 mod names;
+mod naming;
 mod opening;
 mod owner;
 mod policy;
@@ -55,7 +56,7 @@ mod written;
 pub use api::{
     BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, KeptPolicy,
     Lag, Location, NewDisk, NewPool, Ownership, Placement, Pool, RUN_MAX, SUSPECTS_MAX, Service,
-    ServiceKind, ServicePriority, Space, Suspect, VolumeId, Zone,
+    ServiceKind, ServicePriority, Space, Suspect, Times, VolumeId, Zone,
 };
 pub use blocks::Blocks;
 pub use checking::{Checking, Finding, Report, Severity};
@@ -64,6 +65,7 @@ pub use format::{TABLES, VERSION};
 pub use formatting::Formatting;
 pub use geometry::{DISKS_MAX, PROFILE_MAX};
 pub use layout::{Field, Table};
+pub use names::VOLUME_NAME_MAX;
 pub use opening::{Opened, Opening};
 pub use record::RecordContent;
 pub use store::Store;

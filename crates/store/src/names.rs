@@ -6,7 +6,53 @@ pub(crate) const NAME_MAX: usize = 64;
 /// What a name must be.
 pub(crate) const NAME_RULE: &str = "1 to 64 of A-Z a-z 0-9 . _ -";
 
+/// Longest name of a volume, in bytes: what a change and a frame have room for.
+pub const VOLUME_NAME_MAX: usize = 255;
+
+/// What a volume's name must be.
+pub(crate) const VOLUME_NAME_RULE: &str = "1 to 255 bytes of any characters but control ones; parts between '/' are not empty, '.' or '..'";
+
+/// A volume's name is a path: its parts stand between slashes, and none of them is empty, so that
+/// `/NUMBER` is no name and can stand for the volume of that number.
+pub(crate) fn is_volume_name(name: &str) -> bool {
+    (1..=VOLUME_NAME_MAX).contains(&name.len())
+        && !name.chars().any(char::is_control)
+        && name.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+/// The number in `/NUMBER`.
+pub(crate) fn number_in(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix('/')?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+}
+
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
     (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volumes_name_is_a_path_and_a_pools_is_a_word() {
+        let longest = "x".repeat(VOLUME_NAME_MAX);
+        for name in ["a", "a b", ".git/HEAD", "ü/日本.txt", "a#b", "...", &longest] {
+            assert!(is_volume_name(name), "{name}");
+        }
+        let longer = "x".repeat(VOLUME_NAME_MAX + 1);
+        for name in ["", "/", "/a", "a/", "a//b", ".", "a/..", "./a", "a\nb", "a\0", &longer] {
+            assert!(!is_volume_name(name), "{name:?}");
+        }
+        assert!(is_name("a.b-c_9") && !is_name("a/b") && !is_name("a b"));
+    }
+
+    #[test]
+    fn a_number_is_told_from_every_name() {
+        assert_eq!((number_in("/17"), number_in("/0")), (Some(17), Some(0)));
+        for name in ["17", "/", "/x", "/1x", "//1", "/99999999999999999999", "/+1", ""] {
+            assert_eq!(number_in(name), None, "{name}");
+        }
+    }
 }

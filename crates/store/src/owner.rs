@@ -17,9 +17,9 @@ impl Store {
     /// Where there is no such volume, no room in the metadata, or the pool is read-only.
     ///
     /// # Panics
-    /// Where the mode has more than nine bits.
+    /// Where it is no mode ([`Ownership::is_mode`]).
     pub fn set_ownership(&mut self, id: VolumeId, to: Ownership) -> Result<(), StoreError> {
-        assert!(to.mode <= Ownership::MODE_MAX, "{:o} is no mode", to.mode);
+        assert!(Ownership::is_mode(to.mode), "{:o} is no mode", to.mode);
         self.check_writable()?;
         let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
         let before = volume.ownership();

@@ -13,17 +13,17 @@ use crate::api::{KeptPolicy, Ownership};
 use crate::blocks::Blocks;
 use crate::change::{
     Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, policy_size, run_size, service_size,
-    suspects_size, volume_size_max,
+    suspects_size, times_size, volume_size_max,
 };
 use crate::format;
 use crate::geometry::Geometry;
-use crate::names::is_name;
+use crate::names::{is_volume_name, number_in};
 use crate::runs::{FreeMap, Run};
 use crate::volume::{BLOCKS, Volume};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::{Bound, Range};
 use units::Bytes;
 
 /// Extents that no volume has any more.
@@ -55,8 +55,23 @@ impl State {
             policy: None,
         }
     }
+    /// The volume of this name, or of the number in `/NUMBER`.
     pub(crate) fn find(&self, name: &str) -> Option<&Volume> {
-        self.names.get(name).map(|id| &self.volumes[id])
+        match number_in(name) {
+            Some(number) => self.volumes.get(&VolumeId(number)),
+            None => self.names.get(name).map(|id| &self.volumes[id]),
+        }
+    }
+    /// The volumes whose names begin so, in the order of their names, from `from` on.
+    pub(crate) fn named(
+        &self,
+        prefix: &str,
+        from: &str,
+    ) -> impl Iterator<Item = (&str, VolumeId)> + use<'_> {
+        let prefix = String::from(prefix);
+        let names = self.names.range::<str, _>((Bound::Included(from), Bound::Unbounded));
+        let names = names.map(|(name, &id)| (name.as_str(), id));
+        names.take_while(move |(name, _)| name.starts_with(&prefix))
     }
     /// Applies one change, wholly or, where it contradicts the state, not
     /// usefully: the state is then to be thrown away. Gives the extents that it
@@ -107,7 +122,7 @@ impl State {
                 known.clone_from(suspects);
             }
             Change::Owner { volume, ownership } => {
-                if ownership.mode > Ownership::MODE_MAX {
+                if !Ownership::is_mode(ownership.mode) {
                     return Err("a volume's mode has bits that no mode has");
                 }
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.ownership = *ownership;
@@ -117,8 +132,25 @@ impl State {
             }
             Change::Policy { policy } => self.policy.clone_from(policy),
             Change::Run { volume, extents } => self.rotate_by(*volume, *extents)?,
+            Change::Rename { volume, name } => self.rename(*volume, name)?,
+            Change::Times { volume, times } => {
+                self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.times = Some(*times);
+            }
         }
         Ok(Vec::new())
+    }
+    fn rename(&mut self, id: VolumeId, name: &str) -> Result<(), &'static str> {
+        if !is_volume_name(name) {
+            return Err("a volume's name is not allowed");
+        }
+        if self.names.contains_key(name) {
+            return Err("a volume gets a name that another has");
+        }
+        let volume = self.volumes.get_mut(&id).ok_or(NO_VOLUME)?;
+        self.names.remove(&volume.name);
+        self.names.insert(name.into(), id);
+        volume.name = name.into();
+        Ok(())
     }
     /// An empty volume rotates over its disks by so many extents.
     fn rotate_by(&mut self, id: VolumeId, extents: u16) -> Result<(), &'static str> {
@@ -152,7 +184,7 @@ impl State {
         disks: &[DiskIndex],
     ) -> Result<(), &'static str> {
         let repeated = |(i, disk): (usize, &DiskIndex)| disks[..i].contains(disk);
-        if !is_name(name) {
+        if !is_volume_name(name) {
             return Err("a volume's name is not allowed");
         }
         if self.volumes.contains_key(&id) || self.names.contains_key(name) {
@@ -251,6 +283,7 @@ impl State {
                 + ownership_size(volume.ownership)
                 + service_size(volume.service)
                 + run_size(volume.placement.run)
+                + times_size(volume.times)
         });
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
@@ -273,7 +306,9 @@ impl State {
     }
     /// The changes that make a volume, but for what of it was written.
     pub(crate) fn describe(volume: &Volume, encoder: &mut Encoder) {
-        let Volume { id, name, placement, slots, written, length, ownership, service, .. } = volume;
+        let Volume {
+            id, name, placement, slots, written, length, ownership, service, times, ..
+        } = volume;
         encoder.change(&Change::Create {
             volume: *id,
             name: name.clone(),
@@ -288,6 +323,9 @@ impl State {
         }
         if service.is_some() {
             encoder.change(&Change::Service { volume: *id, service: *service });
+        }
+        if let Some(times) = *times {
+            encoder.change(&Change::Times { volume: *id, times });
         }
         if !written.is_empty() {
             encoder.change(&Change::Grow {

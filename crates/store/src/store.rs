@@ -26,7 +26,7 @@ use crate::format;
 use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
-use crate::names::is_name;
+use crate::names::is_volume_name;
 use crate::runs::{Run, Wish};
 use crate::state::{Freed, State};
 use crate::steps::Steps;
@@ -57,6 +57,8 @@ pub struct Store {
     scattered: Scattered,
     /// What a checkpoint takes at the most, but for extents with holes.
     described: u64,
+    /// What time it is, in nanoseconds since 1970, where the caller says so.
+    pub(crate) clock: Option<i64>,
     /// The next checkpoint, where it is being built.
     building: Option<Building>,
     /// See [`Store::set_increment`].
@@ -80,6 +82,8 @@ pub(crate) struct Staged {
     written: BTreeMap<VolumeId, BTreeSet<u32>>,
     /// Volumes whose length rose.
     lengths: BTreeSet<VolumeId>,
+    /// Volumes that were written, and whose times are those of the last write.
+    pub(crate) touched: BTreeSet<VolumeId>,
     /// Disks with data that no flush has covered.
     pub(crate) unflushed: BTreeSet<DiskIndex>,
     /// An empty record is wanted.
@@ -127,6 +131,7 @@ impl Store {
             running: None,
             scattered: Scattered::default(),
             described: 0,
+            clock: None,
             building: None,
             increment: INCREMENT,
             record_longest: Bytes::ZERO,
@@ -165,9 +170,13 @@ impl Store {
     pub fn volume(&self, id: VolumeId) -> Option<&Volume> {
         self.state.volumes.get(&id)
     }
-    /// The volume with this name.
+    /// The volume with this name, or with this number, which stands behind a slash.
     pub fn find(&self, name: &str) -> Option<&Volume> {
         self.state.find(name)
+    }
+    /// The volumes whose names begin with `prefix`, in the order of their names, from `from` on.
+    pub fn named(&self, prefix: &str, from: &str) -> impl Iterator<Item = (&str, VolumeId)> {
+        self.state.named(prefix, from)
     }
     /// The room on one disk.
     pub fn space_on(&self, disk: DiskIndex) -> Space {
@@ -222,7 +231,7 @@ impl Store {
         ownership: Ownership,
     ) -> Result<VolumeId, StoreError> {
         self.check_writable()?;
-        if !is_name(name) {
+        if !is_volume_name(name) {
             return Err(StoreError::BadName { name: name.into() });
         }
         if self.find(name).is_some() {
@@ -260,6 +269,7 @@ impl Store {
         let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
         if size < volume.size() {
             self.stage(Change::Cut { volume: id, size: size.get() });
+            self.touch(id);
             return Ok(());
         }
         let extents = extents_for(size)?;
@@ -278,6 +288,7 @@ impl Store {
         self.stage(Change::Delete { volume: id });
         self.staged.written.remove(&id);
         self.staged.lengths.remove(&id);
+        self.staged.touched.remove(&id);
         Ok(())
     }
     /// Writes of these blocks of an extent have ended: they were written from now on, and
@@ -323,8 +334,9 @@ impl Store {
         self.scattered.there = self.state.scattered_size() / SCATTERED_SIZE;
     }
     /// Recorded data reaches up to byte `length` of a volume: raises the length
-    /// (never lowers it, never beyond the size).
+    /// (never lowers it, never beyond the size). The volume was written now.
     pub fn note_length(&mut self, id: VolumeId, length: Bytes) {
+        self.touch(id);
         let Some(volume) = self.state.volumes.get_mut(&id) else { return };
         let length = length.min(volume.size()).get();
         if length > volume.length {
@@ -348,6 +360,10 @@ impl Store {
         self.record_longest
     }
 
+    /// How many changes of volumes wait for a commit, but for what is written to them.
+    pub fn staged_changes(&self) -> usize {
+        self.staged.changes.len()
+    }
     /// True when there is something to commit.
     pub fn dirty(&self) -> bool {
         self.staged.has_news() || self.staged.closing
@@ -573,6 +589,10 @@ impl Store {
             let length = self.state.volumes[&volume].length;
             encoder.change(&Change::Length { volume, length });
         }
+        for &volume in staged.touched.iter().filter(|id| wanted(Some(**id))) {
+            let times = self.state.volumes[&volume].times.expect("it was touched");
+            encoder.change(&Change::Times { volume, times });
+        }
         encoder
     }
 }
@@ -580,7 +600,8 @@ impl Store {
 impl Staged {
     /// True when there is something for a record.
     fn changed(&self) -> bool {
-        !(self.changes.is_empty() && self.written.is_empty() && self.lengths.is_empty())
+        let are_written = !self.written.is_empty() || !self.lengths.is_empty();
+        are_written || !self.changes.is_empty() || !self.touched.is_empty()
     }
     /// True when something was written or changed.
     fn has_news(&self) -> bool {

@@ -1,7 +1,7 @@
 //! A volume: its name, its bytes, and where its extents lie.
 
 use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
-use crate::api::{Ownership, Service};
+use crate::api::{Ownership, Service, Times};
 use crate::blocks::Blocks;
 use crate::runs::Runs;
 use alloc::collections::BTreeMap;
@@ -29,6 +29,7 @@ pub struct Volume {
     pub(crate) length: u64,
     pub(crate) ownership: Ownership,
     pub(crate) service: Option<Service>,
+    pub(crate) times: Option<Times>,
 }
 
 /// How a volume lies on its disks.
@@ -55,6 +56,7 @@ impl Volume {
             length: 0,
             ownership,
             service: None,
+            times: None,
         }
     }
     /// Its number.
@@ -85,6 +87,10 @@ impl Volume {
     /// default again.
     pub fn service(&self) -> Option<Service> {
         self.service
+    }
+    /// When it was last used; none of a volume of which nobody has ever said it.
+    pub fn times(&self) -> Option<Times> {
+        self.times
     }
     /// How many extents it has.
     pub fn extents(&self) -> u64 {

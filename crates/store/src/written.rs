@@ -33,6 +33,30 @@ impl Written {
         self.more.push(blocks);
     }
 
+    /// The same up to `at`, and from there on.
+    #[must_use]
+    pub fn cut(&self, at: Bytes) -> (Self, Self) {
+        let (mut before, mut behind) = (Self::new(Blocks::NONE, self.head), None);
+        let first = [(Bytes::ZERO, self.first, self.head)].into_iter();
+        let more = self.more.iter().enumerate();
+        let more = more.map(|(n, blocks)| (self.head + EXTENT * n as u64, *blocks, EXTENT));
+        for (from, blocks, len) in first.chain(more) {
+            let upto = at.saturating_sub(from).min(len);
+            let (near, far) = (blocks.within(&(Bytes::ZERO..upto)), blocks.within(&(upto..len)));
+            if from.is_zero() {
+                before.first = near;
+            } else {
+                before.push(near);
+            }
+            match &mut behind {
+                Some(behind) => Self::push(behind, far),
+                None if upto < len => behind = Some(Self::new(far, len - upto)),
+                None => {}
+            }
+        }
+        (before, behind.unwrap_or_else(|| Self::new(Blocks::NONE, EXTENT)))
+    }
+
     fn all(&self) -> impl DoubleEndedIterator<Item = (Bytes, &Blocks)> {
         let more = self.more.iter().enumerate();
         let more = more.map(|(n, blocks)| (self.head + EXTENT * n as u64, blocks));
@@ -85,6 +109,27 @@ impl Written {
 mod tests {
     use super::*;
     use crate::sizes::BLOCK;
+
+    /// Cut anywhere, both ends together have what the whole has, each in its place.
+    #[test]
+    fn both_ends_of_a_cut_have_the_blocks_of_the_whole() {
+        for head in [1u64, 100, 256] {
+            let mut whole = Written::new(Blocks::of(&(Bytes::ZERO..BLOCK)), BLOCK * head);
+            whole.push(Blocks::of(&(BLOCK * 3..BLOCK * 256)));
+            whole.push(Blocks::of(&(Bytes::ZERO..BLOCK * 200)));
+            let listed = |written: &Written, from: u64| -> Vec<u64> {
+                let each = |run: Range<Bytes>| run.start / BLOCK..run.end / BLOCK;
+                written.runs().flat_map(each).map(|block| block + from).collect()
+            };
+            for at in [0, 1, 99, 100, 101, 255, 256, 257, 300, 511, 512, 600] {
+                let (before, behind) = whole.cut(BLOCK * at);
+                let mut both = listed(&before, 0);
+                assert!(both.iter().all(|&block| block < at), "{head} {at}");
+                both.extend(listed(&behind, at));
+                assert_eq!(both, listed(&whole, 0), "{head} {at}");
+            }
+        }
+    }
 
     /// Every set of some blocks about the seams of three extents, against a list.
     #[test]

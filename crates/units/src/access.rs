@@ -57,6 +57,12 @@ impl Access {
     pub const fn end(&self) -> Lba {
         Lba::new(self.lba.0 + self.len.get().div_ceil(SECTOR.get()))
     }
+
+    /// Its first `len` bytes, whole sectors, and the rest.
+    pub fn cut(self, len: Bytes) -> (Self, Self) {
+        let near = Self { len, ..self };
+        (near, Self { lba: near.end(), len: self.len - len, ..self })
+    }
 }
 
 /// What a disk is asked to do, once and without interruption.

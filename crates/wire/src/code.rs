@@ -101,6 +101,8 @@ codes! {
     WouldCut = 29, "would_cut", 409, "Recorded data would be lost";
     /// The stream's program was silent for too long, and has lost its contract.
     Silent = 30, "silent", 410, "The program was silent for too long";
+    /// The bytes have changed since the asker knew them.
+    Precondition = 31, "precondition", 412, "The bytes have changed";
     /// A fault in Slackline itself.
     Internal = 24, "internal", 500, "A fault in Slackline";
 }

@@ -5,12 +5,14 @@
 //! is not silently ignored; every bad answer is a [`Problem`].
 
 mod files;
+mod naming;
 mod owner;
 mod plan;
 mod quotas;
 mod service;
 
 pub use files::*;
+pub use naming::*;
 pub use owner::*;
 pub use plan::*;
 pub use quotas::*;
@@ -108,8 +110,12 @@ fn is_zero(bytes: &Bytes) -> bool {
     "name": "video", "size_bytes": 1_073_741_824, "placement": { "disks": [0, 1], "zone": "outer" },
 }))))]
 pub struct VolumeCreate {
-    /// 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    /// 1 to 255 bytes of any characters but control ones. With slashes in it, it lies under
+    /// directories.
     pub name: String,
+    /// What it stands for.
+    #[serde(default, skip_serializing_if = "Kind::is_default")]
+    pub kind: Kind,
     /// Space to reserve.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
@@ -126,7 +132,7 @@ impl VolumeCreate {
     /// A volume of the asker's on all disks.
     pub fn new(name: impl Into<String>, size: Bytes) -> Self {
         let (placement, access) = (Placement::default(), Access::default());
-        Self { name: name.into(), size_bytes: size, placement, access }
+        Self { name: name.into(), kind: Kind::Volume, size_bytes: size, placement, access }
     }
 }
 
@@ -142,14 +148,27 @@ pub struct VolumeResize {
     /// Recorded data beyond that size may be lost; otherwise it is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_cut: bool,
+    /// What is recorded reaches at least to here then: what was never written reads as zeros.
+    #[serde(default, with = "quantity", skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub length_bytes: Bytes,
 }
 
 /// One volume at one instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Volume {
+    /// Its number, which never changes and is never another volume's.
+    #[serde(default)]
+    pub number: u64,
     /// Its name.
     pub name: String,
+    /// What it stands for.
+    #[serde(default, skip_serializing_if = "Kind::is_default")]
+    pub kind: Kind,
+    /// When it was last used; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<Times>,
     /// Whose it is.
     pub owner: Owner,
     /// Space reserved.
@@ -230,6 +249,10 @@ pub struct StreamOpen {
     /// The program can map its window. It may be carried over the socket all the same.
     #[serde(default)]
     pub shared_window: bool,
+    /// A reader has what is there as soon as it is, before the contract holds in full: what
+    /// answers then says from when on it does. Without this the first bytes come when it does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub early: bool,
 }
 
 /// Asks which block suits a stream on a volume, for a program that names none.
@@ -273,6 +296,24 @@ pub struct StreamOpened {
     /// Otherwise it is `HelloStream`.
     #[serde(default)]
     pub shared_window: bool,
+    /// Of a reader that begins early: when it has its first bytes, and its whole contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<StreamBegins>,
+}
+
+/// Where a reader is that begins early, both counted from the daemon's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct StreamBegins {
+    /// Until the first bytes are there, at the most; most often it is much sooner.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub ready_ns: Duration,
+    /// From when on the contract holds in full. Before that the program has its burst once, when
+    /// it is there, and nothing on top.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub steady_ns: Duration,
 }
 
 /// Asks for another contract of an open stream.
@@ -657,6 +698,8 @@ pub enum PolicyAdmission {
     Exact,
     /// All requests of a cycle within it.
     Cycles,
+    /// Those of streams in one sweep over the disk in each cycle, and all others by deadlines.
+    Sweeps,
     /// None: it keeps no contract.
     Nothing,
 }
@@ -919,4 +962,16 @@ pub struct Health {
     pub pool: String,
     /// The version of the daemon.
     pub version: String,
+    /// Another number each time that the daemon starts: what was written and not made durable
+    /// under another number may be lost.
+    #[serde(default)]
+    pub run: u64,
+    /// Room for extents on all disks.
+    #[serde(default, with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub capacity_bytes: Bytes,
+    /// What of it no volume has reserved.
+    #[serde(default, with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub free_bytes: Bytes,
 }

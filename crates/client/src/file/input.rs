@@ -23,8 +23,8 @@ impl Input {
         terms: control::Contract,
         start: u64,
     ) -> Result<Self> {
-        let reader = client.reader(volume, terms, Bytes::new(start))?;
-        Ok(Self { reader, seen: 0, sought: None })
+        let (reader, begins) = client.reader_early(volume, terms, Bytes::new(start))?;
+        Ok(Self { reader, seen: 0, sought: Some(begins) })
     }
 
     /// The same of a file outside the pool.
@@ -54,7 +54,7 @@ impl Input {
         Ok(())
     }
 
-    /// What was said of the last jump.
+    /// What was said of the begin, or of the last jump since.
     pub fn sought(&self) -> Option<Sought> {
         self.sought
     }

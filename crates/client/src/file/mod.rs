@@ -193,8 +193,9 @@ impl File {
         }
     }
 
-    /// Under a contract for reading, what the daemon said of the last jump, which is made when
-    /// the first byte behind a [`Seek::seek`] is read; none before that.
+    /// Under a contract for reading on a volume, what the daemon said when it took it, or of the
+    /// last jump since, which is made when the first byte behind a [`Seek::seek`] is read: how
+    /// soon the first bytes are there, and from when on the contract holds in full.
     pub fn sought(&self) -> Option<Sought> {
         match &self.stream {
             Some(Stream::In(input)) => input.sought(),

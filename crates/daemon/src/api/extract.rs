@@ -89,6 +89,29 @@ impl<S: Send + Sync> FromRequestParts<S> for Text {
     }
 }
 
+/// Whether a change is answered when everybody sees it, before it is durable: `?staged=true`.
+#[derive(Clone, Copy, Default)]
+pub struct Staged(bool);
+
+impl Staged {
+    /// The operation that is asked of the pool for it.
+    pub fn op(self, op: node::Op) -> node::Op {
+        if self.0 { node::Op::Staged(Box::new(op)) } else { op }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Staged {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        match parts.uri.query() {
+            None | Some("" | "staged=false") => Ok(Self(false)),
+            Some("staged=true") => Ok(Self(true)),
+            Some(other) => Err(bad_address(format!("\"?{other}\" asks for nothing there is"))),
+        }
+    }
+}
+
 /// The part of the path that is a number.
 pub struct Number(pub u64);
 

@@ -22,7 +22,10 @@ use wire::frame::{BODY_MAX, Head, VERSION};
 
 /// What the requests of one connection share.
 struct Shared {
+    /// The number of the volume behind a slash: it is this one, whatever name it gets.
     volume: String,
+    /// The name that the program knows.
+    name: String,
     /// Whose memory that is set aside is used: the volume's, or this handle's.
     reserved: String,
     /// What the program stated in its hello.
@@ -70,7 +73,8 @@ pub async fn serve(
         None => volume.clone(),
     };
     let failed = Mutex::default();
-    let shared = Shared { volume, reserved, priority, ask, output, failed, gone, is_timely };
+    let (name, volume) = (volume.clone(), ask.0.known(volume));
+    let shared = Shared { volume, name, reserved, priority, ask, output, failed, gone, is_timely };
     let shared = Arc::new(shared);
     let account = Account::new(place);
     let over = tokio::select! {
@@ -233,6 +237,10 @@ impl Shared {
     }
 
     async fn fail(&self, tag: u64, error: &Error) -> Result<(), Over> {
+        let error = match error {
+            Error::NoSuchVolume { .. } => &Error::NoSuchVolume { name: self.name.clone() },
+            error => error,
+        };
         self.output.fail(tag, &crate::problem::of(error)).await
     }
 }

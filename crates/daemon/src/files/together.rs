@@ -123,6 +123,22 @@ impl Pool for Together {
         self.pool.terms(volume, wish)
     }
 
+    fn known(&self, name: String) -> String {
+        self.pool.known(name)
+    }
+
+    fn entries(&self, who: &Who, directory: &str, after: &str, most: usize) -> Vec<node::Entry> {
+        self.pool.entries(who, directory, after, most)
+    }
+
+    fn space(&self) -> (Bytes, Bytes) {
+        self.pool.space()
+    }
+
+    fn is_directory(&self, who: &Who, name: &str) -> bool {
+        self.pool.is_directory(who, name)
+    }
+
     fn names(&self) -> Vec<(String, Ownership)> {
         self.pool.names()
     }

@@ -7,11 +7,11 @@
 //! each request to the volume's permissions; what the pool does not say is no hole.
 
 use super::Input;
-use super::pieces::{Piece, pieces};
 use crate::data::account::{Account, Place};
 use crate::data::frames::{Outgoing, Over};
 use crate::limits::FRAME_WITHIN;
 use crate::lock::Mutex;
+use crate::pieces::{Piece, pieces};
 use crate::pool::{Answer, Ask, Chunk, Room};
 use node::{Error, Op, Priority, Target, VolumeId, WriteRange};
 use std::sync::Arc;
@@ -143,7 +143,7 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
             Ok(())
         }
         Ok(Command::Read { offset, len, in_one }) => {
-            let pieces = pieces(offset, len);
+            let pieces = pieces(offset, len.into());
             if in_one && pieces.len() != 1 {
                 return shared.gather(came, cookie, (offset, len), account).await;
             }
@@ -161,7 +161,7 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
             Ok(())
         }
         Ok(Command::Write { offset, len, durable }) => {
-            let pieces = pieces(offset, len);
+            let pieces = pieces(offset, len.into());
             // One part more, which ends when all bytes have been read.
             let whole = Whole::new(cookie, durable, pieces.len() + 1);
             for piece in pieces {
@@ -207,7 +207,7 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
                 at += match looked {
                     Ok((runs, looked_at)) => {
                         let data = runs.into_iter().filter(|run| !run.is_hole);
-                        for piece in data.flat_map(|run| pieces(run.offset, run.len)) {
+                        for piece in data.flat_map(|run| pieces(run.offset, run.len.into())) {
                             let _place = place(piece.blocks().1).await;
                             if let Err(error) = shared.zero(came, piece).await {
                                 whole.fail(error);
@@ -373,7 +373,7 @@ impl Shared {
             false => None,
         };
         let mut bytes = Vec::with_capacity(len as usize);
-        for piece in pieces(offset, len) {
+        for piece in pieces(offset, len.into()) {
             match self.blocks(came, piece).await {
                 Ok(chunk) => bytes.extend_from_slice(piece.within(chunk.bytes())),
                 Err(error) => return self.fail(cookie, true, &error).await,

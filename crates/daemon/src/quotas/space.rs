@@ -47,8 +47,8 @@ fn reserved(size: Bytes) -> Bytes {
 }
 
 /// What `op` would add; none where it adds nothing, or is refused for another reason.
-fn more(op: &Op, ask: &Ask, status: &Status) -> Option<More> {
-    let find = |name: &str| status.volumes.iter().find(|volume| volume.name == name);
+fn more(op: &Op, ask: &Ask) -> Option<More> {
+    let find = |name: &str| ask.0.volume(name);
     let settle = |before, access: Access| node::permission::settle(&ask.1, before, access).ok();
     match op {
         Op::VolumeCreate { size, access, .. } => {
@@ -70,6 +70,7 @@ fn more(op: &Op, ask: &Ask, status: &Status) -> Option<More> {
             let is_groups = whose.gid == volume.ownership.gid;
             (!is_users || !is_groups).then_some(More { whose, what, is_users })
         }
+        Op::Staged(op) => more(op, ask),
         _ => None,
     }
 }
@@ -85,20 +86,24 @@ impl Quotas {
         op: Op,
     ) -> Result<oneshot::Receiver<Result<Answer, Error>>, Box<Problem>> {
         let _one = self.growing.lock();
-        let status = ask.0.status();
-        if let Some(more) = more(&op, ask, &status)
+        if let Some(more) = more(&op, ask)
             && (more.whose.uid == peer.uid || !self.is_administrator(peer))
         {
-            self.has_room(&more, self.is_administrator(peer), &status)?;
+            self.has_room(&more, self.is_administrator(peer), ask)?;
         }
         Ok(ask.begin(op))
     }
 
-    fn has_room(&self, more: &More, own: bool, status: &Status) -> Result<(), Box<Problem>> {
+    fn has_room(&self, more: &More, own: bool, ask: &Ask) -> Result<(), Box<Problem>> {
         let user = (!more.is_users).then_some(Holder::User(more.whose.uid));
         let group = (!own).then_some(Holder::Group(more.whose.gid));
+        let mut status = None;
         for holder in user.into_iter().chain(group) {
-            let (has, limits) = (Held::by(holder, status), self.limits(holder));
+            let limits = self.limits(holder);
+            if limits.space_bytes.is_none() && limits.volumes.is_none() {
+                continue; // there is nothing to be counted
+            }
+            let has = Held::by(holder, status.get_or_insert_with(|| ask.0.status()));
             let space = Bytes::new(has.space.get().saturating_add(more.what.space.get()));
             let volumes = has.volumes + more.what.volumes;
             if let Some(most) = limits.space_bytes

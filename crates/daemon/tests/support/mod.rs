@@ -66,6 +66,7 @@ pub struct Volume {
     /// Who gave it.
     pub given_by: Option<u32>,
     pub data: Vec<u8>,
+    pub changes: u64,
     /// For which memory is set aside.
     pub operations: u64,
 }
@@ -335,6 +336,14 @@ impl State {
                 let volume = self.volume(&name)?;
                 volume.ownership = permission::settle(who, volume.ownership, access)?;
             }
+            Op::VolumeRename { name, to, .. } => {
+                self.volume(&name)?;
+                let volume = self.volumes.remove(&name).expect("just found");
+                self.volumes.insert(to, volume);
+            }
+            Op::VolumeTimes { name, .. } => {
+                self.volume(&name)?;
+            }
             Op::VolumeDelete { name } => {
                 let streams = self.streams.values().filter(|s| s.volume == name).count() as u64;
                 if streams > 0 {
@@ -377,9 +386,12 @@ impl Pool for Fake {
         }
         let mut ended = Vec::new();
         let result = match op {
+            Op::Staged(op) => state.volume_op(&who, *op),
             Op::VolumeCreate { .. }
             | Op::VolumeResize { .. }
             | Op::VolumeAccess { .. }
+            | Op::VolumeRename { .. }
+            | Op::VolumeTimes { .. }
             | Op::VolumeDelete { .. } => state.volume_op(&who, op),
             Op::StreamOpen { volume, mode, contract, start } => {
                 state.open(volume, mode, contract, start)
@@ -536,10 +548,13 @@ impl Pool for Fake {
     fn status(&self) -> Status {
         let state = self.state();
         let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
+            id: VolumeId(0),
+            times: None,
             name: name.clone(),
             ownership: volume.ownership,
             size: Bytes::new(volume.size),
             length: Bytes::new(volume.data.len() as u64),
+            changes: volume.changes,
             placement: Placement::default(),
             extents: vec![volume.size >> 20],
             stretches: Default::default(),
@@ -642,6 +657,7 @@ fn disk_status() -> DiskStatus {
         bus: None,
         gaps: node::HostTime::default(),
         gap_refused: None,
+        chunk: None,
     }
 }
 

@@ -91,7 +91,7 @@ fn op(kind: char, json: &str, stream: StreamId) -> Option<Op> {
             Op::VolumeCreate { name: asked.name, size: asked.size_bytes, placement, access }
         }
         'r' => {
-            let api::VolumeResize { size_bytes: size, may_cut } = parsed(json)?;
+            let api::VolumeResize { size_bytes: size, may_cut, .. } = parsed(json)?;
             Op::VolumeResize { name: name(), size, may_cut }
         }
         's' => Op::VolumeService {

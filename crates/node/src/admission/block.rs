@@ -42,6 +42,9 @@ pub(crate) struct Asked<'a> {
 /// The block for such a stream.
 pub(crate) fn chosen<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>) -> Bytes {
     let &Asked { rate, mode, shares, .. } = asked;
+    if let Some(block) = chosen_for_sweeps(asked, &seen) {
+        return block;
+    }
     let pays = |block: Bytes| {
         let (more, than) = if block < EXTENT { PAYS_BELOW } else { LONG_PAYS_BELOW };
         shares.iter().any(|share| {
@@ -60,6 +63,45 @@ pub(crate) fn chosen<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>
         block = block * 2;
     }
     block
+}
+
+/// Where disks serve in sweeps: the block whose requests take the least of a cycle. It grows
+/// from a short one while it takes less than nine tenths of what it did.
+fn chosen_for_sweeps<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>) -> Option<Bytes> {
+    let &Asked { rate, mode, shares, late, memory } = asked;
+    let work = |block: Bytes| -> Option<Duration> {
+        let contract = Contract { rate, block, burst: Bytes::ZERO };
+        contract::check_block(&contract, shares, |disk| seen(disk).profile).ok()?;
+        let blocks = contract::window_blocks(&contract, shares, mode, late);
+        if block > BLOCK_MIN && block.saturating_mul(blocks) > memory / WINDOW_DIVISOR {
+            return None;
+        }
+        let on_disk = |share: &Share| -> Option<Duration> {
+            let disk = seen(share.disk);
+            let cycle = disk.set.sweep_rule()?.cycle;
+            let mut each = mode.directions().iter().map(|&way| {
+                let task = disk.task(&contract, share, way).ok()?;
+                let times = cycle.as_nanos().div_ceil(task.period.as_nanos().max(1));
+                Some(task.cost.saturating_mul(times))
+            });
+            each.try_fold(Duration::ZERO, |sum, one| Some(sum.saturating_add(one?)))
+        };
+        shares.iter().map(on_disk).try_fold(Duration::ZERO, |most, one| Some(most.max(one?)))
+    };
+    shares.iter().find(|share| !share.response.is_zero())?;
+    let mut best = (BLOCK_MIN, work(BLOCK_MIN));
+    let mut block = BLOCK_MIN * 2;
+    while block <= BLOCK_MAX {
+        let takes = work(block);
+        let pays = match (takes, best.1) {
+            (Some(takes), Some(least)) => takes * 10 < least * 9,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        best = if pays { (block, takes) } else { best };
+        block = block * 2;
+    }
+    Some(best.0)
 }
 
 /// Whether a block of twice this length is possible on the volume, within the memory that
@@ -104,6 +146,7 @@ mod tests {
             gap: profiles.len() as u64,
             run: BLOCK_MAX,
             parts: Share::WHOLE,
+            response: Duration::ZERO,
             range: Lba::new(0)..Lba::containing(profile.capacity()),
         };
         (0..).zip(profiles).map(share).collect()
@@ -116,6 +159,7 @@ mod tests {
             profile: &profiles[disk.as_usize()],
             advance: Duration::ZERO,
             set: &sets[disk.as_usize()],
+            chunk: None,
         };
         let (rate, late, memory) = (Rate::per_second(rate), Duration::ZERO, Bytes::GIB);
         let mode = match direction {
@@ -207,6 +251,7 @@ mod tests {
                 profile: &profiles[disk.as_usize()],
                 advance: Duration::ZERO,
                 set: &set,
+                chunk: None,
             };
             let (rate, late) = (Rate::per_second(25_000_000), Duration::ZERO);
             chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)

@@ -41,13 +41,14 @@
 //! under way the other way.
 
 use crate::admission::costs::ppm;
+use crate::admission::sweep::sweep_costs;
 use crate::api::{Contract, DiskIndex, Error, Mode, Placement, Refusal, Zone};
 use crate::limits::BLOCK_MAX;
 use alloc::vec::Vec;
 use core::ops::Range;
 use disk::{LARGEST, Profile};
 use sched::limits::PERIOD_MAX;
-use sched::{Task, TaskId, TaskSet};
+use sched::{Sweep, SweepCosts, SweepRule, Task, TaskId, TaskSet};
 use store::{EXTENT, StoreError};
 use units::{Bytes, Direction, Duration, Lba, Rate, SECTOR};
 
@@ -63,6 +64,9 @@ pub(crate) struct Share {
     pub run: Bytes,
     /// Into how many parts a block of 1, 2, 4, 8 and 16 extents falls at the most.
     pub parts: [u32; LENGTHS],
+    /// Where the disk serves streams in sweeps: how long after its release a block is there.
+    /// Nothing where that is a period of the stream's.
+    pub response: Duration,
 }
 
 /// Lengths of blocks, from an extent to the longest: powers of two.
@@ -130,6 +134,16 @@ pub(crate) fn period(contract: &Contract, share: &Share) -> Duration {
     contract.time_of(share.gap).min(PERIOD_MAX)
 }
 
+/// A request for a block in chunks.
+struct Chunked {
+    cost: Duration,
+    /// The longest chunk.
+    command: Duration,
+    commands: u32,
+    /// What it costs more each time that something comes between.
+    resume: Duration,
+}
+
 /// A disk as admission sees it: what it costs, and who has its promise.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen<'a> {
@@ -137,6 +151,8 @@ pub(crate) struct Seen<'a> {
     /// Deadlines are advanced by this.
     pub advance: Duration,
     pub set: &'a TaskSet,
+    /// Requests of streams are served in commands of at most this.
+    pub chunk: Option<Bytes>,
 }
 
 impl Seen<'_> {
@@ -162,8 +178,75 @@ impl Seen<'_> {
                 parts: 1,
             });
         }
+        if let Some(rule) = self.set.sweep_rule() {
+            let (cost, sweep) = self.cost_in_sweeps(contract.block, share, way, rule);
+            let task = self.possible(share.disk, cost, share.response, period)?;
+            return Ok(task.in_sweeps(sweep));
+        }
+        if let Some(chunked) = self.in_chunks(contract.block, share, way) {
+            let Chunked { cost, command, commands, resume } = chunked;
+            let task = self.possible(share.disk, cost, period, period)?;
+            return Ok(task.in_chunks(command, commands, resume));
+        }
         let cost = self.cost(contract.block, share, way);
         self.possible(share.disk, cost, period, period)
+    }
+
+    /// What a request for a block takes of the disk in chunks; None where it is one command. The
+    /// first chunk of each of its parts begins anywhere, each of the others where the one before
+    /// it ended. What comes between costs the way back.
+    fn in_chunks(&self, block: Bytes, share: &Share, way: Direction) -> Option<Chunked> {
+        let (chunk, len) = (self.chunk?, share.holds(block));
+        let parts = u64::from(share.parts_of(block)).min(len / EXTENT).max(1);
+        if len <= chunk && parts == 1 {
+            return None;
+        }
+        let chunk = chunk.min(len);
+        // Parts are whole extents, but for the last one.
+        let whole = if chunk <= EXTENT { 0 } else { parts - 1 };
+        let commands = (len.div_ceil(chunk) + whole).max(parts);
+        let command = self.profile.worst(share.range.clone(), chunk, way);
+        let next = self.profile.follows(share.range.clone(), chunk, len, way);
+        let still = self.profile.sweep(share.range.clone(), chunk, way);
+        let resume = still.map_or(Duration::ZERO, |still| command.saturating_sub(still.request));
+        let between = queue::between_parts(self.advance) * (parts - 1);
+        let cost = command * parts + next * (commands - parts) + between;
+        let commands = u32::try_from(commands).unwrap_or(u32::MAX);
+        Some(Chunked { cost, command, commands, resume })
+    }
+
+    /// How long after its release a request of a stream is done at the latest, where that is not
+    /// within a period ([`Share::response`]).
+    pub(crate) fn response(&self) -> Duration {
+        let rule = self.set.sweep_rule();
+        rule.map_or(Duration::ZERO, |rule| rule.response().saturating_add(self.advance))
+    }
+
+    /// What a request for a block takes in a sweep, and what a sweep takes besides. The parts of a
+    /// block may lie anywhere: they are served one after the other at the worst, and the arm then
+    /// has to come back to the sweep.
+    fn cost_in_sweeps(
+        &self,
+        block: Bytes,
+        share: &Share,
+        way: Direction,
+        rule: SweepRule,
+    ) -> (Duration, Sweep) {
+        let len = share.holds(block);
+        let whole = Lba::new(0)..Lba::containing(self.profile.capacity());
+        // Volumes may lie anywhere, so that a sweep goes over all of the disk.
+        let all = sweep_costs(self.profile, whole, len, way);
+        let here = sweep_costs(self.profile, share.range.clone(), len, way);
+        let Some((all, here)) = all.zip(here) else {
+            return (self.cost(block, share, way), Sweep::default());
+        };
+        let SweepCosts { request, span, .. } = here;
+        let requests = rule.cycle.as_nanos() / request.as_nanos().max(1);
+        let (cost, sweep) = SweepCosts { request, span, ..all }.shares(requests);
+        if share.parts_of(block) > 1 && block > EXTENT {
+            return (self.cost(block, share, way).saturating_add(sweep.back), sweep);
+        }
+        (cost, sweep)
     }
 
     /// What a request for a block takes of the disk, in the worst of the ways in which the
@@ -282,12 +365,14 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
             Zone::Outer => Lba::new(0)..middle,
             Zone::Inner => middle..end,
         };
-        Share { disk, gap: disks.len() as u64, range, run, parts: Share::WHOLE }
+        let (parts, response) = (Share::WHOLE, Duration::ZERO);
+        Share { disk, gap: disks.len() as u64, range, run, parts, response }
     };
     Ok(disks.iter().map(share).collect())
 }
 
-/// Blocks of the window, where the host may be `late` by so much.
+/// Blocks of the window, where the host may be `late` by so much. Where a block is there only
+/// after so long a time that several more are used up meanwhile, as many more.
 pub(crate) fn window_blocks(
     contract: &Contract,
     shares: &[Share],
@@ -295,7 +380,10 @@ pub(crate) fn window_blocks(
     late: Duration,
 ) -> u64 {
     let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
-    blocks_of(contract, (gap, in_a_row(contract, shares)), mode, late)
+    let response = shares.iter().map(|share| share.response).max().unwrap_or_default();
+    let waits = response.as_nanos().div_ceil(contract.period().as_nanos().max(1));
+    let further = waits.saturating_sub(gap).saturating_mul(mode.directions().len() as u64);
+    blocks_of(contract, (gap, in_a_row(contract, shares)), mode, late).saturating_add(further)
 }
 
 /// The same where every `gap`th run comes to a disk, of so many blocks in a row. Where a block
@@ -365,7 +453,7 @@ mod tests {
             let profile = Profile::of(&Model::named(name).unwrap());
             let set = TaskSet::new(Duration::ZERO);
             let advance = Duration::from_millis(3);
-            let seen = Seen { profile: &profile, advance, set: &set };
+            let seen = Seen { profile: &profile, advance, set: &set, chunk: None };
             let end = Lba::containing(profile.capacity().min(Bytes::GIB));
             for (power, block) in [1, 2, 4, 8].map(Bytes::mib).into_iter().enumerate() {
                 for parts in 1..=1u32 << power {
@@ -375,6 +463,7 @@ mod tests {
                         range,
                         run: BLOCK_MAX,
                         parts: [parts; LENGTHS],
+                        response: Duration::ZERO,
                     };
                     for direction in [Direction::Read, Direction::Write] {
                         let all = share(Lba::new(0)..end);

@@ -49,7 +49,7 @@ impl Costs {
     pub(crate) fn commit_interval_under(&self, policy: Policy, depth: u32) -> Duration {
         match policy.admission {
             Admission::Cycles(rule) => self.commit_interval().max(self.in_cycles(rule, depth)),
-            Admission::Exact | Admission::Nothing => self.commit_interval(),
+            Admission::Exact | Admission::Sweeps(_) | Admission::Nothing => self.commit_interval(),
         }
     }
 
@@ -75,6 +75,26 @@ impl Costs {
     pub(crate) fn metadata(&self, config: &Config) -> [Task; 2] {
         self.log(config, self.write)
     }
+}
+
+/// The longest piece of best effort, up to `piece`, that costs no more than `reserve`, or the
+/// shortest that there is; and what it costs.
+pub(crate) fn piece_within(
+    profile: &Profile,
+    capacity: Bytes,
+    piece: Bytes,
+    reserve: Duration,
+) -> (Bytes, Duration) {
+    let whole = Lba::new(0)..Lba::containing(capacity);
+    let cost = |piece| {
+        let worst = |direction| profile.worst(whole.clone(), piece, direction);
+        worst(Direction::Read).max(worst(Direction::Write))
+    };
+    let mut piece = piece;
+    while piece > limits::BEST_EFFORT_PIECE_MIN && cost(piece) > reserve {
+        piece = piece / 2;
+    }
+    (piece, cost(piece))
 }
 
 /// What one write of the log costs a disk at the most.

@@ -1,6 +1,7 @@
 //! Contracts join, change and leave the schedules of their disks.
 
 use crate::admission::block;
+use crate::admission::chunks::Asked;
 use crate::admission::contract::{Joined, LENGTHS, Seen, Share, period, refused};
 use crate::admission::rates::RateSearch;
 use crate::api::*;
@@ -41,7 +42,8 @@ impl Core {
             let alone = volume.extents_on(disk) <= run / EXTENT;
             let gap = if alone { runs } else { disks.len() as u64 };
             let parts = core::array::from_fn(|power| parts[power]);
-            Some(Share { disk, gap, range, run, parts })
+            let response = self.seen(disk).response();
+            Some(Share { disk, gap, range, run, parts, response })
         };
         let mut shares: Vec<Share> = disks.iter().filter_map(share).collect();
         shares.sort_by_key(|share| share.disk);
@@ -67,6 +69,7 @@ impl Core {
             profile: state.queue.profile(),
             advance: state.queue.advance(),
             set: state.queue.tasks(),
+            chunk: self.chunk(disk),
         }
     }
 
@@ -87,23 +90,26 @@ impl Core {
     ) -> Result<Vec<Joined>, Error> {
         let mut joined = Vec::with_capacity(shares.len() * mode.directions().len());
         for (share, way) in requests(shares, mode) {
-            let task = match self.task(contract, share, way) {
-                Err(refusal) if self.config.admission => Err(refusal),
-                // Only without admission: the task that is nearest to possible.
-                Err(_) => {
-                    let period = period(contract, share);
-                    Ok(Task::new(period, period, period))
-                }
-                task => task,
-            };
-            let queue = &mut self.disk(share.disk).queue;
-            let result = task.and_then(|task| {
-                let id = queue.join_within(now, task, patience);
+            let result = self.admit_on(now, share.disk, false, |core| {
+                let task = match core.task(contract, share, way) {
+                    Err(refusal) if core.config.admission => Err(refusal),
+                    // Only without admission: the task that is nearest to possible.
+                    Err(_) => {
+                        let period = period(contract, share);
+                        Ok(Task::new(period, period, period))
+                    }
+                    task => task,
+                }?;
+                let id = core.disk(share.disk).queue.join_within(now, task, patience);
                 let id = id.map_err(|refusal| refused(share.disk, &refusal))?;
                 Ok(Joined { disk: share.disk, id, task })
             });
             match result {
-                Ok(one) => joined.push(one),
+                Ok(one) => {
+                    let (contract, share) = (*contract, share.clone());
+                    self.note_asked(one.disk, one.id, Asked { contract, share, way });
+                    joined.push(one);
+                }
                 Err(refusal) => {
                     self.leave(&joined);
                     self.search =
@@ -148,6 +154,12 @@ impl Core {
             };
             requests(shares, mode).map(change).collect::<Result<Vec<Joined>, Refusal>>()
         });
+        if let Ok(changed) = &changed {
+            for (one, (share, way)) in changed.iter().zip(requests(shares, mode)) {
+                let (contract, share) = (*contract, share.clone());
+                self.note_asked(one.disk, one.id, Asked { contract, share, way });
+            }
+        }
         changed.map_err(|refusal| {
             self.search =
                 Some(RateSearch::new(|disk| self.seen(disk), contract, shares, mode, tasks));
@@ -157,7 +169,9 @@ impl Core {
 
     pub(crate) fn leave(&mut self, tasks: &[Joined]) {
         for joined in tasks {
-            self.disk(joined.disk).queue.leave(joined.id);
+            let disk = self.disk(joined.disk);
+            disk.queue.leave(joined.id);
+            disk.chunking.asked.remove(&joined.id);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a contract takes, whether it fits, and how it joins, changes and leaves.
 
 pub(crate) mod block;
+pub(crate) mod chunks;
 pub(crate) mod contract;
 pub(crate) mod costs;
 pub(crate) mod join;

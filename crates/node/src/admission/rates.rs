@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use disk::Profile;
 use sched::TaskSet;
-use units::{Duration, Rate};
+use units::{Bytes, Duration, Rate};
 
 /// What admission saw when it refused a contract.
 #[derive(Clone, Debug)]
@@ -27,6 +27,7 @@ struct Disk {
     profile: Profile,
     advance: Duration,
     set: TaskSet,
+    chunk: Option<Bytes>,
 }
 
 impl RateSearch {
@@ -45,7 +46,8 @@ impl RateSearch {
             for own in instead_of.iter().filter(|own| own.disk == share.disk) {
                 set.remove(own.id);
             }
-            Disk { profile: seen.profile.clone(), advance: seen.advance, set }
+            let (advance, chunk) = (seen.advance, seen.chunk);
+            Disk { profile: seen.profile.clone(), advance, set, chunk }
         };
         let disks = shares.iter().map(disk).collect();
         Box::new(Self { contract: *contract, mode, shares: shares.to_vec(), disks })
@@ -62,8 +64,9 @@ impl RateSearch {
     fn rate_max(&self) -> Rate {
         let seen = |index: DiskIndex| {
             let at = self.shares.iter().position(|share| share.disk == index);
-            let Disk { profile, advance, set } = &self.disks[at.expect("a disk of the shares")];
-            Seen { profile, advance: *advance, set }
+            let at = at.expect("a disk of the shares");
+            let Disk { profile, advance, set, chunk } = &self.disks[at];
+            Seen { profile, advance: *advance, set, chunk: *chunk }
         };
         contract::rate_max(seen, &self.contract, &self.shares, self.mode)
     }

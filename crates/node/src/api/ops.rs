@@ -28,6 +28,20 @@ pub enum Op {
     /// Say whose a volume is and who may do what with it, from now on; what is open stays
     /// open. [`Reply::Done`], durable.
     VolumeAccess { name: String, access: Access },
+    /// Give a volume another name, also while it is open, and those that lie under it as under
+    /// a directory. What has that name already is in the way, or, where it may be replaced, is
+    /// removed in the same step, or gets the name that it is to be kept under.
+    /// [`Reply::Done`], durable.
+    VolumeRename { name: String, to: String, replace: bool, keep_as: Option<String> },
+    /// What is recorded reaches to this byte, within the volume's space: what was never written
+    /// reads as zeros. Never less than it was. [`Reply::Done`], durable.
+    VolumeExtend { name: String, length: Bytes },
+    /// Say when a volume was last read or written, in nanoseconds since 1970; what is left out
+    /// stays. [`Reply::Done`], durable.
+    VolumeTimes { name: String, accessed: Option<i64>, modified: Option<i64> },
+    /// One of the changes of volumes here, answered when everybody sees it. It is durable with
+    /// the next commit, and with [`Op::Sync`]. [`Reply::Done`].
+    Staged(Box<Self>),
     /// Remove; refused while open. [`Reply::Done`], durable.
     VolumeDelete { name: String },
     /// Serve what no stream of a volume carries in this way from now on, also what
@@ -79,6 +93,10 @@ pub enum Op {
     /// writer when all that it has filled is on the medium. A writer goes to a multiple of its
     /// block, where its MiB of the volume is written up to it, or to a MiB's beginning.
     StreamSeek { stream: StreamId, to: Bytes },
+    /// A reader that was just opened has what is there told or given at once, before all of its
+    /// contract holds, as after a seek to where it begins. Later, and again: nothing changes.
+    /// [`Reply::Ready`] at once.
+    StreamBegin { stream: StreamId },
     /// As [`Op::StreamOpen`], with the window in a region of its own. It is used with
     /// `WindowNext`, `WindowMoved` and `WindowWaits` in the place of `StreamRead`,
     /// `StreamAdvance`, `StreamRoom` and `StreamWrite`; all else is the same.
@@ -201,7 +219,7 @@ pub enum Reply {
     Durable {
         upto: Bytes,
     },
-    /// After a seek: bounds, both now or earlier where all is in the window.
+    /// After a seek, or a begin: bounds, both now or earlier where all is in the window.
     Ready {
         /// By then the first bytes are in memory, most often much sooner: they are told
         /// or given when they are.

@@ -11,6 +11,7 @@ pub use disk::BusShare;
 pub use disk::online::{Observed, Staleness, Suspect, Verdict};
 pub use playout::Account as StreamAccount;
 pub use queue::{Account as DiskAccount, HostTime, Traffic};
+use store::VolumeId;
 use units::{Bytes, Duration, Instant, Rate};
 
 /// Everything that can be seen of a node, at one instant.
@@ -62,6 +63,9 @@ pub struct DiskStatus {
     pub gaps: HostTime,
     /// Why a longer gap that was measured is not charged, if so.
     pub gap_refused: Option<Box<Error>>,
+    /// The longest command of streams and best effort, where a contract of answers in time has
+    /// them served in chunks.
+    pub chunk: Option<Bytes>,
 }
 
 /// What the metadata log has to write on each disk with a commit.
@@ -145,12 +149,19 @@ pub struct StuckExtent {
 /// One volume at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeStatus {
+    /// Never again another volume's, and no other name changes it.
+    pub id: VolumeId,
     pub name: String,
     pub ownership: Ownership,
     /// Space reserved.
     pub size: Bytes,
     /// End of the recorded data.
     pub length: Bytes,
+    /// None of a volume that nobody has used since volumes have times.
+    pub times: Option<Times>,
+    /// Another number than before whenever bytes of the volume may have changed in between, while
+    /// the pool is open.
+    pub changes: u64,
     pub placement: Placement,
     /// Extents on each disk of the pool.
     pub extents: Vec<u64>,

@@ -214,6 +214,13 @@ impl fmt::Display for Error {
                         "some of what waits now would be late under the policy `{policy}`; \
                          nothing was changed: set it again when less waits"
                     ),
+                    false if policy.keeps_contracts() => write!(
+                        f,
+                        "under the policy `{policy}` blocks come after another time, for which \
+                         the windows of {} were not made; nothing was changed: close these, and \
+                         set it again",
+                        crate::jobs::profiles::listed(streams, volumes)
+                    ),
                     false => write!(
                         f,
                         "the policy `{policy}` keeps no contracts, and there are those of {}; \

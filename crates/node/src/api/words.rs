@@ -12,7 +12,7 @@ pub use playout::{KeepAlive, PAUSE_MAX};
 pub use sched::{
     Admission, PolicyKind as Policy, Setting as PolicySetting, SettingUnit, WrongSetting,
 };
-pub use store::{Blocks, DiskIndex, Ownership, Placement, Stretches, Written, Zone};
+pub use store::{Blocks, DiskIndex, Ownership, Placement, Stretches, Times, Written, Zone};
 use units::{Bytes, Direction, Duration};
 
 /// Chosen by the caller of an operation; comes back with its result.
@@ -52,6 +52,14 @@ pub struct Span {
     pub offset: Bytes,
     /// How long.
     pub len: Bytes,
+}
+
+impl Span {
+    /// Its first `len` bytes, and the rest.
+    pub(crate) fn cut(self, len: Bytes) -> [Self; 2] {
+        let behind = Self { offset: self.offset + len, len: self.len - len };
+        [Self { len, ..self }, behind]
+    }
 }
 
 /// Memory beside the arena that holds the window of one stream, shared with its

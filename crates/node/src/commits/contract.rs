@@ -14,9 +14,9 @@ use crate::core::Core;
 use crate::limits;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use sched::{Task, TaskId};
+use sched::{Admission, Task, TaskId};
 use store::VolumeId;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 
 impl Core {
     /// Takes what a writer of a volume adds to records into the log's contracts, on all disks
@@ -79,7 +79,12 @@ impl Core {
     fn record_extents(&self, volume: VolumeId, contract: &Contract, mode: Mode) -> u64 {
         let placement = self.store.volume(volume).map(|volume| volume.placement());
         let disks = placement.map_or((1, store::EXTENT), |on| (on.disks.len(), on.run));
-        let late = self.config.host_latency.max(limits::RECORD_LATE);
+        // In sweeps windows hold what passes until a block is there.
+        let response = match self.config.policy.admission {
+            Admission::Sweeps(rule) => rule.response(),
+            _ => Duration::ZERO,
+        };
+        let late = self.config.host_latency.max(limits::RECORD_LATE).saturating_add(response);
         extents_of(contract, mode, disks, self.config.commit_interval, late)
     }
 

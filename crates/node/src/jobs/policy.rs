@@ -1,7 +1,9 @@
 //! Another policy for a pool that serves.
 //!
 //! Every contract is admitted again, by the analysis of the new policy, on all disks or on
-//! none, and then the pool keeps which one it is. As with a new profile, all streams and volumes are looked at where some do not fit.
+//! none, and then the pool keeps which one it is. Streams have windows for the time after which
+//! their blocks are there: to sweeps, from them, and to those of another cycle a pool goes only
+//! when none is open. As with a new profile, all streams and volumes are looked at where some do not fit.
 
 use crate::admission::contract::refused;
 use crate::api::*;
@@ -10,7 +12,7 @@ use crate::volumes::services::Holder;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use sched::TaskSet;
+use sched::{Admission, TaskSet};
 use store::KeptPolicy;
 use units::{Duration, Instant};
 
@@ -56,6 +58,17 @@ impl Node {
             let all = self.contracts();
             if all != Names::default() {
                 return Err(refused_by(all, None));
+            }
+        }
+        // Streams have windows for the time after which the old policy had their blocks there.
+        let response = |policy: Policy| match policy.admission {
+            Admission::Sweeps(rule) => rule.response(),
+            _ => Duration::ZERO,
+        };
+        if response(policy) != response(self.core.config.policy) {
+            let streams: Vec<_> = self.streams.iter().map(|stream| stream.id).collect();
+            if !streams.is_empty() {
+                return Err(refused_by((streams, Vec::new()), None));
             }
         }
         let disks = (0..self.core.disks.len() as u16).map(DiskIndex);

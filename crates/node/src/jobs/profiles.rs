@@ -6,9 +6,8 @@
 //! until all is admitted, and comes back where it is not.
 
 use crate::admission::contract::refused;
-use crate::admission::costs::Costs;
+use crate::admission::costs::{Costs, piece_within};
 use crate::api::*;
-use crate::limits;
 use crate::node::Node;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -16,7 +15,7 @@ use alloc::vec::Vec;
 use disk::{BusPlan, BusShare, Profile};
 use sched::{Task, TaskId};
 use store::EXTENT;
-use units::{Bytes, Direction, Instant, Lba};
+use units::Instant;
 
 /// A task and what it is to become.
 type Change = (TaskId, Task, Task, Option<StreamId>);
@@ -149,7 +148,10 @@ impl Node {
         core.config.commit_interval = core.config.commit_interval.max(least);
         let reserve = core.disks[disk.as_usize()].queue.tasks().reserve();
         let state = core.disk(disk);
-        state.piece = piece_within(profile, capacity, costs.piece, reserve);
+        // The slack that admission leaves is fixed while the pool is served: pieces of best
+        // effort that cost more now are cut smaller.
+        let most = state.queue.chunks().map_or(costs.piece, |chunks| chunks.len.min(costs.piece));
+        (state.piece, _) = piece_within(profile, capacity, most, reserve);
         state.queue.use_profile(profile.clone(), costs.advance, costs.best_effort);
         self.admit_all(now, disk)?;
         self.recount_log(now)
@@ -247,26 +249,6 @@ impl Node {
 fn on_its_bus(profile: &Profile, before: &Profile) -> Profile {
     let bus = profile.bus.clone().or_else(|| before.bus.clone());
     Profile { bus, ..profile.clone() }
-}
-
-/// The slack that admission leaves is fixed while the pool is served: pieces of best
-/// effort that cost more now are cut smaller.
-fn piece_within(
-    profile: &Profile,
-    capacity: Bytes,
-    piece: Bytes,
-    reserve: units::Duration,
-) -> Bytes {
-    let whole = Lba::new(0)..Lba::containing(capacity);
-    let cost = |piece| {
-        let worst = |direction| profile.worst(whole.clone(), piece, direction);
-        worst(Direction::Read).max(worst(Direction::Write))
-    };
-    let mut piece = piece;
-    while piece > limits::BEST_EFFORT_PIECE_MIN && cost(piece) > reserve {
-        piece = piece / 2;
-    }
-    piece
 }
 
 /// Names of what would not fit, for people.

@@ -139,7 +139,7 @@ impl Eq for PlanDisk {}
 
 impl PlanDisk {
     fn seen(&self) -> Seen<'_> {
-        Seen { profile: &self.profile, advance: self.advance, set: &self.set }
+        Seen { profile: &self.profile, advance: self.advance, set: &self.set, chunk: None }
     }
 }
 
@@ -242,10 +242,19 @@ impl Planner {
         self.disks.iter().map(|disk| disk.capacity).collect()
     }
 
+    /// How a volume that does not exist yet would be shared out.
+    fn shares_of(&self, placement: &Placement) -> Result<Vec<Share>, Error> {
+        let mut shares = contract::shares_of(placement, &self.capacities())?;
+        for share in &mut shares {
+            share.response = self.disks[share.disk.as_usize()].seen().response();
+        }
+        Ok(shares)
+    }
+
     /// What one of a kind asks; the outer error where it makes no sense, the inner
     /// where even idle disks could not keep it.
     fn demand(&self, wanted: &Wanted) -> Result<Result<Demand, Refusal>, Error> {
-        let shares = contract::shares_of(&wanted.placement, &self.capacities())?;
+        let shares = self.shares_of(&wanted.placement)?;
         let seen = |share: &Share| self.disks[share.disk.as_usize()].seen();
         let (tasks, window): (Result<Vec<_>, _>, _) = match &wanted.what {
             Whose::Service(service) => {
@@ -384,9 +393,7 @@ impl Trial {
     fn with_rate(&self, refusal: Refusal, wanted: &Wanted) -> Refusal {
         let Whose::Stream { mode, contract } = &wanted.what else { return refusal };
         let planner = &self.planner;
-        let Ok(shares) = contract::shares_of(&wanted.placement, &planner.capacities()) else {
-            return refusal;
-        };
+        let Ok(shares) = planner.shares_of(&wanted.placement) else { return refusal };
         let mode = mode.unwrap_or_else(|| planner.dearer(contract, &shares));
         let seen = |disk: DiskIndex| planner.disks[disk.as_usize()].seen();
         let bus = seen(refusal.disk).profile.bus.clone().map(Box::new);

@@ -68,6 +68,20 @@ impl Stream {
         (disk, runs.into_iter().map(part).collect())
     }
 
+    /// What reads the first run of a range within one block into its place, and where the run
+    /// ends.
+    pub(crate) fn reading_early(
+        &self,
+        core: &Core,
+        range: Range<Bytes>,
+    ) -> (DiskIndex, DiskAction, Bytes) {
+        let (disk, mut runs) = self.runs(core, &range);
+        let Run { offset, range } = runs.swap_remove(0);
+        let written = self.written_in(core, &range);
+        let span = Span { offset: self.place(range.start), len: range.end - range.start };
+        (disk, DiskAction::Read { offset, span, written }, range.end)
+    }
+
     /// What loads a block for a program that may change it: with zeros for what lies behind the
     /// volume's end, since the volume may grow within the block while it is in the window.
     pub(crate) fn loading(&self, core: &Core, block: u64) -> (DiskIndex, Parts) {

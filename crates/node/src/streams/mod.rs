@@ -1,6 +1,7 @@
 //! Open streams: their windows, their playout points, and what they wait for.
 
 pub(crate) mod commands;
+pub(crate) mod early;
 pub(crate) mod going;
 pub(crate) mod index;
 pub(crate) mod partial;

@@ -186,6 +186,12 @@ impl Stream {
         }
         let block = self.block_at(self.position);
         let end = self.end_of(block, length);
+        if let Some(upto) = self.early_upto(self.position) {
+            return self.hand_out(core, now, ask, upto);
+        }
+        if self.is_early_with_disk(block) {
+            return;
+        }
         match *self.window.get(block).expect("the playout point is in the window") {
             // It has grown, and a writer is at it: it is read again when it is whole.
             Slot::Ready if self.position >= end => {}
@@ -194,17 +200,22 @@ impl Stream {
             }
             Slot::Ready => {
                 let end = self.before_lost(self.position, end);
-                let len = ask.len_max.min(end - self.position);
-                if self.within_rate(core, now, len) {
-                    self.held = len;
-                    let span = Span { offset: self.place(self.position), len };
-                    self.reply(core, Ok(Reply::Data { span, offset: self.position }));
-                }
+                self.hand_out(core, now, ask, end);
             }
             Slot::Failed(..) => self.declare_gap(core, now, has_writer),
-            Slot::Moving(id) => self.wait_for_block(core, now, id, has_writer),
+            Slot::Moving(id) => self.wait_for_block(core, now, (block, id), has_writer),
             // The writer has not filled this block yet, or nobody has asked for it since a jump.
             Slot::Open | Slot::Loaded | Slot::Nowhere => {}
+        }
+    }
+
+    /// Answers with what is there up to `end`, as much as is asked for, when the rate allows it.
+    fn hand_out(&mut self, core: &mut Core, now: Instant, ask: Ask<Ticket>, end: Bytes) {
+        let len = ask.len_max.min(end - self.position);
+        if self.within_rate(core, now, len) {
+            self.held = len;
+            let span = Span { offset: self.place(self.position), len };
+            self.reply(core, Ok(Reply::Data { span, offset: self.position }));
         }
     }
 
@@ -223,7 +234,13 @@ impl Stream {
     /// The program is at a block that is not there. Within its rate that is an
     /// underrun; one that lasts longer than the whole window ends in a declared
     /// gap, so that a failing disk cannot hold a reader for ever.
-    fn wait_for_block(&mut self, core: &mut Core, now: Instant, id: CommandId, has_writer: bool) {
+    fn wait_for_block(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        (block, id): (u64, CommandId),
+        has_writer: bool,
+    ) {
         if !self.within_rate(core, now, Bytes::new(1)) {
             return;
         }
@@ -232,9 +249,15 @@ impl Stream {
         let patience = since.saturating_add(self.window.time(&self.contract));
         if now < patience {
             self.wake_at(core, patience);
-        } else if core.cancel(id) {
+        } else if self.gives_up(core, block, id) {
             self.declare_gap(core, now, has_writer);
         }
+    }
+
+    /// Takes back what was asked of a block. Says whether it could: not what the disk has.
+    pub(crate) fn gives_up(&mut self, core: &mut Core, block: u64, id: CommandId) -> bool {
+        self.stop_early(core, block);
+        self.early_with_disk() != Some(block) && core.cancel(id)
     }
 
     /// The range that the device failed on, where `offset` is in one, although the rest of
@@ -280,10 +303,11 @@ impl Stream {
 
     /// A block that did not come is given up. Its memory was not filled, so that it is never
     /// told: whoever comes back to it has it read.
-    pub(crate) fn never_came(&mut self, core: &Core, block: u64) {
+    pub(crate) fn never_came(&mut self, core: &mut Core, block: u64) {
         let disk = self.disk_of(core, block);
         let failed = Slot::Failed(disk, DeviceError(TIMED_OUT));
         *self.window.get_mut(block).expect("a block of the window") = failed;
+        self.stop_early(core, block);
     }
 
     fn reply(&mut self, core: &mut Core, result: Result<Reply, Error>) {
@@ -314,6 +338,7 @@ impl Stream {
                 Err((disk, error)) if part.is_all => Slot::Failed(disk, error),
                 _ => Slot::Ready,
             };
+            self.stop_early(core, block);
         }
         self.pump_reader(core, now, has_writer);
     }

@@ -55,6 +55,20 @@ impl Stream {
         self.steady = self.steady_from(core, now, has_writer);
     }
 
+    /// [`Op::StreamBegin`].
+    pub(crate) fn begin_at_once(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        has_writer: bool,
+    ) -> Result<Reply, Error> {
+        if self.primed && self.mode == Mode::Read && !self.closing {
+            return Ok(Reply::Ready { at: now, steady: self.steady });
+        }
+        // Nothing was told yet, so that nothing becomes void.
+        self.seek(core, now, self.position, has_writer)
+    }
+
     /// [`Op::StreamSeek`].
     pub(crate) fn seek(
         &mut self,
@@ -77,7 +91,8 @@ impl Stream {
         if let Some(ask) = &mut self.ask {
             ask.begin_anew();
         }
-        let waiting = self.move_window(core, self.block_at(to));
+        self.stop_all_early(core);
+        let waiting = self.move_window(core, self.block_at(to), self.incomplete(to));
         self.position = to;
         self.shared = self.shared.map(|_| Shared::new(to));
         self.reuse(core, now, waiting, has_writer);
@@ -87,8 +102,10 @@ impl Stream {
             self.renew(core, now);
         }
         self.pump_reader_silently(core, now, has_writer);
+        self.begin_early(core, now);
         if let Some(&Slot::Moving(id)) = self.window.get(self.block_at(to)).filter(|_| exact) {
-            core.advance_deadline(now, id);
+            let early = self.early_takes(core, id.disk());
+            core.advance_deadline(now, id, early);
         }
         self.primed = true;
         self.steady = self.steady_from(core, now, has_writer);
@@ -104,7 +121,13 @@ impl Stream {
     /// Places go on being used in the order in which they were, around the window, so that
     /// blocks that follow each other stay neighbours for the program that has mapped them:
     /// what the strays have comes last, and the first block is in what follows on that.
-    fn move_window(&mut self, core: &mut Core, base: u64) -> Vec<CommandId> {
+    fn move_window(
+        &mut self,
+        core: &mut Core,
+        base: u64,
+        incomplete: Option<u64>,
+    ) -> Vec<CommandId> {
+        let early = self.early_with_disk();
         let (old, count) = (self.window.first(), self.window.len() as usize);
         let slots = self.window.replace(base, VecDeque::new());
         let places = core::mem::take(&mut self.places);
@@ -122,25 +145,34 @@ impl Stream {
         let (mut free, mut waiting, mut behind_strays) = (Vec::new(), Vec::new(), 0);
         for (block, (slot, place)) in (old..).zip(slots.into_iter().zip(places)) {
             let at = block.checked_sub(base).filter(|&at| at < count as u64);
+            let at = at.filter(|_| incomplete != Some(block));
+            // How many commands still fill the place of a block that the window leaves.
+            let mut with_disk = u64::from(early == Some(block));
             match (slot, at) {
-                (Slot::Nowhere, _) => {}
-                (Slot::Moving(id), at) => match (core.waits(id), at) {
-                    (true, _) => {
-                        waiting.push(id);
-                        free.push(place);
-                    }
-                    (false, Some(at)) => new[at as usize] = (slot, place),
-                    (false, None) => {
-                        self.strays.push(place);
-                        behind_strays = free.len();
-                    }
-                },
+                (Slot::Nowhere, _) => continue,
+                (Slot::Moving(id), _) if core.waits(id) => waiting.push(id),
+                (Slot::Moving(_), None) => with_disk += 1,
+                (Slot::Moving(_), Some(at)) => {
+                    new[at as usize] = (slot, place);
+                    continue;
+                }
                 (Slot::Ready, Some(at)) if !lost.contains(&block) => {
                     new[at as usize] = (slot, place);
+                    continue;
                 }
-                (Slot::Ready | Slot::Loaded | Slot::Open | Slot::Failed(..), _) => free.push(place),
+                (Slot::Ready | Slot::Loaded | Slot::Open | Slot::Failed(..), _) => {}
+            }
+            if with_disk == 0 {
+                free.push(place);
+            } else {
+                (0..with_disk).for_each(|_| self.strays.push(place));
+                behind_strays = free.len();
             }
         }
+        self.keep_early(|block| {
+            let at = block.checked_sub(base).and_then(|at| new.get(at as usize));
+            at.is_some_and(|(slot, _)| *slot != Slot::Nowhere)
+        });
         if new.iter().all(|(slot, _)| *slot == Slot::Nowhere) {
             free.rotate_left(behind_strays);
         }

@@ -52,6 +52,16 @@ pub(crate) struct Lost {
     pub range: Range<Bytes>,
 }
 
+/// What was read of a block ahead of the block itself (`early.rs`).
+#[derive(Clone, Debug)]
+pub(crate) struct Early {
+    pub block: u64,
+    /// Bytes of the volume that are there.
+    pub there: Range<Bytes>,
+    /// What is being read behind them, and where it ends.
+    pub next: Option<(CommandId, Bytes)>,
+}
+
 /// Who waits for bytes to be on the medium: past `beyond` (exclusive).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DurableAsk {
@@ -119,6 +129,8 @@ pub(crate) struct Stream {
     pub behind_writer: bool,
     /// Reader: blocks that were asked for when the volume ended within them, and where it did.
     pub short: Vec<(u64, Bytes)>,
+    /// Reader: what of its first block comes ahead of it.
+    pub early: Option<Early>,
     /// Reader: what is lost of blocks of the window.
     pub lost: Vec<Lost>,
     /// Writer: of blocks that are being written, those of which a part failed, and why.
@@ -185,6 +197,7 @@ impl Stream {
             writer_at: None,
             behind_writer: false,
             short: Vec::new(),
+            early: None,
             lost: Vec::new(),
             part_failed: Vec::new(),
             in_a_row,
@@ -278,6 +291,7 @@ impl Stream {
         let slot = self.window.pop_front();
         let first = self.window.first();
         self.lost.retain(|lost| lost.block >= first);
+        self.slide_early();
         let place = self.places.pop_front().expect("a window has a block");
         let nowhere = slot == Some(Slot::Nowhere);
         let target = self.window.target;
@@ -372,6 +386,7 @@ impl Stream {
     /// True while a command is waiting or under way.
     pub(crate) fn moving(&self) -> bool {
         !self.strays.is_empty()
+            || self.early_with_disk().is_some()
             || self.window.iter().any(|(_, slot)| matches!(slot, Slot::Moving(_)))
     }
 
@@ -380,6 +395,10 @@ impl Stream {
     pub(crate) fn stray_ended(&mut self, core: &mut Core, place: Bytes) -> bool {
         let Some(at) = self.strays.iter().position(|&stray| stray == place) else { return false };
         self.strays.swap_remove(at);
+        // Two commands may be under way to it.
+        if self.strays.contains(&place) {
+            return true;
+        }
         let mut blocks = self.window.iter_mut().zip(&mut self.places);
         match blocks.find(|((_, slot), _)| **slot == Slot::Nowhere) {
             Some(((_, slot), its_place)) => {
@@ -487,6 +506,7 @@ impl Stream {
         }
         match self.mode {
             Mode::Read => {
+                self.stop_all_early(core);
                 for (_, slot) in self.window.iter_mut() {
                     if let Slot::Moving(id) = *slot
                         && core.cancel(id)

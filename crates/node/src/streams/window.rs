@@ -170,6 +170,13 @@ impl Stream {
         let block = self.block_at(offset);
         let whole = (self.contract.block * (block + 1)).min(length);
         let len = whole - offset;
+        if let Some(upto) = self.early_upto(offset) {
+            let span = Span { offset: self.place(offset), len: upto - offset };
+            return self.tell(core, Ok(Reply::Data { span, offset }), upto);
+        }
+        if self.is_early_with_disk(block) {
+            return;
+        }
         match self.slot_at(offset) {
             Some(Slot::Ready) => {
                 let end = self.end_of(block, length);
@@ -197,7 +204,7 @@ impl Stream {
                 let patience = since.saturating_add(self.window.time(&self.contract));
                 if now < patience {
                     self.wake_by(core, patience);
-                } else if core.cancel(id) {
+                } else if self.gives_up(core, block, id) {
                     self.never_came(core, block);
                     self.account.gaps += len;
                     self.tell(core, Ok(Reply::Gap { offset, len }), whole);

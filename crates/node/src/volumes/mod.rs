@@ -3,6 +3,7 @@
 pub(crate) mod handles;
 pub(crate) mod keeping;
 pub(crate) mod kept;
+pub(crate) mod naming;
 pub(crate) mod opening;
 pub mod permission;
 pub(crate) mod service;

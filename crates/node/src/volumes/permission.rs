@@ -65,10 +65,14 @@ pub fn settle(who: &Who, before: Ownership, access: Access) -> Result<Ownership,
     let after = Ownership {
         uid: access.uid.unwrap_or(before.uid),
         gid: access.gid.unwrap_or(before.gid),
-        mode: access.mode.unwrap_or(before.mode),
+        mode: access.mode.map_or(before.mode, |mode| mode | before.kind()),
     };
-    if after.mode > Ownership::MODE_MAX {
+    if access.mode.is_some_and(|mode| mode & !Ownership::KIND > Ownership::MODE_MAX) {
         let rule = "nine permission bits, at most 777 in octal";
+        return Err(Error::Invalid { what: "mode", rule });
+    }
+    if !Ownership::is_mode(after.mode) {
+        let rule = "what a volume is stays: a directory, a link, or neither";
         return Err(Error::Invalid { what: "mode", rule });
     }
     if !who.is_superuser && after.uid != before.uid {
@@ -112,10 +116,12 @@ impl<'a> Wanted<'a> {
             }
         }
         match op {
-            Op::VolumeResize { name, .. } | Op::VolumeResizeWithin { name, .. } => {
-                Self::Of(name, Act::Write)
-            }
+            Op::VolumeResize { name, .. }
+            | Op::VolumeResizeWithin { name, .. }
+            | Op::VolumeExtend { name, .. } => Self::Of(name, Act::Write),
+            Op::Staged(op) => Self::by(op),
             Op::VolumeDelete { name }
+            | Op::VolumeTimes { name, .. }
             | Op::VolumeService { name, .. }
             | Op::VolumeAccess { name, .. } => Self::Of(name, Act::Own),
             Op::Block { volume, mode, .. }
@@ -134,7 +140,9 @@ impl<'a> Wanted<'a> {
             Op::PolicySet { .. } => Self::Pool("the policy of the pool"),
             Op::Reprofile { .. } => Self::Pool("measuring a disk again"),
             Op::Shutdown => Self::Pool("stopping the pool"),
-            Op::VolumeCreate { .. }
+            // Whose the volumes are that it is about, the rename looks at itself.
+            Op::VolumeRename { .. }
+            | Op::VolumeCreate { .. }
             | Op::HandleClose { .. }
             | Op::StreamChange { .. }
             | Op::StreamRead { .. }
@@ -145,6 +153,7 @@ impl<'a> Wanted<'a> {
             | Op::StreamSync { .. }
             | Op::StreamClose { .. }
             | Op::StreamSeek { .. }
+            | Op::StreamBegin { .. }
             | Op::WindowNext { .. }
             | Op::WindowMoved { .. }
             | Op::WindowWaits { .. }

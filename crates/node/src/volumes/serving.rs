@@ -138,6 +138,7 @@ impl Core {
             self.services.begin_turns(holder, joined.disk, next);
         }
         for disk in concerned {
+            self.relax_chunks(disk);
             self.disk(disk).wake();
         }
         Ok(())
@@ -161,7 +162,8 @@ impl Core {
                 Service::Rate { .. } => Promise::Server(task),
                 _ => Promise::Stream(task),
             });
-            let refused = |refusal| Error::Refused(contract::refused(share.disk, &refusal));
+            let refused = |refusal| contract::refused(share.disk, &refusal);
+            let is_latency = matches!(service, Service::Latency { .. });
             let queue = &mut self.disk(share.disk).queue;
             let id = match (old, promise) {
                 (None, None) => continue,
@@ -171,10 +173,20 @@ impl Core {
                     continue;
                 }
                 (Some(old), Some(promise)) => {
-                    queue.change(now, old.id, promise).map_err(refused)?;
+                    let change = |core: &mut Self| {
+                        let queue = &mut core.disk(share.disk).queue;
+                        queue.change(now, old.id, promise).map_err(refused)
+                    };
+                    self.admit_on(now, share.disk, is_latency, change).map_err(Error::Refused)?;
                     old.id
                 }
-                (None, Some(promise)) => queue.join(now, promise).map_err(refused)?,
+                (None, Some(promise)) => {
+                    let join = |core: &mut Self| {
+                        let queue = &mut core.disk(share.disk).queue;
+                        queue.join(now, promise).map_err(refused)
+                    };
+                    self.admit_on(now, share.disk, is_latency, join).map_err(Error::Refused)?
+                }
             };
             tasks.push(Joined { disk: share.disk, id, task: wanted.expect("a promise has one") });
         }
@@ -197,6 +209,9 @@ impl Core {
     pub(crate) fn serve_no_more(&mut self, holder: Holder) {
         if let Some(served) = self.services.0.remove(&holder) {
             self.leave(&served.tasks);
+            for joined in &served.tasks {
+                self.relax_chunks(joined.disk);
+            }
             let ended = self.reserves.set(&mut self.arena, holder, &[]);
             ended.expect("to end takes no memory");
         }

@@ -33,6 +33,9 @@ pub(crate) struct Writes {
     /// Extents that are being copied: whether something was written to them since.
     watched: BTreeMap<Extent, bool>,
     next: u64,
+    /// When the bytes of each volume may have changed last, on a clock that counts such changes.
+    changed: BTreeMap<VolumeId, u64>,
+    changes: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -77,6 +80,23 @@ impl Writes {
 
     pub(crate) fn watch_no_more(&mut self, extent: Extent) {
         self.watched.remove(&extent);
+    }
+
+    /// The bytes of a volume may be others from now on.
+    pub(crate) fn note_change(&mut self, volume: VolumeId) {
+        self.changes += 1;
+        self.changed.insert(volume, self.changes);
+    }
+
+    /// Another number than before whenever bytes of the volume may have changed in between; zero
+    /// where none did since the pool was opened.
+    pub(crate) fn changes_of(&self, volume: VolumeId) -> u64 {
+        self.changed.get(&volume).copied().unwrap_or(0)
+    }
+
+    /// The volume is gone.
+    pub(crate) fn forget(&mut self, volume: VolumeId) {
+        self.changed.remove(&volume);
     }
 
     /// No write of the extent is under way.
@@ -142,6 +162,7 @@ impl Writes {
         if let Some(written) = self.watched.get_mut(&extent) {
             *written = true;
         }
+        self.note_change(extent.0);
         let claim = Claim(self.next);
         self.next += 1;
         self.extents.entry(extent).or_default().claims.push((claim, range));
@@ -173,6 +194,8 @@ impl Writes {
         claim: Claim,
         end: End,
     ) -> Vec<Claim> {
+        // Also where it failed: some of it may be on the disk.
+        self.note_change(extent.0);
         let tracker = self.extents.get_mut(&extent).expect("a claim of this extent");
         let at = tracker.claims.iter().position(|(other, _)| *other == claim);
         let at = at.expect("a claim of this extent");

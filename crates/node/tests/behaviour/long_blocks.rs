@@ -152,9 +152,16 @@ fn where_a_run_fails_only_its_bytes_are_lost() {
     driver.disks[0].troubles.clear();
     let told = driver.ask(Op::StreamSeek { stream, to: Bytes::mib(6) });
     assert!(matches!(told, Ok(Reply::Ready { .. })), "{told:?}");
-    let (offset, bytes) = driver.next(stream, Bytes::mib(2));
-    assert_eq!(offset, Bytes::mib(6));
-    assert!(bytes == pattern(1, offset, Bytes::mib(2)));
+    // The first bytes of a jump come by themselves.
+    let mut place = Bytes::mib(6);
+    while place < Bytes::mib(8) {
+        let (offset, bytes) = driver.next(stream, Bytes::mib(8) - place);
+        assert_eq!(offset, place);
+        let len = Bytes::new(bytes.len() as u64);
+        assert!(bytes == pattern(1, offset, len));
+        driver.done(Op::StreamAdvance { stream, len });
+        place += len;
+    }
 }
 
 /// The same in a shared window.

@@ -2,6 +2,7 @@
 
 mod driver;
 
+mod chunks;
 mod commits;
 mod door;
 mod jobs;

@@ -199,10 +199,12 @@ fn a_service_that_does_not_fit_is_refused_and_changes_nothing() {
     let first = in_time(LEN, ms(100), ms(200));
     driver.done(service("film", first));
     let before = driver.node.status(driver.now);
-    // Slack of 20 ms is left to best effort; another's command may be in the way, but not both.
-    let told = driver.at_once(service("film", in_time(LEN, ms(30), ms(40))));
+    // Slack for 64 KiB is left to best effort at the least; another's command may be in the way,
+    // but not both.
+    let told = driver.at_once(service("film", in_time(LEN, ms(20), ms(40))));
     let Err(Error::Refused(refusal)) = told else { panic!("{told:?}") };
-    assert_eq!(refusal.deadline, Some((ms(30), ms(20) + cost(LEN) - ms(30))));
+    let shortest = cost(Bytes::kib(64));
+    assert_eq!(refusal.deadline, Some((ms(20), shortest + cost(LEN) - ms(20))));
     // Shorter than the command itself takes.
     let told = driver.at_once(service("film", in_time(LEN, ms(10), ms(40))));
     let Err(Error::Refused(refusal)) = told else { panic!("{told:?}") };

@@ -23,8 +23,9 @@
 mod cells;
 mod rows;
 mod search;
+mod sweeps;
 
-use crate::admission::{Admission, Cycle, CycleRule};
+use crate::admission::{Admission, Cycle, CycleRule, SweepRule};
 use crate::limits::{CELLS_FROM, PERIOD_MAX, TASKS_MAX};
 use crate::task::{Analysis, Refusal, Task, TaskId, Utilisation, WHOLE};
 use alloc::boxed::Box;
@@ -45,8 +46,16 @@ pub struct TaskSet {
     has_online_slack: bool,
     /// What the host takes after each command.
     gap: u64,
+    /// What requests may make others lose by going between their commands.
+    returns: Returns,
     /// What else has to hold of the set: for a policy that works in cycles.
     cycles: Option<CycleRule>,
+    /// The same for one that works in sweeps. Tasks that are served so are in no row.
+    sweeps: Option<SweepRule>,
+    /// Tasks that have to do with sweeps; see `sweeps.rs`.
+    listed: Vec<Task>,
+    /// The longest request of a sweep: what is left besides is no less.
+    swept_longest: Option<u64>,
     /// Commands that the disk may hold at once.
     depth: u32,
     slots: Vec<Slot>,
@@ -71,6 +80,35 @@ pub struct TaskSet {
 struct Slot {
     generation: u32,
     task: Option<Task>,
+}
+
+/// What a request is charged for that goes between the commands of another one.
+///
+/// Under earliest deadline first only a request of a task with a shorter deadline goes between,
+/// and each takes the heads from at most one other when it begins (`commands/admission.rs` has
+/// the argument): so each request of such a task is charged once for the longest return.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Returns {
+    /// Tasks with deadlines below this may go between the commands of some other.
+    pub below: u64,
+    /// The longest return.
+    pub resume: u64,
+}
+
+impl Returns {
+    fn with(self, task: &Task) -> Self {
+        if task.resume.is_zero() {
+            return self;
+        }
+        let [deadline, resume] = [task.deadline, task.resume].map(Duration::as_nanos);
+        Self { below: self.below.max(deadline), resume: self.resume.max(resume) }
+    }
+
+    /// Of a request of a task with this deadline.
+    pub(crate) fn of(self, deadline: Duration) -> Duration {
+        let nanos = if deadline.as_nanos() < self.below { self.resume } else { 0 };
+        Duration::from_nanos(nanos)
+    }
 }
 
 /// Why a task may join: what is known of the set with it.
@@ -98,7 +136,11 @@ impl TaskSet {
             reserve: reserve.as_nanos(),
             has_online_slack: false,
             gap: 0,
+            returns: Returns::default(),
             cycles: None,
+            sweeps: None,
+            listed: Vec::new(),
+            swept_longest: None,
             depth: 1,
             slots: Vec::new(),
             vacant: Vec::new(),
@@ -152,9 +194,10 @@ impl TaskSet {
     #[must_use]
     pub fn with_admission(mut self, admission: Admission, depth: u32) -> Self {
         assert!(self.is_empty(), "only an empty set can be told");
-        self.cycles = match admission {
-            Admission::Cycles(rule) => Some(rule),
-            Admission::Exact | Admission::Nothing => None,
+        (self.cycles, self.sweeps) = match admission {
+            Admission::Cycles(rule) => (Some(rule), None),
+            Admission::Sweeps(rule) => (None, Some(rule)),
+            Admission::Exact | Admission::Nothing => (None, None),
         };
         self.depth = depth;
         self
@@ -172,7 +215,8 @@ impl TaskSet {
         admits: bool,
     ) -> Result<Self, Refusal> {
         let set = Self::new(self.reserve()).with_gap(self.gap());
-        let set = set.with_admission(admission, self.depth).with_online_slack(has_online_slack);
+        let mut set = set.with_admission(admission, self.depth).with_online_slack(has_online_slack);
+        set.returns = self.returns;
         self.filled_in(set, admits)
     }
 
@@ -180,7 +224,8 @@ impl TaskSet {
     /// not admitted again.
     pub(crate) fn with_slack_of(&self, has_online_slack: bool) -> Self {
         let mut set = Self::new(self.reserve()).with_gap(self.gap());
-        (set.cycles, set.depth) = (self.cycles, self.depth);
+        (set.cycles, set.sweeps) = (self.cycles, self.sweeps);
+        (set.depth, set.returns) = (self.depth, self.returns);
         let set = self.filled_in(set.with_online_slack(has_online_slack), false);
         set.expect("nothing is admitted")
     }
@@ -205,9 +250,70 @@ impl TaskSet {
     /// As [`TaskSet::with_gap`].
     pub(crate) fn in_gap(&self, gap: Duration, admits: bool) -> Result<Self, Refusal> {
         let mut set = Self::new(self.reserve()).with_gap(gap);
-        (set.cycles, set.depth) = (self.cycles, self.depth);
+        (set.cycles, set.sweeps) = (self.cycles, self.sweeps);
+        (set.depth, set.returns) = (self.depth, self.returns);
         set.has_online_slack = self.has_online_slack;
         self.filled_in(set, admits)
+    }
+
+    /// What each request is charged for that may go between the commands of others.
+    pub(crate) fn returns(&self) -> Returns {
+        if self.has_online_slack { self.returns } else { Returns::default() }
+    }
+
+    /// Some requests are served in several commands, between which others may go.
+    pub(crate) fn is_in_chunks(&self) -> bool {
+        self.iter().any(|(_, task)| task.commands > 1)
+    }
+
+    /// Others are charged for more with this task in the set.
+    pub(crate) fn wants_returns(&self, task: &Task) -> bool {
+        self.has_online_slack && self.returns.with(task) != self.returns
+    }
+
+    /// The same set with these returns charged; not admitted again. None where they are.
+    fn with_returns(&self, returns: Returns) -> Option<Self> {
+        if returns == self.returns {
+            return None;
+        }
+        let mut set = self.emptied();
+        set.returns = returns;
+        Some(self.filled_in(set, false).expect("nothing is admitted"))
+    }
+
+    /// Ready to take this task in: the others are charged for coming between its commands.
+    fn with_returns_of<'a>(&self, tasks: impl IntoIterator<Item = &'a Task>) -> Option<Self> {
+        self.with_returns(tasks.into_iter().fold(self.returns, Returns::with))
+    }
+
+    /// An empty set for which all else is the same.
+    fn emptied(&self) -> Self {
+        let mut set = Self::new(self.reserve()).with_gap(self.gap());
+        (set.cycles, set.depth, set.returns) = (self.cycles, self.depth, self.returns);
+        set.has_online_slack = self.has_online_slack;
+        set
+    }
+
+    /// The same set with these tasks in the place of those of the same names, and with another
+    /// reserve. Where `admits`, only if they can be kept.
+    ///
+    /// # Errors
+    /// As [`TaskSet::add_all`].
+    pub(crate) fn replaced(
+        &self,
+        tasks: &[(TaskId, Task)],
+        reserve: Duration,
+        admits: bool,
+    ) -> Result<Self, Refusal> {
+        let mut named = self.clone();
+        for (id, task) in tasks {
+            assert!(self.get(*id).is_some(), "a task of this set");
+            named.slots[id.index as usize].task = Some(*task);
+        }
+        let mut set = self.emptied();
+        set.reserve = reserve.as_nanos();
+        set.returns = named.iter().fold(Returns::default(), |all, (_, task)| all.with(&task));
+        named.filled_in(set, admits)
     }
 
     /// These tasks, by the same names, in an empty set.
@@ -215,7 +321,7 @@ impl TaskSet {
         set.cells_from = self.cells_from;
         self.iter().for_each(|(_, task)| set.insert(&task));
         if admits && !self.is_empty() {
-            let proof = set.decide(&Search::with(&set, None))?;
+            let proof = set.decide_all()?;
             set.settle(proof);
         } else {
             set.look();
@@ -258,6 +364,16 @@ impl TaskSet {
     /// # Panics
     /// Where the task is not valid ([`Task::is_valid`]).
     pub fn check(&self, task: &Task) -> Result<Analysis, Refusal> {
+        if let Some(ready) = self.with_returns_of([task]) {
+            return ready.check(task);
+        }
+        if self.sweeps_with(Some(task)) {
+            let set = self.joined_by(task);
+            let proof = set.decide_all()?;
+            let search = Search::with(&set, None);
+            let verdict = proof.found.unwrap_or_else(|| search.run(proof.at, self.leaves()));
+            return Ok(analysis(&search, verdict, proof.least));
+        }
         let search = Search::with(self, Some(task));
         let proof = self.decide(&search)?;
         let hint = proof.at.or(self.hint.get());
@@ -273,7 +389,10 @@ impl TaskSet {
     /// # Panics
     /// As [`TaskSet::check`].
     pub fn admits(&self, task: &Task) -> Result<(), Refusal> {
-        self.decide(&Search::with(self, Some(task))).map(|_| ())
+        if let Some(ready) = self.with_returns_of([task]) {
+            return ready.admits(task);
+        }
+        self.decide_with(task).map(|_| ())
     }
 
     /// The analysis of the set as it is; None for no tasks, and for one that cannot be
@@ -297,7 +416,12 @@ impl TaskSet {
     /// # Panics
     /// As [`TaskSet::check`].
     pub fn add(&mut self, task: Task) -> Result<TaskId, Refusal> {
-        let proof = self.decide(&Search::with(self, Some(&task)))?;
+        if let Some(mut ready) = self.with_returns_of([&task]) {
+            let id = ready.add(task)?;
+            *self = ready;
+            return Ok(id);
+        }
+        let proof = self.decide_with(&task)?;
         if self.len() >= TASKS_MAX {
             return Err(self.too_many());
         }
@@ -320,6 +444,11 @@ impl TaskSet {
         if self.len() + tasks.len() > TASKS_MAX {
             return Err(self.too_many());
         }
+        if let Some(mut ready) = self.with_returns_of(tasks) {
+            let ids = ready.add_all(tasks)?;
+            *self = ready;
+            return Ok(ids);
+        }
         let shares = tasks.iter().map(|task| Sums::of(&Row::of(&self.charged(task))));
         let sums = shares.fold(self.sums, Sums::plus);
         if sums.share_floor > WHOLE {
@@ -329,7 +458,7 @@ impl TaskSet {
         }
         let before = self.clone();
         tasks.iter().for_each(|task| self.insert(task));
-        let decided = self.decide(&Search::with(self, None));
+        let decided = self.decide_all();
         match decided {
             Ok(proof) => {
                 self.settle(proof);
@@ -351,10 +480,15 @@ impl TaskSet {
     /// # Panics
     /// As [`TaskSet::check`], and where there is no such task.
     pub fn change(&mut self, id: TaskId, task: Task) -> Result<(), Refusal> {
+        if let Some(mut ready) = self.with_returns_of([&task]) {
+            ready.change(id, task)?;
+            *self = ready;
+            return Ok(());
+        }
         let old = self.get(id).expect("a task of this set");
         let known = (self.cells.clone(), self.least, self.found.get());
         self.withdraw(&old);
-        let decided = self.decide(&Search::with(self, Some(&task)));
+        let decided = self.decide_with(&task);
         match decided {
             Ok(proof) => {
                 self.insert(&task);
@@ -377,6 +511,9 @@ impl TaskSet {
     /// Where the task is not valid, or for more than [`TASKS_MAX`] tasks.
     pub fn add_unchecked(&mut self, task: Task) -> TaskId {
         assert!(self.len() < TASKS_MAX, "more than {TASKS_MAX} tasks on one disk");
+        if let Some(ready) = self.with_returns_of([&task]) {
+            *self = ready;
+        }
         self.insert(&task);
         self.look();
         self.occupy(task)
@@ -393,7 +530,11 @@ impl TaskSet {
         slot.generation = slot.generation.wrapping_add(1);
         self.vacant.push(id.index);
         self.withdraw(&task);
-        self.look();
+        let returns = || self.iter().fold(Returns::default(), |all, (_, task)| all.with(&task));
+        match (!task.resume.is_zero()).then(returns).and_then(|it| self.with_returns(it)) {
+            Some(without) => *self = without,
+            None => self.look(),
+        }
         task
     }
 
@@ -431,7 +572,8 @@ impl TaskSet {
     }
 
     fn leaves(&self) -> u64 {
-        if self.reserve == 0 { 0 } else { self.reserve + self.gap }
+        let reserve = if self.reserve == 0 { 0 } else { self.reserve + self.gap };
+        reserve.max(self.swept_longest.unwrap_or(0))
     }
 
     /// What goes by after each command.
@@ -439,15 +581,22 @@ impl TaskSet {
         Duration::from_nanos(self.gap)
     }
 
-    /// The task with what the host takes after each of its commands. A request of `cost` in
-    /// commands of up to `command` has at least as many as these fit into it.
+    /// The task with what the host takes after each of its commands, and with what it makes
+    /// others lose. A request of `cost` in commands of up to `command` has at least as many as
+    /// these fit into it. Without online slack no request makes way.
     ///
     /// # Panics
     /// Where the task is not valid ([`Task::is_valid`]).
     pub(crate) fn charged(&self, task: &Task) -> Task {
         assert!(task.is_valid(), "not a task: {task:?}");
         let [cost, command] = [task.cost, task.command].map(Duration::as_nanos);
-        let gaps = self.gap.saturating_mul(cost.div_ceil(command));
+        let (beginnings, commands) = match task.commands {
+            1 => (cost.div_ceil(command), cost.div_ceil(command)),
+            more => (1, u64::from(more)),
+        };
+        let command = if task.commands > 1 && !self.has_online_slack { cost } else { command };
+        let returns = self.returns().of(task.deadline).as_nanos().saturating_mul(beginnings);
+        let gaps = self.gap.saturating_mul(commands).saturating_add(returns);
         // More than any deadline, and small enough to be added up.
         let most = 2 * PERIOD_MAX.as_nanos();
         let charged = |time: u64, gaps| Duration::from_nanos(time.saturating_add(gaps).min(most));
@@ -503,7 +652,7 @@ impl TaskSet {
 
     /// The promised share of the disk.
     pub fn utilisation(&self) -> Utilisation {
-        Utilisation(self.sums.share)
+        Utilisation(self.sums.share + self.share_of_sweeps())
     }
 
     /// The work that must be done by `interval` after a common start;
@@ -524,10 +673,13 @@ impl TaskSet {
         Duration::from_nanos(self.stair.blocking(interval.as_nanos()))
     }
 
-    /// The cycle of a set that is admitted by cycles; `None` where it is not, where it has
+    /// The cycle of a set that is admitted by cycles or by sweeps; `None` where it is not, where it has
     /// no tasks, and where they do not fit into one (only with [`TaskSet::add_unchecked`]).
     /// One look at each class.
     pub fn cycle(&self) -> Option<Cycle> {
+        if self.sweeps.is_some() {
+            return self.sweep_cycle().ok();
+        }
         self.cycle_of(&Search::with(self, None))?.ok()
     }
 
@@ -544,6 +696,14 @@ impl TaskSet {
         let [deadline, work, in_the_way, least] =
             [deadline, work, in_the_way, self.leaves()].map(Duration::from_nanos);
         Some(self.cycles?.cycle(deadline, work, in_the_way, least))
+    }
+
+    /// Whether the set can be kept with `task` in it.
+    fn decide_with(&self, task: &Task) -> Result<Proof, Refusal> {
+        if self.sweeps_with(Some(task)) {
+            return self.joined_by(task).decide_all();
+        }
+        self.decide(&Search::with(self, Some(task)))
     }
 
     /// Whether the set that is searched leaves the reserve, and what that shows; where it is
@@ -690,6 +850,9 @@ impl TaskSet {
 
     fn insert(&mut self, task: &Task) {
         let task = self.charged(task);
+        if self.list(&task) {
+            return;
+        }
         let (one, command) = (Row::of(&task), self.in_the_way(task.command.as_nanos()));
         let (before, after) = Arc::make_mut(&mut self.rows).insert(one);
         self.sums = self.sums.plus(Sums::of(&after));
@@ -705,6 +868,9 @@ impl TaskSet {
 
     fn withdraw(&mut self, task: &Task) {
         let task = self.charged(task);
+        if self.unlist(&task) {
+            return;
+        }
         let one = Row::of(&task);
         let (before, after) = Arc::make_mut(&mut self.rows).withdraw(one);
         self.sums = self.sums.minus(Sums::of(&before));

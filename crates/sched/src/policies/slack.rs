@@ -167,7 +167,7 @@ fn near_ready(view: &mut View<'_>, first: Waiting) -> Waiting {
     let all = view.queues().ready().take(NEAR_MAX);
     let Some(&near) = all.min_by_key(time) else { return first };
     let cost = view.predicted(&near);
-    let keeps_turn = near.key == first.key || view.is_over_cost(&near);
+    let keeps_turn = near.key == first.key || view.interrupts(&near) || view.is_over_cost(&near);
     if keeps_turn || !view.slack_covers_before(cost, near.times.deadline) {
         return first;
     }

@@ -70,6 +70,17 @@ impl Schedule {
     /// Promises a released request of a stream for as soon as none is late for it; not
     /// later than it was. None where it does not wait, or was not released.
     pub fn advance_deadline(&mut self, now: Instant, key: u64) -> Option<Instant> {
+        self.advance_deadline_behind(now, key, Duration::ZERO)
+    }
+
+    /// As [`Schedule::advance_deadline`], and so that `others` may go before it, which wait for
+    /// slack.
+    pub fn advance_deadline_behind(
+        &mut self,
+        now: Instant,
+        key: u64,
+        others: Duration,
+    ) -> Option<Instant> {
         self.release(now);
         let old = *self.core.queues.get(key)?;
         if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
@@ -78,7 +89,7 @@ impl Schedule {
         if old.over_cost {
             return Some(old.promised);
         }
-        let free_at = now.max(self.core.busy_until);
+        let free_at = now.max(self.core.busy_until).saturating_add(others);
         for attempt in 0..ADVANCE_ATTEMPTS_MAX {
             let by = free_at.saturating_add(Duration::from_nanos(old.cost.as_nanos() << attempt));
             if by >= old.times.deadline {
@@ -101,7 +112,7 @@ impl Core {
     /// The exact slack is not negative.
     pub(super) fn nobody_is_late(&mut self, now: Instant) -> bool {
         let mut scratch = ::core::mem::take(&mut self.scratch);
-        self.collect_due(&mut scratch.due);
+        self.collect_due(&mut scratch.due, true);
         let answer = self.exact_any_time(now).covers(0, 0, &mut scratch);
         self.scratch = scratch;
         matches!(answer, Answer::AtLeast(_) | Answer::Exactly { .. })

@@ -49,12 +49,19 @@ impl Schedule {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
+        let returns = self.core.tasks.returns();
         self.core.tasks.change(id, contract.task())?;
         let mut moves = self.core.put_in_place(now, id, &old, contract);
+        if returns != self.core.tasks.returns() {
+            self.core.charge_again(now);
+        }
         if !self.core.begin(now, id, &mut moves) {
             self.core = before;
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+        }
+        if let Some(rule) = self.core.tasks.sweep_rule() {
+            self.core.eased = self.core.eased.max(now.saturating_add(rule.cycle));
         }
         self.core.release_again(now, id, &mut moves);
         self.tell_moves(&moves);
@@ -96,9 +103,8 @@ impl Core {
         let moves: Vec<Waiting> = self.queues.early().filter(of_task).copied().collect();
         let released = self.queues.ready().filter(of_task).map(|waiting| waiting.key);
         let released: Vec<u64> = released.collect();
-        let charged = self.tasks.charged(&contract.task());
-        if let Contract::Stream(_) = contract {
-            self.charge(&released, charged.cost);
+        if let Contract::Stream(task) = contract {
+            self.charge(&released, self.kept_for(&task));
         }
         self.carry_over.extend(released);
         for waiting in &moves {
@@ -118,6 +124,7 @@ impl Core {
         match contract {
             Contract::Stream(_) => self.enter(id, contract, renewal.last()),
             Contract::Server(_) => {
+                let charged = self.charged_server(&contract.task());
                 self.servers.renew(id.index, &charged, renewal);
                 let waits: Vec<u64> = self.queues.unentered(id).map(|one| one.key).collect();
                 waits.into_iter().for_each(|key| self.push(key));
@@ -132,7 +139,8 @@ impl Core {
     fn charge(&mut self, keys: &[u64], cost: Duration) {
         for &key in keys {
             let waiting = *self.queues.get(key).expect("it waits");
-            if matches!(waiting.class, Class::RealTime(_)) && waiting.cost < cost {
+            let is_whole = matches!(waiting.class, Class::RealTime(_)) && !waiting.begun;
+            if is_whole && waiting.cost < cost {
                 self.queues.charge(key, cost);
             }
         }
@@ -143,7 +151,24 @@ impl Core {
     pub(super) fn begin(&mut self, now: Instant, id: TaskId, moves: &mut Vec<Waiting>) -> bool {
         self.advance_carry_over(now, moves);
         self.meter = Meter::unknown();
-        self.delay_first(now, id)
+        self.begin_in_sweeps(now, id) || self.delay_first(now, id)
+    }
+
+    /// Under a policy that works in sweeps: what the cycle under way leaves was given away for
+    /// the set as it was. A task of sweeps has part in the next one, where no other has eased its
+    /// contract since this one began: what that one had asked for is gathered then. Any other
+    /// task waits for the cycle after this one. True where there is nothing more to look at.
+    fn begin_in_sweeps(&mut self, now: Instant, id: TaskId) -> bool {
+        let Some(rule) = self.tasks.sweep_rule().filter(|_| self.options.admission) else {
+            return false;
+        };
+        let is_swept = self.tasks.get(id).is_some_and(|task| task.sweep.is_some());
+        if is_swept {
+            self.hold(id, self.eased);
+        } else if self.tasks.has_sweeps() {
+            self.hold(id, self.eased.max(now.saturating_add(rule.cycle)));
+        }
+        is_swept
     }
 
     /// What came early comes under the new contract.
@@ -156,13 +181,13 @@ impl Core {
             }
             let without = Times { release: now, deadline: Instant::MAX };
             let (class, times) = if is_server {
-                (Class::server(id, old.cost.saturating_sub(self.options.gap)), without)
+                (Class::server(id, old.cost.saturating_sub(old.overheads)), without)
             } else if old.cost > charged.cost {
                 (Class::best_effort(true), without)
             } else {
                 (old.class, self.regulate(now, id, &task))
             };
-            let cost = if is_server { old.cost } else { old.cost.max(charged.cost) };
+            let cost = if is_server { old.cost } else { old.cost.max(self.kept_for(&task)) };
             let (period, promised) = (task.period, times.deadline);
             let synchronous = class.is_synchronous();
             let waiting = Waiting { class, times, cost, period, promised, synchronous, ..*old };

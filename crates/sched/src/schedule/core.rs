@@ -6,11 +6,13 @@ use crate::limits::{
     BOUND_MAX, DELAYS_MAX, SLACK_BURSTS, SLACK_CREDIT, SLACK_FREE_TASKS, SLACK_VISIT,
 };
 use crate::queues::{Queues, Waiting};
-use crate::request::{Class, Contract, Counts, Options, Outcome, Predict, Request, Times, Totals};
+use crate::request::{
+    Class, Contract, Counts, First, Options, Outcome, Predict, Request, Rest, Times, Totals,
+};
 use crate::slack::{Answer, Critical, Due, Exact, Live, Meter, Scratch};
 use crate::task::{Task, TaskId, WHOLE};
 use alloc::vec::Vec;
-use units::{Duration, Instant, Lba};
+use units::{Command, Duration, Instant, Lba};
 
 /// Everything but the policy, which looks at this.
 #[derive(Clone, Debug)]
@@ -20,6 +22,9 @@ pub(crate) struct Core {
     pub queues: Queues,
     pub in_flight: Vec<Flight>,
     pub head: Lba,
+    /// The heads are where this request needs them, which waits, and of which some commands
+    /// are done: whatever else goes now makes it lose its `resume`.
+    pub holder: Option<u64>,
     /// By when the disk is done with what it was given, at the bounds.
     pub(super) busy_until: Instant,
     /// When the last command ended.
@@ -32,6 +37,8 @@ pub(crate) struct Core {
     pub(super) servers: Servers,
     /// Requests to servers that have entered containers, for the policy to know.
     pub(super) entered: Vec<u64>,
+    /// Until then a sweep may gather what was asked for under contracts that have changed.
+    pub(super) eased: Instant,
     /// Released requests that wait, of contracts that have changed since.
     pub(super) carry_over: Vec<u64>,
     pub(super) meter: Meter,
@@ -48,7 +55,12 @@ pub(crate) struct Flight {
     pub request: Waiting,
     pub started: Instant,
     pub predicted: Duration,
+    /// What is left of the request when the command has ended; nothing where it is one.
+    pub rest: Rest,
 }
+
+/// Nothing is left.
+const DONE: Rest = Rest { bound: Duration::ZERO, commands: 0 };
 
 /// A time that slack is held against: as good as never, where it is more than that.
 fn bounded(time: u64) -> i64 {
@@ -64,6 +76,7 @@ impl Core {
             queues: Queues::default(),
             in_flight: Vec::new(),
             head: Lba::default(),
+            holder: None,
             busy_until: Instant::EPOCH,
             finished: Instant::EPOCH,
             latest: Instant::EPOCH,
@@ -71,6 +84,7 @@ impl Core {
             places: Vec::new(),
             servers: Servers::default(),
             entered: Vec::new(),
+            eased: Instant::EPOCH,
             carry_over: Vec::new(),
             meter: Meter::unknown(),
             paid: 0,
@@ -92,7 +106,7 @@ impl Core {
         }
         if let Some(critical) = self.meter.critical.filter(|it| it.deadline > free_at) {
             self.pay(now, (self.live.len() + self.servers.pieces().len()) as u64);
-            let due = self.queues.due().chain(self.servers.rooms());
+            let due = self.due(false);
             let difference = self.exact(now).difference(critical.deadline, due);
             let now = now.as_nanos();
             self.meter.critical =
@@ -143,7 +157,7 @@ impl Core {
         // Not to know would be safe, but would keep what is promised from a disk that works
         // on several commands at once: these computations are neither refused nor paid for.
         let mut scratch = ::core::mem::take(&mut self.scratch);
-        self.collect_due(&mut scratch.due);
+        self.collect_due(&mut scratch.due, false);
         let slack = self.exact(now).slack(cost, Some(by.as_nanos()), &mut scratch);
         self.scratch = scratch;
         slack.is_some_and(|slack| slack >= cost)
@@ -153,6 +167,7 @@ impl Core {
     /// cannot be: no task has so short a deadline. (Budgets of servers are not looked at.)
     fn nothing_is_due_before(&self, now: Instant, by: Instant) -> bool {
         self.servers.pieces().is_empty()
+            && self.in_flight.iter().all(|flight| flight.rest.commands == 0)
             && self.queues.ready_first().is_none_or(|first| first.times.deadline >= by)
             && self
                 .tasks
@@ -195,7 +210,7 @@ impl Core {
         let burst = bounded(self.options.burst.max(self.options.reserve).as_nanos());
         let enough = cost.max(burst).saturating_mul(SLACK_BURSTS);
         let mut scratch = ::core::mem::take(&mut self.scratch);
-        self.collect_due(&mut scratch.due);
+        self.collect_due(&mut scratch.due, false);
         let answer = self.exact(now).covers(cost, enough, &mut scratch);
         let visits = scratch.visits;
         self.scratch = scratch;
@@ -238,7 +253,7 @@ impl Core {
     pub(super) fn exact(&self, now: Instant) -> Exact<'_> {
         Exact {
             live: [&self.live, self.servers.pieces()],
-            share: self.tasks.utilisation().0,
+            share: self.tasks.share_by_deadlines().0,
             now: now.as_nanos(),
             free_at: self.free_at(now).as_nanos(),
         }
@@ -256,9 +271,34 @@ impl Core {
         is_idle && self.free_after_gap(now) <= now
     }
 
-    pub(super) fn collect_due(&self, due: &mut Vec<Due>) {
+    /// Work that is there: what waits, what is left of what the disk has, and what may come
+    /// into containers. `moved`: what has the heads is to lose them to one that is not charged
+    /// for it, since its deadline is brought forward.
+    fn due(&self, moved: bool) -> impl Iterator<Item = Due> {
+        let of = |request: &Waiting, cost: Duration| Due {
+            deadline: request.times.deadline.as_nanos(),
+            cost: cost.as_nanos(),
+        };
+        let left = self.in_flight.iter().filter(|flight| flight.rest.commands > 0);
+        let left = left.filter(|flight| flight.request.is_covered());
+        let left = left.map(move |Flight { request, rest, .. }| {
+            let resume = if moved { request.resume } else { Duration::ZERO };
+            of(request, self.cost_of(rest).saturating_add(resume))
+        });
+        let holder = self.holder.filter(|_| moved).and_then(|key| self.queues.get(key));
+        let returns = holder.map(move |holder| of(holder, holder.resume));
+        self.queues.due().chain(self.servers.rooms()).chain(left).chain(returns)
+    }
+
+    /// What is left of a request, with what the host takes after each command.
+    fn cost_of(&self, rest: &Rest) -> Duration {
+        let gaps = self.options.gap.saturating_mul(u64::from(rest.commands));
+        rest.bound.saturating_add(gaps).min(BOUND_MAX)
+    }
+
+    pub(super) fn collect_due(&self, due: &mut Vec<Due>, moved: bool) {
         due.clear();
-        self.queues.due().chain(self.servers.rooms()).for_each(|one| due.push(one));
+        self.due(moved).for_each(|one| due.push(one));
         if !due.is_sorted_by_key(|due| due.deadline) {
             due.sort_unstable_by_key(|due| due.deadline);
         }
@@ -267,7 +307,7 @@ impl Core {
     /// The smaller of the slack and `enough`, by the plain walk.
     pub(super) fn slack(&self, now: Instant, enough: i64) -> Option<i64> {
         let mut scratch = Scratch::default();
-        self.collect_due(&mut scratch.due);
+        self.collect_due(&mut scratch.due, false);
         self.exact_any_time(now).slack(enough, None, &mut scratch)
     }
 
@@ -297,7 +337,7 @@ impl Core {
         let just_served = |live: &Live| live.just_served(now.as_nanos());
         let live: Vec<Live> = self.live.iter().map(just_served).collect();
         let pieces: Vec<Live> = self.servers.pieces().iter().map(just_served).collect();
-        let share = self.tasks.utilisation().0;
+        let share = self.tasks.share_by_deadlines().0;
         if share >= WHOLE {
             return true;
         }
@@ -322,19 +362,24 @@ impl Core {
             class.task().map(|id| self.tasks.get(id).expect("a request of a task that has joined"));
         let is_server = class.task().is_some_and(|id| self.servers.knows(id.index));
         let mut times = Times { release: now, deadline: Instant::MAX };
-        let cost = match class {
+        let (cost, overheads) = match class {
             Class::RealTime(id) => {
                 assert!(!is_server, "a request of a stream to a server");
-                times = self.regulate(now, id, &task.expect("it has one"));
-                task.map_or(Duration::ZERO, |task| self.tasks.charged(&task).cost)
+                let task = task.expect("it has one");
+                times = self.regulate(now, id, &task);
+                let cost = self.kept_for(&task);
+                (cost, cost.saturating_sub(task.cost))
             }
             Class::Server { cost, .. } => {
                 assert!(is_server, "a request of a server to a stream");
                 assert!(!cost.is_zero(), "a request that costs nothing");
-                self.with_gap(cost)
+                let overheads = self.overheads_in(&task.expect("it has one"));
+                (cost.saturating_add(overheads).min(BOUND_MAX), overheads)
             }
-            Class::BestEffort { .. } | Class::Background => Duration::ZERO,
+            Class::BestEffort { .. } | Class::Background => (Duration::ZERO, Duration::ZERO),
         };
+        let resume = task.map_or(Duration::ZERO, |task| task.resume);
+        let commands = task.map_or(1, |task| task.commands);
         let period = task.map_or(Duration::ZERO, |task| task.period);
         let synchronous = class.is_synchronous();
         let (arrival, submitted, promised) = (self.arrivals, now, times.deadline);
@@ -348,6 +393,10 @@ impl Core {
             command,
             times,
             cost,
+            overheads,
+            begun: false,
+            commands,
+            resume,
             period,
             synchronous,
             promised,
@@ -379,6 +428,7 @@ impl Core {
     /// Takes a request out that waits. None where it does not.
     pub(super) fn drop(&mut self, key: u64) -> Option<Waiting> {
         let waiting = self.queues.take(key)?;
+        self.holder = self.holder.filter(|&holder| holder != key);
         self.carry_over.retain(|&other| other != key);
         if let Class::Server { task, .. } = waiting.class {
             if waiting.is_real_time() {
@@ -425,6 +475,18 @@ impl Core {
         self.servers.fill(task.index, now, &mut self.queues, &mut self.entered);
     }
 
+    /// What is kept for a request of this task by its deadline: what it costs, with the gap;
+    /// nothing where it is served in a sweep, for which time is kept in each cycle.
+    pub(super) fn kept_for(&self, task: &Task) -> Duration {
+        if task.sweep.is_some() { Duration::ZERO } else { self.tasks.charged(task).cost }
+    }
+
+    /// A request of a task that is served in sweeps.
+    pub(crate) fn is_swept(&self, waiting: &Waiting) -> bool {
+        let Class::RealTime(id) = waiting.class else { return false };
+        self.tasks.get(id).is_some_and(|task| task.sweep.is_some())
+    }
+
     /// The regulator.
     pub(super) fn regulate(&mut self, now: Instant, id: TaskId, task: &Task) -> Times {
         let live = &mut self.live[self.places[id.index as usize] as usize];
@@ -453,7 +515,7 @@ impl Core {
         let first = self.next_release(id).max(now);
         for attempt in 0..DELAYS_MAX {
             let mut scratch = ::core::mem::take(&mut self.scratch);
-            self.collect_due(&mut scratch.due);
+            self.collect_due(&mut scratch.due, true);
             let answer = self.exact_any_time(now).covers(0, 0, &mut scratch);
             self.scratch = scratch;
             match answer {
@@ -477,7 +539,7 @@ impl Core {
     }
 
     /// Nothing of the task is released before `until`.
-    fn hold(&mut self, id: TaskId, until: Instant) {
+    pub(super) fn hold(&mut self, id: TaskId, until: Instant) {
         if self.servers.knows(id.index) {
             self.servers.hold(id.index, until);
         } else {
@@ -492,12 +554,34 @@ impl Core {
             self.places.resize(index + 1, u32::MAX);
         }
         match contract {
-            Contract::Stream(_) => {
+            Contract::Stream(task) => {
                 self.places[index] = self.live.len() as u32;
-                self.live.push(Live::new(&charged, id.index, first));
+                let mut live = Live::new(&charged, id.index, first);
+                live.set_cost(self.kept_for(&task).as_nanos());
+                self.live.push(live);
             }
-            Contract::Server(_) => self.servers.join(id.index, &charged, first),
+            Contract::Server(task) => {
+                self.servers.join(id.index, &self.charged_server(&task), first)
+            }
         }
+    }
+
+    /// Others are charged for more if this task joins.
+    pub(super) fn wants_returns(&self, task: &Task) -> bool {
+        self.tasks.wants_returns(task)
+    }
+
+    /// What each request of such a server has on top of its own cost.
+    pub(super) fn overheads_in(&self, task: &Task) -> Duration {
+        self.options.gap.saturating_add(self.tasks.returns().of(task.deadline))
+    }
+
+    /// A server's task as its containers count: its longest request may go between the commands
+    /// of others.
+    pub(super) fn charged_server(&self, task: &Task) -> Task {
+        let charged = self.tasks.charged(task);
+        let command = task.command.saturating_add(self.overheads_in(task)).min(charged.cost);
+        Task { command, ..charged }
     }
 
     pub(super) fn exit(&mut self, id: TaskId) {
@@ -514,34 +598,188 @@ impl Core {
 
     pub(super) fn start(&mut self, now: Instant, key: u64, predict: &dyn Predict) -> Duration {
         assert!(self.queues.may_run(key), "the policy chose a request that may not run: {key}");
-        let in_slack = self.queues.ready_first().is_some();
+        let ready_first = self.queues.ready_first().map(|first| first.key);
+        let in_slack = ready_first.is_some();
         let request = self.queues.take(key).expect("a request that may run waits");
         self.carry_over.retain(|&other| other != key);
-        let predicted = predict.bound_of(self.head, request.key, &request.command);
+        self.interrupt(key);
+        // What goes out of turn was given the time for all of it, and is not interrupted.
+        let makes_way =
+            self.makes_way(&request) && (!request.is_real_time() || ready_first == Some(key));
+        let first = self.first_of(predict, &request).filter(|_| makes_way);
+        let whole = || predict.bound_of(self.head, request.key, &request.command);
+        let predicted = first.map_or_else(whole, |first| first.bound);
+        let rest = first.map_or(DONE, |first| first.rest);
         if request.is_covered() {
             self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
         }
         if request.is_real_time() {
-            self.counts.over_cost += u64::from(self.with_gap(predicted) > request.cost);
+            let over_cost = self.with_gap(predicted) > request.cost && !self.is_swept(&request);
+            self.counts.over_cost += u64::from(over_cost);
         } else {
             self.counts.in_slack += u64::from(in_slack);
         }
-        if let Some(end) = request.command.end() {
+        if let Some(end) = first.map_or(request.command, |first| first.command).end() {
             self.head = end;
         }
         self.took(&request);
         self.busy_until = self.free_at(now).saturating_add(self.with_gap(predicted));
-        self.in_flight.push(Flight { request, started: now, predicted });
+        self.in_flight.push(Flight { request, started: now, predicted, rest });
         predicted
     }
 
+    /// Nearer deadlines may go between the commands of this request.
+    fn makes_way(&self, request: &Waiting) -> bool {
+        self.tasks.has_online_slack()
+            && match request.class {
+                Class::RealTime(_) => request.is_covered() && request.commands > 1,
+                Class::BestEffort { ordered, .. } => !ordered,
+                Class::Background => true,
+                Class::Server { .. } => false,
+            }
+    }
+
+    /// The first command of a request that is served in several, wherever the schedule lets
+    /// others go between them.
+    fn first_of(&self, predict: &dyn Predict, request: &Waiting) -> Option<First> {
+        let first = || predict.first_of(self.head, request.key, &request.command);
+        if self.makes_way(request) { first().filter(|first| first.rest.commands > 0) } else { None }
+    }
+
+    /// What is given away for a request that goes out of its turn: all of one under contract,
+    /// and of others the first command.
+    pub(crate) fn bound_of(&self, predict: &dyn Predict, from: Lba, request: &Waiting) -> Duration {
+        let first = if request.is_real_time() { None } else { self.first_of(predict, request) };
+        let whole = || predict.bound_of(from, request.key, &request.command);
+        first.map_or_else(whole, |first| first.bound)
+    }
+
+    /// What another one loses if this request goes next.
+    pub(crate) fn lost_to(&self, key: u64) -> Duration {
+        let holder = self.holder.filter(|&holder| holder != key);
+        let holder = holder.and_then(|holder| self.queues.get(holder));
+        holder.map_or(Duration::ZERO, |holder| holder.resume)
+    }
+
+    /// The request goes next: what has the heads loses them.
+    fn interrupt(&mut self, key: u64) {
+        let Some(holder) = self.holder.take().filter(|&holder| holder != key) else { return };
+        let Some(&Waiting { cost, resume, .. }) = self.queues.get(holder) else { return };
+        self.queues.charge(holder, cost.saturating_add(resume));
+        self.meter = Meter::unknown();
+    }
+
+    /// The disk is done with a command of a request, of which `rest` is left, beginning with
+    /// `command`: that waits from here on, as it did before. Where its contract has ended
+    /// meanwhile, it is best effort.
+    pub(super) fn finish_part(
+        &mut self,
+        now: Instant,
+        key: u64,
+        (command, rest): (Command, Rest),
+    ) -> Outcome {
+        let (request, outcome) = self.take_back_from_disk(now, key);
+        let totals = if request.is_real_time() {
+            &mut self.counts.real_time
+        } else {
+            &mut self.counts.best_effort
+        };
+        totals.actual = totals.actual.saturating_add(outcome.actual);
+        totals.predicted = totals.predicted.saturating_add(outcome.predicted);
+        self.count_overrun(&outcome);
+        let (commands, cost) = (rest.commands, self.cost_of(&rest));
+        let overheads = cost.saturating_sub(rest.bound);
+        let waiting = Waiting { command, begun: true, commands, cost, overheads, ..request };
+        self.queues.insert(waiting, now);
+        match request.class {
+            Class::RealTime(id) if self.tasks.get(id).is_some() => self.holder = Some(key),
+            Class::RealTime(_) => self.outlive(key),
+            _ => {}
+        }
+        outcome
+    }
+
+    /// The contract of a request that waits with some of its commands done has ended: what is
+    /// left of it is best effort.
+    pub(super) fn outlive(&mut self, key: u64) {
+        let Some(waiting) = self.queues.take(key) else { return };
+        self.holder = self.holder.filter(|&holder| holder != key);
+        self.carry_over.retain(|&other| other != key);
+        let (times, cost) = (Times { deadline: Instant::MAX, ..waiting.times }, Duration::ZERO);
+        let (class, promised) = (Class::best_effort(true), Instant::MAX);
+        let waiting = Waiting { class, times, cost, promised, synchronous: true, ..waiting };
+        let waiting = Waiting { over_cost: false, resume: Duration::ZERO, ..waiting };
+        self.queues.insert(waiting, self.latest);
+    }
+
+    /// What waits and what may come costs what it does by the present set.
+    pub(super) fn charge_again(&mut self, now: Instant) {
+        self.meter = Meter::unknown();
+        let contracts: Vec<_> = self.tasks.iter().collect();
+        let all: Vec<Waiting> = self.queues.by_arrival().into_iter().copied().collect();
+        for waiting in all {
+            let Some(task) = waiting.class.task().and_then(|id| self.tasks.get(id)) else {
+                continue;
+            };
+            if self.is_swept(&waiting) {
+                continue; // time is kept for it in each cycle
+            }
+            let own = waiting.cost.saturating_sub(waiting.overheads);
+            let overheads = match waiting.class {
+                _ if waiting.begun => self.options.gap.saturating_mul(waiting.commands.into()),
+                Class::RealTime(_) => self.tasks.charged(&task).cost.saturating_sub(task.cost),
+                _ => self.overheads_in(&task),
+            };
+            let own = match waiting.class {
+                Class::RealTime(_) if waiting.begun => own,
+                Class::RealTime(_) if self.carry_over.contains(&waiting.key) => own.max(task.cost),
+                Class::RealTime(_) => task.cost,
+                _ => own,
+            };
+            self.queues.charge_anew(
+                waiting.key,
+                own.saturating_add(overheads).min(BOUND_MAX),
+                overheads,
+            );
+            if !waiting.begun {
+                self.queues.set_way(waiting.key, task.commands, task.resume);
+            }
+        }
+        for (id, task) in contracts {
+            if self.servers.knows(id.index) {
+                let renewal = self.servers.renewal(id.index, now, |next| next);
+                self.exit(id);
+                self.servers.renew(id.index, &self.charged_server(&task), renewal);
+                self.line_up_all(id);
+            } else {
+                let place = self.places[id.index as usize] as usize;
+                let kept = self.kept_for(&task);
+                self.live[place].set_cost(kept.as_nanos());
+            }
+        }
+    }
+
+    /// Requests to a server that was made anew stand in its line.
+    fn line_up_all(&mut self, id: TaskId) {
+        let waits: Vec<u64> = self.queues.unentered(id).map(|one| one.key).collect();
+        waits.into_iter().for_each(|key| self.push(key));
+        self.servers.fill(id.index, self.latest, &mut self.queues, &mut self.entered);
+    }
+
     pub(super) fn finish(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {
-        let at = self.in_flight.iter().position(|flight| flight.request.key == key);
-        let Flight { request, started, predicted } =
-            self.in_flight.remove(at.expect("the disk was given this request"));
+        let (request, outcome) = self.take_back_from_disk(now, key);
         if let Some(next) = self.queues.settle(key, request.class) {
             self.line_up(next);
         }
+        self.count(&outcome, request.is_real_time());
+        (request, outcome)
+    }
+
+    /// The disk is done with a command.
+    fn take_back_from_disk(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {
+        let at = self.in_flight.iter().position(|flight| flight.request.key == key);
+        let Flight { request, started, predicted, .. } =
+            self.in_flight.remove(at.expect("the disk was given this request"));
         let actual = now.saturating_since(started.max(self.finished));
         self.finished = self.finished.max(now);
         let overrun = actual.saturating_sub(predicted);
@@ -558,7 +796,6 @@ impl Core {
             late_by: now.saturating_since(request.promised),
             overrun,
         };
-        self.count(&outcome, request.is_real_time());
         (request, outcome)
     }
 
@@ -572,6 +809,11 @@ impl Core {
         };
         counts.late += u64::from(!outcome.late_by.is_zero());
         counts.late_max = counts.late_max.max(outcome.late_by);
+        self.count_overrun(outcome);
+    }
+
+    fn count_overrun(&mut self, outcome: &Outcome) {
+        let counts = &mut self.counts;
         counts.overruns += u64::from(!outcome.overrun.is_zero());
         counts.overrun_max = counts.overrun_max.max(outcome.overrun);
     }

@@ -1,4 +1,5 @@
-//! Another gap between commands, while contracts live.
+//! Another gap between commands, or other commands in which requests are served, while
+//! contracts live.
 //!
 //! First the analysis takes all contracts with the new gap. Then what waits is charged for
 //! it, the budgets of servers too, and the state has to bear that as it is: nobody's release
@@ -8,7 +9,7 @@ use super::Schedule;
 use super::core::Core;
 use crate::queues::Waiting;
 use crate::slack::Meter;
-use crate::task::{Refusal, TaskId};
+use crate::task::{Refusal, Task, TaskId};
 use alloc::vec::Vec;
 use units::{Duration, Instant};
 
@@ -31,7 +32,7 @@ impl Schedule {
         let before = self.core.clone();
         self.core.tasks = tasks;
         self.core.options.gap = gap;
-        self.core.charge_gaps(now, old);
+        self.core.charge_again(now);
         let mut moves = Vec::new();
         let must_fit = admission && gap > old;
         if must_fit && !self.core.bears_gap(now, &mut moves) {
@@ -44,46 +45,47 @@ impl Schedule {
         self.tell_entered();
         Ok(())
     }
+
+    /// These contracts become others of the same periods and deadlines, all at once: their
+    /// requests are served in other commands from now on. Admission leaves `reserve`.
+    ///
+    /// # Errors
+    /// As [`Schedule::set_gap`], of all contracts with these.
+    ///
+    /// # Panics
+    /// Where there is no such task, or one is not valid.
+    pub fn set_commands(
+        &mut self,
+        now: Instant,
+        tasks: &[(TaskId, Task)],
+        reserve: Duration,
+    ) -> Result<(), Refusal> {
+        self.release(now);
+        let admission = self.core.options.admission;
+        let set = self.core.tasks.replaced(tasks, reserve, admission)?;
+        let before = self.core.clone();
+        self.core.tasks = set;
+        self.core.options.reserve = reserve;
+        self.core.charge_again(now);
+        let mut moves = Vec::new();
+        if admission && !self.core.bears_gap(now, &mut moves) {
+            let utilisation_ppm = self.core.tasks.utilisation().ppm();
+            self.core = before;
+            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+        }
+        self.tell_moves(&moves);
+        self.policy.joined();
+        self.tell_entered();
+        Ok(())
+    }
 }
 
 impl Core {
-    /// Everything that waits, and all that may come, costs what it does with the gap of now.
-    fn charge_gaps(&mut self, now: Instant, old: Duration) {
-        self.meter = Meter::unknown();
-        let contracts: Vec<_> = self.tasks.iter().collect();
-        let under_contract: Vec<_> = self.queues.by_arrival().into_iter().copied().collect();
-        for waiting in under_contract {
-            if waiting.class.task().is_some() {
-                let cost = waiting.cost.saturating_sub(old);
-                self.queues.charge(waiting.key, self.with_gap(cost));
-            }
-        }
-        for (id, task) in contracts {
-            let charged = self.tasks.charged(&task);
-            if self.servers.knows(id.index) {
-                let renewal = self.servers.renewal(id.index, now, |next| next);
-                self.exit(id);
-                self.servers.renew(id.index, &charged, renewal);
-                self.line_up_all(id);
-            } else {
-                let place = self.places[id.index as usize] as usize;
-                self.live[place].set_cost(charged.cost.as_nanos());
-            }
-        }
-    }
-
     /// Nobody is late for it, as far as the state goes. Those that had to move are added to
     /// `moves` as they were.
     fn bears_gap(&mut self, now: Instant, moves: &mut Vec<Waiting>) -> bool {
         self.advance_carry_over(now, moves);
         self.meter = Meter::unknown();
         self.is_at_rest(now) || self.nobody_is_late(now)
-    }
-
-    /// Requests to a server that was made anew stand in its line.
-    fn line_up_all(&mut self, id: TaskId) {
-        let waits: Vec<u64> = self.queues.unentered(id).map(|one| one.key).collect();
-        waits.into_iter().for_each(|key| self.push(key));
-        self.servers.fill(id.index, self.latest, &mut self.queues, &mut self.entered);
     }
 }

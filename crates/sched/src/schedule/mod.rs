@@ -17,7 +17,9 @@ use crate::limits::{SLACK_CREDIT, SLACK_RETRY};
 use crate::phases;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::{Queues, Waiting};
-use crate::request::{Class, Contract, Counts, Next, Options, Outcome, Predict, Request, Times};
+use crate::request::{
+    Class, Contract, Counts, Next, Options, Outcome, Predict, Request, Rest, Times,
+};
 use crate::slack::Meter;
 use crate::task::{Refusal, TaskId};
 use alloc::boxed::Box;
@@ -85,6 +87,7 @@ impl Schedule {
         self.release(now);
         let contract = contract.into();
         let task = contract.task();
+        let before = self.core.wants_returns(&task).then(|| self.core.clone());
         let id = if self.core.options.admission {
             self.core.tasks.add(task)?
         } else {
@@ -92,9 +95,16 @@ impl Schedule {
         };
         let first = now + phases::stagger(&self.core.live, &task, now, patience);
         self.core.enter(id, contract, first);
+        if before.is_some() {
+            self.core.charge_again(now);
+        }
         let mut moves = Vec::new();
         if self.core.options.admission && !self.core.begin(now, id, &mut moves) {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
+            if let Some(before) = before {
+                self.core = before;
+                return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+            }
             self.core.exit(id);
             self.core.tasks.remove(id);
             moves.iter().for_each(|old| self.core.queues.set_deadline(old.key, old.times.deadline));
@@ -107,18 +117,27 @@ impl Schedule {
     }
 
     /// Ends a contract. Its waiting requests are dropped and their keys returned, by
-    /// arrival; one that the disk already has ends as usual.
+    /// arrival; one that the disk already has, or has begun with, ends as usual.
     ///
     /// # Panics
     /// Where there is no such task.
     pub fn leave(&mut self, id: TaskId) -> Vec<u64> {
         let waiting = self.core.queues.by_arrival().into_iter();
         let theirs = waiting.filter(|waiting| waiting.class.task() == Some(id));
-        let keys: Vec<u64> = theirs.map(|waiting| waiting.key).collect();
+        let (mut begun, mut keys) = (Vec::new(), Vec::new());
+        theirs.for_each(|it| if it.begun { begun.push(it.key) } else { keys.push(it.key) });
+        let returns = self.core.tasks.returns();
         self.core.tasks.remove(id);
         self.core.exit(id);
         for &key in &keys {
             self.cancel(key);
+        }
+        for &key in &begun {
+            self.core.outlive(key);
+        }
+        if returns != self.core.tasks.returns() {
+            self.core.charge_again(self.core.latest);
+            self.tell_entered();
         }
         self.policy.left(id);
         keys
@@ -186,6 +205,32 @@ impl Schedule {
         self.policy.finished(&request, &outcome);
         self.tell_entered();
         outcome
+    }
+
+    /// The disk is done with the command that [`Schedule::next`] gave it of a request of which
+    /// more is left ([`Schedule::has_more`]): `command` is next, and `rest` what is left in all.
+    /// It waits again, at the times that it has, and others may go first.
+    ///
+    /// # Panics
+    /// Where the disk was not given this request, or all of it.
+    pub fn finished_part(
+        &mut self,
+        now: Instant,
+        key: u64,
+        command: Command,
+        rest: Rest,
+    ) -> Outcome {
+        assert!(self.has_more(key), "the disk was given all of it");
+        let outcome = self.core.finish_part(now, key, (command, rest));
+        self.policy.submitted(self.core.queues.get(key).expect("it waits again"));
+        outcome
+    }
+
+    /// Whether the disk has a command of this request that is not all of it: others may go
+    /// first before the next one.
+    pub fn has_more(&self, key: u64) -> bool {
+        let flight = self.core.in_flight.iter().find(|flight| flight.request.key == key);
+        flight.is_some_and(|flight| flight.rest.commands > 0)
     }
 
     /// Drops a request that waits. False where it does not wait: it is with the
@@ -279,6 +324,9 @@ impl Schedule {
             // the reserve for best effort until some of them have left.
             self.core.tasks = self.core.tasks.with_slack_of(has_online_slack);
             self.core.meter = Meter::unknown();
+            if self.core.tasks.is_in_chunks() {
+                self.core.charge_again(self.core.latest);
+            }
         }
         self.core.bring_back();
         for waiting in self.core.queues.by_arrival() {
@@ -354,6 +402,10 @@ impl Schedule {
             let times = [waiting.times.release, waiting.times.deadline];
             state.extend([u64::from(id.index), waiting.cost.as_nanos()]);
             state.extend(times.map(|time| time.as_nanos().wrapping_sub(now.as_nanos())));
+            if waiting.begun {
+                let holds = core.holder == Some(waiting.key);
+                state.extend([u64::MAX, u64::from(waiting.commands), u64::from(holds)]);
+            }
         }
         let others = core.queues.by_arrival().into_iter().filter(|waiting| !waiting.is_covered());
         for waiting in others {
@@ -367,6 +419,10 @@ impl Schedule {
         for flight in &core.in_flight {
             let task = flight.request.contract().map(|id| u64::from(id.index));
             state.push(task.unwrap_or(u64::MAX));
+            if flight.rest.commands > 0 {
+                state.extend([u64::from(flight.rest.commands), flight.rest.bound.as_nanos()]);
+                state.push(flight.request.times.deadline.as_nanos().wrapping_sub(now.as_nanos()));
+            }
         }
         let unpaid_from = now.as_nanos().saturating_sub(SLACK_CREDIT.as_nanos());
         state.push(core.paid.saturating_sub(unpaid_from));

@@ -31,7 +31,11 @@ impl Schedule {
         let was_exact = self.core.options.by == Admission::Exact;
         let bears = match (policy.admission, tasks.cycle()) {
             (Admission::Cycles(_), Some(cycle)) => self.core.bears_cycle(now, &cycle),
-            (Admission::Exact, _) if !was_exact => self.core.bears_deadlines(now),
+            // Whoever is served in sweeps goes on with the old ones until he has left.
+            (Admission::Sweeps(_), _) if tasks.has_sweeps() => false,
+            (Admission::Exact | Admission::Sweeps(_), _) if !was_exact => {
+                self.core.bears_deadlines(now)
+            }
             _ => true,
         };
         if admits && !bears {
@@ -39,6 +43,9 @@ impl Schedule {
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
         self.core.tasks = tasks;
+        if self.core.tasks.is_in_chunks() {
+            self.core.charge_again(now);
+        }
         self.core.options.by = policy.admission;
         self.core.meter = Meter::unknown();
         self.set_policy(policy);

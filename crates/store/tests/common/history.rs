@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
     Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, KeptPolicy, Location, Opening,
-    Ownership, Placement, Service, ServiceKind, ServicePriority, Severity, Store, Suspect,
+    Ownership, Placement, Service, ServiceKind, ServicePriority, Severity, Store, Suspect, Times,
     VolumeId, Zone,
 };
 use units::{Bytes, Duration, Rate};
@@ -40,8 +40,8 @@ pub enum Fault {
     LatePart,
 }
 
-/// What a volume is called, whose it is, and how it is served.
-type Named = (String, Ownership, Option<Service>);
+/// What a volume is called, whose it is, how it is served, and when it was used.
+type Named = (String, Ownership, Option<Service>, Option<Times>);
 
 /// Everything that can be seen of a pool's volumes, and the suspects of each disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,8 @@ impl Description {
             let places = (0..volume.extents()).map(|i| store.locate(volume.id(), i).unwrap());
             let (size, length) = (volume.size().get(), volume.length().get());
             let placement = volume.placement().clone();
-            let named = (volume.name().to_string(), volume.ownership(), volume.service());
+            let (name, times) = (volume.name().to_string(), volume.times());
+            let named = (name, volume.ownership(), volume.service(), times);
             (volume.id(), named, size, length, placement, places.collect())
         });
         let suspects = store.disks().iter().map(|disk| store.suspects(disk.index).to_vec());
@@ -226,6 +227,8 @@ impl World {
                 61..64 => self.give_away(),
                 64..67 => self.serve(),
                 67 => self.choose(),
+                68..70 => self.rename(),
+                70 => self.use_at_a_time(),
                 54 if self.interrupted => self.power_fails_in_earnest()?,
                 55 if self.interrupted => self.restart()?,
                 _ => self.io()?,
@@ -265,6 +268,33 @@ impl World {
     fn give_away(&mut self) {
         if let (Some(volume), whose) = (self.any_volume(), self.any_ownership()) {
             let _ = self.store.set_ownership(volume, whose.unwrap_or_default());
+        }
+    }
+    /// Another name, longer or shorter; sometimes that of another volume, which goes, or which
+    /// gets one that is kept for it.
+    fn rename(&mut self) {
+        let Some(volume) = self.any_volume() else { return };
+        self.names += 1;
+        let new = "d/".repeat(self.random.index(9)) + &format!("v{}", self.names);
+        let other = self.any_volume().filter(|other| *other != volume);
+        let Some(other) = other.filter(|_| self.random.once_in(3)) else {
+            return drop(self.store.rename(&[(volume, new)], None));
+        };
+        let name = self.store.volume(other).unwrap().name().to_string();
+        let _ = match self.random.once_in(2) {
+            true => self.store.rename(&[(volume, name)], Some(other)),
+            false => self.store.rename(&[(other, new), (volume, name)], None),
+        };
+    }
+    /// Somebody says when a volume was used; or what time it is, for all writes to come.
+    fn use_at_a_time(&mut self) {
+        let at = self.random.next().cast_signed() >> 8;
+        match self.any_volume().filter(|_| self.random.once_in(2)) {
+            Some(volume) => {
+                let times = Times { accessed: at, modified: -at, changed: at };
+                let _ = self.store.set_times(volume, times);
+            }
+            None => self.store.set_clock(at),
         }
     }
     /// A contract, one of another kind, or none any more.

@@ -1,4 +1,4 @@
-//! A range of an export in pieces that the pool takes: none crosses a multiple of 1 MiB.
+//! A range of a volume in pieces that the pool takes: none crosses a multiple of 1 MiB.
 
 use units::Bytes;
 use wire::frame::BODY_MAX;
@@ -30,9 +30,10 @@ impl Piece {
     }
 }
 
-/// The pieces of a range that lies within an export, in order; none where it is empty.
-pub fn pieces(offset: u64, len: u32) -> impl ExactSizeIterator<Item = Piece> + Clone {
-    let end = offset + u64::from(len);
+/// The pieces of `len` bytes from `offset` on, which lie within a volume, in order; none where
+/// there are none.
+pub fn pieces(offset: u64, len: u64) -> impl ExactSizeIterator<Item = Piece> + Clone {
+    let end = offset + len;
     let (first, last) = (offset / PIECE, end.div_ceil(PIECE));
     let count = if len == 0 { 0 } else { (last - first) as usize };
     (0..count).map(move |at| {
@@ -51,7 +52,7 @@ mod tests {
         for offset in [0, 1, 4095, PIECE - 1, PIECE, 7 * PIECE + 511] {
             for len in [0, 1, 2, 4096, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE + 77] {
                 let mut at = offset;
-                for piece in pieces(offset, len as u32) {
+                for piece in pieces(offset, len) {
                     assert_eq!(piece.offset, at);
                     let last = at + u64::from(piece.len) - 1;
                     assert!(piece.len > 0 && at / PIECE == last / PIECE, "{offset}+{len}");

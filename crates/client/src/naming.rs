@@ -1,0 +1,137 @@
+//! Volumes as files have them: names, lengths, times and directories.
+//!
+//! Invariant: a change that is not waited for is seen by everybody when the call has ended, and
+//! is durable with the next sync of anybody.
+
+use crate::{Client, Result, http, volume_path};
+use units::Bytes;
+use wire::control::{
+    Access, Entries, EntriesAsk, Entry, FileAsk, FileFacts, FileFound, Synced, Volume,
+    VolumeCreate, VolumeRename, VolumeResize, VolumeTimes,
+};
+
+/// Whether a call ends when its change is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durable {
+    /// It does.
+    Now,
+    /// It ends when the change is seen by everybody; the next sync makes it durable.
+    WithNextSync,
+}
+
+/// What becomes of a volume whose name another gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replace<'a> {
+    /// It is in the way.
+    Nothing,
+    /// It is removed, in the same step.
+    Remove,
+    /// It gets this name, in the same step.
+    KeepAs(&'a str),
+}
+
+impl Durable {
+    fn path(self, path: &str) -> String {
+        match self {
+            Self::Now => path.into(),
+            Self::WithNextSync => format!("{path}?staged=true"),
+        }
+    }
+}
+
+impl Client {
+    /// A volume as a file has it, by its name, or by its number behind a slash. None of a
+    /// directory that is there only because volumes lie under it.
+    pub fn file_facts(&self, name: &str) -> Result<Option<FileFacts>> {
+        let ask = FileAsk { name: name.into() };
+        let found: FileFound = http::call(self.socket(), "POST", "/v1/file", Some(&ask))?;
+        Ok(found.file)
+    }
+
+    /// What lies directly under a directory, from behind `after` on, a thousand at the most; what
+    /// lies under none where `directory` is empty.
+    pub fn entries(&self, directory: &str, after: &str) -> Result<Vec<Entry>> {
+        let ask = EntriesAsk { directory: directory.into(), after: after.into() };
+        let found: Entries = http::call(self.socket(), "POST", "/v1/entries", Some(&ask))?;
+        Ok(found.entries)
+    }
+
+    /// As [`Client::volume_create`].
+    pub fn create_volume(&self, create: &VolumeCreate, durable: Durable) -> Result<Volume> {
+        http::call(self.socket(), "POST", &durable.path("/v1/volumes"), Some(create))
+    }
+
+    /// Gives a volume another size, cut where that is less than what is recorded, and a length
+    /// that is at least `length`.
+    pub fn set_volume_size(
+        &self,
+        name: &str,
+        size: Bytes,
+        length: Bytes,
+        durable: Durable,
+    ) -> Result<Volume> {
+        let resize = VolumeResize { size_bytes: size, may_cut: true, length_bytes: length };
+        http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
+    }
+
+    /// Gives a volume more space, or takes away what nothing is recorded in: refused
+    /// ([`Code::WouldCut`](crate::Code::WouldCut)) where something is. What is recorded reaches
+    /// at least to `length` then.
+    pub fn reserve_volume(
+        &self,
+        name: &str,
+        size: Bytes,
+        length: Bytes,
+        durable: Durable,
+    ) -> Result<Volume> {
+        let resize = VolumeResize { size_bytes: size, may_cut: false, length_bytes: length };
+        http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
+    }
+
+    /// Makes durable everything that was answered before, whoever asked for it. Gives the number
+    /// of the daemon's run ([`control::Health`](crate::control::Health)).
+    pub fn sync(&self) -> Result<u64> {
+        let synced: Synced = http::call(self.socket(), "POST", "/v1/sync", None::<&()>)?;
+        Ok(synced.run)
+    }
+
+    /// Gives a volume, or all that lies under a directory, another name.
+    pub fn volume_rename(
+        &self,
+        name: &str,
+        to: &str,
+        rename: Replace<'_>,
+        durable: Durable,
+    ) -> Result<()> {
+        let path = durable.path(&format!("{}/rename", volume_path(name)));
+        let (replace, keep_as) = match rename {
+            Replace::Nothing => (false, None),
+            Replace::Remove => (true, None),
+            Replace::KeepAs(name) => (true, Some(name.into())),
+        };
+        let rename = VolumeRename { to: to.into(), replace, keep_as };
+        http::exchange(self.socket(), "POST", &path, Some(&rename)).map(drop)
+    }
+
+    /// Says when a volume was last used.
+    pub fn volume_times(&self, name: &str, times: &VolumeTimes, durable: Durable) -> Result<()> {
+        let path = durable.path(&format!("{}/times", volume_path(name)));
+        http::exchange(self.socket(), "PUT", &path, Some(times)).map(drop)
+    }
+
+    /// As [`Client::volume_access`].
+    pub fn set_volume_access(
+        &self,
+        name: &str,
+        access: &Access,
+        durable: Durable,
+    ) -> Result<Volume> {
+        let path = durable.path(&format!("{}/access", volume_path(name)));
+        http::call(self.socket(), "PUT", &path, Some(access))
+    }
+
+    /// As [`Client::volume_delete`].
+    pub fn remove_volume(&self, name: &str, durable: Durable) -> Result<()> {
+        http::call_without_answer(self.socket(), "DELETE", &durable.path(&volume_path(name)))
+    }
+}

@@ -1,0 +1,139 @@
+//! Volumes as files have them: renames, times, directories.
+
+use super::extract::{Body, Failure, Staged, Text};
+use super::{Answered, Control};
+use crate::quotas::Peer;
+use crate::{convert, view};
+use axum::Json;
+use axum::extract::{ConnectInfo, State};
+use axum::http::StatusCode;
+use node::{Act, Error, Op};
+use wire::Problem;
+use wire::control as api;
+
+/// As many entries as one answer has.
+const ENTRIES_MAX: usize = 1000;
+
+/// Give a volume another name, also while it is open, and those that lie under it as under a
+/// directory.
+#[utoipa::path(post, path = "/v1/volumes/{name}/rename", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume, or of a directory"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable \
+            with the next sync")),
+    request_body = api::VolumeRename,
+    responses(
+        (status = 204, description = "It has that name, durably"),
+        (status = 403, description = "Not permitted", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "A volume has that name, or is in use", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_rename(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    staged: Staged,
+    Body(request): Body<api::VolumeRename>,
+) -> Answered<StatusCode> {
+    let api::VolumeRename { to, replace, keep_as } = request;
+    if replace && keep_as.is_none() {
+        // What would be removed may be under somebody's contract.
+        control.quotas.owns_service(&peer, control.entry.0.volume(&to).as_ref())?;
+    }
+    control.by(&peer).done(staged.op(Op::VolumeRename { name, to, replace, keep_as })).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Say when a volume was last used.
+#[utoipa::path(put, path = "/v1/volumes/{name}/times", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable \
+            with the next sync")),
+    request_body = api::VolumeTimes,
+    responses(
+        (status = 204, description = "It is so, durably"),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_times(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    staged: Staged,
+    Body(request): Body<api::VolumeTimes>,
+) -> Answered<StatusCode> {
+    let api::VolumeTimes { accessed_ns: accessed, modified_ns: modified } = request;
+    control.by(&peer).done(staged.op(Op::VolumeTimes { name, accessed, modified })).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Show what lies directly under a directory. Changes nothing.
+#[utoipa::path(post, path = "/v1/entries", tag = "volumes", request_body = api::EntriesAsk,
+    responses(
+        (status = 200, description = "The first thousand of it", body = api::Entries),
+        (status = "default", description = "Any bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn entries(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Body(request): Body<api::EntriesAsk>,
+) -> Json<api::Entries> {
+    let api::EntriesAsk { directory, after } = request;
+    let who = control.quotas.who(&peer);
+    let found = control.entry.0.entries(&who, &directory, &after, ENTRIES_MAX);
+    let told = |entry: node::Entry| api::Entry {
+        name: entry.name,
+        file: entry.volume.map(|volume| convert::file_facts(volume, &control.quotas)),
+    };
+    Json(api::Entries { entries: found.into_iter().map(told).collect() })
+}
+
+/// Show a volume as a file has it: quick to tell. Changes nothing.
+#[utoipa::path(post, path = "/v1/file", tag = "volumes", request_body = api::FileAsk,
+    responses(
+        (status = 200, description = "The volume, or that it is a directory", body = api::FileFound),
+        (status = 404, description = "Nothing has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn file(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Body(request): Body<api::FileAsk>,
+) -> Answered<Json<api::FileFound>> {
+    let (who, name) = (control.quotas.who(&peer), request.name);
+    let acts = [Act::Read, Act::Own, Act::Write];
+    match view::volume(control.entry.0.volume(&name), &who, &name, &acts) {
+        Ok(volume) => {
+            let file = Some(convert::file_facts(volume, &control.quotas));
+            Ok(Json(api::FileFound { file }))
+        }
+        Err(Error::NoSuchVolume { .. }) if control.entry.0.is_directory(&who, &name) => {
+            Ok(Json(api::FileFound { file: None }))
+        }
+        Err(error) => Err(Failure::from(error)),
+    }
+}
+
+/// Make durable everything that was answered before, whoever asked for it.
+#[utoipa::path(post, path = "/v1/sync", tag = "daemon",
+    responses(
+        (status = 200, description = "It is durable", body = api::Synced),
+        (status = "default", description = "Any bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn sync(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+) -> Answered<Json<api::Synced>> {
+    control.by(&peer).done(Op::Sync).await?;
+    Ok(Json(api::Synced { run: control.run() }))
+}

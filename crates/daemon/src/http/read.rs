@@ -1,0 +1,273 @@
+//! The body of an answer: bytes of a volume, as a client takes them.
+//!
+//! Invariants: what is in memory for one answer is bounded ([`AHEAD`] pieces of best effort, the
+//! window of a stream) and counted as its user's; it goes back when the client has taken it, or is
+//! gone. A body that cannot be completed ends its connection, so that nobody takes a part for all.
+
+use super::Found;
+use crate::api::{Control, Failure, open_stream};
+use crate::data::account::{Account, Place};
+use crate::pieces::{Piece, pieces};
+use crate::pool::{Answer, Ask, Chunk};
+use crate::quotas::Peer;
+use crate::sessions::Stop;
+use axum::body::Body;
+use hyper::body::{Frame, SizeHint};
+use node::{Error, Mode, Op, Priority, StreamId};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::sync::{mpsc, oneshot};
+use units::{Bytes, Rate};
+use wire::control as api;
+use wire::frame::BODY_MAX;
+
+/// Pieces of 1 MiB that are brought while the client takes the one before.
+const AHEAD: usize = 4;
+
+/// Why a body ends before its end.
+#[derive(Debug)]
+struct Broken(String);
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for Broken {}
+
+/// Where a task puts the bytes of a body.
+type Taker = mpsc::Sender<Result<bytes::Bytes, Broken>>;
+
+/// Bytes that a task sends, of which it is known how many they are.
+struct Coming {
+    bytes: mpsc::Receiver<Result<bytes::Bytes, Broken>>,
+    left: u64,
+}
+
+impl hyper::body::Body for Coming {
+    type Data = bytes::Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<bytes::Bytes>, Broken>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        let came = ready!(self.bytes.poll_recv(cx));
+        Poll::Ready(Some(match came {
+            Some(Ok(bytes)) => {
+                self.left = self.left.saturating_sub(bytes.len() as u64);
+                Ok(Frame::data(bytes))
+            }
+            Some(Err(broken)) => Err(broken),
+            None => Err(Broken("the task that reads has ended".into())),
+        }))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+fn body(len: Bytes) -> (Taker, Body) {
+    // The next piece waits where it can be counted.
+    let (taker, bytes) = mpsc::channel(1);
+    (taker, Body::new(Coming { bytes, left: len.get() }))
+}
+
+/// A piece's bytes, without a copy. With the last use of them its memory goes back.
+struct Held {
+    chunk: Box<dyn Chunk>,
+    piece: Piece,
+    _place: Place,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        self.piece.within(self.chunk.bytes())
+    }
+}
+
+/// A body that is read as best effort.
+///
+/// # Errors
+/// The user has as many connections as he may have.
+pub fn best_effort(
+    control: &Control,
+    peer: &Peer,
+    found: Found,
+    range: Range<Bytes>,
+    priority: Option<Priority>,
+) -> Result<Body, Failure> {
+    let quota = control.quotas.connect(peer)?;
+    let priority = quota.granted(priority);
+    let (taker, body) = body(range.end.saturating_sub(range.start));
+    let ask = control.by(peer);
+    let reading = Reading { ask, found, priority, account: Account::new(quota) };
+    tokio::spawn(async move {
+        if let Err(Some(error)) = reading.send(range, &taker).await {
+            // The client may be gone.
+            let _ = taker.send(Err(Broken(error.to_string()))).await;
+        }
+    });
+    Ok(body)
+}
+
+struct Reading {
+    ask: Ask,
+    found: Found,
+    priority: Option<Priority>,
+    account: Account,
+}
+
+/// A piece on its way.
+struct Ahead {
+    piece: Piece,
+    place: Place,
+    coming: oneshot::Receiver<Result<Answer, Error>>,
+    came: Option<Result<Answer, Error>>,
+}
+
+impl Reading {
+    /// Sends a range piece by piece; `Err(None)` where nobody takes it.
+    async fn send(&self, range: Range<Bytes>, taker: &Taker) -> Result<(), Option<Error>> {
+        let len = range.end.saturating_sub(range.start);
+        let (mut left, mut ahead) = (pieces(range.start.get(), len.get()), VecDeque::new());
+        let mut next = left.next();
+        while next.is_some() || !ahead.is_empty() {
+            let wanted = next.filter(|_| ahead.len() < AHEAD);
+            tokio::select! {
+                biased;
+                sent = send_first(&mut ahead, taker), if !ahead.is_empty() => sent?,
+                // Whoever waits for a place holds none that does not come back by itself.
+                place = self.place(wanted), if wanted.is_some() => {
+                    let piece = wanted.expect("looked at above");
+                    ahead.push_back(self.begin(piece, place)?);
+                    next = left.next();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn place(&self, piece: Option<Piece>) -> Place {
+        let len = piece.map_or(Bytes::ZERO, |piece| piece.blocks().1);
+        let name = &self.found.name;
+        self.account.place(name, len, || self.ask.guaranteed(name, self.priority)).await
+    }
+
+    fn begin(&self, piece: Piece, place: Place) -> Result<Ahead, Error> {
+        let volume = self.found.name.clone();
+        if self.ask.0.volume_id(&volume) != Some(self.found.id) {
+            return Err(Error::NoSuchVolume { name: volume });
+        }
+        let (offset, len) = piece.blocks();
+        let op = Op::Read { volume, offset, len, priority: self.priority };
+        Ok(Ahead { piece, place, coming: self.ask.begin(op), came: None })
+    }
+}
+
+/// Sends the piece that comes first. Nothing is lost where it is not waited for to the end.
+async fn send_first(ahead: &mut VecDeque<Ahead>, taker: &Taker) -> Result<(), Option<Error>> {
+    let first = ahead.front_mut().expect("asked only where there is one");
+    if first.came.is_none() {
+        let came = (&mut first.coming).await.unwrap_or(Err(Error::ShuttingDown));
+        first.came = Some(came);
+    }
+    let room = taker.reserve().await.map_err(|_| None)?;
+    let Ahead { piece, place, came, .. } = ahead.pop_front().expect("looked at above");
+    match came.expect("it came")? {
+        Answer::Data { chunk, .. } => {
+            room.send(Ok(bytes::Bytes::from_owner(Held { chunk, piece, _place: place })));
+            Ok(())
+        }
+        _ => unreachable!("the pool answers a read with data"),
+    }
+}
+
+/// A body that is read under a contract of its own.
+///
+/// # Errors
+/// The contract does not fit.
+pub async fn under_contract(
+    control: &Control,
+    peer: &Peer,
+    found: Found,
+    range: Range<Bytes>,
+    rate: Rate,
+) -> Result<Body, Failure> {
+    let block = Op::Block { volume: found.name.clone(), mode: Mode::Read, rate };
+    let Answer::Block { block } = control.by(peer).op(block).await? else {
+        unreachable!("the pool answers Block to who asks for one")
+    };
+    let contract =
+        api::Contract { rate_bytes_per_second: rate, block_bytes: block, burst_bytes: block };
+    let request = api::StreamOpen {
+        volume: found.name,
+        mode: api::Mode::Read,
+        contract,
+        start_bytes: range.start,
+        shared_window: false,
+        early: true,
+    };
+    // A task of its own: a stream that was opened must be known to the sessions.
+    let opening = tokio::spawn(open_stream(control.clone(), peer.clone(), request));
+    let opened = opening.await.unwrap_or_else(|_| Err(Box::new(crate::api::fault())))?;
+    let stream = StreamId(opened.id);
+    let Ok(attached) = control.sessions.attach(stream) else {
+        return Err(Error::NoSuchStream { stream }.into());
+    };
+    let (taker, body) = body(range.end.saturating_sub(range.start));
+    let ask = control.by(peer);
+    tokio::spawn(async move {
+        let mut stop = attached.stop.clone();
+        let sent = tokio::select! {
+            sent = play(&ask, stream, range, &taker) => sent,
+            why = stop.wait_for(|&why| why != Stop::No) => {
+                drop(why);
+                Err(Some("the stream was closed".into()))
+            }
+            () = taker.closed() => Err(None),
+        };
+        // Closed in any case: who asked has what he asked for, or is gone.
+        let _ = attached.finish().await;
+        if let Err(Some(why)) = sent {
+            let _ = taker.send(Err(Broken(why))).await;
+        }
+    });
+    Ok(body)
+}
+
+/// Sends what a stream reads; `Err(None)` where nobody takes it.
+async fn play(
+    ask: &Ask,
+    stream: StreamId,
+    range: Range<Bytes>,
+    taker: &Taker,
+) -> Result<(), Option<String>> {
+    let mut at = range.start;
+    let told = |error: Error| Some(error.to_string());
+    while at < range.end {
+        let len_max = range.end.saturating_sub(at).min(Bytes::new(BODY_MAX as u64));
+        match ask.op(Op::StreamRead { stream, len_max }).await.map_err(told)? {
+            Answer::Data { chunk, .. } => {
+                let len = Bytes::new(chunk.bytes().len() as u64);
+                // The window moves on when the client can take the next bytes.
+                let room = taker.reserve().await.map_err(|_| None)?;
+                room.send(Ok(bytes::Bytes::copy_from_slice(chunk.bytes())));
+                ask.advance(stream, chunk, len).await.map_err(told)?;
+                at += len;
+            }
+            Answer::Gap { offset, len } => {
+                return Err(Some(format!("{len} from {offset} on could not be read in time")));
+            }
+            Answer::End => return Err(Some("the recorded bytes end here".into())),
+            _ => unreachable!("the pool answers a read with data, a gap or the end"),
+        }
+    }
+    Ok(())
+}

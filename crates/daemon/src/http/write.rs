@@ -1,0 +1,215 @@
+//! The body of a request: bytes that go into a volume.
+//!
+//! Invariants: space is there before a byte is taken, where the request says how many there are;
+//! what came before an error is written all the same, and none of it is said to be durable; what
+//! is in memory is counted as the user's (`data::account`).
+
+use super::Found;
+use super::conditions::Place;
+use crate::api::{Control, Failure, Staged, resized};
+use crate::data::account::{self, Account};
+use crate::limits::FRAME_WITHIN;
+use crate::pieces::{Piece, pieces};
+use crate::pool::{Ask, Room};
+use crate::quotas::Peer;
+use axum::body::Body;
+use hyper::body::Body as _;
+use node::{Error, Op, Priority, Target, WriteRange};
+use std::pin::Pin;
+use store::EXTENT;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use units::{Bytes, Outside};
+use wire::{Code, Problem};
+
+/// Takes a body into a volume, and makes it durable.
+pub async fn write(
+    control: &Control,
+    peer: &Peer,
+    found: Found,
+    place: Place,
+    priority: Option<Priority>,
+    body: Body,
+) -> Result<(), Failure> {
+    let size = found.status.size;
+    let end = match place.len {
+        Some(len) => {
+            let end = place.offset.checked_add(len).ok_or_else(too_large)?;
+            end.checked().map_err(|_| too_large())?
+        }
+        // As much as fits: it is known when it is there.
+        None => size,
+    };
+    if place.is_whole && place.len.is_some_and(|len| len < found.status.length) {
+        return Err(would_cut(&found, end));
+    }
+    if end > size {
+        let size = EXTENT.saturating_mul(end.div_ceil(EXTENT));
+        resized(control, peer, (&found.name, size, false), Staged::default()).await?;
+    }
+    let quota = control.quotas.connect(peer)?;
+    let priority = quota.granted(priority);
+    let ask = control.by(peer);
+    let writing = Writing { ask, found, priority, account: Account::new(quota) };
+    let mut bytes = Incoming { body, rest: bytes::Bytes::new() };
+    let range = place.offset..end;
+    let (taken, came) = writing.take(&mut bytes, range, place.len.is_none()).await;
+    // What was taken is written, whatever came after it.
+    taken?;
+    came?;
+    Ok(writing.ask.done(Op::Sync).await?)
+}
+
+struct Writing {
+    ask: Ask,
+    found: Found,
+    priority: Option<Priority>,
+    account: Account,
+}
+
+type Written = Result<(), Failure>;
+
+impl Writing {
+    /// Takes bytes and writes them, piece by piece: how the writes have ended, and the bytes.
+    /// With `is_open` they may end before the range does.
+    async fn take(
+        &self,
+        bytes: &mut Incoming,
+        range: std::ops::Range<Bytes>,
+        is_open: bool,
+    ) -> (Written, Written) {
+        let mut under_way = JoinSet::new();
+        let mut came = Ok(());
+        let len = range.end.saturating_sub(range.start);
+        for piece in pieces(range.start.get(), len.get()) {
+            match self.take_one(bytes, piece, &mut under_way).await {
+                Ok(true) => {}
+                Ok(false) if is_open => break,
+                Ok(false) => {
+                    came = Err(short());
+                    break;
+                }
+                Err(failure) => {
+                    came = Err(failure);
+                    break;
+                }
+            }
+            if let Some(ended) = under_way.try_join_next()
+                && let Err(error) = ended.unwrap_or(Err(Error::ShuttingDown))
+            {
+                under_way.join_all().await;
+                return (Err(error.into()), came);
+            }
+        }
+        if came.is_ok() && is_open && bytes.next().await.is_ok_and(|more| more) {
+            came = Err(Error::VolumeFull { size: self.found.status.size }.into());
+        }
+        let ended = under_way.join_all().await.into_iter().collect::<Result<(), Error>>();
+        (ended.map_err(Failure::from), came)
+    }
+
+    /// Takes a piece, and begins to write what came of it; true where all of it did.
+    async fn take_one(
+        &self,
+        bytes: &mut Incoming,
+        piece: Piece,
+        under_way: &mut JoinSet<Result<(), Error>>,
+    ) -> Result<bool, Failure> {
+        if !bytes.next().await? {
+            return Ok(false);
+        }
+        let name = &self.found.name;
+        let guaranteed = || self.ask.guaranteed(name, self.priority);
+        let place = self.account.place(name, piece.blocks().1, guaranteed).await;
+        let arrived = self.ask.0.now();
+        if self.ask.0.volume_id(name) != Some(self.found.id) {
+            return Err(Error::NoSuchVolume { name: name.clone() }.into());
+        }
+        let all = WriteRange::new(Bytes::new(piece.offset), Bytes::new(u64::from(piece.len)));
+        let target = Target { volume: name.clone(), offset: all.offset, priority: self.priority };
+        let mut room = self.ask.room(Op::Room { len: all.room(), target: Some(target) }).await?;
+        let memory = &mut room.bytes_mut()[all.skip().as_usize()..][..piece.len as usize];
+        let mut filled = 0;
+        let came = loop {
+            filled += bytes.fill(&mut memory[filled..]);
+            if filled == memory.len() {
+                break Ok(true);
+            }
+            match bytes.next().await {
+                Ok(true) => {}
+                other => break other,
+            }
+        };
+        if filled > 0 {
+            let range = WriteRange::new(all.offset, Bytes::new(filled as u64));
+            let (ask, name, priority) = (self.ask.clone(), name.clone(), self.priority);
+            // What the client takes to send its bytes is its own time.
+            let arrived = arrived.max(self.ask.0.now());
+            under_way.spawn(one(ask, arrived, name, priority, range, room, place));
+        }
+        came
+    }
+}
+
+async fn one(
+    ask: Ask,
+    arrived: units::Instant,
+    volume: String,
+    priority: Option<Priority>,
+    range: WriteRange,
+    room: Box<dyn Room>,
+    place: account::Place,
+) -> Result<(), Error> {
+    let (ended, _) = ask.write(arrived, volume, priority, range, room).await;
+    drop(place);
+    ended
+}
+
+/// A body as its bytes come.
+struct Incoming {
+    body: Body,
+    rest: bytes::Bytes,
+}
+
+impl Incoming {
+    /// Waits for bytes; false where there are no more.
+    async fn next(&mut self) -> Result<bool, Failure> {
+        while self.rest.is_empty() {
+            let frame = std::future::poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx));
+            match timeout(FRAME_WITHIN, frame).await {
+                Err(_) => return Err(late()),
+                Ok(None) => return Ok(false),
+                Ok(Some(Err(_))) => return Err(short()),
+                Ok(Some(Ok(frame))) => self.rest = frame.into_data().unwrap_or_default(),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves what there is into `memory`; gives how much that was.
+    fn fill(&mut self, memory: &mut [u8]) -> usize {
+        let len = memory.len().min(self.rest.len());
+        memory[..len].copy_from_slice(&self.rest.split_to(len));
+        len
+    }
+}
+
+fn late() -> Failure {
+    let detail = format!("no byte of the body came for {} s", FRAME_WITHIN.as_secs());
+    Problem::new(Code::BadRequest, detail, "HEAD tells how far the bytes came; go on there").into()
+}
+
+fn short() -> Failure {
+    let detail = "the body ended before its end";
+    Problem::new(Code::BadRequest, detail, "HEAD tells how far the bytes came; go on there").into()
+}
+
+fn too_large() -> Failure {
+    let detail = "no volume is so long";
+    Problem::new(Code::TooLarge, detail, "write to where a volume can be").into()
+}
+
+fn would_cut(found: &Found, end: Bytes) -> Failure {
+    let (name, recorded) = (found.name.clone(), found.status.length);
+    crate::problem::of(&Error::WouldCut { name, recorded, size: end }).into()
+}

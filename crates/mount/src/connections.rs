@@ -1,0 +1,150 @@
+//! The ways to the daemon: connections for the bytes of volumes, kept for the next call, and
+//! calls that wait a moment for a daemon that is being started again.
+//!
+//! Invariants: a connection that has failed is not used again; each is used by one call at a
+//! time; no more than [`KEPT_MAX`] wait for their next call.
+
+use crate::{ANSWER_WITHIN, BACK_WITHIN};
+use client::{BestEffort, Client, Error, Result};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Connections that wait for their next call: each holds a place at the daemon.
+const KEPT_MAX: usize = 32;
+/// Between two looks whether the daemon is back.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A connection, and the run of the daemon at its other end.
+pub struct Connection {
+    /// For the bytes.
+    pub bytes: BestEffort,
+    /// See [`client::control::Health::run`].
+    pub run: u64,
+}
+
+/// All ways to one daemon.
+pub struct Connections {
+    /// For calls.
+    pub client: Client,
+    kept: Mutex<VecDeque<(u64, Connection)>>,
+    /// The run of the daemon that was last heard of.
+    run: AtomicU64,
+    /// The process that the daemon was in then.
+    process: Mutex<Option<u32>>,
+}
+
+/// What of another thread's panic is passed over: it was that thread's call.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Connections {
+    /// To the daemon of this client.
+    pub fn new(client: Client, run: u64) -> Self {
+        Self { client, kept: Mutex::default(), run: AtomicU64::new(run), process: Mutex::default() }
+    }
+
+    /// The run of the daemon, as far as is known without asking it.
+    pub fn run(&self) -> u64 {
+        self.run.load(Ordering::Relaxed)
+    }
+
+    /// Makes a call that changes nothing: again where the daemon was being started again.
+    pub fn ask<T>(&self, call: impl Fn(&Client) -> Result<T>) -> Result<T> {
+        self.patiently(|error| !matches!(error, Error::Problem(_)), call)
+    }
+
+    /// Makes a call that changes something: again only where no daemon has heard it.
+    pub fn change<T>(&self, call: impl Fn(&Client) -> Result<T>) -> Result<T> {
+        self.patiently(|error| matches!(error, Error::NoDaemon { .. }), call)
+    }
+
+    fn patiently<T>(
+        &self,
+        may_again: impl Fn(&Error) -> bool,
+        call: impl Fn(&Client) -> Result<T>,
+    ) -> Result<T> {
+        let begun = Instant::now();
+        loop {
+            match call(&self.client) {
+                Err(error) if may_again(&error) && begun.elapsed() < BACK_WITHIN => {
+                    std::thread::sleep(PAUSE);
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Transfers bytes of a volume: again where the connection, or the daemon, went meanwhile.
+    /// Gives the run of the daemon that did it, too.
+    pub fn transfer<T>(
+        &self,
+        inode: u64,
+        transfer: impl Fn(&mut BestEffort) -> Result<T>,
+    ) -> Result<(T, u64)> {
+        let begun = Instant::now();
+        loop {
+            let ended = self.take(inode).and_then(|mut connection| {
+                let ended = transfer(&mut connection.bytes);
+                let run = connection.run;
+                if matches!(ended, Ok(_) | Err(Error::Problem(_))) {
+                    self.keep(inode, connection);
+                }
+                Ok((ended?, run))
+            });
+            match ended {
+                Err(Error::NoDaemon { .. } | Error::Broken(_)) if begun.elapsed() < BACK_WITHIN => {
+                    std::thread::sleep(PAUSE);
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    fn take(&self, inode: u64) -> Result<Connection> {
+        let mut kept = locked(&self.kept);
+        if let Some(at) = kept.iter().rposition(|(of, _)| *of == inode) {
+            return Ok(kept.remove(at).expect("just found").1);
+        }
+        drop(kept);
+        let mut bytes = self.client.best_effort(&crate::attributes::volume(inode))?;
+        bytes.set_answer_within(ANSWER_WITHIN);
+        let process = bytes.daemon_process();
+        let known = *locked(&self.process);
+        if process.is_some() && known == process {
+            return Ok(Connection { bytes, run: self.run() });
+        }
+        // Behind the connection: if the daemon was started again between the two, it is broken.
+        let run = self.client.health()?.run;
+        self.run.store(run, Ordering::Relaxed);
+        *locked(&self.process) = process;
+        Ok(Connection { bytes, run })
+    }
+
+    fn keep(&self, inode: u64, connection: Connection) {
+        let mut kept = locked(&self.kept);
+        kept.push_back((inode, connection));
+        let oldest = if kept.len() > KEPT_MAX { kept.pop_front() } else { None };
+        drop(kept);
+        drop(oldest); // its end takes a moment
+    }
+
+    /// Lets go what is kept for a volume.
+    pub fn forget(&self, inode: u64) {
+        let mut kept = locked(&self.kept);
+        let (gone, stays) = kept.drain(..).partition(|(of, _)| *of == inode);
+        let _: &VecDeque<_> = &gone;
+        *kept = stays;
+        drop(kept);
+        drop(gone);
+    }
+
+    /// Makes everything durable. Gives the run of the daemon that did it.
+    pub fn sync(&self) -> Result<u64> {
+        let run = self.ask(Client::sync)?;
+        self.run.store(run, Ordering::Relaxed);
+        Ok(run)
+    }
+}

@@ -1,0 +1,119 @@
+//! Extended attributes `user.slackline.*`: what is known of a volume, and its contract.
+//!
+//! Invariant: what is set is refused or in force when the call has ended; a contract for streams
+//! is this mount's own, all else is kept with the volume.
+
+use client::InTime;
+use client::control::{Priority, Service, Volume};
+use units::{Bytes, Duration, Rate};
+
+/// What every attribute here begins with.
+pub const PREFIX: &str = "user.slackline.";
+/// The rate of the stream that each reader of the file takes when it opens it.
+pub const STREAM: &str = "stream";
+/// Those that can be read, in the order of their listing.
+const ALL: [&str; 8] =
+    ["number", "recorded", "reserved", "run", "runs", "service", "priority", "rate"];
+/// Smallest operation that gets all of a rate, and the time over which it is kept: as
+/// `slackline volume set` has them where nobody says otherwise.
+const BLOCK: Bytes = Bytes::kib(64);
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The names of those that a volume has.
+pub fn names(volume: &Volume, stream: Option<Rate>) -> Vec<u8> {
+    let has = |name: &&str| value(volume, stream, name).is_some();
+    let all = ALL.iter().chain(&["within", STREAM]).filter(|name| has(name));
+    all.flat_map(|name| format!("{PREFIX}{name}\0").into_bytes()).collect()
+}
+
+/// The value of one; none where the volume has none of this name.
+pub fn value(volume: &Volume, stream: Option<Rate>, name: &str) -> Option<String> {
+    Some(match (name, &volume.service) {
+        ("number", _) => volume.number.to_string(),
+        ("recorded", _) => volume.length_bytes.get().to_string(),
+        ("reserved", _) => volume.size_bytes.get().to_string(),
+        ("run", _) => volume.placement.run_bytes.max(Bytes::MIB).get().to_string(),
+        ("runs", _) => volume.runs.to_string(),
+        ("service", service) => told(service),
+        ("priority", Service::BestEffort { priority }) => priority_told(*priority).into(),
+        ("rate", Service::Rate { rate_bytes_per_second, .. }) => rate_bytes_per_second.to_string(),
+        ("within", Service::Latency { len_bytes, within_ns, every_ns }) => {
+            format!("{len_bytes} within {within_ns} every {every_ns}")
+        }
+        (STREAM, _) => stream?.to_string(),
+        _ => return None,
+    })
+}
+
+fn told(service: &Service) -> String {
+    match service {
+        Service::BestEffort { priority } => format!("best effort, {}", priority_told(*priority)),
+        Service::Rate { rate_bytes_per_second, block_bytes, .. } => {
+            format!("{rate_bytes_per_second} in operations of {block_bytes}")
+        }
+        Service::Latency { len_bytes, within_ns, every_ns } => {
+            format!("{len_bytes} within {within_ns} every {every_ns}")
+        }
+    }
+}
+
+fn priority_told(priority: Priority) -> &'static str {
+    match priority {
+        Priority::Interactive => "interactive",
+        Priority::Normal => "normal",
+        Priority::Background => "background",
+    }
+}
+
+/// The service that an attribute with this value asks for; none where it cannot be set, or the
+/// value cannot be read.
+pub fn service(name: &str, value: &str) -> Option<Service> {
+    let value = value.trim();
+    match name {
+        "priority" => {
+            let all = [Priority::Interactive, Priority::Normal, Priority::Background];
+            let priority = all.into_iter().find(|&one| priority_told(one) == value)?;
+            Some(Service::BestEffort { priority })
+        }
+        "rate" => {
+            let rate_bytes_per_second = value.parse().ok()?;
+            Some(Service::Rate { rate_bytes_per_second, block_bytes: BLOCK, period_ns: PERIOD })
+        }
+        "within" => {
+            let InTime { len, within, every } = value.parse().ok()?;
+            Some(Service::Latency { len_bytes: len, within_ns: within, every_ns: every })
+        }
+        _ => None,
+    }
+}
+
+/// Whether an attribute of this name can be set.
+pub fn can_be_set(name: &str) -> bool {
+    matches!(name, "priority" | "rate" | "within" | STREAM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_contract_is_read_as_it_is_told() {
+        for (name, text) in [
+            ("priority", "background"),
+            ("rate", "2MB/s"),
+            ("within", "4KiB within 150ms every 500ms"),
+        ] {
+            let asked = service(name, &format!("{text}\n")).unwrap();
+            let again = match &asked {
+                Service::BestEffort { priority } => priority_told(*priority).into(),
+                Service::Rate { rate_bytes_per_second, .. } => rate_bytes_per_second.to_string(),
+                other => told(other),
+            };
+            assert_eq!(again, text);
+            assert!(can_be_set(name));
+        }
+        assert_eq!(service("rate", "fast"), None);
+        assert_eq!(service("recorded", "7"), None);
+        assert!(!can_be_set("recorded"));
+    }
+}

@@ -1,0 +1,321 @@
+//! The bytes of a volume that is open as a file: reads and writes at any place, growth in steps,
+//! cuts, and what is not durable yet.
+//!
+//! Invariants: growth and cuts of one file come one after the other, and none is under way while
+//! bytes are written; a file that was grown here is trimmed to what is recorded when it is closed
+//! last; what was written to a daemon that has gone is told once by `fsync`.
+
+use crate::attributes::{errno, volume};
+use crate::connections::{Connections, locked};
+use client::{Code, Durable, Error};
+use fuser::Errno;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use units::Bytes;
+
+/// What best effort is counted in.
+const SECTOR: u64 = 4096;
+/// The longest transfer, from a multiple of a sector on.
+const TRANSFER_MAX: u64 = 1 << 20;
+/// What space is handed out in.
+const EXTENT: u64 = 1 << 20;
+/// The largest step by which a file grows ahead of who writes it.
+const STEP_MAX: u64 = 64 << 20;
+/// Tries of what others' requests keep from being done, and the pause between two.
+const TRIES: u32 = 50;
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// A file that somebody has open here.
+pub struct File {
+    inode: u64,
+    extent: RwLock<Extent>,
+    /// The run of the daemon that has what was written and not synced.
+    unsynced: Mutex<Option<u64>>,
+}
+
+/// How far it reaches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extent {
+    /// End of what is recorded, as far as is known here.
+    pub length: u64,
+    /// Space reserved, as far as is known here.
+    pub reserved: u64,
+    /// What is not to be trimmed: reserved by somebody else, or asked for.
+    pub wanted: u64,
+    /// It was grown here.
+    is_grown: bool,
+}
+
+type Ended<T> = Result<T, Errno>;
+
+impl File {
+    /// A volume as it was found.
+    pub fn new(inode: u64, length: u64, reserved: u64) -> Self {
+        let extent = Extent { length, reserved, wanted: reserved, is_grown: false };
+        Self { inode, extent: RwLock::new(extent), unsynced: Mutex::default() }
+    }
+
+    fn shared(&self) -> RwLockReadGuard<'_, Extent> {
+        self.extent.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn alone(&self) -> RwLockWriteGuard<'_, Extent> {
+        self.extent.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was just found of the volume.
+    pub fn found(&self, length: u64, reserved: u64) {
+        let mut extent = self.alone();
+        // Somebody may have grown it since that was asked.
+        (extent.length, extent.reserved) = (length, extent.reserved.max(reserved));
+    }
+
+    fn look(&self, ways: &Connections) -> Ended<Extent> {
+        let name = volume(self.inode);
+        let facts = ways.ask(|client| client.file_facts(&name)).map_err(|e| errno(&e))?;
+        let facts = facts.ok_or(Errno::EIO)?;
+        self.found(facts.length_bytes.get(), facts.size_bytes.get());
+        Ok(*self.shared())
+    }
+
+    /// The bytes from `offset` on: fewer only at the end of the file.
+    pub fn read(&self, ways: &Connections, offset: u64, len: u64) -> Ended<Vec<u8>> {
+        let mut extent = *self.shared();
+        if offset.saturating_add(len) > extent.length {
+            // Another door may have recorded more.
+            extent = self.look(ways)?;
+        }
+        let end = offset.saturating_add(len).min(extent.length);
+        let mut bytes = Vec::with_capacity(end.saturating_sub(offset) as usize);
+        let mut at = offset;
+        while at < end {
+            let (start, piece) = (at - at % SECTOR, (TRANSFER_MAX - at % SECTOR).min(end - at));
+            let whole = (at + piece).next_multiple_of(SECTOR) - start;
+            let (sectors, _) = ways
+                .transfer(self.inode, |way| {
+                    let mut sectors = vec![0; whole as usize];
+                    way.read_at(Bytes::new(start), &mut sectors)?;
+                    Ok(sectors)
+                })
+                .map_err(|error| errno(&error))?;
+            bytes.extend_from_slice(&sectors[(at - start) as usize..][..piece as usize]);
+            at += piece;
+        }
+        Ok(bytes)
+    }
+
+    /// Writes all of it. Answered, everybody reads it.
+    pub fn write(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {
+        let end = offset.checked_add(bytes.len() as u64).ok_or(Errno::EFBIG)?;
+        let mut extent = self.shared();
+        if end > extent.reserved {
+            drop(extent);
+            self.grow(ways, end, true)?;
+            extent = self.shared();
+        }
+        let mut at = offset;
+        let mut looked = false;
+        while at < end {
+            let piece = (TRANSFER_MAX - at % SECTOR).min(end - at);
+            let part = &bytes[(at - offset) as usize..][..piece as usize];
+            match ways.transfer(self.inode, |way| way.write_at(Bytes::new(at), part)) {
+                Ok(((), run)) => {
+                    self.note_unsynced(run);
+                    at += piece;
+                }
+                // Another door has made it smaller.
+                Err(error) if !looked && is_beyond(&error) => {
+                    drop(extent);
+                    looked = true;
+                    self.alone().reserved = 0;
+                    self.look(ways)?;
+                    self.grow(ways, end, true)?;
+                    extent = self.shared();
+                }
+                Err(error) => return Err(errno(&error)),
+            }
+        }
+        let is_longer = end > extent.length;
+        drop(extent);
+        if is_longer {
+            let mut extent = self.alone();
+            extent.length = extent.length.max(end);
+        }
+        Ok(())
+    }
+
+    fn note_unsynced(&self, run: u64) {
+        locked(&self.unsynced).get_or_insert(run);
+    }
+
+    /// Reserves space up to `end`, and what lies ahead of a writer where there is room for it.
+    fn grow(&self, ways: &Connections, end: u64, ahead: bool) -> Ended<()> {
+        let mut extent = self.alone();
+        if end <= extent.reserved {
+            return Ok(());
+        }
+        let least = end.checked_next_multiple_of(EXTENT).ok_or(Errno::EFBIG)?;
+        // A small file takes no more than it needs, and is not trimmed.
+        let step = (end / 4).min(STEP_MAX) / EXTENT * EXTENT;
+        let sizes = if ahead { [least.saturating_add(step), least] } else { [least, least] };
+        let mut refused = None;
+        for size in sizes {
+            let name = volume(self.inode);
+            let grown = ways.change(|client| {
+                let (size, length) = (Bytes::new(size), Bytes::ZERO);
+                client.reserve_volume(&name, size, length, Durable::WithNextSync)
+            });
+            match grown {
+                Ok(now) => {
+                    extent.reserved = now.size_bytes.get();
+                    extent.is_grown = true;
+                    self.note_unsynced(ways.run());
+                    return Ok(());
+                }
+                // Another door has grown it further, and recorded something there.
+                Err(error) if code(&error) == Some(Code::WouldCut) => {
+                    let facts = ways.ask(|client| client.file_facts(&name));
+                    let facts = facts.map_err(|error| errno(&error))?.ok_or(Errno::EIO)?;
+                    extent.reserved = facts.size_bytes.get();
+                    extent.length = facts.length_bytes.get();
+                    if end <= extent.reserved {
+                        return Ok(());
+                    }
+                }
+                Err(error) => refused = Some(errno(&error)),
+            }
+        }
+        Err(refused.unwrap_or(Errno::EIO))
+    }
+
+    /// Makes the file end at `length`: what lies behind is gone, what comes new reads as zeros.
+    pub fn cut(&self, ways: &Connections, length: u64) -> Ended<()> {
+        let before = self.look(ways)?;
+        if length > before.length {
+            self.grow(ways, length, false)?;
+            return self.extend(ways, length);
+        }
+        let mut extent = self.alone();
+        let name = volume(self.inode);
+        let cut = patiently(|| {
+            ways.change(|client| {
+                let (size, least) = (Bytes::new(length), Bytes::ZERO);
+                client.set_volume_size(&name, size, least, Durable::WithNextSync)
+            })
+        });
+        let now = cut.map_err(|error| errno(&error))?;
+        extent.reserved = now.size_bytes.get();
+        (extent.length, extent.wanted) = (length, extent.wanted.min(extent.reserved));
+        self.note_unsynced(ways.run());
+        let within = (length % SECTOR) as usize;
+        if within > 0 && length < before.length {
+            // What was cut off in the last sector must not come back when the file grows again.
+            let zeros = &[0; SECTOR as usize][within..];
+            let all = Bytes::new(zeros.len() as u64);
+            let cleared =
+                ways.transfer(self.inode, |way| way.write_padded(Bytes::new(length), zeros, all));
+            cleared.map_err(|error| errno(&error))?;
+        }
+        Ok(())
+    }
+
+    fn extend(&self, ways: &Connections, length: u64) -> Ended<()> {
+        let mut extent = self.alone();
+        let (name, size) = (volume(self.inode), Bytes::new(extent.reserved));
+        let extended = ways.change(|client| {
+            client.reserve_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
+        });
+        let now = extended.map_err(|error| errno(&error))?;
+        (extent.length, extent.reserved) = (now.length_bytes.get(), now.size_bytes.get());
+        self.note_unsynced(ways.run());
+        Ok(())
+    }
+
+    /// Reserves space for a range, and lets the file reach to its end where that is wished.
+    pub fn allocate(&self, ways: &Connections, offset: u64, len: u64, keep: bool) -> Ended<()> {
+        let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
+        self.grow(ways, end, false)?;
+        let mut extent = self.alone();
+        extent.wanted = extent.wanted.max(extent.reserved.min(end.next_multiple_of(EXTENT)));
+        let is_longer = end > extent.length;
+        drop(extent);
+        if is_longer && !keep {
+            let known = self.look(ways)?;
+            if end > known.length {
+                self.extend(ways, end)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a range read as zeros. The file stays as long as it is.
+    pub fn clear(&self, ways: &Connections, offset: u64, len: u64) -> Ended<()> {
+        let known = self.look(ways)?;
+        let end = offset.saturating_add(len).min(known.length);
+        let zeros = vec![0; TRANSFER_MAX as usize];
+        let mut at = offset;
+        while at < end {
+            let piece = (TRANSFER_MAX - at % SECTOR).min(end - at);
+            self.write(ways, at, &zeros[..piece as usize])?;
+            at += piece;
+        }
+        Ok(())
+    }
+
+    /// Makes durable what was written, or says that some of it went with the daemon.
+    pub fn sync(&self, ways: &Connections) -> Ended<()> {
+        let unsynced = locked(&self.unsynced).take();
+        let synced = ways.sync();
+        match (synced, unsynced) {
+            (Ok(run), Some(of)) if run != of => Err(Errno::EIO),
+            (Ok(_), _) => Ok(()),
+            (Err(error), unsynced) => {
+                let mut now = locked(&self.unsynced);
+                *now = unsynced.or(*now);
+                Err(errno(&error))
+            }
+        }
+    }
+
+    /// Gives back the space that was reserved ahead of a writer. Where that does not go, it stays
+    /// with the file.
+    pub fn trim(&self, ways: &Connections) {
+        let mut extent = self.alone();
+        if !extent.is_grown {
+            return;
+        }
+        let name = volume(self.inode);
+        // Where more is recorded than is known here, this is refused.
+        let size = extent.length.next_multiple_of(EXTENT).max(extent.wanted);
+        if size < extent.reserved {
+            let (size, length) = (Bytes::new(size), Bytes::ZERO);
+            let trimmed = ways.client.reserve_volume(&name, size, length, Durable::WithNextSync);
+            if let Ok(now) = trimmed {
+                extent.reserved = now.size_bytes.get();
+            }
+        }
+        extent.is_grown = false;
+    }
+}
+
+fn code(error: &Error) -> Option<Code> {
+    match error {
+        Error::Problem(problem) => Some(problem.code),
+        _ => None,
+    }
+}
+
+/// Whether bytes lie beyond the end of their volume.
+fn is_beyond(error: &Error) -> bool {
+    matches!(code(error), Some(Code::VolumeFull | Code::Invalid))
+}
+
+/// Does it again for a while where what others ask of the volume is under way.
+pub fn patiently<T>(call: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    for _ in 0..TRIES {
+        match call() {
+            Err(error) if code(&error) == Some(Code::VolumeBusy) => std::thread::sleep(PAUSE),
+            ended => return ended,
+        }
+    }
+    call()
+}

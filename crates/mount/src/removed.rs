@@ -1,0 +1,77 @@
+//! Files that were removed while somebody has them open here: they live on under a name of ours
+//! until they are closed, as a file without a name does.
+//!
+//! Invariant: such a name says which process has the file open, so that another one can remove
+//! what a process that was killed has left behind, and nothing else.
+
+use client::{Client, Durable};
+use std::fs;
+
+/// Below this directory they lie; it is not shown.
+pub const DIRECTORY: &str = ".slackline-removed";
+
+/// Names for the files of one process.
+pub struct Names {
+    prefix: String,
+}
+
+/// When a process began, in the kernel's own count.
+fn began(pid: &str) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the program's name, which may have any character.
+    let behind = stat.rsplit_once(") ")?.1;
+    Some(behind.split(' ').nth(19)?.into())
+}
+
+fn boot() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.chars().filter(|letter| *letter != '-').take(8).collect()
+}
+
+impl Names {
+    /// Of this process.
+    pub fn new() -> Self {
+        let pid = std::process::id().to_string();
+        let began = began(&pid).unwrap_or_default();
+        Self { prefix: format!("{DIRECTORY}/{}.{pid}.{began}.", boot()) }
+    }
+
+    /// For the volume behind an inode.
+    pub fn of(&self, inode: u64) -> String {
+        format!("{}{inode}", self.prefix)
+    }
+}
+
+fn is_left_behind(name: &str, boot: &str) -> bool {
+    let mut parts = name.split('.');
+    let (of, pid, since) = (parts.next(), parts.next(), parts.next());
+    let (Some(of), Some(pid), Some(since)) = (of, pid, since) else { return false };
+    of != boot || began(pid).as_deref() != Some(since)
+}
+
+/// Removes what processes that are gone have left behind.
+pub fn sweep(client: &Client) {
+    let boot = boot();
+    let Ok(entries) = client.entries(DIRECTORY, "") else { return };
+    for entry in entries.iter().filter(|entry| is_left_behind(&entry.name, &boot)) {
+        // Somebody else may sweep, too.
+        let name = format!("{DIRECTORY}/{}", entry.name);
+        let _ = client.remove_volume(&name, Durable::WithNextSync);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_processes_that_are_gone_have_left_is_swept() {
+        let own = Names::new().of(7);
+        let own = own.strip_prefix(".slackline-removed/").unwrap();
+        assert!(!is_left_behind(own, &boot()), "{own}");
+        assert!(is_left_behind(own, "another"));
+        let [boot, pid, _, inode] = own.split('.').collect::<Vec<_>>()[..] else { panic!() };
+        assert!(is_left_behind(&format!("{boot}.{pid}.1.{inode}"), boot));
+        assert!(!is_left_behind("of somebody else", boot));
+    }
+}

@@ -1,0 +1,647 @@
+//! What the kernel asks, and what it is answered.
+//!
+//! Invariants: a file is asked for by its number, so that it stays the same under every name; an
+//! open looks at the volume anew and the kernel forgets what it had of its bytes; a file under a
+//! stream's contract is read past the kernel's cache.
+
+mod directories;
+mod files;
+
+use crate::attributes::{self, KNOWN_FOR, errno, inode, nanos, volume};
+use crate::connections::{Connections, locked};
+use crate::contracts;
+use crate::file::File;
+use crate::removed::Names;
+use crate::tree::{self, ROOT, Tree};
+use client::control::{Access, FileFacts, Kind, Permissions, VolumeTimes};
+use client::{Code, Durable, Error};
+use fuser::{
+    AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::SystemTime;
+use units::{Bytes, Rate};
+
+/// The longest transfer that the kernel asks for.
+const TRANSFER_MAX: u32 = 1 << 20;
+/// What the kernel reads ahead of a program.
+const READ_AHEAD: u32 = 1 << 20;
+/// The smallest piece of space.
+const EXTENT: u64 = 1 << 20;
+/// Longest value of an attribute that can be set.
+const VALUE_MAX: usize = 256;
+
+type Ended<T> = Result<T, Errno>;
+
+/// The file system.
+pub(crate) struct Server {
+    ways: Arc<Connections>,
+    tree: Tree,
+    open: Mutex<Opened>,
+    names: Names,
+    whose: (u32, u32),
+    since: SystemTime,
+    notifier: Arc<OnceLock<Notifier>>,
+    /// The run of the daemon that has changes of names that were not synced.
+    unsynced: Mutex<Option<u64>>,
+}
+
+/// What is open.
+#[derive(Default)]
+struct Opened {
+    /// The files, by their inodes, with how many handles there are.
+    files: HashMap<u64, (Arc<File>, u64)>,
+    /// Those that have no name any more.
+    nameless: HashMap<u64, String>,
+    /// Handles under a contract, by their numbers.
+    streams: HashMap<u64, Arc<Mutex<client::File>>>,
+    /// Directories that are being listed, by their numbers.
+    lists: HashMap<u64, Arc<Vec<directories::Listed>>>,
+    last_handle: u64,
+    /// The rates of the streams that readers of a file take.
+    rates: HashMap<u64, Rate>,
+}
+
+fn failed(error: &Error) -> Errno {
+    errno(error)
+}
+
+/// A name in a directory, as text.
+fn text(name: &OsStr) -> Ended<&str> {
+    name.to_str().ok_or(Errno::EILSEQ)
+}
+
+impl Server {
+    pub fn new(ways: Arc<Connections>) -> Self {
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        Self {
+            ways,
+            tree: Tree::default(),
+            open: Mutex::default(),
+            names: Names::new(),
+            whose: own,
+            since: SystemTime::now(),
+            notifier: Arc::default(),
+            unsynced: Mutex::default(),
+        }
+    }
+
+    /// Where the way to tell the kernel something is put when there is one.
+    pub fn notifier(&self) -> Arc<OnceLock<Notifier>> {
+        Arc::clone(&self.notifier)
+    }
+
+    /// A change of names is under way.
+    fn note_change(&self) {
+        locked(&self.unsynced).get_or_insert(self.ways.run());
+    }
+
+    /// Makes a change of names, owners or times.
+    fn change<T>(&self, call: impl Fn(&client::Client) -> Result<T, Error>) -> Ended<T> {
+        let ended = crate::file::patiently(|| self.ways.change(&call));
+        self.note_change();
+        ended.map_err(|error| failed(&error))
+    }
+
+    fn path(&self, directory: u64) -> Ended<String> {
+        if let Some(path) = self.tree.path(directory) {
+            return Ok(path);
+        }
+        if tree::is_implicit(directory) {
+            return Err(Errno::ESTALE);
+        }
+        let found = self.find(&volume(directory))?;
+        let facts = found.filter(|facts| facts.kind == Kind::Directory).ok_or(Errno::ENOTDIR)?;
+        self.tree.know(directory, &facts.name);
+        Ok(facts.name)
+    }
+
+    /// The path of an entry of a directory; names of ours are nobody's.
+    fn entry_path(&self, parent: u64, name: &OsStr) -> Ended<String> {
+        let path = tree::join(&self.path(parent)?, text(name)?);
+        if path == crate::removed::DIRECTORY || path.starts_with(".slackline-removed/") {
+            return Err(Errno::ENOENT);
+        }
+        if path.len() > client::VOLUME_NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        Ok(path)
+    }
+
+    /// What is at a path; none of a directory that no volume stands for.
+    fn find(&self, path: &str) -> Ended<Option<FileFacts>> {
+        let found = self.ways.ask(|client| client.file_facts(path));
+        found.map_err(|error| match &error {
+            // A name that no volume can have.
+            Error::Problem(problem) if problem.code == Code::Invalid => Errno::ENOENT,
+            _ => failed(&error),
+        })
+    }
+
+    /// What the kernel is told of what is at a path.
+    fn told(&self, path: &str, found: Option<&FileFacts>) -> FileAttr {
+        match found {
+            Some(facts) => {
+                let told = attributes::of(facts);
+                if facts.kind == Kind::Directory {
+                    self.tree.know(told.ino.0, path);
+                }
+                self.found(facts);
+                told
+            }
+            None => {
+                let inode = tree::implicit(path);
+                self.tree.know(inode, path);
+                attributes::of_directory(inode, self.whose, self.since)
+            }
+        }
+    }
+
+    /// An open file hears what was just found of it.
+    fn found(&self, facts: &FileFacts) {
+        let open = locked(&self.open).files.get(&inode(facts.number)).map(|(file, _)| file.clone());
+        if let Some(file) = open {
+            file.found(facts.length_bytes.get(), facts.size_bytes.get());
+        }
+    }
+
+    /// A file that somebody has open; one that nobody has is looked at.
+    fn file(&self, ino: u64) -> Ended<Arc<File>> {
+        if let Some((file, _)) = locked(&self.open).files.get(&ino) {
+            return Ok(Arc::clone(file));
+        }
+        if tree::is_implicit(ino) {
+            return Err(Errno::EISDIR);
+        }
+        let facts = self.find(&volume(ino))?.ok_or(Errno::EIO)?;
+        Ok(Arc::new(File::new(ino, facts.length_bytes.get(), facts.size_bytes.get())))
+    }
+
+    fn attributes(&self, ino: u64) -> Ended<FileAttr> {
+        if tree::is_implicit(ino) {
+            let path = self.path(ino)?;
+            if ino != ROOT {
+                // A volume may stand for it by now; it keeps its number here.
+                self.find(&path)?;
+            }
+            return Ok(attributes::of_directory(ino, self.whose, self.since));
+        }
+        let facts = self.find(&volume(ino)).map_err(|error| match error {
+            Errno::ENOENT => Errno::ESTALE,
+            other => other,
+        })?;
+        let facts = facts.ok_or(Errno::ESTALE)?;
+        self.found(&facts);
+        let mut told = attributes::of(&facts);
+        if locked(&self.open).nameless.contains_key(&ino) {
+            told.nlink = 0;
+        }
+        Ok(told)
+    }
+
+    /// Makes names durable, or says that some went with the daemon.
+    fn sync_names(&self) -> Ended<()> {
+        let unsynced = locked(&self.unsynced).take();
+        match self.ways.sync() {
+            Ok(run) if unsynced.is_some_and(|of| of != run) => Err(Errno::EIO),
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let mut now = locked(&self.unsynced);
+                *now = unsynced.or(*now);
+                Err(failed(&error))
+            }
+        }
+    }
+
+    /// Whose a new volume is. The daemon makes it its asker's, which is who has mounted.
+    fn access(&self, request: &Request, mode: u32) -> Access {
+        let permissions = Permissions::new((mode & 0o777) as u16);
+        let mut access = Access { mode: permissions, ..Access::default() };
+        if self.whose.0 == 0 {
+            access.user = Some(request.uid().to_string());
+            access.group = Some(request.gid().to_string());
+        }
+        access
+    }
+
+    #[allow(clippy::too_many_arguments)] // the kernel's own
+    fn set(
+        &self,
+        ino: u64,
+        mode: Option<u32>,
+        (uid, gid): (Option<u32>, Option<u32>),
+        size: Option<u64>,
+        (accessed, modified): (Option<TimeOrNow>, Option<TimeOrNow>),
+    ) -> Ended<FileAttr> {
+        if tree::is_implicit(ino) {
+            // It is there only because something lies under it: a volume that stands for it has
+            // an owner, a mode and times, and another inode.
+            return match (mode, uid, gid, size) {
+                (None, None, None, None) => self.attributes(ino),
+                _ => Err(Errno::EPERM),
+            };
+        }
+        let name = volume(ino);
+        if let Some(size) = size {
+            let file = self.file(ino)?;
+            file.cut(&self.ways, size)?;
+            file.trim(&self.ways);
+            self.note_change();
+        }
+        if mode.is_some() || uid.is_some() || gid.is_some() {
+            let access = Access {
+                user: uid.map(|uid| uid.to_string()),
+                group: gid.map(|gid| gid.to_string()),
+                mode: mode.and_then(|mode| Permissions::new((mode & 0o777) as u16)),
+            };
+            let changed = |client: &client::Client| {
+                client.set_volume_access(&name, &access, Durable::WithNextSync)
+            };
+            self.change(changed)?;
+        }
+        if accessed.is_some() || modified.is_some() {
+            let at = |time: TimeOrNow| match time {
+                TimeOrNow::SpecificTime(time) => nanos(time),
+                TimeOrNow::Now => nanos(SystemTime::now()),
+            };
+            let times =
+                VolumeTimes { accessed_ns: accessed.map(at), modified_ns: modified.map(at) };
+            self.change(|client| client.volume_times(&name, &times, Durable::WithNextSync))?;
+        }
+        self.attributes(ino)
+    }
+
+    fn space(&self) -> Ended<(u64, u64)> {
+        let health = self.ways.ask(client::Client::health).map_err(|error| failed(&error))?;
+        Ok((health.capacity_bytes.get(), health.free_bytes.get()))
+    }
+}
+
+/// Answers with what was found, or why nothing was.
+macro_rules! answer {
+    ($reply:ident, $ended:expr, $found:pat => $told:expr) => {
+        match $ended {
+            Ok($found) => $told,
+            Err(error) => $reply.error(error),
+        }
+    };
+}
+
+impl Filesystem for Server {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Where the kernel has none of these, it does without.
+        for wanted in [
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_DO_READDIRPLUS,
+            InitFlags::FUSE_READDIRPLUS_AUTO,
+            InitFlags::FUSE_AUTO_INVAL_DATA,
+            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+            InitFlags::FUSE_ASYNC_DIO,
+        ] {
+            let _ = config.add_capabilities(wanted);
+        }
+        let _ = config.set_max_write(TRANSFER_MAX);
+        let _ = config.set_max_readahead(READ_AHEAD);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let found = self.entry_path(parent.0, name).and_then(|path| {
+            let found = self.find(&path)?;
+            Ok(self.told(&path, found.as_ref()))
+        });
+        answer!(reply, found, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, _: u64) {
+        // The kernel forgets an inode with all its lookups, or asks for it again by its name.
+        if ino.0 != ROOT {
+            self.tree.forget(ino.0);
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        answer!(reply, self.attributes(ino.0), told => reply.attr(&KNOWN_FOR, &told));
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let set = self.set(ino.0, mode, (uid, gid), size, (accessed, modified));
+        answer!(reply, set, told => reply.attr(&KNOWN_FOR, &told));
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        let read = self.file(ino.0).and_then(|file| file.read(&self.ways, 0, 4096));
+        answer!(reply, read, text => reply.data(&text));
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
+        if mode & libc::S_IFMT != libc::S_IFREG && mode & libc::S_IFMT != 0 {
+            return reply.error(Errno::EPERM);
+        }
+        let made = self.make(request, parent.0, name, Kind::Volume, mode);
+        answer!(reply, made, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
+        let made = self.make(request, parent.0, name, Kind::Directory, mode);
+        answer!(reply, made, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let made = self.link_to(request, parent.0, name, target);
+        answer!(reply, made, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer!(reply, self.remove(parent.0, name), () => reply.ok());
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer!(reply, self.remove_directory(parent.0, name), () => reply.ok());
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        to_parent: INodeNo,
+        to_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let renamed = self.rename((parent.0, name), (to_parent.0, to_name), flags);
+        answer!(reply, renamed, () => reply.ok());
+    }
+
+    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let opened = self.open_file(ino.0, flags.0);
+        answer!(reply, opened, (handle, flags) => reply.opened(FileHandle(handle), flags));
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let made = self.create_file(request, parent.0, name, mode, flags);
+        answer!(reply, made, (told, handle, flags) => {
+            reply.created(&KNOWN_FOR, &told, Generation(0), FileHandle(handle), flags);
+        });
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let read = self.read_file(ino.0, handle.0, offset, size);
+        answer!(reply, read, bytes => reply.data(&bytes));
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        bytes: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let written = self.file(ino.0).and_then(|file| file.write(&self.ways, offset, bytes));
+        answer!(reply, written, () => reply.written(bytes.len() as u32));
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // What was written is with the daemon already, and what failed was said then.
+        reply.ok();
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.close_file(ino.0, handle.0);
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        let synced = self.file(ino.0).and_then(|file| file.sync(&self.ways));
+        answer!(reply, synced, () => reply.ok());
+    }
+
+    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let opened = self.open_directory(ino.0);
+        answer!(reply, opened, handle => reply.opened(FileHandle(handle), FopenFlags::empty()));
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let list = self.listed(handle.0);
+        answer!(reply, list, list => {
+            for (at, entry) in list.iter().enumerate().skip(offset as usize) {
+                let told = &entry.told;
+                if reply.add(told.ino, at as u64 + 1, told.kind, &entry.name) {
+                    break;
+                }
+            }
+            reply.ok();
+        });
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let list = self.listed(handle.0);
+        answer!(reply, list, list => {
+            for (at, entry) in list.iter().enumerate().skip(offset as usize) {
+                let (told, next) = (&entry.told, at as u64 + 1);
+                if reply.add(told.ino, next, &entry.name, &KNOWN_FOR, told, Generation(0)) {
+                    break;
+                }
+                if let Some(path) = &entry.path {
+                    self.tree.know(told.ino.0, path);
+                }
+            }
+            reply.ok();
+        });
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        locked(&self.open).lists.remove(&handle.0);
+        reply.ok();
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        answer!(reply, self.sync_names(), () => reply.ok());
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        answer!(reply, self.space(), (all, free) => {
+            // A file takes 1 MiB at the least: there are no more than that.
+            let (blocks, left) = (all / 4096, free / 4096);
+            reply.statfs(blocks, left, left, all / EXTENT, free / EXTENT, 4096, 255, 4096);
+        });
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        _: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        answer!(reply, self.set_contract(ino.0, name, value), () => reply.ok());
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        match self.contract(ino.0, name) {
+            Ok(value) => sized(value.as_bytes(), size, reply),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        match self.contract_names(ino.0) {
+            Ok(names) => sized(&names, size, reply),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer!(reply, self.remove_contract(ino.0, name), () => reply.ok());
+    }
+
+    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
+        // The kernel has looked at owner and mode.
+        reply.ok();
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        answer!(reply, self.allocate(ino.0, offset, length, mode), () => reply.ok());
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let length = self.attributes(ino.0).map(|told| told.size);
+        answer!(reply, length, length => match (u64::try_from(offset), whence) {
+            // All of a file is data to those who look for holes.
+            (Ok(at), libc::SEEK_DATA) if at < length => reply.offset(offset),
+            (Ok(at), libc::SEEK_HOLE) if at < length => reply.offset(length as i64),
+            _ => reply.error(Errno::ENXIO),
+        });
+    }
+}
+
+fn sized(value: &[u8], size: u32, reply: ReplyXattr) {
+    match size {
+        0 => reply.size(value.len() as u32),
+        size if value.len() <= size as usize => reply.data(value),
+        _ => reply.error(Errno::ERANGE),
+    }
+}

@@ -1,0 +1,247 @@
+//! Names: what lies in a directory, and what is made, renamed and removed there.
+
+use super::*;
+use crate::file::patiently;
+use client::control::VolumeCreate;
+use client::{Client, Replace};
+use fuser::FileType;
+use std::os::unix::ffi::OsStrExt;
+
+/// One line of a listing.
+pub(crate) struct Listed {
+    pub name: String,
+    pub told: FileAttr,
+    /// Of a directory.
+    pub path: Option<String>,
+}
+
+impl Server {
+    /// Makes a volume under a name.
+    pub(super) fn make(
+        &self,
+        request: &Request,
+        parent: u64,
+        name: &OsStr,
+        kind: Kind,
+        mode: u32,
+    ) -> Ended<FileAttr> {
+        let path = self.entry_path(parent, name)?;
+        let access = self.access(request, mode);
+        let create = VolumeCreate { kind, access, ..VolumeCreate::new(&*path, Bytes::ZERO) };
+        let made = self.change(|client| client.create_volume(&create, Durable::WithNextSync))?;
+        Ok(self.told(&path, Some(&attributes::facts(made))))
+    }
+
+    pub(super) fn link_to(
+        &self,
+        request: &Request,
+        parent: u64,
+        name: &OsStr,
+        target: &Path,
+    ) -> Ended<FileAttr> {
+        let mut told = self.make(request, parent, name, Kind::Link, 0o600)?;
+        let (file, text) = (File::new(told.ino.0, 0, 0), target.as_os_str().as_bytes());
+        let written = file.write(&self.ways, 0, text);
+        if let Err(error) = written {
+            let path = self.entry_path(parent, name)?;
+            let _ = self.change(|client| client.remove_volume(&path, Durable::WithNextSync));
+            return Err(error);
+        }
+        file.trim(&self.ways);
+        told.size = text.len() as u64;
+        Ok(told)
+    }
+
+    /// A directory that is there only because something lies under it stays when that goes: a
+    /// volume stands for it from now on.
+    fn keep(&self, directory: u64) -> Ended<()> {
+        let path = self.path(directory)?;
+        if directory == ROOT || !tree::is_implicit(directory) {
+            return Ok(());
+        }
+        let mode = Permissions::new(0o755);
+        let access = Access { mode, ..Access::default() };
+        let kind = Kind::Directory;
+        let create = VolumeCreate { kind, access, ..VolumeCreate::new(&*path, Bytes::ZERO) };
+        match self.change(|client| client.create_volume(&create, Durable::WithNextSync)) {
+            Ok(_) | Err(Errno::EEXIST) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn remove(&self, parent: u64, name: &OsStr) -> Ended<()> {
+        let path = self.entry_path(parent, name)?;
+        let found = self.find(&path)?.filter(|facts| facts.kind != Kind::Directory);
+        let ino = inode(found.ok_or(Errno::EISDIR)?.number);
+        self.keep(parent)?;
+        if self.is_open(ino) {
+            let hidden = self.names.of(ino);
+            self.change(|client| {
+                client.volume_rename(&path, &hidden, Replace::Nothing, Durable::WithNextSync)
+            })?;
+            locked(&self.open).nameless.insert(ino, hidden);
+            return Ok(());
+        }
+        self.ways.forget(ino);
+        self.change(|client| client.remove_volume(&path, Durable::WithNextSync))?;
+        locked(&self.open).rates.remove(&ino);
+        Ok(())
+    }
+
+    fn is_open(&self, ino: u64) -> bool {
+        locked(&self.open).files.contains_key(&ino)
+    }
+
+    pub(super) fn remove_directory(&self, parent: u64, name: &OsStr) -> Ended<()> {
+        let path = self.entry_path(parent, name)?;
+        let found = self.find(&path)?;
+        if found.as_ref().is_some_and(|facts| facts.kind != Kind::Directory) {
+            return Err(Errno::ENOTDIR);
+        }
+        let entries = self.ways.ask(|client| client.entries(&path, ""));
+        if found.is_none() || !entries.map_err(|error| failed(&error))?.is_empty() {
+            return Err(Errno::ENOTEMPTY);
+        }
+        self.keep(parent)?;
+        self.change(|client| client.remove_volume(&path, Durable::WithNextSync))
+    }
+
+    pub(super) fn rename(
+        &self,
+        (parent, name): (u64, &OsStr),
+        (to_parent, to_name): (u64, &OsStr),
+        flags: RenameFlags,
+    ) -> Ended<()> {
+        let (from, to) = (self.entry_path(parent, name)?, self.entry_path(to_parent, to_name)?);
+        if flags.intersects(!RenameFlags::RENAME_NOREPLACE) {
+            return Err(Errno::EINVAL);
+        }
+        let source = self.find(&from)?;
+        let target = match self.find(&to) {
+            Ok(found) => Some(found),
+            Err(Errno::ENOENT) => None,
+            Err(error) => return Err(error),
+        };
+        if flags.contains(RenameFlags::RENAME_NOREPLACE) && target.is_some() {
+            return Err(Errno::EEXIST);
+        }
+        let is_directory =
+            |found: &Option<FileFacts>| found.as_ref().is_none_or(|it| it.kind == Kind::Directory);
+        if let Some(target) = &target {
+            match (is_directory(&source), is_directory(target)) {
+                (true, false) => return Err(Errno::ENOTDIR),
+                (false, true) => return Err(Errno::EISDIR),
+                (true, true) => self.check_empty(&to)?,
+                (false, false) => {}
+            }
+        }
+        if is_directory(&source) {
+            self.check_few(&from, &to)?;
+        }
+        self.keep(parent)?;
+        let open =
+            target.flatten().map(|facts| inode(facts.number)).filter(|ino| self.is_open(*ino));
+        let hidden = open.map(|ino| self.names.of(ino));
+        let replace = match &hidden {
+            Some(hidden) => Replace::KeepAs(hidden),
+            None => Replace::Remove,
+        };
+        self.change(|client| client.volume_rename(&from, &to, replace, Durable::WithNextSync))?;
+        if let (Some(ino), Some(hidden)) = (open, hidden) {
+            locked(&self.open).nameless.insert(ino, hidden);
+        }
+        self.tree.rename(&from, &to);
+        Ok(())
+    }
+
+    fn check_empty(&self, path: &str) -> Ended<()> {
+        let entries = self.ways.ask(|client| client.entries(path, ""));
+        match entries.map_err(|error| failed(&error))?.is_empty() {
+            true => Ok(()),
+            false => Err(Errno::ENOTEMPTY),
+        }
+    }
+
+    /// A directory with more in it than is renamed at once is moved by those who move between
+    /// file systems: by a copy. Names that would be too long are said.
+    fn check_few(&self, from: &str, to: &str) -> Ended<()> {
+        let (mut todo, mut count) = (vec![from.to_owned()], 0);
+        while let Some(directory) = todo.pop() {
+            let entries = self.list(&directory)?;
+            count += entries.len();
+            if count >= RENAMED_MAX {
+                return Err(Errno::EXDEV);
+            }
+            for entry in entries {
+                let path = tree::join(&directory, &entry.name);
+                if path.len() - from.len() + to.len() > client::VOLUME_NAME_MAX {
+                    return Err(Errno::ENAMETOOLONG);
+                }
+                if entry.file.is_none_or(|facts| facts.kind == Kind::Directory) {
+                    todo.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&self, directory: &str) -> Ended<Vec<client::control::Entry>> {
+        let mut all: Vec<client::control::Entry> = Vec::new();
+        loop {
+            let after = all.last().map_or("", |entry| &entry.name).to_owned();
+            let some = self.ways.ask(|client| client.entries(directory, &after));
+            let some = some.map_err(|error| failed(&error))?;
+            if some.is_empty() {
+                return Ok(all);
+            }
+            all.extend(some);
+        }
+    }
+
+    pub(super) fn open_directory(&self, ino: u64) -> Ended<u64> {
+        let path = self.path(ino)?;
+        let own = |name: &str, inode: u64| {
+            let told = attributes::of_directory(inode, self.whose, self.since);
+            Listed { name: name.into(), told, path: None }
+        };
+        let mut list = vec![own(".", ino), own("..", ino)];
+        for entry in self.list(&path)? {
+            let below = tree::join(&path, &entry.name);
+            if below == crate::removed::DIRECTORY {
+                continue;
+            }
+            let told = match &entry.file {
+                Some(facts) => {
+                    self.found(facts);
+                    attributes::of(facts)
+                }
+                None => attributes::of_directory(tree::implicit(&below), self.whose, self.since),
+            };
+            let path = (told.kind == FileType::Directory).then_some(below);
+            list.push(Listed { name: entry.name, told, path });
+        }
+        let mut open = locked(&self.open);
+        open.last_handle += 1;
+        let handle = open.last_handle;
+        open.lists.insert(handle, Arc::new(list));
+        Ok(handle)
+    }
+
+    pub(super) fn listed(&self, handle: u64) -> Ended<Arc<Vec<Listed>>> {
+        locked(&self.open).lists.get(&handle).cloned().ok_or(Errno::EBADF)
+    }
+
+    /// A file that nobody has open any more and that has no name goes.
+    pub(super) fn remove_nameless(&self, ino: u64) {
+        let Some(hidden) = locked(&self.open).nameless.remove(&ino) else { return };
+        self.ways.forget(ino);
+        // What fails here the next mount sweeps.
+        let _ = patiently(|| {
+            self.ways.change(|client: &Client| client.remove_volume(&hidden, Durable::WithNextSync))
+        });
+        self.note_change();
+    }
+}
+
+/// As many volumes are renamed at once.
+const RENAMED_MAX: usize = 900;

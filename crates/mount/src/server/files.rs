@@ -1,0 +1,207 @@
+//! Files: opened, read, written, under contract or not.
+
+use super::*;
+use client::control::Service;
+use std::io::{Read, Seek, SeekFrom};
+
+impl Server {
+    /// A handle on a file, and how the kernel is to treat it.
+    pub(super) fn open_file(&self, ino: u64, flags: i32) -> Ended<(u64, FopenFlags)> {
+        let facts = self.find(&volume(ino)).map_err(|error| match error {
+            Errno::ENOENT => Errno::ESTALE,
+            other => other,
+        })?;
+        let facts = facts.ok_or(Errno::EISDIR)?;
+        if let Some(notifier) = self.notifier.get() {
+            // How long it is may have changed behind the kernel's back; its bytes it forgets with
+            // every open. What it has of neither is nothing to forget.
+            let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
+        }
+        let rate = locked(&self.open).rates.get(&ino).copied();
+        let reads_only = flags & libc::O_ACCMODE == libc::O_RDONLY;
+        let stream = match rate.filter(|_| reads_only) {
+            None => None,
+            Some(rate) => Some(self.open_stream(ino, rate)?),
+        };
+        let kernel = match &stream {
+            Some(_) => FopenFlags::FOPEN_DIRECT_IO,
+            None => FopenFlags::empty(),
+        };
+        let known = (ino, facts.length_bytes.get(), facts.size_bytes.get());
+        Ok((self.note_open(known, stream), kernel))
+    }
+
+    fn note_open(
+        &self,
+        (ino, length, reserved): (u64, u64, u64),
+        stream: Option<client::File>,
+    ) -> u64 {
+        let mut open = locked(&self.open);
+        open.last_handle += 1;
+        let handle = open.last_handle;
+        if let Some(stream) = stream {
+            open.streams.insert(handle, Arc::new(Mutex::new(stream)));
+        }
+        let new = || (Arc::new(File::new(ino, length, reserved)), 0);
+        let (file, handles) = open.files.entry(ino).or_insert_with(new);
+        *handles += 1;
+        let file = Arc::clone(file);
+        drop(open);
+        file.found(length, reserved);
+        handle
+    }
+
+    fn open_stream(&self, ino: u64, rate: Rate) -> Ended<client::File> {
+        let target = client::Target::Volume(volume(ino));
+        let mut options = client::File::options();
+        options.socket(self.ways.client.socket()).contract(client::Contract::at(rate));
+        options.open_target(target).map_err(|error| failed(&error))
+    }
+
+    pub(super) fn create_file(
+        &self,
+        request: &Request,
+        parent: u64,
+        name: &OsStr,
+        mode: u32,
+        flags: i32,
+    ) -> Ended<(FileAttr, u64, FopenFlags)> {
+        let told = match self.make(request, parent, name, Kind::Volume, mode) {
+            Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
+                // Somebody else was quicker.
+                let path = self.entry_path(parent, name)?;
+                let found = self.find(&path)?;
+                self.told(&path, found.as_ref())
+            }
+            made => made?,
+        };
+        if told.kind != fuser::FileType::RegularFile {
+            return Err(Errno::EISDIR);
+        }
+        let known = (told.ino.0, told.size, told.blocks * 512);
+        Ok((told, self.note_open(known, None), FopenFlags::empty()))
+    }
+
+    pub(super) fn read_file(
+        &self,
+        ino: u64,
+        handle: u64,
+        offset: u64,
+        size: u32,
+    ) -> Ended<Vec<u8>> {
+        let stream = locked(&self.open).streams.get(&handle).cloned();
+        let Some(stream) = stream else {
+            return self.file(ino)?.read(&self.ways, offset, size.into());
+        };
+        let mut stream = locked(&stream);
+        let failed = |error: io::Error| failed(&Error::from(error));
+        if stream.position() != Bytes::new(offset) {
+            stream.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        }
+        let mut bytes = Vec::with_capacity(size as usize);
+        (&mut *stream).take(size.into()).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(bytes)
+    }
+
+    pub(super) fn close_file(&self, ino: u64, handle: u64) {
+        let mut open = locked(&self.open);
+        let stream = open.streams.remove(&handle);
+        let Some((file, handles)) = open.files.get_mut(&ino) else { return };
+        *handles -= 1;
+        let last = *handles == 0;
+        let file = Arc::clone(file);
+        drop(open);
+        drop(stream);
+        if !last {
+            return;
+        }
+        if !locked(&self.open).nameless.contains_key(&ino) {
+            file.trim(&self.ways);
+        }
+        let mut open = locked(&self.open);
+        // Somebody may have opened it again meanwhile.
+        if open.files.get(&ino).is_some_and(|(_, handles)| *handles == 0) {
+            open.files.remove(&ino);
+            drop(open);
+            self.remove_nameless(ino);
+        }
+    }
+
+    pub(super) fn allocate(&self, ino: u64, offset: u64, len: u64, mode: i32) -> Ended<()> {
+        let file = self.file(ino)?;
+        let keep = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
+        match mode & !libc::FALLOC_FL_KEEP_SIZE {
+            0 => file.allocate(&self.ways, offset, len, keep),
+            libc::FALLOC_FL_PUNCH_HOLE if keep => file.clear(&self.ways, offset, len),
+            libc::FALLOC_FL_ZERO_RANGE => {
+                file.allocate(&self.ways, offset, len, keep)?;
+                file.clear(&self.ways, offset, len)
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    fn attribute<'a>(&self, ino: u64, name: &'a OsStr) -> Ended<Option<&'a str>> {
+        if tree::is_implicit(ino) {
+            return Ok(None);
+        }
+        Ok(text(name)?.strip_prefix(contracts::PREFIX))
+    }
+
+    pub(super) fn contract(&self, ino: u64, name: &OsStr) -> Ended<String> {
+        // The kernel and many programs ask for attributes that nothing here has.
+        let name = self.attribute(ino, name)?.ok_or(Errno::ENODATA)?;
+        let found = self.ways.ask(|client| client.volume(&volume(ino)));
+        let stream = locked(&self.open).rates.get(&ino).copied();
+        let value = contracts::value(&found.map_err(|error| failed(&error))?, stream, name);
+        value.ok_or(Errno::ENODATA)
+    }
+
+    pub(super) fn contract_names(&self, ino: u64) -> Ended<Vec<u8>> {
+        if tree::is_implicit(ino) {
+            return Ok(Vec::new());
+        }
+        let found = self.ways.ask(|client| client.volume(&volume(ino)));
+        let found = found.map_err(|error| failed(&error))?;
+        if found.kind != Kind::Volume {
+            return Ok(Vec::new());
+        }
+        let stream = locked(&self.open).rates.get(&ino).copied();
+        Ok(contracts::names(&found, stream))
+    }
+
+    pub(super) fn set_contract(&self, ino: u64, name: &OsStr, value: &[u8]) -> Ended<()> {
+        let name = self.attribute(ino, name)?.ok_or(Errno::EOPNOTSUPP)?;
+        if !contracts::can_be_set(name) {
+            return Err(Errno::EPERM);
+        }
+        let value = value.get(..value.len().min(VALUE_MAX)).unwrap_or_default();
+        let value = std::str::from_utf8(value).map_err(|_| Errno::EINVAL)?;
+        if name == contracts::STREAM {
+            let rate = value.trim().parse().map_err(|_| Errno::EINVAL)?;
+            // What would be refused to every reader is refused here.
+            drop(self.open_stream(ino, rate)?);
+            locked(&self.open).rates.insert(ino, rate);
+            return Ok(());
+        }
+        let service = contracts::service(name, value).ok_or(Errno::EINVAL)?;
+        self.serve(ino, &service)
+    }
+
+    fn serve(&self, ino: u64, service: &Service) -> Ended<()> {
+        let served = self.ways.change(|client| client.volume_service(&volume(ino), service));
+        served.map(drop).map_err(|error| failed(&error))
+    }
+
+    pub(super) fn remove_contract(&self, ino: u64, name: &OsStr) -> Ended<()> {
+        let name = self.attribute(ino, name)?.ok_or(Errno::ENODATA)?;
+        if !contracts::can_be_set(name) {
+            return Err(Errno::EPERM);
+        }
+        if name == contracts::STREAM {
+            let had = locked(&self.open).rates.remove(&ino);
+            return had.map(drop).ok_or(Errno::ENODATA);
+        }
+        self.serve(ino, &Service::default())
+    }
+}

@@ -1,0 +1,127 @@
+//! A mount from its beginning to its end.
+
+use crate::connections::Connections;
+use crate::server::Server;
+use crate::{ANSWER_WITHIN, removed};
+use client::{Client, Error};
+use fuser::{BackgroundSession, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::mount::UnmountFlags;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// Threads that take the kernel's requests: as many calls of programs are under way at a time.
+const TAKERS: usize = 16;
+
+/// What is mounted, and where.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The directory; it has to be there.
+    pub directory: PathBuf,
+    /// The daemon's control socket.
+    pub socket: PathBuf,
+    /// Nothing can be changed through it.
+    pub read_only: bool,
+    /// Other users may use it too, each for what volumes let him: as root only.
+    pub allow_other: bool,
+}
+
+/// Why nothing was mounted.
+#[derive(Debug)]
+pub enum NotMounted {
+    /// The daemon says no, or is not there.
+    Daemon(Error),
+    /// FUSE says no.
+    Fuse(io::Error),
+    /// Only root may let others in.
+    OnlyRoot,
+}
+
+/// A directory that is mounted.
+pub struct Mount {
+    session: BackgroundSession,
+    unmounter: Unmounter,
+    ways: Arc<Connections>,
+}
+
+impl Mount {
+    /// Mounts the volumes.
+    ///
+    /// # Errors
+    /// Where there is no daemon, or the directory cannot be mounted on; nothing is mounted then.
+    pub fn start(options: &Options) -> Result<Self, NotMounted> {
+        if options.allow_other && !rustix::process::geteuid().is_root() {
+            return Err(NotMounted::OnlyRoot);
+        }
+        client::set_answer_within(ANSWER_WITHIN);
+        let client = Client::at(&options.socket);
+        let health = client.health().map_err(NotMounted::Daemon)?;
+        if !options.read_only {
+            removed::sweep(&client);
+        }
+        let ways = Arc::new(Connections::new(client, health.run));
+        let mut config = fuser::Config::default();
+        config.mount_options = vec![
+            MountOption::FSName(format!("slackline:{}", health.pool)),
+            MountOption::Subtype("slackline".into()),
+            MountOption::DefaultPermissions,
+            MountOption::NoDev,
+            MountOption::NoSuid,
+            MountOption::NoAtime,
+        ];
+        if options.read_only {
+            config.mount_options.push(MountOption::RO);
+        }
+        config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+        config.n_threads = Some(TAKERS);
+        let server = Server::new(Arc::clone(&ways));
+        let notifier = server.notifier();
+        let session = Session::new(server, &options.directory, &config);
+        let mut session = session.map_err(NotMounted::Fuse)?;
+        let unmounter = Unmounter(session.unmount_callable());
+        let session = session.spawn().map_err(NotMounted::Fuse)?;
+        let _ = notifier.set(session.notifier());
+        Ok(Self { session, unmounter, ways })
+    }
+
+    /// Waits until it is unmounted. What unmounts it is given to another thread.
+    ///
+    /// # Errors
+    /// Where the kernel's requests could not be taken any more.
+    pub fn wait(self, unmounts: impl FnOnce(Unmounter)) -> io::Result<()> {
+        unmounts(self.unmounter);
+        let ended = self.session.join();
+        drop(self.ways);
+        ended
+    }
+}
+
+/// Ends a mount.
+pub struct Unmounter(SessionUnmounter);
+
+impl Unmounter {
+    /// Unmounts; fails where a program uses it.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    pub fn unmount(&mut self) -> io::Result<()> {
+        self.0.unmount()
+    }
+}
+
+/// Unmounts a directory, also one whose process has gone: as root by the kernel's own call, as
+/// anybody else by `fusermount3`.
+///
+/// # Errors
+/// Where nothing is mounted there, or a program uses it.
+pub fn unmount(directory: &Path) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(rustix::mount::unmount(directory, UnmountFlags::NOFOLLOW)?);
+    }
+    let ended = Command::new("fusermount3").arg("-u").arg("--").arg(directory).output()?;
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(String::from_utf8_lossy(&ended.stderr).trim().to_owned())),
+    }
+}

@@ -1,0 +1,88 @@
+//! Paths and inodes: a volume's inode is its number, whatever name it has; a directory that no
+//! volume stands for has one that its path gives.
+//!
+//! Invariant: of every directory that the kernel knows the path is known here, as it is after the
+//! renames that were made here.
+
+use crate::connections::locked;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
+
+/// The inode of the directory that is mounted.
+pub const ROOT: u64 = 1;
+/// Set in the inodes of directories that no volume stands for.
+const IMPLICIT: u64 = 1 << 63;
+
+/// The directories that the kernel knows.
+#[derive(Default)]
+pub struct Tree {
+    paths: Mutex<HashMap<u64, String>>,
+}
+
+impl Tree {
+    /// The path of a directory; none of one that is not known, or of what is none.
+    pub fn path(&self, directory: u64) -> Option<String> {
+        if directory == ROOT {
+            return Some(String::new());
+        }
+        locked(&self.paths).get(&directory).cloned()
+    }
+
+    /// The kernel is told of a directory.
+    pub fn know(&self, directory: u64, path: &str) {
+        locked(&self.paths).insert(directory, path.into());
+    }
+
+    /// The kernel does not know it any more.
+    pub fn forget(&self, directory: u64) {
+        locked(&self.paths).remove(&directory);
+    }
+
+    /// All that lay under `from`, and itself, lies under `to`.
+    pub fn rename(&self, from: &str, to: &str) {
+        let under = format!("{from}/");
+        for path in locked(&self.paths).values_mut() {
+            if path == from {
+                *path = to.into();
+            } else if let Some(rest) = path.strip_prefix(&under) {
+                *path = format!("{to}/{rest}");
+            }
+        }
+    }
+}
+
+/// The inode of a directory that no volume stands for.
+pub fn implicit(path: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish() | IMPLICIT
+}
+
+/// Whether an inode is that of a directory that no volume stands for.
+pub fn is_implicit(inode: u64) -> bool {
+    inode == ROOT || inode & IMPLICIT != 0
+}
+
+/// The path of an entry of a directory.
+pub fn join(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.into() } else { format!("{directory}/{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_under_a_renamed_directory_goes_with_it_and_its_neighbours_stay() {
+        let tree = Tree::default();
+        for (inode, path) in [(2, "a"), (3, "a/b"), (4, "ab"), (5, "c/a")] {
+            tree.know(inode, path);
+        }
+        tree.rename("a", "x/y");
+        let paths = [2, 3, 4, 5].map(|inode| tree.path(inode).unwrap());
+        assert_eq!(paths, ["x/y", "x/y/b", "ab", "c/a"]);
+        assert_eq!(tree.path(ROOT), Some(String::new()));
+        assert_eq!(join("", "a"), "a");
+    }
+}

@@ -1,0 +1,151 @@
+//! In which commands the requests of streams are served: whole, or in chunks between which
+//! nearer deadlines go.
+//!
+//! Others wait for a command, and a block of a megabyte takes a disk longer than many a contract
+//! of answers in time allows. So where such a contract is concerned (and only there: a chunk more
+//! costs a turn of the platters) and admission refuses with the commands as they are, it tries
+//! shorter ones, the longest first: all streams of the disk are admitted again in chunks of that
+//! length, best effort goes in pieces no longer, and what refused is asked once more. All of that
+//! holds, or nothing has changed. When the last contract of answers in time has left a disk,
+//! requests are whole again.
+//!
+//! Invariant: `asked` has an entry for each task that a stream has on the disk.
+
+use crate::admission::contract::Share;
+use crate::admission::costs::{Costs, piece_within};
+use crate::api::{Contract, DiskIndex, Policy, Refusal, Service};
+use crate::core::Core;
+use crate::{limits, work};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use sched::{Task, TaskId};
+use units::{Bytes, Direction, Duration, Instant};
+
+/// What a stream's task was made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub contract: Contract,
+    pub share: Share,
+    pub way: Direction,
+}
+
+/// How one disk serves the requests of streams.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chunking {
+    pub asked: BTreeMap<TaskId, Asked>,
+    /// What admission leaves for best effort where requests are whole; only where they are not.
+    pub reserve_whole: Option<Duration>,
+}
+
+impl Core {
+    /// Whether requests can be in chunks: under the policy that looks at the exact slack before
+    /// it lets others go, on a disk that admits contracts.
+    fn may_have_chunks(&self, disk: DiskIndex) -> bool {
+        let profile = self.disks[disk.as_usize()].queue.profile();
+        // A bus is counted for as it was described, by the commands that there are.
+        self.config.admission && self.config.policy.is(Policy::SLACK) && profile.bus.is_none()
+    }
+
+    /// A volume or a handle with tasks on the disk is promised answers in time.
+    fn has_latency_on(&self, disk: DiskIndex) -> bool {
+        self.services.0.values().any(|served| {
+            let is_latency = matches!(served.service, Service::Latency { .. });
+            is_latency && served.tasks.iter().any(|joined| joined.disk == disk)
+        })
+    }
+
+    /// Lets `admit` take a contract on a disk, in shorter commands where it is refused as they
+    /// are. `is_latency`: it is one of answers in time.
+    pub(crate) fn admit_on<T>(
+        &mut self,
+        now: Instant,
+        disk: DiskIndex,
+        is_latency: bool,
+        mut admit: impl FnMut(&mut Self) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let mut refusal = match admit(self) {
+            Err(refusal) => refusal,
+            admitted => return admitted,
+        };
+        if !self.may_have_chunks(disk) || !(is_latency || self.has_latency_on(disk)) {
+            return Err(refusal);
+        }
+        let present = self.chunk(disk);
+        for chunk in limits::chunks().filter(|chunk| *chunk != present) {
+            let tried = self.attempt([disk], |core| {
+                core.set_chunk(now, disk, chunk)?;
+                admit(core)
+            });
+            match tried {
+                Ok(admitted) => return Ok(admitted),
+                // What is missing where the least is.
+                Err(shorter) => {
+                    let both = (refusal.deadline, shorter.deadline);
+                    if let (Some((within, more)), Some((same, less))) = both
+                        && within == same
+                        && less < more
+                    {
+                        refusal = shorter;
+                    }
+                }
+            }
+        }
+        Err(refusal)
+    }
+
+    /// The longest command of streams and best effort, where they are in chunks.
+    pub(crate) fn chunk(&self, disk: DiskIndex) -> Option<Bytes> {
+        self.disks[disk.as_usize()].queue.chunks().map(|chunks| chunks.len)
+    }
+
+    /// Streams on the disk are served in longer commands again, where contracts have left.
+    pub(crate) fn relax_chunks(&mut self, disk: DiskIndex) {
+        let Some(present) = self.chunk(disk) else { return };
+        if self.has_latency_on(disk) {
+            return;
+        }
+        let longer = |chunk: &Option<Bytes>| chunk.is_none_or(|chunk| chunk > present);
+        for chunk in limits::chunks().filter(longer) {
+            // The queue knows a later time.
+            let set = |core: &mut Self| core.set_chunk(Instant::EPOCH, disk, chunk);
+            if self.attempt([disk], set).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// All streams of the disk in chunks of this length, or whole; may fail half-way.
+    fn set_chunk(
+        &mut self,
+        now: Instant,
+        disk: DiskIndex,
+        chunk: Option<Bytes>,
+    ) -> Result<(), Refusal> {
+        let state = &self.disks[disk.as_usize()];
+        let (queue, chunking) = (&state.queue, &state.chunking);
+        let (profile, capacity) = (queue.profile(), queue.capacity());
+        let costs = Costs::new(&self.config, profile, capacity, queue.gap());
+        let whole = chunking.reserve_whole.unwrap_or(queue.tasks().reserve());
+        let most = chunk.map_or(costs.piece, |chunk| chunk.min(costs.piece));
+        let (piece, cost) = piece_within(profile, capacity, most, whole);
+        let reserve = if chunk.is_some() { cost.min(whole) } else { whole };
+        let seen = crate::admission::contract::Seen { chunk, ..self.seen(disk) };
+        let task = |(&id, asked): (&TaskId, &Asked)| {
+            Ok((id, seen.task(&asked.contract, &asked.share, asked.way)?))
+        };
+        let tasks: Vec<(TaskId, Task)> =
+            chunking.asked.iter().map(task).collect::<Result<_, Refusal>>()?;
+        let state = self.disk(disk);
+        let set = state.queue.set_commands(now, &tasks, reserve);
+        set.map_err(|refusal| crate::admission::contract::refused(disk, &refusal))?;
+        state.queue.set_chunks(chunk.map(work::chunks));
+        state.piece = piece;
+        state.chunking.reserve_whole = chunk.map(|_| whole);
+        Ok(())
+    }
+
+    /// A stream has this task on the disk from here on.
+    pub(crate) fn note_asked(&mut self, disk: DiskIndex, id: TaskId, asked: Asked) {
+        self.disk(disk).chunking.asked.insert(id, asked);
+    }
+}

@@ -1,0 +1,270 @@
+//! Changes of volumes as files have them: names that are paths, lengths, times; durable when they
+//! are answered, or with the next commit.
+//!
+//! Invariants: nothing lies under a volume that is no directory, whoever makes or renames it; a
+//! rename of a directory takes all that lies under it, in one step.
+
+use crate::api::*;
+use crate::limits;
+use crate::node::Node;
+use crate::volumes::permission;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use store::{Ownership, Times, Volume, VolumeId};
+use units::{Bytes, Instant};
+
+/// What lies directly under a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The last part of its name.
+    pub name: String,
+    /// The volume; none of a directory that is there only because something lies under it.
+    pub volume: Option<VolumeStatus>,
+}
+
+impl Node {
+    /// What time it is at [`Instant::EPOCH`], in nanoseconds since 1970, as far as is known now:
+    /// volumes have times from then on.
+    pub fn set_wall_clock(&mut self, epoch: i64) {
+        self.wall_clock = Some(epoch);
+    }
+
+    pub(crate) fn tell_time(&mut self, now: Instant) {
+        if let Some(epoch) = self.wall_clock {
+            let since = i64::try_from(now.saturating_since(Instant::EPOCH).as_nanos());
+            self.core.store.set_clock(epoch.saturating_add(since.unwrap_or(i64::MAX)));
+        }
+    }
+
+    /// Makes a change of a volume, or says why not and changes nothing.
+    pub(crate) fn change_volume(&mut self, now: Instant, who: &Who, op: Op) -> Result<(), Error> {
+        match op {
+            Op::VolumeCreate { name, size, placement, access } => {
+                self.create(who, &name, size, &placement, access)
+            }
+            Op::VolumeResize { name, size, may_cut } => {
+                self.resize(now, &name, (size, may_cut), &[])
+            }
+            Op::VolumeResizeWithin { name, size, may_cut, rooms } => {
+                self.resize(now, &name, (size, may_cut), &rooms)
+            }
+            Op::VolumeAccess { name, access } => self.give_away(who, &name, access),
+            Op::VolumeRename { name, to, replace, keep_as } => {
+                self.rename(now, who, (&name, &to), replace, keep_as)
+            }
+            Op::VolumeExtend { name, length } => self.extend(&name, length),
+            Op::VolumeTimes { name, accessed, modified } => {
+                self.set_times(&name, accessed, modified)
+            }
+            Op::VolumeDelete { name } => self.delete(now, &name),
+            _ => {
+                let rule = "a change of a volume's name, size, owner or times";
+                Err(Error::Invalid { what: "operation", rule })
+            }
+        }
+    }
+
+    /// Answers a change that the next commit makes durable; one comes soon where much waits.
+    pub(crate) fn staged(&mut self, now: Instant, ticket: Ticket, made: Result<(), Error>) {
+        if made.is_ok() {
+            self.core.changed(now);
+            if self.core.store.staged_changes() >= limits::STAGED_CHANGES {
+                self.core.commit_soon(now);
+            }
+        }
+        self.core.answer(ticket, made.map(|()| Reply::Done));
+    }
+
+    pub(crate) fn note_made(&mut self, volume: VolumeId) {
+        if let Some(at) = self.core.store.clock() {
+            let times = Times { accessed: at, modified: at, changed: at };
+            // Where there is no room for its times, the volume is there without.
+            let _ = self.core.store.set_times(volume, times);
+        }
+    }
+
+    /// Whether a volume of this kind may have this name, beside those that there are.
+    pub(crate) fn check_place(&self, name: &str, kind: u16) -> Result<(), Error> {
+        let store = &self.core.store;
+        for (at, _) in name.match_indices('/') {
+            let above = store.find(&name[..at]);
+            if at > 0 && above.is_some_and(|volume| !is_directory(volume)) {
+                let rule = "what stands before a slash is a directory, or nothing yet";
+                return Err(Error::Invalid { what: "name", rule });
+            }
+        }
+        if kind != Ownership::DIRECTORY && self.has_entries(name) {
+            return Err(store::StoreError::VolumeExists { name: name.into() }.into());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_removable(&self, volume: VolumeId) -> Result<(), Error> {
+        let found = self.core.store.volume(volume).expect("just found");
+        if is_directory(found) && self.has_entries(found.name()) {
+            let rule = "it is not empty: remove what lies under it first";
+            return Err(Error::Invalid { what: "directory", rule });
+        }
+        Ok(())
+    }
+
+    fn has_entries(&self, name: &str) -> bool {
+        let under = format!("{name}/");
+        self.core.store.named(&under, &under).next().is_some()
+    }
+
+    fn rename(
+        &mut self,
+        now: Instant,
+        who: &Who,
+        (name, to): (&str, &str),
+        replace: bool,
+        keep_as: Option<String>,
+    ) -> Result<(), Error> {
+        let store = &self.core.store;
+        let own = store.find(name).map(|volume| (volume.id(), String::from(volume.name())));
+        let name = own.as_ref().map_or(name, |(_, name)| name);
+        let under = format!("{name}/");
+        if to.starts_with(&under) {
+            let rule = "a directory does not come to lie under itself";
+            return Err(Error::Invalid { what: "name", rule });
+        }
+        let mut moved: Vec<(VolumeId, String)> = Vec::new();
+        moved.extend(own.iter().map(|(id, _)| (*id, to.into())));
+        let all = store.named(&under, &under).take(limits::RENAMED_MAX + 1);
+        moved.extend(all.map(|(at, id)| (id, format!("{to}/{}", &at[under.len()..]))));
+        if moved.is_empty() {
+            return Err(Error::NoSuchVolume { name: name.into() });
+        }
+        if moved.len() > limits::RENAMED_MAX {
+            let rule = "more lies under it than is renamed at once: move it in parts";
+            return Err(Error::Invalid { what: "directory", rule });
+        }
+        let found = |id| store.volume(id).expect("just found");
+        for (id, _) in &moved {
+            permission::check(who, found(*id).name(), found(*id).ownership(), Act::Own)?;
+        }
+        if name == to {
+            return Ok(());
+        }
+        let kind = match &own {
+            Some((id, _)) => found(*id).ownership().kind(),
+            None => Ownership::DIRECTORY,
+        };
+        self.check_place(to, kind)?;
+        let removed = self.make_way(who, to, replace, keep_as.is_some())?;
+        // A directory that no volume stands for comes into the one that is there.
+        let removed = removed.filter(|_| own.is_some());
+        if let (Some(kept), Some(name)) = (removed, keep_as) {
+            self.check_place(&name, Ownership::LINK)?;
+            moved.insert(0, (kept, name));
+            return Ok(self.core.store.rename(&moved, None)?);
+        }
+        if let Some(removed) = removed {
+            self.core.abandon_moves(Some(removed));
+        }
+        self.core.store.rename(&moved, removed)?;
+        if let Some(removed) = removed {
+            self.forget_removed(now, removed, to);
+        }
+        Ok(())
+    }
+
+    /// The volume that a rename removes, where it may.
+    fn make_way(
+        &self,
+        who: &Who,
+        to: &str,
+        replace: bool,
+        keep: bool,
+    ) -> Result<Option<VolumeId>, Error> {
+        let exists = || Error::from(store::StoreError::VolumeExists { name: to.into() });
+        let Some(volume) = self.core.store.find(to) else {
+            return if self.has_entries(to) { Err(exists()) } else { Ok(None) };
+        };
+        if !replace || self.has_entries(to) {
+            return Err(exists());
+        }
+        permission::check(who, to, volume.ownership(), Act::Own)?;
+        if !keep {
+            self.check_idle(volume.id(), to)?;
+        }
+        Ok(Some(volume.id()))
+    }
+
+    fn extend(&mut self, name: &str, length: Bytes) -> Result<(), Error> {
+        let volume = self.find(name)?;
+        let size = self.core.store.volume(volume).expect("just found").size();
+        if length > size {
+            let rule = "at most the volume's size: make it larger first";
+            return Err(Error::Invalid { what: "length", rule });
+        }
+        self.core.store.note_length(volume, length);
+        Ok(())
+    }
+
+    fn set_times(
+        &mut self,
+        name: &str,
+        accessed: Option<i64>,
+        modified: Option<i64>,
+    ) -> Result<(), Error> {
+        let volume = self.find(name)?;
+        let before = self.core.store.volume(volume).expect("just found").times();
+        let before = before.unwrap_or_default();
+        let times = Times {
+            accessed: accessed.unwrap_or(before.accessed),
+            modified: modified.unwrap_or(before.modified),
+            changed: self.core.store.clock().unwrap_or(before.changed),
+        };
+        Ok(self.core.store.set_times(volume, times)?)
+    }
+
+    /// What lies directly under a directory, or under none, in the order of the names, from
+    /// behind `after` on: at most so many, and of them those that `who` is shown.
+    pub fn entries(&self, who: &Who, directory: &str, after: &str, most: usize) -> Vec<Entry> {
+        let store = &self.core.store;
+        let sees = |id| permission::sees(who, store.volume(id).expect("just found").ownership());
+        let under = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let (mut all, mut from) = (Vec::new(), format!("{under}{after}"));
+        // A name begins behind all that begin with the one before it.
+        let mut skip_first = !after.is_empty();
+        while all.len() < most {
+            let Some((found, id)) = store.named(&under, &from).next() else { break };
+            let rest = &found[under.len()..];
+            let (name, is_under) = match rest.split_once('/') {
+                Some((name, _)) => (name, true),
+                None => (rest, false),
+            };
+            // '0' is the character behind the slash; nothing is between a name and its own with
+            // the lowest character at its end.
+            let next = if is_under { format!("{under}{name}0") } else { format!("{found}\0") };
+            let itself = store.find(&format!("{under}{name}"));
+            let is_told = is_under && itself.is_some();
+            let is_seen = || {
+                let below = format!("{under}{name}/");
+                !is_under && sees(id) || store.named(&below, &below).any(|(_, id)| sees(id))
+            };
+            if !is_told && !(skip_first && name == after) && is_seen() {
+                let volume =
+                    (!is_under).then(|| self.volume_status(store.volume(id).expect("found")));
+                all.push(Entry { name: name.into(), volume });
+            }
+            skip_first &= name == after;
+            from = next;
+        }
+        all
+    }
+
+    /// Whether something that `who` is shown lies under a name.
+    pub fn is_directory(&self, who: &Who, name: &str) -> bool {
+        let (store, under) = (&self.core.store, format!("{name}/"));
+        let sees = |id| permission::sees(who, store.volume(id).expect("just found").ownership());
+        store.named(&under, &under).any(|(_, id)| sees(id))
+    }
+}
+
+fn is_directory(volume: &Volume) -> bool {
+    volume.ownership().kind() == Ownership::DIRECTORY
+}

@@ -1,0 +1,313 @@
+//! Blocks of streams in chunks, where a contract of answers in time is on their disk: who goes
+//! between, what becomes of a chunk that fails, and of streams that leave in the middle.
+//!
+//! On these disks a command costs 10 ms, and 10 ms for each MiB.
+
+use crate::driver::*;
+use node::{Contract, DiskAction, Error, Mode, Op, Priority, Reply, Service, StreamId};
+use units::{Bytes, Direction, Duration, Rate};
+
+const BLOCK: Bytes = Bytes::mib(8);
+const CHUNK: Bytes = Bytes::mib(2);
+
+fn each_second() -> Contract {
+    contract(Rate::per_second(8 << 20), BLOCK, Bytes::ZERO)
+}
+
+/// A film of two blocks, and a volume for answers.
+fn film() -> Driver {
+    let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(160)).open();
+    driver.recorded("film", BLOCK * 2, BLOCK * 2, 1);
+    driver.volume("answers", Bytes::MIB);
+    driver.write("answers", 3, Bytes::ZERO, Bytes::MIB);
+    driver
+}
+
+/// 4 KiB within 60 ms: 10 ms for themselves, and 50 for what is in the way.
+fn promise(driver: &mut Driver) {
+    let promise = in_time(Bytes::kib(4), ms(60), Duration::from_secs(1));
+    driver.done(service("answers", promise));
+}
+
+/// A stream that is then served in chunks.
+fn in_chunks(driver: &mut Driver, mode: Mode) -> StreamId {
+    let (stream, _) = driver.stream(open("film", mode, each_second(), Bytes::ZERO));
+    assert_eq!(chunk(driver), Some(CHUNK));
+    stream
+}
+
+fn promise_no_more(driver: &mut Driver) {
+    driver.done(service("answers", Service::BestEffort(Priority::Normal)));
+    assert_eq!(chunk(driver), None);
+}
+
+fn chunk(driver: &Driver) -> Option<Bytes> {
+    driver.node.status(driver.now).disks[0].chunk
+}
+
+fn late(driver: &Driver) -> u64 {
+    driver.node.status(driver.now).disks[0].account.late_requests
+}
+
+/// The lengths in KiB of what the disk transferred this way since then, of at least 64 KiB.
+fn transfers(driver: &Driver, from: usize, way: Direction) -> Vec<u64> {
+    let long = |done: &Done| match &done.action {
+        DiskAction::WriteBytes { .. } => None,
+        action => action.transfer(),
+    };
+    let all = driver.since(from).iter().filter_map(long);
+    let all = all.filter(|(_, direction)| *direction == way);
+    let all = all.map(|(range, _)| (range.end - range.start) / Bytes::kib(1));
+    all.filter(|&kib| kib >= 64).collect()
+}
+
+/// Reads to the end: all bytes, with nothing in the place of gaps, and the gaps in MiB.
+fn all_of(driver: &mut Driver, stream: StreamId) -> (Vec<u8>, Vec<(u64, u64)>) {
+    let (mut bytes, mut gaps) = (Vec::new(), Vec::new());
+    loop {
+        match driver.ask(Op::StreamRead { stream, len_max: BLOCK }) {
+            Ok(Reply::Data { span, offset }) => {
+                assert_eq!(offset.get(), bytes.len() as u64);
+                bytes.extend(driver.bytes(span));
+                driver.done(Op::StreamAdvance { stream, len: span.len });
+            }
+            Ok(Reply::Gap { offset, len }) => {
+                gaps.push((offset / Bytes::MIB, len / Bytes::MIB));
+                bytes.extend(vec![0; len.as_usize()]);
+            }
+            Ok(Reply::End) => return (bytes, gaps),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Runs until the disk has done so many commands of at least 64 KiB since then.
+fn run_until_done(driver: &mut Driver, from: usize, way: Direction, count: usize) {
+    for _ in 0..1_000 {
+        if transfers(driver, from, way).len() >= count {
+            return;
+        }
+        driver.step(driver.now + Duration::from_secs(1));
+    }
+    panic!("only {:?}", transfers(driver, from, way));
+}
+
+/// A stream is served in chunks, an answer comes between them, and
+/// blocks are whole again when nothing short is promised any more.
+#[test]
+fn an_answer_in_time_comes_between_the_chunks_of_a_block() {
+    let mut driver = film();
+    promise(&mut driver);
+    assert_eq!(chunk(&driver), None, "nothing is in the way");
+    let stream = in_chunks(&mut driver, Mode::Read);
+    let share = driver.node.status(driver.now).disks[0].utilisation_ppm;
+    let from = driver.journal.len();
+    run_until_done(&mut driver, from, Direction::Read, 1);
+    assert_eq!(transfers(&driver, from, Direction::Read), [2048]);
+    let asked = driver.now;
+    driver.read("answers", Bytes::ZERO, Bytes::kib(4)).unwrap();
+    assert!(driver.now - asked <= ms(60), "{}", driver.now - asked);
+    let between = driver.since(from).last().unwrap().action.transfer().unwrap().0;
+    assert_eq!(between.end - between.start, Bytes::kib(4), "the rest of the block waits");
+    let (bytes, gaps) = all_of(&mut driver, stream);
+    assert!(bytes == pattern(1, Bytes::ZERO, BLOCK * 2) && gaps.is_empty());
+    // The second comes before its time, when there is slack for all of it.
+    assert_eq!(transfers(&driver, from, Direction::Read), [2048, 2048, 2048, 2048, 8192]);
+    let account = driver.node.stream(stream).unwrap().account;
+    assert_eq!((account.requests, account.late_requests, account.underruns), (2, 0, 0));
+    promise_no_more(&mut driver);
+    assert!(driver.node.status(driver.now).disks[0].utilisation_ppm < share);
+    let from = driver.journal.len();
+    let told = driver.ask(Op::StreamSeek { stream, to: Bytes::ZERO });
+    assert!(matches!(told, Ok(Reply::Ready { .. })), "{told:?}");
+    all_of(&mut driver, stream);
+    assert_eq!(transfers(&driver, from, Direction::Read), [8192, 8192]);
+    assert_eq!(late(&driver), 0);
+}
+
+/// Best effort that waits for a disk is cut as well.
+#[test]
+fn best_effort_goes_in_pieces_no_longer_than_a_chunk() {
+    let mut driver = film();
+    promise_shorter(&mut driver);
+    let from = driver.journal.len();
+    let read = driver.read("film", Bytes::ZERO, Bytes::MIB).unwrap();
+    assert!(read == pattern(1, Bytes::ZERO, Bytes::MIB));
+    driver.write("film", 9, Bytes::ZERO, Bytes::MIB);
+    for way in [Direction::Read, Direction::Write] {
+        let all = transfers(&driver, from, way);
+        assert!(all.len() >= 2 && all.iter().all(|&kib| kib <= 512), "{way:?}: {all:?}");
+    }
+    assert!(
+        driver.read("film", Bytes::ZERO, Bytes::MIB).unwrap()
+            == pattern(9, Bytes::ZERO, Bytes::MIB)
+    );
+}
+
+/// 4 KiB within 26 ms: 15 for what is in the way.
+fn promise_shorter(driver: &mut Driver) {
+    let promise = in_time(Bytes::kib(4), ms(26), Duration::from_secs(1));
+    driver.done(service("answers", promise));
+    assert_eq!(chunk(driver), Some(Bytes::kib(512)));
+}
+
+/// What waits when the chunks come is cut when it is started, and is one answer.
+#[test]
+fn what_waits_already_is_cut_too_and_answered_once() {
+    let mut driver = film();
+    let reads: Vec<_> =
+        (0..6).map(|n| driver.begin(read("film", Bytes::mib(n), Bytes::MIB))).collect();
+    let (span, range) = (driver.room(Bytes::MIB), node::WriteRange::new(Bytes::mib(9), Bytes::MIB));
+    driver.fill(span, 4, &range);
+    let written = driver.begin(write("film", range, span));
+    let from = driver.journal.len();
+    promise_shorter(&mut driver);
+    for (n, ticket) in (0u64..).zip(reads) {
+        let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("no data") };
+        assert!(driver.bytes(span) == pattern(1, Bytes::mib(n), Bytes::MIB), "{n}");
+        driver.done(Op::Release { span });
+    }
+    assert_eq!(driver.wait(written), Ok(Reply::Done));
+    let behind = transfers(&driver, from, Direction::Read);
+    // The first may have been with the disk.
+    assert!(behind.iter().skip(2).all(|&kib| kib <= 512), "{behind:?}");
+    let read = driver.read("film", Bytes::mib(9), Bytes::MIB).unwrap();
+    assert!(read == pattern(4, Bytes::mib(9), Bytes::MIB));
+}
+
+/// The disk fails on the second chunk of a block: these 2 MiB are a gap, and no more.
+#[test]
+fn a_chunk_that_cannot_be_read_is_a_gap_and_the_rest_of_the_block_is_not() {
+    let mut driver = film();
+    let from = driver.journal.len();
+    driver.read("film", Bytes::mib(3), Bytes::kib(4)).unwrap();
+    let place = driver.since(from)[0].action.transfer().unwrap().0;
+    driver.break_at(DISK, place, Some(Direction::Read));
+    promise(&mut driver);
+    let stream = in_chunks(&mut driver, Mode::Read);
+    let (bytes, gaps) = all_of(&mut driver, stream);
+    assert_eq!(gaps, [(2, 2)]);
+    let mut want = pattern(1, Bytes::ZERO, BLOCK * 2);
+    want[2 << 20..4 << 20].fill(0);
+    assert!(bytes == want);
+}
+
+/// The disk fails on the first, a middle or the last chunk of a block that is written: the
+/// stream hears it, and nothing of the block counts as written.
+#[test]
+fn a_chunk_that_cannot_be_written_fails_its_block() {
+    for bad in [0, 3, 7] {
+        let mut driver = film();
+        let from = driver.journal.len();
+        driver.read("film", Bytes::mib(bad), Bytes::kib(4)).unwrap();
+        let place = driver.since(from)[0].action.transfer().unwrap().0;
+        driver.break_at(DISK, place, Some(Direction::Write));
+        promise(&mut driver);
+        let stream = in_chunks(&mut driver, Mode::Write);
+        let from = driver.journal.len();
+        driver.put_all(stream, 5, BLOCK);
+        let told = driver.ask(Op::StreamSync { stream });
+        assert!(matches!(told, Err(Error::Device { .. })), "{bad}: {told:?}");
+        assert_eq!(transfers(&driver, from, Direction::Write), [2048; 4], "{bad}");
+        let told = driver.close(stream);
+        assert!(matches!(told, Err(Error::Device { .. })), "{bad}: {told:?}");
+    }
+}
+
+/// A part of an operation of best effort that fails fails all of it, whichever chunk it is.
+#[test]
+fn an_operation_fails_where_any_chunk_of_it_does() {
+    for bad in [0, 1] {
+        let mut driver = film();
+        let from = driver.journal.len();
+        driver.read("film", Bytes::kib(512) * bad, Bytes::kib(4)).unwrap();
+        let place = driver.since(from)[0].action.transfer().unwrap().0;
+        driver.break_at(DISK, place, None);
+        // One is with the disk, and one waits as a whole when chunks come.
+        let first = driver.begin(read("film", Bytes::mib(4), Bytes::MIB));
+        let second = driver.begin(read("film", Bytes::ZERO, Bytes::MIB));
+        promise_shorter(&mut driver);
+        let Ok(Reply::Data { span, .. }) = driver.wait(first) else { panic!("no data") };
+        driver.done(Op::Release { span });
+        let told = driver.wait(second);
+        assert!(matches!(told, Err(Error::Device { .. })), "{bad}: {told:?}");
+    }
+}
+
+/// Streams that close or jump while some chunks of a block are done and others wait.
+#[test]
+fn in_the_middle_of_a_block_streams_close_and_jump() {
+    let mut driver = film();
+    promise(&mut driver);
+    for count in 1..4 {
+        let from = driver.journal.len();
+        let stream = in_chunks(&mut driver, Mode::Read);
+        run_until_done(&mut driver, from, Direction::Read, count);
+        let told = driver.ask(Op::StreamSeek { stream, to: BLOCK });
+        assert!(matches!(told, Ok(Reply::Ready { .. })), "{told:?}");
+        let (offset, bytes) = driver.next(stream, Bytes::MIB);
+        assert!(bytes == pattern(1, offset, Bytes::MIB) && offset == BLOCK);
+        assert_eq!(driver.close(stream), Ok(Reply::Done));
+        let from = driver.journal.len();
+        let stream = in_chunks(&mut driver, Mode::Read);
+        run_until_done(&mut driver, from, Direction::Read, count);
+        assert_eq!(driver.close(stream), Ok(Reply::Done));
+    }
+    assert_eq!(late(&driver), 0);
+    promise_no_more(&mut driver);
+    let disk = &driver.node.status(driver.now).disks[0];
+    assert_eq!((disk.waiting_real_time, disk.waiting_best_effort), (0, 0));
+}
+
+/// Chunks come and go while a block is under way.
+#[test]
+fn a_block_that_began_in_chunks_ends_whole_when_they_go() {
+    for count in 1..4 {
+        let mut driver = film();
+        promise(&mut driver);
+        let from = driver.journal.len();
+        let stream = in_chunks(&mut driver, Mode::Read);
+        run_until_done(&mut driver, from, Direction::Read, count);
+        promise_no_more(&mut driver);
+        let (bytes, gaps) = all_of(&mut driver, stream);
+        assert!(bytes == pattern(1, Bytes::ZERO, BLOCK * 2) && gaps.is_empty());
+        assert_eq!(late(&driver), 0);
+    }
+}
+
+/// What was written in chunks and synced is there after a power cut.
+#[test]
+fn what_is_written_in_chunks_is_there_after_a_power_cut() {
+    let mut driver = film();
+    promise(&mut driver);
+    let stream = in_chunks(&mut driver, Mode::Write);
+    let from = driver.journal.len();
+    driver.put_all(stream, 5, Bytes::mib(11));
+    assert_eq!(driver.done_durable(stream), Bytes::mib(11));
+    let all = transfers(&driver, from, Direction::Write);
+    assert!(all.iter().all(|&kib| kib <= 2048), "{all:?}");
+    let mut driver = driver.after_a_power_cut();
+    let stream = driver.reader("film", each_second());
+    let (bytes, gaps) = all_of(&mut driver, stream);
+    let mut want = pattern(5, Bytes::ZERO, Bytes::mib(11));
+    want.extend(pattern(1, Bytes::mib(11), Bytes::mib(5)));
+    assert!(bytes == want && gaps.is_empty());
+}
+
+/// What no chunk is short enough for is refused, and all is as it was.
+#[test]
+fn what_does_not_fit_in_chunks_either_changes_nothing() {
+    let mut driver = film();
+    let stream = driver.reader("film", each_second());
+    let before = driver.node.status(driver.now);
+    let told = driver.at_once(service("answers", in_time(Bytes::kib(4), ms(20), ms(1000))));
+    assert!(is_refused(&told), "{told:?}");
+    let after = driver.node.status(driver.now);
+    assert_eq!(after.disks[0].chunk, None);
+    assert_eq!(before.disks[0].utilisation_ppm, after.disks[0].utilisation_ppm);
+    assert_eq!(before.disks[0].slack, after.disks[0].slack);
+    let from = driver.journal.len();
+    let (bytes, gaps) = all_of(&mut driver, stream);
+    assert!(bytes == pattern(1, Bytes::ZERO, BLOCK * 2) && gaps.is_empty());
+    assert!(transfers(&driver, from, Direction::Read).iter().all(|&kib| kib == 8192));
+}

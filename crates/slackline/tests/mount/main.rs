@@ -1,0 +1,333 @@
+//! Volumes as files: programs that know nothing of Slackline read, write, rename and remove them;
+//! what `fsync` has answered outlives a kill of the daemon; two doors see each other's bytes.
+//!
+//! Where the machine has no FUSE, or a tool is not there, a test says so and does the rest.
+#![allow(clippy::print_stdout)] // what could not be run is said
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use client::{Client, Code};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{Daemon, Scratch, noise};
+use units::Bytes;
+
+/// A pool that is served, and mounted.
+struct Mounted {
+    daemon: Daemon,
+    disks: Vec<String>,
+    dir: Scratch,
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let path = self.dir.text("mnt");
+        // As one does where a program still has something open.
+        let _ = Command::new("umount").args(["-l", &path]).output();
+        let _ = &self.daemon;
+    }
+}
+
+impl Mounted {
+    fn new() -> Option<Self> {
+        let dir = Scratch::new();
+        if !Path::new("/dev/fuse").exists() || !rustix::process::geteuid().is_root() {
+            println!("no FUSE here, or not root: nothing is mounted");
+            return None;
+        }
+        let disks = dir.make_pool_of(&["a"], "1GiB");
+        let daemon = dir.serve(&disks);
+        fs::create_dir(dir.path("mnt")).unwrap();
+        dir.run(&["mount", &dir.text("mnt")]).succeeded();
+        Some(Self { daemon, disks, dir })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path("mnt").join(name)
+    }
+
+    fn client(&self) -> Client {
+        Client::at(self.dir.path("s.sock"))
+    }
+
+    /// The daemon is killed and started again, below the mount.
+    fn kill_daemon(&mut self) {
+        self.daemon.kill();
+        self.daemon = self.dir.serve(&self.disks);
+    }
+
+    /// Runs a line of a shell in the mount, and gives what it wrote.
+    fn shell(&self, line: &str) -> String {
+        let ran = Command::new("sh").args(["-ec", line]).current_dir(self.path(".")).output();
+        let ran = ran.unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{line}: {said}");
+        String::from_utf8(ran.stdout).unwrap()
+    }
+}
+
+fn has(tool: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
+    let found = found.is_ok_and(|ran| ran.status.success());
+    if !found {
+        println!("no {tool} here: what it would do is not tried");
+    }
+    found
+}
+
+#[test]
+fn files_are_made_changed_renamed_and_removed_as_files_are() {
+    let Some(mounted) = Mounted::new() else { return };
+    let bytes = noise(3_000_000, 1);
+    fs::create_dir_all(mounted.path("films/old")).unwrap();
+    fs::write(mounted.path("films/old/a film"), &bytes).unwrap();
+    assert_eq!(fs::read(mounted.path("films/old/a film")).unwrap(), bytes);
+    let client = mounted.client();
+    let known = client.volume("films/old/a film").unwrap();
+    assert_eq!(known.length_bytes, Bytes::new(3_000_000));
+    assert_eq!(known.size_bytes, Bytes::mib(3), "what was reserved ahead is given back");
+    // Anywhere, any length, over the end, and cut to any byte.
+    let file = OpenOptions::new().read(true).write(true).open(mounted.path("films/old/a film"));
+    let file = file.unwrap();
+    file.write_all_at(b"changed", 1_048_573).unwrap();
+    file.write_all_at(b"far", 5_000_001).unwrap();
+    let mut copy = bytes.clone();
+    copy[1_048_573..][..7].copy_from_slice(b"changed");
+    copy.resize(5_000_001, 0);
+    copy.extend_from_slice(b"far");
+    assert_eq!(fs::read(mounted.path("films/old/a film")).unwrap(), copy);
+    file.set_len(10_001).unwrap();
+    file.set_len(20_000).unwrap();
+    copy.truncate(10_001);
+    copy.resize(20_000, 0);
+    let mut read = Vec::new();
+    (&file).seek(SeekFrom::Start(0)).unwrap();
+    (&file).read_to_end(&mut read).unwrap();
+    assert_eq!(read, copy);
+    // Another name, with all that lies below, also while it is open.
+    fs::rename(mounted.path("films"), mounted.path("videos")).unwrap();
+    file.write_all_at(b"still here", 0).unwrap();
+    assert_eq!(&fs::read(mounted.path("videos/old/a film")).unwrap()[..10], b"still here");
+    assert!(client.volume("films/old/a film").is_err());
+    // Removed while it is open, it can be read until it is closed.
+    fs::remove_file(mounted.path("videos/old/a film")).unwrap();
+    let mut ten = [0; 10];
+    file.read_exact_at(&mut ten, 0).unwrap();
+    assert_eq!((&ten, file.metadata().unwrap().nlink()), (b"still here", 0));
+    drop(file);
+    // Directories that are empty stay until they are removed, and not before.
+    assert!(fs::remove_dir(mounted.path("videos")).is_err());
+    assert_eq!(fs::read_dir(mounted.path("videos/old")).unwrap().count(), 0);
+    fs::remove_dir_all(mounted.path("videos")).unwrap();
+    assert_eq!(fs::read_dir(mounted.path(".")).unwrap().count(), 0);
+    mounted.shell("sync .");
+    let left: Vec<_> = client.volumes().unwrap().into_iter().map(|volume| volume.name).collect();
+    assert!(left.iter().all(|name| name.starts_with(".slackline-removed/")), "{left:?}");
+}
+
+#[test]
+fn owners_modes_times_links_and_space_are_told_and_set() {
+    let Some(mounted) = Mounted::new() else { return };
+    let path = mounted.path("f");
+    fs::write(&path, "x").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    mounted.shell("chown 7:8 f; touch -d '2001-02-03 04:05:06.000000007 UTC' f; ln -s f link");
+    let known = fs::metadata(&path).unwrap();
+    assert_eq!((known.mode() & 0o7777, known.uid(), known.gid()), (0o640, 7, 8));
+    assert_eq!((known.mtime(), known.mtime_nsec()), (981_173_106, 7));
+    let volume = mounted.client().volume("f").unwrap();
+    assert_eq!((volume.owner.uid, volume.owner.mode.bits()), (7, 0o640));
+    assert_eq!(fs::read_link(mounted.path("link")).unwrap(), Path::new("f"));
+    assert_eq!(fs::read(mounted.path("link")).unwrap(), b"x");
+    assert!(symlink("f", mounted.path("link")).is_err(), "it is there");
+    let refused = fs::hard_link(&path, mounted.path("hard")).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc_number("EPERM")));
+    // What df says is what the pool has.
+    let space = mounted.shell("stat -f -c '%S %b %a' .");
+    let numbers: Vec<u64> = space.split_whitespace().map(|text| text.parse().unwrap()).collect();
+    let health = mounted.client().health().unwrap();
+    assert_eq!(numbers[0] * numbers[1], health.capacity_bytes.get());
+    assert_eq!(numbers[0] * numbers[2], health.free_bytes.get());
+    // More than there is: refused before anything is written, and nothing is lost.
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let full = file.set_len(10 << 30).unwrap_err();
+    assert_eq!(full.raw_os_error(), Some(libc_number("ENOSPC")));
+    assert_eq!(fs::read(&path).unwrap(), b"x");
+    mounted.shell("fallocate -l 3MiB f; fallocate -p -o 0 -l 1 f; test $(stat -c %s f) = 3145728");
+}
+
+fn libc_number(name: &str) -> i32 {
+    match name {
+        "EPERM" => 1,
+        "ENOSPC" => 28,
+        _ => unreachable!("{name}"),
+    }
+}
+
+#[test]
+fn a_contract_is_read_and_set_as_an_attribute_of_the_file() {
+    let Some(mounted) = Mounted::new() else { return };
+    fs::write(mounted.path("f"), noise(300_000, 2)).unwrap();
+    let python = "import os,sys
+for n, v in (('rate', '1 MB/s'), ('priority', 'background')):
+    os.setxattr('f', 'user.slackline.' + n, v.encode())
+    assert os.getxattr('f', 'user.slackline.' + n) == v.encode()
+try: os.setxattr('f', 'user.slackline.rate', b'100 GB/s')
+except OSError as e: assert e.errno == 16, e
+else: sys.exit('an impossible rate was taken')
+os.setxattr('f', 'user.slackline.stream', b'1MB/s')
+assert len(open('f','rb').read()) == 300000
+f = open('f','rb'); f.seek(250001); assert len(f.read()) == 49999
+os.removexattr('f', 'user.slackline.stream')
+assert os.getxattr('f', 'user.slackline.recorded') == b'300000'";
+    fs::write(mounted.dir.path("x.py"), python).unwrap();
+    mounted.shell(&format!("python3 {}", mounted.dir.text("x.py")));
+    let known = mounted.client().volume("f").unwrap();
+    assert_eq!(format!("{:?}", known.service).contains("Background"), true, "{known:?}");
+}
+
+#[test]
+fn what_one_door_has_acknowledged_the_other_sees() {
+    let Some(mounted) = Mounted::new() else { return };
+    let client = mounted.client();
+    fs::write(mounted.path("v"), [1; 5000]).unwrap();
+    let mut direct = client.best_effort("v").unwrap();
+    let mut file = File::open(mounted.path("v")).unwrap();
+    let mut first = [0; 5000];
+    file.read_exact(&mut first).unwrap();
+    // Through the mount first: seen by the library when the write has ended.
+    let writer = OpenOptions::new().write(true).open(mounted.path("v")).unwrap();
+    for round in 2..20u8 {
+        writer.write_all_at(&[round; 100], u64::from(round) * 40).unwrap();
+        let mut sector = vec![0; 4096];
+        direct.read_at(Bytes::ZERO, &mut sector).unwrap();
+        assert_eq!(sector[usize::from(round) * 40..][..100], [round; 100]);
+        // And the other way round: seen by whoever opens the file then.
+        let at = 8000 + u64::from(round);
+        direct.write_at(Bytes::new(at), &[round; 10]).unwrap();
+        let seen = fs::read(mounted.path("v")).unwrap();
+        assert_eq!((seen.len() as u64, &seen[at as usize..]), (at + 10, &[round; 10][..]));
+    }
+}
+
+#[test]
+fn what_fsync_has_answered_outlives_the_daemon_and_what_it_has_not_is_told() {
+    let Some(mut mounted) = Mounted::new() else { return };
+    let file = File::create(mounted.path("d")).unwrap();
+    let bytes = noise(2_000_000, 3);
+    (&file).write_all(&bytes).unwrap();
+    file.sync_all().unwrap();
+    mounted.kill_daemon();
+    assert_eq!(fs::read(mounted.path("d")).unwrap(), bytes, "the mount has found the new one");
+    file.write_all_at(b"unsynced", 0).unwrap();
+    mounted.kill_daemon();
+    let told = file.sync_all().unwrap_err();
+    assert_eq!(told.raw_os_error(), Some(5), "{told}");
+    file.write_all_at(b"again", 0).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    // No daemon at all: an error within a while, not for ever; then all goes on.
+    mounted.daemon.kill();
+    let refused = fs::read_dir(mounted.path(".")).map(|list| list.count()).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(5), "{refused}");
+    mounted.daemon = mounted.dir.serve(&mounted.disks);
+    assert_eq!(&fs::read(mounted.path("d")).unwrap()[..5], b"again");
+    mounted.dir.run(&["unmount", &mounted.dir.text("mnt")]).succeeded();
+    let known = mounted.client().volume("d").unwrap();
+    assert_eq!(known.length_bytes, Bytes::new(2_000_000), "it dies without harm");
+}
+
+#[test]
+fn a_mount_for_reading_changes_nothing() {
+    let Some(mounted) = Mounted::new() else { return };
+    fs::write(mounted.path("f"), "x").unwrap();
+    mounted.dir.run(&["unmount", &mounted.dir.text("mnt")]).succeeded();
+    mounted.dir.run(&["mount", "--read-only", &mounted.dir.text("mnt")]).succeeded();
+    assert_eq!(fs::read(mounted.path("f")).unwrap(), b"x");
+    let refused = fs::write(mounted.path("f"), "y").unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(30));
+    let error = mounted.client().volume_resize("none", Bytes::MIB).unwrap_err();
+    assert_eq!(error.code(), Some(Code::NoSuchVolume));
+}
+
+/// Operations of any kind at any place, by several threads on two mounts of one pool.
+#[test]
+fn many_at_once_on_two_mounts_never_see_each_others_bytes() {
+    let Some(mounted) = Mounted::new() else { return };
+    fs::create_dir(mounted.dir.path("two")).unwrap();
+    mounted.dir.run(&["mount", &mounted.dir.text("two")]).succeeded();
+    let work = |number: usize| {
+        let root = mounted.dir.path(if number % 2 == 0 { "mnt" } else { "two" });
+        let bytes = noise(40_000 + number * 5_000, number as u64);
+        for round in 0..4 {
+            let (from, to) = (format!("t{number}-{round}"), format!("n{number}"));
+            fs::write(root.join(&from), &bytes).unwrap();
+            assert_eq!(fs::read(root.join(&from)).unwrap(), bytes);
+            fs::rename(root.join(&from), root.join(&to)).unwrap();
+            assert_eq!(fs::read(root.join(&to)).unwrap(), bytes);
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..6).for_each(|number| drop(scope.spawn(move || work(number))));
+    });
+    let seen = |root: &str| fs::read_dir(mounted.dir.path(root)).unwrap().count();
+    assert_eq!((seen("mnt"), seen("two")), (6, 6));
+    let ended = Command::new("umount").arg(mounted.dir.path("two")).status().unwrap();
+    assert!(ended.success());
+}
+
+/// The programs that people have.
+#[test]
+fn programs_work_on_volumes_as_on_any_files() {
+    let Some(mounted) = Mounted::new() else { return };
+    let source = mounted.dir.path("source");
+    fs::create_dir_all(source.join("sub")).unwrap();
+    for number in 0..20 {
+        fs::write(source.join(format!("sub/{number}")), noise(number * 999, 7)).unwrap();
+    }
+    symlink("sub/3", source.join("link")).unwrap();
+    let from = source.display();
+    mounted.shell(&format!(
+        "cp -a {from} copy; diff -r {from} copy; mv copy moved; diff -r {from} moved; \
+         tar cf t.tar moved; mkdir un; tar xf t.tar -C un; diff -r {from} un/moved; \
+         rm -r moved un; ls -la | grep -q t.tar"
+    ));
+    if has("rsync") {
+        mounted.shell(&format!("rsync -a {from}/ r; rsync -ac {from}/ r; diff -r {from} r"));
+    }
+    if has("git") {
+        let line = "git init -q repo; cd repo; cp -r ../../source/sub .; git add .; \
+                    git -c user.name=a -c user.email=a commit -qm first; cd ..; \
+                    git clone -q repo clone; git -C clone fsck --strict; diff -r repo/sub clone/sub";
+        mounted.shell(line);
+    }
+    if has("sqlite3") {
+        let sql = "pragma journal_mode=wal; create table t(a integer primary key, b text); \
+                   with recursive n(i) as (select 1 union all select i+1 from n where i<2000) \
+                   insert into t select i, hex(randomblob(50)) from n; \
+                   delete from t where a%3=0; vacuum; pragma integrity_check;";
+        let said = mounted.shell(&format!("sqlite3 db '{sql}'"));
+        assert!(said.trim_end().ends_with("ok"), "{said}");
+    }
+    if has("fio") {
+        mounted.shell(
+            "fio --name=v --filename=fio --rw=randrw --bs=4k-64k --size=8m --io_size=4m \
+             --ioengine=psync --verify=crc32c --do_verify=1 --fsync=64 --output=/dev/null",
+        );
+    }
+}
+
+/// `fsx`, where it is installed (`cargo install fsx`): as many operations as SLACKLINE_FSX says.
+#[test]
+fn fsx_finds_no_byte_in_the_wrong_place() {
+    let Some(mounted) = Mounted::new() else { return };
+    if !has("fsx") {
+        return;
+    }
+    let operations = std::env::var("SLACKLINE_FSX").unwrap_or_else(|_| "2000".into());
+    mounted.shell(&format!("fsx -q -S 7 -N {operations} -P /tmp x"));
+}

@@ -1,0 +1,152 @@
+//! Volumes as files have them: names that are paths, kinds, times, renames, directories.
+
+use super::Owner;
+use crate::quantity;
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+/// What a volume stands for, to those who see volumes as files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// For nothing but itself: a file.
+    #[default]
+    Volume,
+    /// For a directory; it has no bytes. A directory is also there where a volume's name has
+    /// it before a slash.
+    Directory,
+    /// For a symbolic link, whose text its bytes are.
+    Link,
+}
+
+impl Kind {
+    /// True where nothing has to be said.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// When a volume was last used, in nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Times {
+    /// Read, as far as somebody said so.
+    pub accessed_ns: i64,
+    /// Written or cut, by whichever program.
+    pub modified_ns: i64,
+    /// Anything of it changed.
+    pub changed_ns: i64,
+}
+
+/// Asks for another name of a volume, or of all that lies under a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", schema(examples(json!({ "to": "films/video" }))))]
+pub struct VolumeRename {
+    /// The new name.
+    pub to: String,
+    /// A volume that has that name already is removed in the same step; else it is in the way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replace: bool,
+    /// With `replace`: it is not removed, but gets this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_as: Option<String>,
+}
+
+/// Says when a volume was last used; what is left out stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct VolumeTimes {
+    /// Read, in nanoseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accessed_ns: Option<i64>,
+    /// Written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified_ns: Option<i64>,
+}
+
+/// Asks what lies directly under a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EntriesAsk {
+    /// The directory, as names have it; empty for what lies under none.
+    #[serde(default)]
+    pub directory: String,
+    /// Only what comes behind this entry.
+    #[serde(default)]
+    pub after: String,
+}
+
+/// What lies under a directory, the first thousand of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Entries {
+    /// In the order of their names; none where there are no more.
+    pub entries: Vec<Entry>,
+}
+
+/// One thing that lies under a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Entry {
+    /// The last part of its name.
+    pub name: String,
+    /// The volume; none of a directory that is there only because volumes lie under it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileFacts>,
+}
+
+/// Asks for a volume as a file has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FileAsk {
+    /// The volume's name, or its number behind a slash.
+    pub name: String,
+}
+
+/// What is known of a volume as of a file: little, and quick to tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FileFacts {
+    /// Its number, which never changes and is never another volume's.
+    pub number: u64,
+    /// Its whole name.
+    pub name: String,
+    /// What it stands for.
+    pub kind: Kind,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Space reserved.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub size_bytes: Bytes,
+    /// End of the recorded data.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub length_bytes: Bytes,
+    /// When it was last used; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<Times>,
+}
+
+/// The answer to a question for a volume as a file has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FileFound {
+    /// The volume; none of a directory that is there only because volumes lie under it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileFacts>,
+}
+
+/// Everything that was answered before is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Synced {
+    /// The number of the daemon's run, as in its health.
+    pub run: u64,
+}
