@@ -125,19 +125,19 @@ fn handle(handle: &node::HandleStatus, quotas: &Quotas) -> api::Handle {
 }
 
 /// The bits of a mode that say what a volume stands for.
-pub fn kind_bits(kind: api::Kind) -> u16 {
+pub fn kind_bits(kind: api::FileKind) -> u16 {
     match kind {
-        api::Kind::Volume => 0,
-        api::Kind::Directory => node::Ownership::DIRECTORY,
-        api::Kind::Link => node::Ownership::LINK,
+        api::FileKind::Volume => 0,
+        api::FileKind::Directory => node::Ownership::DIRECTORY,
+        api::FileKind::Link => node::Ownership::LINK,
     }
 }
 
-fn kind_told(whose: node::Ownership) -> api::Kind {
+fn kind_told(whose: node::Ownership) -> api::FileKind {
     match whose.kind() {
-        node::Ownership::DIRECTORY => api::Kind::Directory,
-        node::Ownership::LINK => api::Kind::Link,
-        _ => api::Kind::Volume,
+        node::Ownership::DIRECTORY => api::FileKind::Directory,
+        node::Ownership::LINK => api::FileKind::Link,
+        _ => api::FileKind::Volume,
     }
 }
 

@@ -2,7 +2,8 @@
 //! uses it as well, for disks that no daemon serves.
 
 use crate::{convert, problem};
-use node::{Planner, Wanted, Whose};
+use node::{Planner, Policy, Wanted, Whose};
+use units::{Bytes, Duration};
 use wire::control as api;
 use wire::{Code, Problem};
 
@@ -14,9 +15,12 @@ pub fn plan(planner: &Planner, request: &api::PlanRequest) -> Result<api::Plan, 
     let list = request.streams.iter().map(wanted).collect::<Result<Vec<_>, _>>()?;
     let told = |error| Box::new(problem::of(&error));
     let plan = planner.plan(&list).map_err(told)?;
-    let alternatives = match request.alternatives {
-        true => planner.compare(&list).map_err(told)?,
-        false => Vec::new(),
+    let (alternatives, modes) = match request.alternatives {
+        true => (
+            planner.compare(&list).map_err(told)?,
+            planner.modes(&list, &policies(planner, &list)).map_err(told)?,
+        ),
+        false => Default::default(),
     };
     Ok(api::Plan {
         fits: plan.stops.is_none(),
@@ -35,7 +39,67 @@ pub fn plan(planner: &Planner, request: &api::PlanRequest) -> Result<api::Plan, 
         window_bytes: plan.windows,
         memory_bytes: plan.memory,
         alternatives: alternatives.iter().map(alternative).collect(),
+        modes: modes.iter().map(|one| mode(one, planner.policy())).collect(),
     })
+}
+
+/// Blocks of which a cycle of sweeps has one for each stream.
+const SWEPT: [Bytes; 3] = [Bytes::mib(4), Bytes::mib(8), Bytes::mib(16)];
+/// So many cycles are compared at the most.
+const CYCLES: usize = 8;
+
+/// What is compared: the policy that the pool follows, bounds, and sweeps whose cycles suit
+/// the streams of the list.
+fn policies(planner: &Planner, list: &[Wanted]) -> Vec<Policy> {
+    let mut cycles = planner.cycles(list, &SWEPT);
+    // In whole milliseconds, as people write them, and not longer than a block lasts.
+    cycles.iter_mut().for_each(|cycle| *cycle = Duration::from_millis(cycle.as_millis()));
+    cycles.sort_unstable();
+    cycles.dedup();
+    let swept = |cycle: &Duration| policies::SWEEPS.with_value("cycle", cycle.as_nanos()).ok();
+    let mut swept: Vec<Policy> = cycles.iter().filter_map(swept).collect();
+    let step = swept.len().div_ceil(CYCLES).max(1);
+    // The longest of them takes most.
+    swept = swept.into_iter().rev().step_by(step).collect();
+    swept.reverse();
+    let mut all = vec![planner.policy(), Policy::SLACK];
+    all.extend(swept);
+    let mut seen = Vec::new();
+    all.retain(|policy| {
+        policy.keeps_contracts() && !seen.contains(policy) && {
+            seen.push(*policy);
+            true
+        }
+    });
+    all
+}
+
+/// A value as people write it, to the last digit: a cycle that was rounded up would be longer
+/// than a block lasts.
+fn written(unit: node::SettingUnit, value: u64) -> String {
+    match unit {
+        node::SettingUnit::Time if value % 1_000_000 == 0 => format!("{}ms", value / 1_000_000),
+        node::SettingUnit::Time => format!("{value}ns"),
+        node::SettingUnit::Size => Bytes::new(value).to_string(),
+        node::SettingUnit::Number => value.to_string(),
+    }
+}
+
+fn mode(one: &node::ModePlan, now: Policy) -> api::PlannedMode {
+    let settings = one.policy.chosen();
+    api::PlannedMode {
+        policy: one.policy.to_string(),
+        settings: settings
+            .map(|(setting, value)| (setting.name.into(), written(setting.unit, value)))
+            .collect(),
+        now: one.policy == now,
+        block_bytes: one.blocks.iter().map(|block| block.map(Bytes::get)).collect(),
+        fits: one.admitted == one.asked,
+        admitted: one.admitted,
+        utilisation_ppm: one.utilisation_ppm,
+        window_bytes: one.windows,
+        begins_ns: one.begins,
+    }
 }
 
 fn wanted(stream: &api::PlanStream) -> Result<Wanted, Box<Problem>> {

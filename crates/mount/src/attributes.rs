@@ -1,6 +1,6 @@
 //! What the kernel is told of a file, and the numbers of its errors.
 
-use client::control::{FileFacts, Kind, Times, Volume};
+use client::control::{FileFacts, FileKind, Times, Volume};
 use client::{Code, Error};
 use fuser::{Errno, FileAttr, FileType, INodeNo};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -52,9 +52,9 @@ pub fn facts(volume: Volume) -> FileFacts {
 /// Of a volume.
 pub fn of(facts: &FileFacts) -> FileAttr {
     let kind = match facts.kind {
-        Kind::Volume => FileType::RegularFile,
-        Kind::Directory => FileType::Directory,
-        Kind::Link => FileType::Symlink,
+        FileKind::Volume => FileType::RegularFile,
+        FileKind::Directory => FileType::Directory,
+        FileKind::Link => FileType::Symlink,
     };
     let Times { accessed_ns, modified_ns, changed_ns } = facts.times.unwrap_or_default();
     FileAttr {
@@ -67,10 +67,10 @@ pub fn of(facts: &FileFacts) -> FileAttr {
         crtime: UNIX_EPOCH,
         kind,
         perm: match facts.kind {
-            Kind::Link => 0o777,
+            FileKind::Link => 0o777,
             _ => facts.owner.mode.bits(),
         },
-        nlink: if facts.kind == Kind::Directory { 2 } else { 1 },
+        nlink: if facts.kind == FileKind::Directory { 2 } else { 1 },
         uid: facts.owner.uid,
         gid: facts.owner.gid,
         rdev: 0,

@@ -13,7 +13,7 @@ use crate::contracts;
 use crate::file::File;
 use crate::removed::Names;
 use crate::tree::{self, ROOT, Tree};
-use client::control::{Access, FileFacts, Kind, Permissions, VolumeTimes};
+use client::control::{Access, FileFacts, FileKind, Permissions, VolumeTimes};
 use client::{Code, Durable, Error};
 use fuser::{
     AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
@@ -118,7 +118,8 @@ impl Server {
             return Err(Errno::ESTALE);
         }
         let found = self.find(&volume(directory))?;
-        let facts = found.filter(|facts| facts.kind == Kind::Directory).ok_or(Errno::ENOTDIR)?;
+        let facts =
+            found.filter(|facts| facts.kind == FileKind::Directory).ok_or(Errno::ENOTDIR)?;
         self.tree.know(directory, &facts.name);
         Ok(facts.name)
     }
@@ -150,7 +151,7 @@ impl Server {
         match found {
             Some(facts) => {
                 let told = attributes::of(facts);
-                if facts.kind == Kind::Directory {
+                if facts.kind == FileKind::Directory {
                     self.tree.know(told.ino.0, path);
                 }
                 self.found(facts);
@@ -371,7 +372,7 @@ impl Filesystem for Server {
         if mode & libc::S_IFMT != libc::S_IFREG && mode & libc::S_IFMT != 0 {
             return reply.error(Errno::EPERM);
         }
-        let made = self.make(request, parent.0, name, Kind::Volume, mode);
+        let made = self.make(request, parent.0, name, FileKind::Volume, mode);
         answer!(reply, made, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
     }
 
@@ -384,7 +385,7 @@ impl Filesystem for Server {
         _: u32,
         reply: ReplyEntry,
     ) {
-        let made = self.make(request, parent.0, name, Kind::Directory, mode);
+        let made = self.make(request, parent.0, name, FileKind::Directory, mode);
         answer!(reply, made, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
     }
 

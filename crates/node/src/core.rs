@@ -4,7 +4,7 @@
 //! Invariant: every command is in the queue of the disk that its number names, and ends
 //! in exactly one call of [`Core::command_ended`].
 
-use crate::admission::chunks::Chunking;
+use crate::admission::asked::Chunking;
 use crate::admission::contract::refused;
 use crate::admission::costs::Costs;
 use crate::admission::rates::RateSearch;

@@ -351,6 +351,7 @@ impl Node {
         self.check_place(name, whose.kind())?;
         let made = self.core.store.create_owned(name, size, placement, whose)?;
         self.note_made(made);
+        self.touch_above(name);
         Ok(())
     }
 
@@ -422,7 +423,9 @@ impl Node {
         self.check_removable(volume)?;
         self.check_idle(volume, name)?;
         self.core.abandon_moves(Some(volume));
+        let path = String::from(self.core.store.volume(volume).expect("just found").name());
         self.core.store.delete(volume)?;
+        self.touch_above(&path);
         self.forget_removed(now, volume, name);
         Ok(())
     }

@@ -8,7 +8,7 @@
 //! all of it is charged for the way back to the sweep, too. Once the sweep is done, requests
 //! that were released meanwhile go, then early ones and best effort; what of it runs into the
 //! next cycle is taken from that one's register. On a disk with a queue one command is there at
-//! a time.
+//! a time, as soon as there is a contract.
 //!
 //! Promises: a request of a stream that was admitted for sweeps is done within two cycles: it
 //! waits for the next one to begin, and is done by its end; all others by their deadlines; everyone
@@ -47,6 +47,8 @@ pub(super) struct Sweeps {
     cycle: Duration,
     /// Keys of the sweep, the next one last.
     sweep: Vec<u64>,
+    /// What was taken out of the sweep last, and where it was: it may come back at once.
+    dropped: Option<(u64, usize)>,
     downward: bool,
     /// When the next cycle begins, if there is work.
     ends: Instant,
@@ -111,7 +113,8 @@ impl Sweeps {
 
 impl Policy for Sweeps {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
-        if view.in_flight().len() > 0 {
+        // What the disk holds is in nobody's sum; without contracts that is nobody's concern.
+        if view.in_flight().len() > 0 && !view.tasks().is_empty() {
             return Choice::Wait { until: None };
         }
         if self.sweep.is_empty() && view.now() >= self.ends {
@@ -132,8 +135,19 @@ impl Policy for Sweeps {
         }
     }
 
+    fn submitted(&mut self, request: &Waiting) {
+        // One that waits as before, for less of the same block or for another place: its turn
+        // stays, since this cycle has room for it and the next one may not have.
+        if let Some((_, at)) = self.dropped.take().filter(|(key, _)| *key == request.key) {
+            self.sweep.insert(at.min(self.sweep.len()), request.key);
+        }
+    }
+
     fn dropped(&mut self, request: &Waiting) {
-        self.sweep.retain(|&key| key != request.key);
+        self.dropped = self.sweep.iter().position(|&key| key == request.key).map(|at| {
+            self.sweep.remove(at);
+            (request.key, at)
+        });
     }
 
     fn joined(&mut self) {

@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod account;
+mod chunks;
 mod gaps;
 mod handle;
 pub mod limits;
@@ -20,6 +21,7 @@ mod predictions;
 mod queue;
 
 pub use account::{Account, Traffic};
+pub use chunks::{Chunks, Cut};
 pub use handle::{Handle, Shared};
 pub use measured::{HostTime, Measuring};
-pub use queue::{Chunks, Cut, Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};
+pub use queue::{Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};

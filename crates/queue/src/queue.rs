@@ -15,6 +15,7 @@
 //! the same key.
 
 use crate::account::{Account, Counted};
+use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
 use crate::gaps::Gaps;
 use crate::limits::GAP_MAX;
 use crate::measured::HostTime;
@@ -24,7 +25,7 @@ use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
 use disk::{Head, Profile};
 use sched::{Class, Contract, PolicyKind, Refusal, Request, Schedule, Task, TaskId, TaskSet};
-use units::{Access, Bytes, Command, Duration, Instant, Lba};
+use units::{Bytes, Command, Duration, Instant, Lba};
 
 /// Whether the device does only what its queue says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,29 +66,6 @@ pub fn between_parts(advance: Duration) -> Duration {
 
 /// The parts of a request behind its first: commands, and what they are for.
 pub type Rest<W> = VecDeque<(Option<Command>, W)>;
-
-/// Into what requests are cut where others shall not wait for all of one.
-#[derive(Debug)]
-pub struct Chunks<W> {
-    /// No command is longer.
-    pub len: Bytes,
-    /// Whether what a command is for can be cut.
-    pub may_cut: fn(&W) -> bool,
-    /// Cuts it behind so many bytes of its command: what it does from now on, and what is left,
-    /// each with its command.
-    pub cut: Cut<W>,
-}
-
-/// See [`Chunks::cut`].
-pub type Cut<W> = fn(&mut W, Bytes) -> (Command, (Command, W));
-
-impl<W> Clone for Chunks<W> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<W> Copy for Chunks<W> {}
 
 /// A command that is known.
 #[derive(Clone, Debug)]
@@ -639,7 +617,7 @@ impl<W> Queue<W> {
             first: &|key| {
                 let chunks = chunks.as_ref()?;
                 let entry = &commands[&key];
-                first_chunk(device, chunks, entry)
+                first_chunk(&device.profile, chunks, (entry.command, &entry.work), &entry.rest)
             },
         };
         match self.schedule.next(now, &predictions) {
@@ -784,9 +762,9 @@ impl<W> Queue<W> {
             further: &|_| Duration::ZERO,
             first: &|_| None,
         };
-        let own = in_pieces(device, &command, len, |piece| predictions.plain(at, piece));
+        let own = in_pieces(&device.profile, &command, len, |piece| predictions.plain(at, piece));
         let rest = entry.rest.iter().filter_map(|(command, _)| command.as_ref());
-        let rest = rest.fold(own, |all, part| both(all, from_anywhere(device, part, len)));
+        let rest = rest.fold(own, |all, part| both(all, from_anywhere(&device.profile, part, len)));
         self.schedule.finished_part(now, key, command, rest);
         self.has_news = true;
     }
@@ -815,71 +793,6 @@ impl<W> Entry<W> {
             self.rest.push_front((Some(left), work));
         }
     }
-}
-
-fn len_of(command: &Command) -> Bytes {
-    command.access().map_or(Bytes::ZERO, |access| access.len)
-}
-
-/// The first chunk of a request that others may interrupt, and what is left after it.
-fn first_chunk<W>(
-    device: &Device,
-    chunks: &Chunks<W>,
-    entry: &Entry<W>,
-) -> Option<(Command, sched::Rest)> {
-    let command = entry.command?;
-    let len = Some(chunks.len);
-    let done = sched::Rest { bound: Duration::ZERO, commands: 0 };
-    let may_cut = len_of(&command) > chunks.len && (chunks.may_cut)(&entry.work);
-    let (first, own) = match command {
-        Command::Transfer(access) if may_cut => {
-            let (near, far) = access.cut(chunks.len);
-            let (near, far) = (Command::Transfer(near), Command::Transfer(far));
-            (near, in_pieces(device, &far, len, |piece| on_from(device, &far, piece)))
-        }
-        _ => (command, done),
-    };
-    let rest = entry.rest.iter().filter_map(|(command, _)| command.as_ref());
-    let rest = rest.fold(own, |all, part| both(all, from_anywhere(device, part, len)));
-    (rest.commands > 0).then_some((first, rest))
-}
-
-fn both(one: sched::Rest, other: sched::Rest) -> sched::Rest {
-    let bound = one.bound.saturating_add(other.bound);
-    sched::Rest { bound, commands: one.commands + other.commands }
-}
-
-/// Bound on a command in pieces of up to `len`: the first one as `first` says, and each of the
-/// others where the one before it ended.
-fn in_pieces(
-    device: &Device,
-    command: &Command,
-    len: Option<Bytes>,
-    first: impl Fn(&Command) -> Duration,
-) -> sched::Rest {
-    let Some(&access) = command.access() else {
-        return sched::Rest { bound: first(command), commands: 1 };
-    };
-    let len = len.unwrap_or(access.len).min(access.len);
-    let pieces = access.len.div_ceil(len);
-    let piece = Command::Transfer(Access { len, ..access });
-    let bound = first(&piece) + on_from(device, command, &piece) * (pieces - 1);
-    sched::Rest { bound, commands: u32::try_from(pieces).unwrap_or(u32::MAX) }
-}
-
-/// Bound on a piece of a transfer that follows on another piece of it.
-fn on_from(device: &Device, command: &Command, piece: &Command) -> Duration {
-    let Some(access) = command.access() else { return device.profile.flush() };
-    let range = access.lba..access.end();
-    device.profile.follows(range, len_of(piece), access.len, access.direction)
-}
-
-fn from_anywhere(device: &Device, command: &Command, len: Option<Bytes>) -> sched::Rest {
-    let worst = |piece: &Command| match piece.access() {
-        Some(access) => worst(&device.profile, access),
-        None => device.profile.flush(),
-    };
-    in_pieces(device, command, len, worst)
 }
 
 /// What parts that follow take at the most, wherever the heads are, with what passes between

@@ -219,5 +219,24 @@ fn a_disk_of_20_tb_by_sweeps() {
     let of = |rate, block, times| swept(setting("hdd-7200-20tb", 1, rate, block, 12), times);
     let slow = [4, 8, 16].map(|block| of(2_000_000, block, 1));
     let fast = [1, 4, 8, 12].map(|times| of(25_000_000, 16, times));
-    table(slow.into_iter().chain(fast), &[(of(2_000_000, 16, 1), 92)]);
+    table(slow.into_iter().chain(fast), &[(of(2_000_000, 16, 1), 92), (of(25_000_000, 16, 12), 7)]);
+}
+
+#[test]
+fn a_cheetah_and_a_laptops_disk_by_sweeps() {
+    let of =
+        |model, block, times, commit| swept(setting(model, 1, 2_000_000, block, commit), times);
+    let all = ["seagate-cheetah", "laptop-4200"].into_iter().flat_map(|model| {
+        let rows = [(4, 1), (4, 4), (8, 1), (8, 4), (16, 1), (16, 4)];
+        rows.map(|(block, times)| of(model, block, times, 24))
+    });
+    let pinned = [(of("laptop-4200", 4, 4, 24), 10), (of("seagate-cheetah", 8, 4, 24), 5)];
+    table(all, &pinned);
+}
+
+#[test]
+fn three_atlas_ii_by_sweeps() {
+    let of = |block, times| swept(setting("quantum-atlas-ii", 3, 1_000_000, block, 24), times);
+    let all = [(1, 1), (1, 4), (2, 1), (2, 4), (4, 1)].map(|(block, times)| of(block, times));
+    table(all, &[(of(2, 1), 21)]);
 }

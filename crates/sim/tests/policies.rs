@@ -207,3 +207,80 @@ fn what_was_chosen_is_kept_with_its_settings_until_it_is_for_now_only() {
     let status = world.node.status(world.now());
     assert_eq!((status.policy, status.policy_kept), (cfq, false));
 }
+
+fn sweeps(cycle: &str) -> Policy {
+    policies::SWEEPS.with("cycle", cycle).unwrap()
+}
+
+/// With a log that commits every eight seconds.
+fn seldom(policy: Policy) -> Config {
+    Config { commit_interval: Duration::from_secs(8), ..config(policy) }
+}
+
+/// Readers and a writer in sweeps beside a volume's contract and greedy programs: no window is
+/// empty, nobody is late, and best effort is served. More readers are admitted than by bounds.
+#[test]
+fn in_sweeps_more_readers_than_by_bounds_play_on_beside_a_writer_a_service_and_greedy_programs() {
+    let of = || contract(400_000, Bytes::kib(256), Bytes::kib(256));
+    let admitted = |policy: Policy| {
+        let mut world = pool(seldom(policy));
+        let opened = (0..100).take_while(|_| world.call(open("v")).is_ok()).count();
+        opened
+    };
+    let cycle = "3932ms"; // what six blocks last
+    let (bounds, swept) = (admitted(Policy::SLACK), admitted(sweeps(cycle)));
+    println!("{bounds} readers by bounds, {swept} by sweeps");
+    assert!(swept > bounds, "{bounds} by bounds, {swept} by sweeps");
+    let mut world = pool(seldom(sweeps(cycle)));
+    let mut tallies = Vec::new();
+    create(&mut world, "s", SIZE);
+    fill(&mut world, "s", 2, SIZE);
+    assert_eq!(world.call(rate("s")), Ok(Reply::Done));
+    create(&mut world, "w", SIZE);
+    let recorder = Recorder::new("w", 5, of(), Bytes::kib(50), SIZE);
+    tallies.push(recorder.tally());
+    world.add(recorder);
+    for number in 0..swept as u64 - 11 {
+        let player = Player::new("v", 1, of(), Bytes::kib(50 + number), SIZE);
+        tallies.push(player.tally());
+        world.add(player);
+    }
+    (0..3).for_each(|number| world.add(Greedy::new("v", SIZE, Bytes::kib(64), 8, number)));
+    world.add(Greedy::new("s", SIZE, Bytes::kib(64), 2, 9));
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(late(&world), 0);
+    for (number, tally) in tallies.iter().enumerate() {
+        let tally = tally.borrow();
+        assert_eq!((&tally.error, tally.done), (&None, true), "{number}");
+        assert_eq!((tally.gaps, tally.wrong), (Bytes::ZERO, Bytes::ZERO), "{number}");
+    }
+}
+
+/// Windows are made for the time after which a block is there: a pool goes to sweeps, from
+/// them and to those of another cycle only when no stream is open. Volumes' contracts go with it.
+#[test]
+fn a_pool_goes_to_sweeps_and_back_when_no_stream_is_open_and_keeps_volumes_contracts() {
+    let mut world = pool(config(Policy::SLACK));
+    assert_eq!(world.call(rate("v")), Ok(Reply::Done));
+    let stream = |world: &mut World| match world.call(open("v")) {
+        Ok(Reply::Stream { stream, window }) => (stream, window),
+        other => panic!("{other:?}"),
+    };
+    let mut windows = Vec::new();
+    let all = [sweeps("3s"), sweeps("5s"), Policy::SLACK, sweeps("4s")];
+    for to in all {
+        let (open, window) = stream(&mut world);
+        windows.push(window / Bytes::kib(256));
+        let refused = set(&mut world, to).unwrap_err();
+        let Error::PolicyRefused { streams, refusal: None, .. } = &refused else { panic!() };
+        assert_eq!(*streams, [open]);
+        assert!(refused.to_string().contains("windows of stream"), "{refused}");
+        assert_eq!(world.call(Op::StreamClose { stream: open }), Ok(Reply::Done));
+        assert_eq!(set(&mut world, to), Ok(Reply::Done));
+        world.run_for(Duration::from_secs(5));
+    }
+    windows.push(stream(&mut world).1 / Bytes::kib(256));
+    // By bounds three; else what passes in two cycles, at 0.66 s for a block, and two more.
+    assert_eq!(windows, [3, 12, 18, 3, 15]);
+    assert_eq!(late(&world), 0);
+}

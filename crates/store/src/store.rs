@@ -388,7 +388,10 @@ impl Store {
             return None;
         }
         let closed = !self.staged.has_news();
-        let staged = core::mem::take(&mut self.staged);
+        let mut staged = core::mem::take(&mut self.staged);
+        if let Some(&rest) = staged.touched.iter().nth(TIMES_MAX) {
+            self.staged.touched = staged.touched.split_off(&rest);
+        }
         if staged.changed() {
             // What a record speaks of is durable before it. Where it speaks of nothing, the
             // flush behind it is enough.
@@ -608,6 +611,10 @@ impl Staged {
         self.changed() || !self.unflushed.is_empty() || !self.profiles.is_empty()
     }
 }
+
+/// The times of so many volumes that were written go with one record; those of others go with the
+/// next ones, so that records stay as short as they were.
+pub(crate) const TIMES_MAX: usize = 64;
 
 /// What a checkpoint is written in, where nobody says otherwise.
 const INCREMENT: Bytes = Bytes::kib(64);

@@ -114,8 +114,8 @@ pub struct VolumeCreate {
     /// directories.
     pub name: String,
     /// What it stands for.
-    #[serde(default, skip_serializing_if = "Kind::is_default")]
-    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "FileKind::is_default")]
+    pub kind: FileKind,
     /// Space to reserve.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
@@ -132,7 +132,7 @@ impl VolumeCreate {
     /// A volume of the asker's on all disks.
     pub fn new(name: impl Into<String>, size: Bytes) -> Self {
         let (placement, access) = (Placement::default(), Access::default());
-        Self { name: name.into(), kind: Kind::Volume, size_bytes: size, placement, access }
+        Self { name: name.into(), kind: FileKind::Volume, size_bytes: size, placement, access }
     }
 }
 
@@ -164,8 +164,8 @@ pub struct Volume {
     /// Its name.
     pub name: String,
     /// What it stands for.
-    #[serde(default, skip_serializing_if = "Kind::is_default")]
-    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "FileKind::is_default")]
+    pub kind: FileKind,
     /// When it was last used; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<Times>,

@@ -22,7 +22,7 @@ impl Server {
         request: &Request,
         parent: u64,
         name: &OsStr,
-        kind: Kind,
+        kind: FileKind,
         mode: u32,
     ) -> Ended<FileAttr> {
         let path = self.entry_path(parent, name)?;
@@ -39,7 +39,7 @@ impl Server {
         name: &OsStr,
         target: &Path,
     ) -> Ended<FileAttr> {
-        let mut told = self.make(request, parent, name, Kind::Link, 0o600)?;
+        let mut told = self.make(request, parent, name, FileKind::Link, 0o600)?;
         let (file, text) = (File::new(told.ino.0, 0, 0), target.as_os_str().as_bytes());
         let written = file.write(&self.ways, 0, text);
         if let Err(error) = written {
@@ -61,7 +61,7 @@ impl Server {
         }
         let mode = Permissions::new(0o755);
         let access = Access { mode, ..Access::default() };
-        let kind = Kind::Directory;
+        let kind = FileKind::Directory;
         let create = VolumeCreate { kind, access, ..VolumeCreate::new(&*path, Bytes::ZERO) };
         match self.change(|client| client.create_volume(&create, Durable::WithNextSync)) {
             Ok(_) | Err(Errno::EEXIST) => Ok(()),
@@ -71,7 +71,7 @@ impl Server {
 
     pub(super) fn remove(&self, parent: u64, name: &OsStr) -> Ended<()> {
         let path = self.entry_path(parent, name)?;
-        let found = self.find(&path)?.filter(|facts| facts.kind != Kind::Directory);
+        let found = self.find(&path)?.filter(|facts| facts.kind != FileKind::Directory);
         let ino = inode(found.ok_or(Errno::EISDIR)?.number);
         self.keep(parent)?;
         if self.is_open(ino) {
@@ -95,7 +95,7 @@ impl Server {
     pub(super) fn remove_directory(&self, parent: u64, name: &OsStr) -> Ended<()> {
         let path = self.entry_path(parent, name)?;
         let found = self.find(&path)?;
-        if found.as_ref().is_some_and(|facts| facts.kind != Kind::Directory) {
+        if found.as_ref().is_some_and(|facts| facts.kind != FileKind::Directory) {
             return Err(Errno::ENOTDIR);
         }
         let entries = self.ways.ask(|client| client.entries(&path, ""));
@@ -125,8 +125,9 @@ impl Server {
         if flags.contains(RenameFlags::RENAME_NOREPLACE) && target.is_some() {
             return Err(Errno::EEXIST);
         }
-        let is_directory =
-            |found: &Option<FileFacts>| found.as_ref().is_none_or(|it| it.kind == Kind::Directory);
+        let is_directory = |found: &Option<FileFacts>| {
+            found.as_ref().is_none_or(|it| it.kind == FileKind::Directory)
+        };
         if let Some(target) = &target {
             match (is_directory(&source), is_directory(target)) {
                 (true, false) => return Err(Errno::ENOTDIR),
@@ -177,7 +178,7 @@ impl Server {
                 if path.len() - from.len() + to.len() > client::VOLUME_NAME_MAX {
                     return Err(Errno::ENAMETOOLONG);
                 }
-                if entry.file.is_none_or(|facts| facts.kind == Kind::Directory) {
+                if entry.file.is_none_or(|facts| facts.kind == FileKind::Directory) {
                     todo.push(path);
                 }
             }

@@ -66,7 +66,7 @@ impl Server {
         mode: u32,
         flags: i32,
     ) -> Ended<(FileAttr, u64, FopenFlags)> {
-        let told = match self.make(request, parent, name, Kind::Volume, mode) {
+        let told = match self.make(request, parent, name, FileKind::Volume, mode) {
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
                 // Somebody else was quicker.
                 let path = self.entry_path(parent, name)?;
@@ -163,7 +163,7 @@ impl Server {
         }
         let found = self.ways.ask(|client| client.volume(&volume(ino)));
         let found = found.map_err(|error| failed(&error))?;
-        if found.kind != Kind::Volume {
+        if found.kind != FileKind::Volume {
             return Ok(Vec::new());
         }
         let stream = locked(&self.open).rates.get(&ino).copied();

@@ -66,14 +66,19 @@ pub(crate) fn chosen<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>
 }
 
 /// Where disks serve in sweeps: the block whose requests take the least of a cycle. It grows
-/// from a short one while it takes less than nine tenths of what it did.
+/// from a short one while it takes less than nineteen twentieths of what it did.
 fn chosen_for_sweeps<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>) -> Option<Bytes> {
     let &Asked { rate, mode, shares, late, memory } = asked;
+    let window = |block: Bytes| {
+        let contract = Contract { rate, block, burst: Bytes::ZERO };
+        block.saturating_mul(contract::window_blocks(&contract, shares, mode, late))
+    };
+    // Most of it is what passes in two cycles, whatever the block.
+    let most = (memory / WINDOW_DIVISOR).max(window(EXTENT).saturating_mul(3) / 2);
     let work = |block: Bytes| -> Option<Duration> {
         let contract = Contract { rate, block, burst: Bytes::ZERO };
         contract::check_block(&contract, shares, |disk| seen(disk).profile).ok()?;
-        let blocks = contract::window_blocks(&contract, shares, mode, late);
-        if block > BLOCK_MIN && block.saturating_mul(blocks) > memory / WINDOW_DIVISOR {
+        if block > EXTENT && window(block) > most {
             return None;
         }
         let on_disk = |share: &Share| -> Option<Duration> {
@@ -94,7 +99,7 @@ fn chosen_for_sweeps<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>
     while block <= BLOCK_MAX {
         let takes = work(block);
         let pays = match (takes, best.1) {
-            (Some(takes), Some(least)) => takes * 10 < least * 9,
+            (Some(takes), Some(least)) => takes * 20 < least * 19,
             (Some(_), None) => true,
             (None, _) => false,
         };

@@ -8,34 +8,15 @@
 //! length, best effort goes in pieces no longer, and what refused is asked once more. All of that
 //! holds, or nothing has changed. When the last contract of answers in time has left a disk,
 //! requests are whole again.
-//!
-//! Invariant: `asked` has an entry for each task that a stream has on the disk.
 
-use crate::admission::contract::Share;
+use crate::admission::asked::Asked;
 use crate::admission::costs::{Costs, piece_within};
-use crate::api::{Contract, DiskIndex, Policy, Refusal, Service};
+use crate::api::{DiskIndex, Policy, Refusal, Service};
 use crate::core::Core;
 use crate::{limits, work};
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sched::{Task, TaskId};
-use units::{Bytes, Direction, Duration, Instant};
-
-/// What a stream's task was made of.
-#[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    pub contract: Contract,
-    pub share: Share,
-    pub way: Direction,
-}
-
-/// How one disk serves the requests of streams.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Chunking {
-    pub asked: BTreeMap<TaskId, Asked>,
-    /// What admission leaves for best effort where requests are whole; only where they are not.
-    pub reserve_whole: Option<Duration>,
-}
+use units::{Bytes, Instant};
 
 impl Core {
     /// Whether requests can be in chunks: under the policy that looks at the exact slack before

@@ -1,7 +1,7 @@
 //! Contracts join, change and leave the schedules of their disks.
 
+use crate::admission::asked::Asked;
 use crate::admission::block;
-use crate::admission::chunks::Asked;
 use crate::admission::contract::{Joined, LENGTHS, Seen, Share, period, refused};
 use crate::admission::rates::RateSearch;
 use crate::api::*;
@@ -195,6 +195,7 @@ impl Core {
             capacity: disk.queue.capacity(),
             advance: disk.queue.advance(),
             set: disk.queue.tasks().clone(),
+            chunk: self.chunk(disk.index),
         };
         // Windows are made for what was measured.
         let config = Config { host_latency: self.late, ..self.config };

@@ -1,5 +1,6 @@
 //! What a contract takes, whether it fits, and how it joins, changes and leaves.
 
+pub(crate) mod asked;
 pub(crate) mod block;
 pub(crate) mod chunks;
 pub(crate) mod contract;

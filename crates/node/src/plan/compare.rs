@@ -142,7 +142,13 @@ impl Planner {
                 set.add_unchecked(task);
             }
             let (profile, capacity) = (profile.clone(), *capacity);
-            self.disks.push(PlanDisk { profile, capacity, advance: costs.advance, set });
+            self.disks.push(PlanDisk {
+                profile,
+                capacity,
+                advance: costs.advance,
+                set,
+                chunk: None,
+            });
         }
     }
 }

@@ -9,11 +9,13 @@
 
 mod compare;
 mod estimate;
+mod modes;
 
 pub use compare::{Alternative, Variation};
+pub use modes::ModePlan;
 
 use crate::admission::contract::{self, Seen, Share};
-use crate::admission::costs::Costs;
+use crate::admission::costs::{Costs, piece_within};
 use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, Service};
 use crate::limits;
 use crate::memory::arena::Arena;
@@ -126,6 +128,8 @@ pub(crate) struct PlanDisk {
     pub capacity: Bytes,
     pub advance: Duration,
     pub set: TaskSet,
+    /// Requests of streams are in chunks of this.
+    pub chunk: Option<Bytes>,
 }
 
 impl PartialEq for PlanDisk {
@@ -139,7 +143,7 @@ impl Eq for PlanDisk {}
 
 impl PlanDisk {
     fn seen(&self) -> Seen<'_> {
-        Seen { profile: &self.profile, advance: self.advance, set: &self.set, chunk: None }
+        Seen { profile: &self.profile, advance: self.advance, set: &self.set, chunk: self.chunk }
     }
 }
 
@@ -184,7 +188,7 @@ impl Planner {
                 let refused = |refusal| contract::refused(DiskIndex(index), &refusal);
                 set.add(task).map_err(refused).map_err(Error::Refused)?;
             }
-            Ok(PlanDisk { profile, capacity, advance: costs.advance, set })
+            Ok(PlanDisk { profile, capacity, advance: costs.advance, set, chunk: None })
         };
         let disks = (0..).zip(profiles).map(disk).collect::<Result<Vec<_>, Error>>()?;
         Ok(Self { config, disks, memory: Arena::for_windows(config.memory) })
@@ -192,8 +196,18 @@ impl Planner {
 
     /// A disk with nothing promised, admitting as its schedule would under the policy.
     fn set(config: &Config, costs: &Costs, profile: &Profile, gap: Duration) -> TaskSet {
+        Self::set_leaving(config, costs.best_effort, profile, gap)
+    }
+
+    /// The same where so much is left for best effort.
+    fn set_leaving(
+        config: &Config,
+        reserve: Duration,
+        profile: &Profile,
+        gap: Duration,
+    ) -> TaskSet {
         let has_online_slack = config.admission && config.policy.start().has_online_slack();
-        TaskSet::new(costs.best_effort)
+        TaskSet::new(reserve)
             .with_gap(gap)
             .with_admission(config.policy.admission, profile.depth())
             .with_online_slack(has_online_slack)
@@ -209,6 +223,46 @@ impl Planner {
     /// # Errors
     /// Where an entry makes no sense, whatever the disks.
     pub fn plan(&self, list: &[Wanted]) -> Result<Plan, Error> {
+        let whole = self.plan_so(list)?;
+        let is_latency = |wanted: &Wanted| {
+            wanted.count > 0 && matches!(wanted.what, Whose::Service(Service::Latency { .. }))
+        };
+        if whole.stops.is_none() || !list.iter().any(is_latency) {
+            return Ok(whole);
+        }
+        // As admission does (`admission/chunks.rs`), for all of the list at once.
+        let counts = |plan: &Plan| plan.kinds.iter().map(|kind| kind.admitted).sum::<u64>();
+        let mut best = whole;
+        for planner in limits::chunks().flatten().filter_map(|chunk| self.in_chunks(chunk)) {
+            let plan = planner.plan_so(list)?;
+            if plan.stops.is_none() {
+                return Ok(plan);
+            }
+            best = if counts(&plan) > counts(&best) { plan } else { best };
+        }
+        Ok(best)
+    }
+
+    /// The same disks with streams and best effort in chunks. What a pool has promised before
+    /// stays as it is. None where that does not fit so, or where nothing is ever in chunks.
+    fn in_chunks(&self, chunk: Bytes) -> Option<Self> {
+        let slack = self.config.admission && self.config.policy.is(crate::api::Policy::SLACK);
+        let disk = |disk: &PlanDisk| {
+            let PlanDisk { profile, capacity, set, .. } = disk;
+            let costs = Costs::new(&self.config, profile, *capacity, set.gap());
+            let most = chunk.min(costs.piece);
+            let (_, cost) = piece_within(profile, *capacity, most, set.reserve());
+            let reserve = cost.min(set.reserve());
+            let mut anew = Self::set_leaving(&self.config, reserve, profile, set.gap());
+            let tasks: Vec<Task> = set.iter().map(|(_, task)| task).collect();
+            anew.add_all(&tasks).ok().filter(|_| profile.bus.is_none())?;
+            Some(PlanDisk { set: anew, chunk: Some(chunk), ..disk.clone() })
+        };
+        let disks: Option<Vec<PlanDisk>> = self.disks.iter().map(disk).collect();
+        slack.then_some(Self { disks: disks?, ..self.clone() })
+    }
+
+    fn plan_so(&self, list: &[Wanted]) -> Result<Plan, Error> {
         let mut trial = self.trial(list)?;
         let all = trial.stops.is_none();
         let beside = trial.clone();

@@ -84,6 +84,14 @@ impl Node {
         }
     }
 
+    /// What lies directly under the directory of this name has changed.
+    pub(crate) fn touch_above(&mut self, name: &str) {
+        let above = name.rsplit_once('/').and_then(|(above, _)| self.core.store.find(above));
+        if let Some(above) = above.map(Volume::id) {
+            self.core.store.note_length(above, Bytes::ZERO);
+        }
+    }
+
     /// Whether a volume of this kind may have this name, beside those that there are.
     pub(crate) fn check_place(&self, name: &str, kind: u16) -> Result<(), Error> {
         let store = &self.core.store;
@@ -153,18 +161,24 @@ impl Node {
             None => Ownership::DIRECTORY,
         };
         self.check_place(to, kind)?;
+        let from = String::from(name);
         let removed = self.make_way(who, to, replace, keep_as.is_some())?;
         // A directory that no volume stands for comes into the one that is there.
         let removed = removed.filter(|_| own.is_some());
         if let (Some(kept), Some(name)) = (removed, keep_as) {
             self.check_place(&name, Ownership::LINK)?;
             moved.insert(0, (kept, name));
-            return Ok(self.core.store.rename(&moved, None)?);
+            self.core.store.rename(&moved, None)?;
+            self.touch_above(&from);
+            self.touch_above(to);
+            return Ok(());
         }
         if let Some(removed) = removed {
             self.core.abandon_moves(Some(removed));
         }
         self.core.store.rename(&moved, removed)?;
+        self.touch_above(&from);
+        self.touch_above(to);
         if let Some(removed) = removed {
             self.forget_removed(now, removed, to);
         }

@@ -121,7 +121,9 @@ fn an_answer_in_time_comes_between_the_chunks_of_a_block() {
     let told = driver.ask(Op::StreamSeek { stream, to: Bytes::ZERO });
     assert!(matches!(told, Ok(Reply::Ready { .. })), "{told:?}");
     all_of(&mut driver, stream);
-    assert_eq!(transfers(&driver, from, Direction::Read), [8192, 8192]);
+    // But for the first, which is short so that the answer comes soon.
+    let whole = transfers(&driver, from, Direction::Read);
+    assert!(whole.iter().sum::<u64>() == 16_384 && whole.len() <= 3, "{whole:?}");
     assert_eq!(late(&driver), 0);
 }
 

@@ -8,6 +8,7 @@ mod door;
 mod jobs;
 mod long_blocks;
 mod memory;
+mod naming;
 mod permission;
 mod plan;
 mod seeks;

@@ -62,6 +62,8 @@ fn writes() -> Vec<Op> {
         open_window("film", Mode::Write, usual(), 1),
         room_for("film", Bytes::ZERO, Bytes::kib(4)),
         resize("film", Bytes::mib(5)),
+        Op::VolumeExtend { name: "film".into(), length: Bytes::MIB },
+        Op::Staged(Box::new(resize("film", Bytes::mib(5)))),
         Op::Block { volume: "film".into(), mode: Mode::Write, rate: RATE },
     ]
 }
@@ -71,6 +73,9 @@ fn owns() -> Vec<Op> {
         service("film", Service::BestEffort(Priority::Background)),
         Op::VolumeAccess { name: "film".into(), access: Access::default() },
         delete("film"),
+        Op::VolumeRename { name: "film".into(), to: "f".into(), replace: false, keep_as: None },
+        Op::VolumeTimes { name: "film".into(), accessed: None, modified: Some(1) },
+        Op::Staged(Box::new(delete("film"))),
     ]
 }
 

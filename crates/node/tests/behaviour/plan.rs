@@ -270,3 +270,27 @@ fn the_time_in_a_pipeline_is_taken_from_what_can_be_promised() {
     assert!(terms(least).is_some());
     assert_eq!(terms(least - Duration::from_nanos(1)), None);
 }
+
+/// A film in blocks of 8 MiB and answers within 60 ms fit only where the blocks are in chunks: a
+/// plan says so as admission does, whichever of them is named first.
+#[test]
+fn a_plan_counts_streams_in_chunks_beside_answers_in_time() {
+    let Setup { mut config, profiles, .. } = Setup::new(1);
+    config.memory = Bytes::mib(160);
+    let planner = Planner::new(config, profiles, Duration::ZERO).expect("a pool");
+    let each_second = contract(Rate::per_second(8 << 20), Bytes::mib(8), Bytes::ZERO);
+    let film =
+        |count| wanted(count, Whose::Stream { mode: Some(Mode::Read), contract: each_second });
+    let answers = |within| {
+        let promise = in_time(Bytes::kib(4), ms(within), Duration::from_secs(1));
+        wanted(1, Whose::Service(promise))
+    };
+    for list in [[film(1), answers(60)], [answers(60), film(1)]] {
+        assert_eq!(planner.plan(&list).unwrap().stops, None);
+    }
+    let plan = planner.plan(&[film(1), answers(20)]).unwrap();
+    assert_eq!(plan.stops.expect("10 ms, and a chunk").kind, 1);
+    // Nothing is in chunks where nobody wants answers.
+    let alone = planner.plan(&[film(1)]).unwrap();
+    assert_eq!(alone.disks[0].utilisation_ppm, 90_000 + 10_313);
+}

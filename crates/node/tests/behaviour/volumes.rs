@@ -43,7 +43,7 @@ fn a_volume_that_cannot_be_is_refused_and_nothing_changes() {
     let elsewhere = Placement { disks: vec![DiskIndex(2)], ..free() };
     let no_disk = Error::NoSuchDisk { disk: DiskIndex(2), disks: 2 };
     assert_eq!(driver.at_once(create("far", Bytes::MIB, elsewhere)), Err(no_disk));
-    let told = driver.at_once(create("no/name", Bytes::MIB, free()));
+    let told = driver.at_once(create("no//name", Bytes::MIB, free()));
     assert!(matches!(told, Err(Error::Invalid { what: "volume name", .. })), "{told:?}");
     let none = |name: &str| Err(Error::NoSuchVolume { name: name.into() });
     assert_eq!(driver.at_once(delete("big")), none("big"));

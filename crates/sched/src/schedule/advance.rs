@@ -8,7 +8,8 @@
 //! apart from here on. So where the exact slack stays zero at least with the sooner
 //! release, or the earlier deadline, everything that is promised is kept; and where
 //! nothing that was released waits, the offline test has said so before. It takes a
-//! policy that goes by the exact slack from then on: `slack`.
+//! policy that goes by the exact slack from then on: `slack`. What is served in sweeps has its
+//! turn and its time when it has them: a cycle holds no request more.
 
 use super::Schedule;
 use super::core::Core;
@@ -29,7 +30,7 @@ impl Schedule {
         self.release(now);
         assert!(!self.has_early(id), "a request of the task has its turn still to come");
         let (turn, from) = (self.core.next_release(id), from.max(now));
-        if turn <= from || self.core.servers.knows(id.index) {
+        if turn <= from || self.core.servers.knows(id.index) || self.core.is_in_sweeps(id) {
             return;
         }
         self.core.release_from(id, from);
@@ -53,8 +54,8 @@ impl Schedule {
         if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
             return false;
         }
-        if old.times.deadline <= by {
-            return true;
+        if old.times.deadline <= by || self.core.is_swept(&old) {
+            return old.times.deadline <= by;
         }
         self.core.queues.set_deadline(key, by);
         if !self.core.nobody_is_late(now) {
@@ -86,7 +87,7 @@ impl Schedule {
         if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
             return None;
         }
-        if old.over_cost {
+        if old.over_cost || self.core.is_swept(&old) {
             return Some(old.promised);
         }
         let free_at = now.max(self.core.busy_until).saturating_add(others);

@@ -162,7 +162,7 @@ impl Core {
         let Some(rule) = self.tasks.sweep_rule().filter(|_| self.options.admission) else {
             return false;
         };
-        let is_swept = self.tasks.get(id).is_some_and(|task| task.sweep.is_some());
+        let is_swept = self.is_in_sweeps(id);
         if is_swept {
             self.hold(id, self.eased);
         } else if self.tasks.has_sweeps() {

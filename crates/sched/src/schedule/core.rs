@@ -7,12 +7,12 @@ use crate::limits::{
 };
 use crate::queues::{Queues, Waiting};
 use crate::request::{
-    Class, Contract, Counts, First, Options, Outcome, Predict, Request, Rest, Times, Totals,
+    Class, Contract, Counts, Options, Outcome, Predict, Request, Rest, Times, Totals,
 };
 use crate::slack::{Answer, Critical, Due, Exact, Live, Meter, Scratch};
 use crate::task::{Task, TaskId, WHOLE};
 use alloc::vec::Vec;
-use units::{Command, Duration, Instant, Lba};
+use units::{Duration, Instant, Lba};
 
 /// Everything but the policy, which looks at this.
 #[derive(Clone, Debug)]
@@ -291,7 +291,7 @@ impl Core {
     }
 
     /// What is left of a request, with what the host takes after each command.
-    fn cost_of(&self, rest: &Rest) -> Duration {
+    pub(super) fn cost_of(&self, rest: &Rest) -> Duration {
         let gaps = self.options.gap.saturating_mul(u64::from(rest.commands));
         rest.bound.saturating_add(gaps).min(BOUND_MAX)
     }
@@ -483,7 +483,11 @@ impl Core {
 
     /// A request of a task that is served in sweeps.
     pub(crate) fn is_swept(&self, waiting: &Waiting) -> bool {
-        let Class::RealTime(id) = waiting.class else { return false };
+        matches!(waiting.class, Class::RealTime(id) if self.is_in_sweeps(id))
+    }
+
+    /// A task whose requests are served in sweeps.
+    pub(super) fn is_in_sweeps(&self, id: TaskId) -> bool {
         self.tasks.get(id).is_some_and(|task| task.sweep.is_some())
     }
 
@@ -628,144 +632,6 @@ impl Core {
         predicted
     }
 
-    /// Nearer deadlines may go between the commands of this request.
-    fn makes_way(&self, request: &Waiting) -> bool {
-        self.tasks.has_online_slack()
-            && match request.class {
-                Class::RealTime(_) => request.is_covered() && request.commands > 1,
-                Class::BestEffort { ordered, .. } => !ordered,
-                Class::Background => true,
-                Class::Server { .. } => false,
-            }
-    }
-
-    /// The first command of a request that is served in several, wherever the schedule lets
-    /// others go between them.
-    fn first_of(&self, predict: &dyn Predict, request: &Waiting) -> Option<First> {
-        let first = || predict.first_of(self.head, request.key, &request.command);
-        if self.makes_way(request) { first().filter(|first| first.rest.commands > 0) } else { None }
-    }
-
-    /// What is given away for a request that goes out of its turn: all of one under contract,
-    /// and of others the first command.
-    pub(crate) fn bound_of(&self, predict: &dyn Predict, from: Lba, request: &Waiting) -> Duration {
-        let first = if request.is_real_time() { None } else { self.first_of(predict, request) };
-        let whole = || predict.bound_of(from, request.key, &request.command);
-        first.map_or_else(whole, |first| first.bound)
-    }
-
-    /// What another one loses if this request goes next.
-    pub(crate) fn lost_to(&self, key: u64) -> Duration {
-        let holder = self.holder.filter(|&holder| holder != key);
-        let holder = holder.and_then(|holder| self.queues.get(holder));
-        holder.map_or(Duration::ZERO, |holder| holder.resume)
-    }
-
-    /// The request goes next: what has the heads loses them.
-    fn interrupt(&mut self, key: u64) {
-        let Some(holder) = self.holder.take().filter(|&holder| holder != key) else { return };
-        let Some(&Waiting { cost, resume, .. }) = self.queues.get(holder) else { return };
-        self.queues.charge(holder, cost.saturating_add(resume));
-        self.meter = Meter::unknown();
-    }
-
-    /// The disk is done with a command of a request, of which `rest` is left, beginning with
-    /// `command`: that waits from here on, as it did before. Where its contract has ended
-    /// meanwhile, it is best effort.
-    pub(super) fn finish_part(
-        &mut self,
-        now: Instant,
-        key: u64,
-        (command, rest): (Command, Rest),
-    ) -> Outcome {
-        let (request, outcome) = self.take_back_from_disk(now, key);
-        let totals = if request.is_real_time() {
-            &mut self.counts.real_time
-        } else {
-            &mut self.counts.best_effort
-        };
-        totals.actual = totals.actual.saturating_add(outcome.actual);
-        totals.predicted = totals.predicted.saturating_add(outcome.predicted);
-        self.count_overrun(&outcome);
-        let (commands, cost) = (rest.commands, self.cost_of(&rest));
-        let overheads = cost.saturating_sub(rest.bound);
-        let waiting = Waiting { command, begun: true, commands, cost, overheads, ..request };
-        self.queues.insert(waiting, now);
-        match request.class {
-            Class::RealTime(id) if self.tasks.get(id).is_some() => self.holder = Some(key),
-            Class::RealTime(_) => self.outlive(key),
-            _ => {}
-        }
-        outcome
-    }
-
-    /// The contract of a request that waits with some of its commands done has ended: what is
-    /// left of it is best effort.
-    pub(super) fn outlive(&mut self, key: u64) {
-        let Some(waiting) = self.queues.take(key) else { return };
-        self.holder = self.holder.filter(|&holder| holder != key);
-        self.carry_over.retain(|&other| other != key);
-        let (times, cost) = (Times { deadline: Instant::MAX, ..waiting.times }, Duration::ZERO);
-        let (class, promised) = (Class::best_effort(true), Instant::MAX);
-        let waiting = Waiting { class, times, cost, promised, synchronous: true, ..waiting };
-        let waiting = Waiting { over_cost: false, resume: Duration::ZERO, ..waiting };
-        self.queues.insert(waiting, self.latest);
-    }
-
-    /// What waits and what may come costs what it does by the present set.
-    pub(super) fn charge_again(&mut self, now: Instant) {
-        self.meter = Meter::unknown();
-        let contracts: Vec<_> = self.tasks.iter().collect();
-        let all: Vec<Waiting> = self.queues.by_arrival().into_iter().copied().collect();
-        for waiting in all {
-            let Some(task) = waiting.class.task().and_then(|id| self.tasks.get(id)) else {
-                continue;
-            };
-            if self.is_swept(&waiting) {
-                continue; // time is kept for it in each cycle
-            }
-            let own = waiting.cost.saturating_sub(waiting.overheads);
-            let overheads = match waiting.class {
-                _ if waiting.begun => self.options.gap.saturating_mul(waiting.commands.into()),
-                Class::RealTime(_) => self.tasks.charged(&task).cost.saturating_sub(task.cost),
-                _ => self.overheads_in(&task),
-            };
-            let own = match waiting.class {
-                Class::RealTime(_) if waiting.begun => own,
-                Class::RealTime(_) if self.carry_over.contains(&waiting.key) => own.max(task.cost),
-                Class::RealTime(_) => task.cost,
-                _ => own,
-            };
-            self.queues.charge_anew(
-                waiting.key,
-                own.saturating_add(overheads).min(BOUND_MAX),
-                overheads,
-            );
-            if !waiting.begun {
-                self.queues.set_way(waiting.key, task.commands, task.resume);
-            }
-        }
-        for (id, task) in contracts {
-            if self.servers.knows(id.index) {
-                let renewal = self.servers.renewal(id.index, now, |next| next);
-                self.exit(id);
-                self.servers.renew(id.index, &self.charged_server(&task), renewal);
-                self.line_up_all(id);
-            } else {
-                let place = self.places[id.index as usize] as usize;
-                let kept = self.kept_for(&task);
-                self.live[place].set_cost(kept.as_nanos());
-            }
-        }
-    }
-
-    /// Requests to a server that was made anew stand in its line.
-    fn line_up_all(&mut self, id: TaskId) {
-        let waits: Vec<u64> = self.queues.unentered(id).map(|one| one.key).collect();
-        waits.into_iter().for_each(|key| self.push(key));
-        self.servers.fill(id.index, self.latest, &mut self.queues, &mut self.entered);
-    }
-
     pub(super) fn finish(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {
         let (request, outcome) = self.take_back_from_disk(now, key);
         if let Some(next) = self.queues.settle(key, request.class) {
@@ -776,7 +642,7 @@ impl Core {
     }
 
     /// The disk is done with a command.
-    fn take_back_from_disk(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {
+    pub(super) fn take_back_from_disk(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {
         let at = self.in_flight.iter().position(|flight| flight.request.key == key);
         let Flight { request, started, predicted, .. } =
             self.in_flight.remove(at.expect("the disk was given this request"));
@@ -812,7 +678,7 @@ impl Core {
         self.count_overrun(outcome);
     }
 
-    fn count_overrun(&mut self, outcome: &Outcome) {
+    pub(super) fn count_overrun(&mut self, outcome: &Outcome) {
         let counts = &mut self.counts;
         counts.overruns += u64::from(!outcome.overrun.is_zero());
         counts.overrun_max = counts.overrun_max.max(outcome.overrun);

@@ -8,6 +8,7 @@ mod advance;
 mod change;
 pub(crate) mod core;
 mod gap;
+mod parts;
 mod policy_change;
 
 use self::core::Core;

@@ -1,7 +1,9 @@
 //! A plan in words and tables.
 
 use crate::output::{Table, counted, percent};
-use client::control::{Alternative, Plan, PlannedDisk, PlannedStream, Variation, Zone};
+use client::control::{
+    Alternative, Plan, PlannedDisk, PlannedMode, PlannedStream, Variation, Zone,
+};
 use units::Bytes;
 
 /// Everything.
@@ -14,6 +16,7 @@ pub fn all(plan: &Plan) -> String {
         plan.window_bytes, plan.memory_bytes
     ));
     text.push_str(&alternatives(plan));
+    text.push_str(&modes(plan));
     text
 }
 
@@ -92,6 +95,45 @@ fn alternatives(plan: &Plan) -> String {
         format!("it would all fit with {}\n", name(&other.variation, plan.disks.len()))
     });
     format!("the same in other ways:\n{}{}", table.text("  "), would.unwrap_or_default())
+}
+
+/// Each mode of a pool with what it takes. A pool follows the one that it was told.
+fn modes(plan: &Plan) -> String {
+    if plan.modes.is_empty() {
+        return String::new();
+    }
+    let headings = ["", "blocks", "fit", ">promised", ">memory", ">a stream plays after"];
+    let mut table = Table::new(&headings);
+    let asked: u64 = plan.streams.iter().map(|kind| kind.asked).sum();
+    for mode in &plan.modes {
+        let mut blocks: Vec<u64> = mode.block_bytes.iter().flatten().copied().collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        let blocks: Vec<String> = blocks.iter().map(|&it| Bytes::new(it).to_string()).collect();
+        let fit = match mode.fits {
+            true => "all".into(),
+            false => format!("{} of {asked}", mode.admitted),
+        };
+        table.row(vec![
+            flags(mode),
+            blocks.join(", "),
+            fit,
+            percent(mode.utilisation_ppm),
+            mode.window_bytes.to_string(),
+            mode.begins_ns.to_string(),
+        ]);
+    }
+    let text = table.text("  ");
+    format!("the same in blocks that the pool chooses, with `slackline pool set`:\n{text}")
+}
+
+fn flags(mode: &PlannedMode) -> String {
+    let settings = mode.settings.iter();
+    let settings: String = settings
+        .map(|(name, value)| format!(" --setting {name}={}", value.replace(' ', "")))
+        .collect();
+    let now = if mode.now { " (now)" } else { "" };
+    format!("--policy {}{settings}{now}", mode.policy)
 }
 
 fn name(variation: &Variation, disks: usize) -> String {

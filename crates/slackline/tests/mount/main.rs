@@ -13,12 +13,12 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{Daemon, Scratch, noise};
+use support::{Daemon, Scratch};
 use units::Bytes;
 
 /// A pool that is served, and mounted.
 struct Mounted {
-    daemon: Daemon,
+    daemon: Option<Daemon>,
     disks: Vec<String>,
     dir: Scratch,
 }
@@ -28,7 +28,6 @@ impl Drop for Mounted {
         let path = self.dir.text("mnt");
         // As one does where a program still has something open.
         let _ = Command::new("umount").args(["-l", &path]).output();
-        let _ = &self.daemon;
     }
 }
 
@@ -43,7 +42,7 @@ impl Mounted {
         let daemon = dir.serve(&disks);
         fs::create_dir(dir.path("mnt")).unwrap();
         dir.run(&["mount", &dir.text("mnt")]).succeeded();
-        Some(Self { daemon, disks, dir })
+        Some(Self { daemon: Some(daemon), disks, dir })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -56,8 +55,8 @@ impl Mounted {
 
     /// The daemon is killed and started again, below the mount.
     fn kill_daemon(&mut self) {
-        self.daemon.kill();
-        self.daemon = self.dir.serve(&self.disks);
+        self.daemon.take().unwrap().kill();
+        self.daemon = Some(self.dir.serve(&self.disks));
     }
 
     /// Runs a line of a shell in the mount, and gives what it wrote.
@@ -68,6 +67,13 @@ impl Mounted {
         assert!(ran.status.success(), "{line}: {said}");
         String::from_utf8(ran.stdout).unwrap()
     }
+}
+
+/// So many bytes, the same in each run.
+fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    support::noise(seed, len as u64).read_to_end(&mut bytes).unwrap();
+    bytes
 }
 
 fn has(tool: &str) -> bool {
@@ -231,10 +237,10 @@ fn what_fsync_has_answered_outlives_the_daemon_and_what_it_has_not_is_told() {
     file.sync_all().unwrap();
     drop(file);
     // No daemon at all: an error within a while, not for ever; then all goes on.
-    mounted.daemon.kill();
+    mounted.daemon.take().unwrap().kill();
     let refused = fs::read_dir(mounted.path(".")).map(|list| list.count()).unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(5), "{refused}");
-    mounted.daemon = mounted.dir.serve(&mounted.disks);
+    mounted.daemon = Some(mounted.dir.serve(&mounted.disks));
     assert_eq!(&fs::read(mounted.path("d")).unwrap()[..5], b"again");
     mounted.dir.run(&["unmount", &mounted.dir.text("mnt")]).succeeded();
     let known = mounted.client().volume("d").unwrap();

@@ -9,7 +9,7 @@ use units::Bytes;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FileKind {
     /// For nothing but itself: a file.
     #[default]
     Volume,
@@ -20,7 +20,7 @@ pub enum Kind {
     Link,
 }
 
-impl Kind {
+impl FileKind {
     /// True where nothing has to be said.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
@@ -118,7 +118,7 @@ pub struct FileFacts {
     /// Its whole name.
     pub name: String,
     /// What it stands for.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Whose it is.
     pub owner: Owner,
     /// Space reserved.

@@ -3,6 +3,7 @@
 use super::{Contract, Mode, Placement, Problem, Service, Zone};
 use crate::quantity;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use units::{Bytes, Duration, Rate};
 
 /// Asks what would become of a list of streams.
@@ -78,6 +79,41 @@ pub struct Plan {
     pub memory_bytes: Bytes,
     /// The list in other ways, where that was asked for; the first is as asked.
     pub alternatives: Vec<Alternative>,
+    /// The same list by bounds and by sweeps, if alternatives were asked for.
+    #[serde(default)]
+    pub modes: Vec<PlannedMode>,
+}
+
+/// What would become of the list if the pool followed a policy, in the blocks that it chooses for
+/// who names none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PlannedMode {
+    /// The policy, as `slackline pool set --policy` takes it.
+    pub policy: String,
+    /// Its settings that are not as by default, as people write them.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// True where it is what the pool follows now.
+    #[serde(default)]
+    pub now: bool,
+    /// The blocks of the list's entries, in its order; null for what is no stream.
+    #[serde(default)]
+    pub block_bytes: Vec<Option<u64>>,
+    /// True where all would be admitted.
+    pub fits: bool,
+    /// How many would be admitted, in the list's order.
+    pub admitted: u64,
+    /// Utilisation of the disk that is promised the most, in parts per million.
+    pub utilisation_ppm: u64,
+    /// Memory of all windows that would be admitted.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub window_bytes: Bytes,
+    /// From when a stream is opened until its window is full and it plays, at the latest.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub begins_ns: Duration,
 }
 
 /// What would become of one entry of the list.

@@ -1,0 +1,122 @@
+//! Names that are paths: renames, directories and what lies in them, and changes that are
+//! answered before they are durable.
+
+use crate::driver::*;
+use node::{Access, Error, Op, Ownership, Placement, Reply, Who};
+use units::{Bytes, Duration};
+
+fn make(driver: &mut Driver, name: &str, mode: u16) -> Result<Reply, Error> {
+    let access = Access { mode: Some(mode), ..Access::default() };
+    let (name, size, placement) = (name.into(), Bytes::mib(1), Placement::default());
+    call(driver, Op::VolumeCreate { name, size, placement, access })
+}
+
+fn call(driver: &mut Driver, op: Op) -> Result<Reply, Error> {
+    let ticket = driver.begin_as(Who::root(), op);
+    driver.wait(ticket)
+}
+
+fn rename(from: &str, to: &str, replace: bool) -> Op {
+    Op::VolumeRename { name: from.into(), to: to.into(), replace, keep_as: None }
+}
+
+fn names(driver: &mut Driver, who: &Who, directory: &str) -> Vec<String> {
+    let entries = driver.node.entries(who, directory, "", 100);
+    entries.into_iter().map(|entry| entry.name).collect()
+}
+
+#[test]
+fn a_directory_is_there_while_something_lies_under_it_and_is_renamed_with_all_of_it() {
+    let mut driver = Setup::new(1).open();
+    for name in ["a", "d/x", "d/e/y", "d-", "d/z"] {
+        make(&mut driver, name, 0o600).unwrap();
+    }
+    let root = Who::root();
+    assert_eq!(names(&mut driver, &root, ""), ["a", "d-", "d"]);
+    assert_eq!(names(&mut driver, &root, "d"), ["e", "x", "z"]);
+    let behind = driver.node.entries(&root, "d", "e", 1);
+    assert_eq!(behind[0].name, "x", "one at a time, from behind the last");
+    call(&mut driver, rename("d", "n/m", false)).unwrap();
+    assert_eq!(names(&mut driver, &root, ""), ["a", "d-", "n"]);
+    assert_eq!(names(&mut driver, &root, "n/m"), ["e", "x", "z"]);
+    assert!(driver.node.volume("n/m/e/y").is_some() && driver.node.volume("d/x").is_none());
+    assert_eq!(names(&mut driver, &Who::user(7, 7, []), ""), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_lies_under_what_is_no_directory_whoever_makes_or_renames_it() {
+    let mut driver = Setup::new(1).open();
+    make(&mut driver, "f", 0o600).unwrap();
+    make(&mut driver, "d", 0o700 | Ownership::DIRECTORY).unwrap();
+    make(&mut driver, "d/x", 0o600).unwrap();
+    let refused = |ended: Result<Reply, Error>| matches!(ended, Err(Error::Invalid { .. }));
+    assert!(refused(make(&mut driver, "f/x", 0o600)));
+    assert!(refused(call(&mut driver, rename("d/x", "f/x", false))));
+    assert!(refused(call(&mut driver, rename("d", "d/e", false))));
+    assert!(refused(call(&mut driver, Op::VolumeDelete { name: "d".into() })), "it is not empty");
+    assert!(make(&mut driver, "d", 0o600).is_err());
+    assert!(call(&mut driver, rename("f", "d", true)).is_err());
+    call(&mut driver, rename("d/x", "x", false)).unwrap();
+    call(&mut driver, Op::VolumeDelete { name: "d".into() }).unwrap();
+}
+
+#[test]
+fn a_rename_takes_a_place_only_where_it_may_and_keeps_what_it_is_told_to() {
+    let mut driver = Setup::new(1).open();
+    for name in ["a", "b", "c"] {
+        make(&mut driver, name, 0o600).unwrap();
+    }
+    let id = |driver: &Driver, name: &str| driver.node.volume(name).map(|volume| volume.id);
+    let (a, b, c) = (id(&driver, "a"), id(&driver, "b"), id(&driver, "c"));
+    assert!(matches!(call(&mut driver, rename("a", "b", false)), Err(Error::VolumeExists { .. })));
+    call(&mut driver, rename("a", "b", true)).unwrap();
+    assert_eq!((id(&driver, "a"), id(&driver, "b")), (None, a));
+    let keep_as = Some("kept".into());
+    let keep = Op::VolumeRename { name: "c".into(), to: "b".into(), replace: true, keep_as };
+    call(&mut driver, keep).unwrap();
+    assert_eq!((id(&driver, "b"), id(&driver, "kept")), (c, a));
+    let number = format!("/{}", a.unwrap().0);
+    assert_eq!(id(&driver, &number), a, "its number is its own, whatever it is called");
+    assert_eq!(id(&driver, &format!("/{}", b.unwrap().0)), None);
+}
+
+#[test]
+fn a_staged_change_is_seen_at_once_and_durable_with_a_sync() {
+    let mut driver = Setup::new(1).open();
+    make(&mut driver, "a", 0o600).unwrap();
+    let before = driver.now;
+    let ticket = driver.begin_as(Who::root(), Op::Staged(Box::new(rename("a", "b", false))));
+    assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    assert_eq!(driver.now.saturating_since(before), Duration::ZERO, "nothing was waited for");
+    assert!(driver.node.volume("b").is_some());
+    call(&mut driver, Op::Sync).unwrap();
+    let no_change = Op::Staged(Box::new(Op::Sync));
+    assert!(matches!(call(&mut driver, no_change), Err(Error::Invalid { .. })));
+}
+
+#[test]
+fn what_is_recorded_reaches_as_far_as_somebody_says_within_the_space() {
+    let mut driver = Setup::new(1).open();
+    make(&mut driver, "a", 0o600).unwrap();
+    let extend = |kib| Op::VolumeExtend { name: "a".into(), length: Bytes::kib(kib) };
+    call(&mut driver, extend(5)).unwrap();
+    call(&mut driver, extend(3)).unwrap();
+    assert_eq!(driver.node.volume("a").unwrap().length, Bytes::kib(5));
+    assert!(matches!(call(&mut driver, extend(2000)), Err(Error::Invalid { .. })));
+}
+
+#[test]
+fn times_are_told_by_whoever_writes_or_says_them() {
+    let mut driver = Setup::new(1).open();
+    driver.node.set_wall_clock(1_000_000);
+    make(&mut driver, "d", 0o700 | Ownership::DIRECTORY).unwrap();
+    let made = driver.node.volume("d").unwrap().times.unwrap();
+    assert!(made.modified >= 1_000_000);
+    let times = Op::VolumeTimes { name: "d".into(), accessed: Some(-5), modified: Some(3) };
+    call(&mut driver, times).unwrap();
+    let said = driver.node.volume("d").unwrap().times.unwrap();
+    assert_eq!((said.accessed, said.modified), (-5, 3));
+    make(&mut driver, "d/x", 0o600).unwrap();
+    let after = driver.node.volume("d").unwrap().times.unwrap();
+    assert!(after.modified >= made.modified, "something was made in it");
+}
