@@ -21,12 +21,12 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
-use extract::{Body, Number, VolumeAndHandle};
 pub(crate) use extract::{Staged, Text};
+use extract::{Body, Number, VolumeAndHandle};
 use node::{Act, DiskIndex, HandleId, Op, Status, StreamId, StreamStatus, VolumeStatus, Wish};
 use std::path::PathBuf;
 use std::sync::Arc;
-use units::Instant;
+use units::{Bytes, Instant};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::control as api;
@@ -345,19 +345,12 @@ async fn volume_create(
     Ok((StatusCode::CREATED, Json(volume)).into_response())
 }
 
-/// Does what is held to a quota of space.
-pub(crate) async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()> {
-    let coming = control.quotas.begin(peer, &control.by(peer), op)?;
-    coming.await.unwrap_or(Err(node::Error::ShuttingDown))?;
-    Ok(())
-}
-
-/// Grows or shrinks a volume, within the quotas of its owner and of all who have contracts on it.
+/// Gives a volume another size, held to the quotas of space and to those of whose contracts it
+/// has.
 pub(crate) async fn resized(
     control: &Control,
     peer: &Peer,
-    name: &str,
-    (size, may_cut): (units::Bytes, bool),
+    (name, size, may_cut): (&str, Bytes, bool),
     staged: Staged,
 ) -> Answered<()> {
     let pool = &*control.entry.0;
@@ -367,11 +360,18 @@ pub(crate) async fn resized(
     let op = staged.op(rooms.resize(name, size, may_cut));
     let coming = control.quotas.begin(peer, &control.by(peer), op)?;
     drop(turn);
-    let Err(error) = coming.await.unwrap_or(Err(node::Error::ShuttingDown)) else {
-        return Ok(());
-    };
-    let beyond = control.quotas.beyond(rooms, &error, pool);
-    Err(beyond.map_or_else(|| error.into(), Into::into))
+    if let Err(error) = coming.await.unwrap_or(Err(node::Error::ShuttingDown)) {
+        let beyond = control.quotas.beyond(rooms, &error, pool);
+        return Err(beyond.map_or_else(|| error.into(), Into::into));
+    }
+    Ok(())
+}
+
+/// Does what is held to a quota of space.
+pub(crate) async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()> {
+    let coming = control.quotas.begin(peer, &control.by(peer), op)?;
+    coming.await.unwrap_or(Err(node::Error::ShuttingDown))?;
+    Ok(())
 }
 
 /// Show one volume.
@@ -422,7 +422,7 @@ async fn volume_resize(
 ) -> Answered<Json<api::Volume>> {
     let (size, may_cut) = (request.size_bytes, request.may_cut);
     control.permit(&peer, &name, Act::Write)?;
-    resized(&control, &peer, &name, (size, may_cut), staged).await?;
+    resized(&control, &peer, (&name, size, may_cut), staged).await?;
     if !request.length_bytes.is_zero() {
         let extend = Op::VolumeExtend { name: name.clone(), length: request.length_bytes };
         control.by(&peer).done(staged.op(extend)).await?;

@@ -1,7 +1,6 @@
 //! The state machine itself: what comes in is told to those whom it concerns.
 
 use crate::admission::contract::{self, Joined};
-use crate::admission::terms::Terms;
 use crate::api::*;
 use crate::best_effort::{Asked, BestEffort, Gap};
 use crate::core::{Core, Ended};
@@ -479,7 +478,7 @@ impl Node {
         if size < before {
             self.core.abandon_moves(Some(volume));
         }
-        let taken: Vec<Terms> = rooms.iter().map(|room| self.taken(volume, room)).collect();
+        let taken: Vec<_> = rooms.iter().map(|room| self.taken(volume, room)).collect();
         self.core.store.resize(volume, size)?;
         if size < before {
             self.core.writes.note_change(volume);

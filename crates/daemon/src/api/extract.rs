@@ -90,13 +90,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Text {
 }
 
 /// Whether a change is answered when everybody sees it, before it is durable: `?staged=true`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Staged(bool);
 
 impl Staged {
-    /// When it is durable.
-    pub const NO: Self = Self(false);
-
     /// The operation that is asked of the pool for it.
     pub fn op(self, op: node::Op) -> node::Op {
         if self.0 { node::Op::Staged(Box::new(op)) } else { op }

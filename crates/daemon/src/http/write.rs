@@ -45,7 +45,7 @@ pub async fn write(
     }
     if end > size {
         let size = EXTENT.saturating_mul(end.div_ceil(EXTENT));
-        resized(control, peer, &found.name, (size, false), Staged::NO).await?;
+        resized(control, peer, (&found.name, size, false), Staged::default()).await?;
     }
     let quota = control.quotas.connect(peer)?;
     let priority = quota.granted(priority);

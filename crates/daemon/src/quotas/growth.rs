@@ -33,6 +33,12 @@ impl Rooms {
 impl Quotas {
     /// What the contracts on a volume may come to, of everybody who has one there and a limit.
     pub fn rooms(&self, volume: &str, pool: &dyn Pool, sessions: &Sessions) -> Rooms {
+        let has_any = pool.volume(volume).is_some_and(|found| {
+            found.streams > 0 || !found.handles.is_empty() || self.giver(&found).is_some()
+        });
+        if !has_any {
+            return Rooms(Vec::new()); // without a look at everything
+        }
         let mut status = pool.status();
         let disks = status.disks.len();
         let mut theirs: BTreeMap<Holder, ContractRoom> = BTreeMap::new();
