@@ -85,7 +85,7 @@ fn a_full_pool_says_what_is_free() {
     let create = ["volume", "create", "v", "--size", "10GiB"];
     dir.run(&create).failed(1, &["10 GiB", "free", "delete or shrink"]);
     dir.run(&["volume", "create", "a//b", "--size", "1MiB"])
-        .failed(1, &["volume name: 1 to 64 letters"]);
+        .failed(1, &["volume name: 1 to 255 bytes"]);
     dir.run(&["volume", "create", "v", "--size", "1MiB", "--disks", "7"]).failed(1, &["disk 7"]);
 }
 

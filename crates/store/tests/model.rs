@@ -289,7 +289,7 @@ fn bad_requests_are_refused_with_the_reason() {
     for name in ["", "/a", "a//b", "a/..", "a\n", &long] {
         let error = store.create(name, EXTENT, &any).unwrap_err();
         assert!(matches!(error, StoreError::BadName { .. }), "{error}");
-        assert!(error.to_string().contains("1 to 64"), "{error}");
+        assert!(error.to_string().contains("1 to 255"), "{error}");
     }
     store.create("film", EXTENT, &any).unwrap();
     let error = store.create("film", EXTENT, &any).unwrap_err();

@@ -328,7 +328,7 @@ impl From<StoreError> for Error {
             }
             StoreError::BadName { .. } => Self::Invalid {
                 what: "volume name",
-                rule: "1 to 255 bytes, no control characters, and no empty part, . or .. between slashes",
+                rule: "1 to 255 bytes, no control characters, no empty part between slashes",
             },
             StoreError::BadRun { .. } => {
                 Self::Invalid { what: "run", rule: "a power of two from 1 MiB to 16 MiB" }

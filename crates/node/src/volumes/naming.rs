@@ -260,7 +260,8 @@ impl Node {
                 let below = format!("{under}{name}/");
                 !is_under && sees(id) || store.named(&below, &below).any(|(_, id)| sees(id))
             };
-            if !is_told && !(skip_first && name == after) && is_seen() {
+            let is_behind = !skip_first || name != after;
+            if !is_told && is_behind && is_seen() {
                 let volume =
                     (!is_under).then(|| self.volume_status(store.volume(id).expect("found")));
                 all.push(Entry { name: name.into(), volume });
