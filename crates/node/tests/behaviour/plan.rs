@@ -294,3 +294,28 @@ fn a_plan_counts_streams_in_chunks_beside_answers_in_time() {
     let alone = planner.plan(&[film(1)]).unwrap();
     assert_eq!(alone.disks[0].utilisation_ppm, 90_000 + 10_313);
 }
+
+/// Sweeps hold more of a fast disk with heads, at the price of memory and of the time until a
+/// stream plays; each in the block that the pool would choose, whatever the list names.
+#[test]
+fn a_plan_shows_what_the_pool_would_hold_by_bounds_and_by_sweeps() {
+    let model = disk::Model::named("hdd-7200-20tb").unwrap();
+    let (memory, commit_interval) = (Bytes::GIB * 8, Duration::from_secs(12));
+    let config = node::Config { memory, commit_interval, ..Setup::new(1).config };
+    let profiles = vec![disk::Profile::of(&model)];
+    let planner = Planner::new(config, profiles, Duration::ZERO).expect("a pool");
+    let contract = node::Contract { rate: Rate::per_second(2_000_000), ..usual() };
+    let list = [wanted(100, Whose::Stream { mode: Some(Mode::Read), contract })];
+    let lasts = contract.rate.time_for(Bytes::mib(16));
+    assert_eq!(planner.cycles(&list, &[Bytes::mib(16)]), [lasts]);
+    let swept = policies::SWEEPS.with_value("cycle", lasts.as_nanos()).unwrap();
+    let modes = planner.modes(&list, &[node::Policy::SLACK, swept]).unwrap();
+    let [bounds, sweeps] = modes.as_slice() else { panic!("{modes:?}") };
+    assert_eq!((bounds.policy, sweeps.policy, sweeps.asked), (planner.policy(), swept, 100));
+    assert_eq!(sweeps.blocks, [Some(Bytes::mib(16))]);
+    // What passes in two cycles, one block under way, and one with the program.
+    assert_eq!(sweeps.windows, Bytes::mib(16) * 4 * sweeps.admitted);
+    assert_eq!(sweeps.begins, contract.rate.time_for(Bytes::mib(16) * 4));
+    assert!(sweeps.admitted > bounds.admitted, "{modes:?}");
+    assert!(sweeps.windows > bounds.windows && sweeps.begins > bounds.begins, "{modes:?}");
+}
