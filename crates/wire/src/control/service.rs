@@ -86,7 +86,8 @@ pub struct KeptOut {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Handle {
-    /// Its number, by which it is ended.
+    /// Its number, by which it is ended; zero where an older daemon does not say.
+    #[serde(default)]
     pub id: u64,
     /// Whose it is.
     pub user: String,
