@@ -78,7 +78,9 @@ fn policies(planner: &Planner, list: &[Wanted]) -> Vec<Policy> {
 /// than a block lasts.
 fn written(unit: node::SettingUnit, value: u64) -> String {
     match unit {
-        node::SettingUnit::Time if value % 1_000_000 == 0 => format!("{}ms", value / 1_000_000),
+        node::SettingUnit::Time if value.is_multiple_of(1_000_000) => {
+            format!("{}ms", value / 1_000_000)
+        }
         node::SettingUnit::Time => format!("{value}ns"),
         node::SettingUnit::Size => Bytes::new(value).to_string(),
         node::SettingUnit::Number => value.to_string(),

@@ -224,12 +224,10 @@ fn in_sweeps_more_readers_than_by_bounds_play_on_beside_a_writer_a_service_and_g
     let of = || contract(400_000, Bytes::kib(256), Bytes::kib(256));
     let admitted = |policy: Policy| {
         let mut world = pool(seldom(policy));
-        let opened = (0..100).take_while(|_| world.call(open("v")).is_ok()).count();
-        opened
+        (0..100).take_while(|_| world.call(open("v")).is_ok()).count()
     };
     let cycle = "3932ms"; // what six blocks last
     let (bounds, swept) = (admitted(Policy::SLACK), admitted(sweeps(cycle)));
-    println!("{bounds} readers by bounds, {swept} by sweeps");
     assert!(swept > bounds, "{bounds} by bounds, {swept} by sweeps");
     let mut world = pool(seldom(sweeps(cycle)));
     let mut tallies = Vec::new();
