@@ -356,6 +356,8 @@ pub(crate) async fn resized(
     let pool = &*control.entry.0;
     // Nobody opens anything while what everybody has is counted.
     let turn = control.quotas.turn().await;
+    // By the name that a status shows, whatever it was asked for by.
+    let name = &*pool.volume(name).map_or_else(|| name.to_owned(), |volume| volume.name);
     let rooms = control.quotas.rooms(name, pool, &control.sessions);
     let op = staged.op(rooms.resize(name, size, may_cut));
     let coming = control.quotas.begin(peer, &control.by(peer), op)?;
@@ -500,7 +502,8 @@ async fn serve_volume(
     quotas.owns_service(&peer, before.as_ref())?;
     let service = convert::service(&request);
     if let Some(terms) = ask.0.terms(&name, &Wish::Service(service)) {
-        let asked = Asked::Service(name.clone(), terms);
+        let shown = before.as_ref().map_or(&name, |volume| &volume.name);
+        let asked = Asked::Service(shown.clone(), terms);
         quotas.exceeded(&peer, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
     }
     quotas.note_groups(&peer);

@@ -7,6 +7,7 @@
 use crate::api;
 use crate::door::{Door, Full, Kind, Place};
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN};
+use crate::lock::Mutex;
 use crate::quotas::{Peer, Quotas};
 use crate::reception::{accept, full, say};
 use axum::Router;
@@ -25,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep_until};
 use wire::Problem;
 use wire::control::PROBLEM_TYPE;
@@ -121,15 +122,28 @@ async fn answer(
     if !place.at_work() {
         return Ok(api::Failure::from(full(Full::GaveWay, "")).into_response());
     }
-    // Bytes of volumes are counted as such, for as long as they are under way.
-    let turn = match request.uri().path().ends_with("/data") {
-        true => None,
-        false => Some(place.requests().acquire_owned().await.expect("never closed")),
-    };
+    let turn = Turn::new(place.requests().acquire_owned().await.expect("never closed"));
+    request.extensions_mut().insert(turn.clone());
     request.extensions_mut().insert(ConnectInfo(peer));
     let answer = TowerToHyperService::new(router).call(request).await;
-    drop(turn);
+    turn.end();
     answer
+}
+
+/// A request's turn among those of its user: to be ended early by what takes in many bytes, which
+/// are counted as such.
+#[derive(Clone)]
+pub struct Turn(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+
+impl Turn {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self(Arc::new(Mutex::new(Some(permit))))
+    }
+
+    /// Others have theirs from now on.
+    pub fn end(&self) {
+        drop(self.0.lock().take());
+    }
 }
 
 /// A connection whose program takes its answers: each within [`ANSWER_TAKEN_WITHIN`], or

@@ -13,14 +13,15 @@ mod read;
 mod write;
 
 use crate::api::{Control, Failure, Text};
+use crate::control::Turn;
 use crate::priority;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{ConnectInfo, Query, State};
+use axum::extract::{ConnectInfo, Extension, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use conditions::{Wanted, tag_of};
-use node::{Act, VolumeId, VolumeStatus};
+use node::{Act, VolumeStatus};
 use serde::Deserialize;
 use units::{Bytes, Rate};
 use utoipa::IntoParams;
@@ -62,7 +63,8 @@ struct Urgency {
 /// A volume that somebody may use, as it was when he asked.
 struct Found {
     name: String,
-    id: VolumeId,
+    /// How the pool is asked for this very volume, whatever it is called meanwhile.
+    known: String,
     status: VolumeStatus,
     tag: headers::ETag,
 }
@@ -74,13 +76,14 @@ impl Found {
         name: String,
         act: Act,
     ) -> Result<Self, Failure> {
-        // First, so that a volume that was made anew under the same name has another tag.
-        let id = control.entry.0.volume_id(&name);
-        let (found, who) = (control.entry.0.volume(&name), control.quotas.who(peer));
+        let pool = &control.entry.0;
+        let known = pool.known(name.clone());
+        let (id, found) = (pool.volume_id(&known), pool.volume(&known));
+        let who = control.quotas.who(peer);
         let status = crate::view::volume(found, &who, &name, &[act])?;
         let Some(id) = id else { return Err(node::Error::NoSuchVolume { name }.into()) };
         let tag = tag_of(id, control.run, status.changes);
-        Ok(Self { name, id, status, tag })
+        Ok(Self { name, known, status, tag })
     }
 
     /// What every answer about the volume says.
@@ -180,6 +183,7 @@ async fn data_put(
     ConnectInfo(peer): ConnectInfo<crate::quotas::Peer>,
     Text(name): Text,
     urgency: Result<Query<Urgency>, QueryRejection>,
+    Extension(turn): Extension<Turn>,
     asked: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
@@ -190,9 +194,9 @@ async fn data_put(
         return Err(changed());
     }
     let place = conditions::place(&asked)?;
-    let name = found.name.clone();
-    write::write(&control, &peer, found, place, priority, body).await?;
-    let after = Found::new(&control, &peer, name, Act::Write)?;
+    let known = found.known.clone();
+    write::write(&control, &peer, found, place, priority, (body, turn)).await?;
+    let after = Found::new(&control, &peer, known, Act::Write)?;
     Ok((StatusCode::NO_CONTENT, after.headers()).into_response())
 }
 

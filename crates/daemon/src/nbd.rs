@@ -66,7 +66,9 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     };
     let Ok(Some(chosen)) = chosen else { return };
     let Some(export) = Export::parse(&chosen.export.called, &offer) else { return };
-    let Some(id) = ask.0.volume_id(&export.volume) else { return };
+    // From here on this very volume, whatever it is called.
+    let volume = ask.0.known(export.volume);
+    let Some(id) = ask.0.volume_id(&volume) else { return };
     if !place.at_work() {
         return;
     }
@@ -75,7 +77,7 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     let priority = quota.granted(export.priority);
     let account = Account::new(quota);
     let mut stop = house.sessions.stop_signal();
-    let device = requests::Device::new((export.volume, id), priority, chosen, ask, output);
+    let device = requests::Device::new((volume, id), priority, chosen, ask, output);
     let mut is_gone = device.is_gone();
     let over = tokio::select! {
         over = requests::take(&device, &mut input, &account) => over,

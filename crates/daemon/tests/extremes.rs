@@ -52,6 +52,15 @@ fn requests() -> Vec<(&'static str, &'static str, &'static str, Value)> {
             "placement": {"disks": [0]}}),
         ),
         ("PATCH", "/v1/volumes/v", "/v1/volumes/{name}", json!({"size_bytes": 8_388_608})),
+        (
+            "PUT",
+            "/v1/volumes/v/times",
+            "/v1/volumes/{name}/times",
+            json!({"accessed_ns": 1_000_000_000, "modified_ns": 2_000_000_000}),
+        ),
+        ("POST", "/v1/volumes/v/rename", "/v1/volumes/{name}/rename", json!({"to": "v"})),
+        ("POST", "/v1/entries", "/v1/entries", json!({"directory": "", "after": ""})),
+        ("POST", "/v1/file", "/v1/file", json!({"name": "v"})),
         ("PUT", "/v1/volumes/v/access", "/v1/volumes/{name}/access", json!({"mode": "0600"})),
         ("PUT", "/v1/volumes/v/service", "/v1/volumes/{name}/service", rate.clone()),
         ("PUT", "/v1/volumes/v/service", "/v1/volumes/{name}/service", latency.clone()),
@@ -92,7 +101,9 @@ fn every_route_that_takes_a_body_is_tried() {
         for (method, operation) in item.as_object().unwrap() {
             let tried =
                 requests().iter().any(|&(m, _, p, _)| p == path && m == method.to_uppercase());
-            assert_eq!(tried, operation.get("requestBody").is_some(), "{method} {path}");
+            // Bytes of a volume have no numbers in them.
+            let takes_json = operation["requestBody"]["content"].get("application/json");
+            assert_eq!(tried, takes_json.is_some(), "{method} {path}");
         }
     }
 }
@@ -114,6 +125,9 @@ fn no_number_in_a_request_is_a_fault_of_the_daemons() {
         assert!(kind.starts_with("application/") || status == 204, "{kind}");
         asked += 1;
         let is_quantity = ["bytes", "_ns", "second"].iter().any(|end| place.ends_with(end));
+        // When it was, since 1970: a later time than any wait is long.
+        let is_quantity =
+            is_quantity && !["accessed_ns", "modified_ns"].iter().any(|end| place.ends_with(end));
         if is_quantity && given > 1 << 60 {
             assert_eq!(status, 400, "{method} {address} {body}: {answer}");
             assert!(

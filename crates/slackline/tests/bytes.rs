@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{Scratch, begins, noise};
+use support::{Ran, Scratch, begins, give, noise};
 
 #[test]
 fn what_is_recorded_plays_back_the_same_also_after_a_restart() {
@@ -90,7 +90,9 @@ fn durable_offsets_come_as_lines_and_never_go_back() {
         "--ack-file",
         acks.to_str().unwrap(),
     ];
-    let ran = dir.run_with(&args, &noise(3, 6_000_000).bytes()).succeeded();
+    let mut child = dir.command(&args).spawn().unwrap();
+    assert!(give(noise(3, 6_000_000), child.stdin.take().unwrap()), "all of it is taken");
+    let ran = Ran::from(child.wait_with_output().unwrap()).succeeded();
     let offsets: Vec<u64> =
         std::fs::read_to_string(&acks).unwrap().lines().map(|line| line.parse().unwrap()).collect();
     assert!(offsets.is_sorted() && offsets.len() > 1, "several, in order: {offsets:?}");

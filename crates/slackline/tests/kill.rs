@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::process::Child;
 use std::time::Duration;
-use support::{Scratch, begins, noise, wait_until};
+use support::{Scratch, begins, give, noise, wait_until};
 
 /// Writers that record at once.
 const WRITERS: usize = 2;
@@ -50,7 +50,7 @@ fn record(dir: &Scratch, round: u64, writer: usize) -> Recording {
     let seed = round * 10 + writer as u64;
     std::thread::spawn(move || {
         // Ends with an error when the recording ends, which it does by the kill.
-        let _ = std::io::copy(&mut noise(seed, INPUT), &mut stdin);
+        give(noise(seed, INPUT), &mut stdin);
     });
     Recording { volume, seed, acks, child }
 }

@@ -5,7 +5,7 @@ mod support;
 use client::units::Bytes;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use support::{Scratch, acknowledged, begins, noise, wait_until};
+use support::{Scratch, acknowledged, begins, give, noise, wait_until};
 use wire::frame::{Head, VERSION};
 
 #[test]
@@ -18,10 +18,7 @@ fn a_signal_to_stop_syncs_every_writer_and_ends_with_0() {
         let args = ["record", "v", "--create", "64MiB", "--rate", "4MB/s", "--ack-file", &acks];
         let mut child = dir.command(&args).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        let feed = std::thread::spawn(move || {
-            let mut noise = noise(1, 40 << 20);
-            std::io::copy(&mut noise, &mut stdin).is_err()
-        });
+        let feed = std::thread::spawn(move || !give(noise(1, 40 << 20), &mut stdin));
         wait_until(|| acknowledged(&acks) >= 2);
         daemon.signal(signal);
         let (code, log) = daemon.wait();

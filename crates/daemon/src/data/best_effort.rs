@@ -58,7 +58,8 @@ pub async fn serve(
 ) {
     // Which of the two he may do, the pool holds each request to.
     let either = [Act::Read, Act::Write];
-    let found = match crate::view::volume(ask.0.volume(&volume), &ask.1, &volume, &either) {
+    let (name, volume) = (volume.clone(), ask.0.known(volume));
+    let found = match crate::view::volume(ask.0.volume(&volume), &ask.1, &name, &either) {
         Ok(found) => found,
         Err(error) => return output.fail_last(&crate::problem::of(&error)).await,
     };
@@ -73,7 +74,6 @@ pub async fn serve(
         None => volume.clone(),
     };
     let failed = Mutex::default();
-    let (name, volume) = (volume.clone(), ask.0.known(volume));
     let shared = Shared { volume, name, reserved, priority, ask, output, failed, gone, is_timely };
     let shared = Arc::new(shared);
     let account = Account::new(place);

@@ -146,7 +146,7 @@ impl Reading {
                 // Whoever waits for a place holds none that does not come back by itself.
                 place = self.place(wanted), if wanted.is_some() => {
                     let piece = wanted.expect("looked at above");
-                    ahead.push_back(self.begin(piece, place)?);
+                    ahead.push_back(self.begin(piece, place));
                     next = left.next();
                 }
             }
@@ -156,18 +156,15 @@ impl Reading {
 
     async fn place(&self, piece: Option<Piece>) -> Place {
         let len = piece.map_or(Bytes::ZERO, |piece| piece.blocks().1);
-        let name = &self.found.name;
+        let name = &self.found.known;
         self.account.place(name, len, || self.ask.guaranteed(name, self.priority)).await
     }
 
-    fn begin(&self, piece: Piece, place: Place) -> Result<Ahead, Error> {
-        let volume = self.found.name.clone();
-        if self.ask.0.volume_id(&volume) != Some(self.found.id) {
-            return Err(Error::NoSuchVolume { name: volume });
-        }
+    fn begin(&self, piece: Piece, place: Place) -> Ahead {
+        let volume = self.found.known.clone();
         let (offset, len) = piece.blocks();
         let op = Op::Read { volume, offset, len, priority: self.priority };
-        Ok(Ahead { piece, place, coming: self.ask.begin(op), came: None })
+        Ahead { piece, place, coming: self.ask.begin(op), came: None }
     }
 }
 
@@ -200,14 +197,14 @@ pub async fn under_contract(
     range: Range<Bytes>,
     rate: Rate,
 ) -> Result<Body, Failure> {
-    let block = Op::Block { volume: found.name.clone(), mode: Mode::Read, rate };
+    let block = Op::Block { volume: found.known.clone(), mode: Mode::Read, rate };
     let Answer::Block { block } = control.by(peer).op(block).await? else {
         unreachable!("the pool answers Block to who asks for one")
     };
     let contract =
         api::Contract { rate_bytes_per_second: rate, block_bytes: block, burst_bytes: block };
     let request = api::StreamOpen {
-        volume: found.name,
+        volume: found.known,
         mode: api::Mode::Read,
         contract,
         start_bytes: range.start,

@@ -7,6 +7,7 @@
 use super::Found;
 use super::conditions::Place;
 use crate::api::{Control, Failure, Staged, resized};
+use crate::control::Turn;
 use crate::data::account::{self, Account};
 use crate::limits::FRAME_WITHIN;
 use crate::pieces::{Piece, pieces};
@@ -29,7 +30,7 @@ pub async fn write(
     found: Found,
     place: Place,
     priority: Option<Priority>,
-    body: Body,
+    (body, turn): (Body, Turn),
 ) -> Result<(), Failure> {
     let size = found.status.size;
     let end = match place.len {
@@ -40,14 +41,19 @@ pub async fn write(
         // As much as fits: it is known when it is there.
         None => size,
     };
-    if place.is_whole && place.len.is_some_and(|len| len < found.status.length) {
-        return Err(would_cut(&found, end));
+    let recorded = found.status.length;
+    match place.len {
+        Some(len) if place.is_whole && len < recorded => return Err(would_cut(&found, end)),
+        None if !recorded.is_zero() => return Err(unknown_length(&found)),
+        _ => {}
     }
     if end > size {
         let size = EXTENT.saturating_mul(end.div_ceil(EXTENT));
-        resized(control, peer, (&found.name, size, false), Staged::default()).await?;
+        resized(control, peer, (&found.known, size, false), Staged::default()).await?;
     }
     let quota = control.quotas.connect(peer)?;
+    // The bytes of the body are counted instead.
+    turn.end();
     let priority = quota.granted(priority);
     let ask = control.by(peer);
     let writing = Writing { ask, found, priority, account: Account::new(quota) };
@@ -118,13 +124,10 @@ impl Writing {
         if !bytes.next().await? {
             return Ok(false);
         }
-        let name = &self.found.name;
+        let name = &self.found.known;
         let guaranteed = || self.ask.guaranteed(name, self.priority);
         let place = self.account.place(name, piece.blocks().1, guaranteed).await;
         let arrived = self.ask.0.now();
-        if self.ask.0.volume_id(name) != Some(self.found.id) {
-            return Err(Error::NoSuchVolume { name: name.clone() }.into());
-        }
         let all = WriteRange::new(Bytes::new(piece.offset), Bytes::new(u64::from(piece.len)));
         let target = Target { volume: name.clone(), offset: all.offset, priority: self.priority };
         let mut room = self.ask.room(Op::Room { len: all.room(), target: Some(target) }).await?;
@@ -207,6 +210,14 @@ fn short() -> Failure {
 fn too_large() -> Failure {
     let detail = "no volume is so long";
     Problem::new(Code::TooLarge, detail, "write to where a volume can be").into()
+}
+
+fn unknown_length(found: &Found) -> Failure {
+    let recorded = found.status.length;
+    let detail =
+        format!("the volume has {recorded} recorded, and the body does not say its length");
+    let next = "send `content-length`, or `content-range` for a part";
+    Problem::new(Code::WouldCut, detail, next).into()
 }
 
 fn would_cut(found: &Found, end: Bytes) -> Failure {

@@ -38,8 +38,8 @@ const LOOKS_MAX: usize = 16;
 pub struct Device(Arc<Shared>);
 
 struct Shared {
+    /// How the pool is asked for the volume that was there when the client chose it.
     volume: String,
-    /// The volume that was there when the client chose it.
     id: VolumeId,
     /// What memory that is set aside is counted by.
     reserved: String,
@@ -266,7 +266,6 @@ impl Shared {
 
     /// Memory for a write.
     async fn room(&self, piece: Piece) -> Result<Box<dyn Room>, Error> {
-        self.is_the_same()?;
         let (range, priority) = (piece.range(), self.priority);
         let target = Target { volume: self.volume.clone(), offset: range.offset, priority };
         self.ask.room(Op::Room { len: range.room(), target: Some(target) }).await
@@ -274,7 +273,6 @@ impl Shared {
 
     /// The whole blocks around a piece.
     async fn blocks(&self, came: Instant, piece: Piece) -> Result<Box<dyn Chunk>, Error> {
-        self.is_the_same()?;
         let ((offset, len), volume) = (piece.blocks(), self.volume.clone());
         let read = Op::Read { volume, offset, len, priority: self.priority };
         match self.ask.op_since(came, read).await.0? {
@@ -303,15 +301,6 @@ impl Shared {
     /// Whether nothing was ever written in a piece that is long enough to ask.
     async fn is_hole(&self, piece: Piece) -> Result<bool, Error> {
         Ok(piece.len >= HOLE_MIN && self.runs(piece).await?.0.iter().all(|run| run.is_hole))
-    }
-
-    /// Refuses what is asked of a volume that was made anew under the same name: the client
-    /// was told of another.
-    fn is_the_same(&self) -> Result<(), Error> {
-        match self.ask.0.volume_id(&self.volume) == Some(self.id) {
-            true => Ok(()),
-            false => Err(Error::NoSuchVolume { name: self.volume.clone() }),
-        }
     }
 
     /// Reads a piece, and sends it as a chunk of its reply.

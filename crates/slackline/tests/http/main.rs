@@ -160,8 +160,39 @@ fn a_body_in_chunks_is_taken_as_far_as_the_volume_goes() {
     let bytes = noise(3, MIB).bytes();
     assert_eq!(chunked(&bytes).status, 204);
     assert!(http(&dir).get(V, &[]).body == bytes);
+    // What is recorded is not written over in part and taken for all.
+    assert_eq!(chunked(&bytes[..1000]).status, 409);
+    assert!(http(&dir).get(V, &[]).body == bytes);
+    make(&dir, "w", "1MiB");
+    dir.run(&["volume", "delete", "v", "--yes"]).succeeded();
+    dir.run(&["volume", "rename", "w", "v"]).succeeded();
     let more = noise(4, MIB + 1).bytes();
     assert_eq!(chunked(&more).status, 507);
+}
+
+/// A transfer stays with its volume, which gets another name in the middle of it, and does not
+/// touch the one that has the name then.
+#[test]
+fn a_transfer_stays_with_its_volume_whatever_that_is_called() {
+    use std::io::Write;
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    make(&dir, "v", "4MiB");
+    let bytes = noise(6, 3 * MIB).bytes();
+    let mut connection = UnixStream::connect(dir.path("s.sock")).unwrap();
+    let len = bytes.len().to_string();
+    let headers = [("host", "x"), ("content-length", &*len), ("connection", "close")];
+    send(&mut connection, "PUT", V, &headers);
+    let (first, rest) = bytes.split_at(1_500_000);
+    connection.write_all(first).unwrap();
+    let length = || http(&dir).ask("HEAD", V, &[], &[]).header("content-length").map(str::to_owned);
+    support::wait_until(|| length().as_deref() == Some("1048576"));
+    dir.run(&["volume", "rename", "v", "old"]).succeeded();
+    make(&dir, "v", "4MiB");
+    connection.write_all(rest).unwrap();
+    assert_eq!(receive(connection, false).status, 204);
+    assert!(http(&dir).get("/v1/volumes/old/data", &[]).body == bytes);
+    assert_eq!(length().as_deref(), Some("0"));
 }
 
 /// A read under a contract of its own gets its bytes, and its stream is closed with it, also where

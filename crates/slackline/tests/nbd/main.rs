@@ -108,6 +108,24 @@ fn a_write_with_fua_outlives_a_kill() {
     assert!(nbd.read(MIB / 2 + 7, bytes.len() as u32).unwrap() == bytes);
 }
 
+/// A device stays the volume that was chosen, which gets another name, and does not touch the one
+/// that has the name then.
+#[test]
+fn a_device_stays_its_volume_whatever_that_is_called() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    make(&dir, "v", "4MiB");
+    let mut nbd = Nbd::open(&socket(&dir), "v", true).unwrap();
+    nbd.write(0, 0, &[1; 5000]).unwrap();
+    dir.run(&["volume", "rename", "v", "old"]).succeeded();
+    make(&dir, "v", "4MiB");
+    nbd.write(FUA, 5000, &[2; 5000]).unwrap();
+    let all = nbd.read(0, 10_000).unwrap();
+    assert!(all[..5000] == [1; 5000] && all[5000..] == [2; 5000]);
+    let mut other = Nbd::open(&socket(&dir), "v", true).unwrap();
+    assert!(other.read(0, 10_000).unwrap() == [0; 10_000]);
+}
+
 /// Forty requests are under way at once, and replies come in any order.
 #[test]
 fn requests_are_served_beside_each_other_and_each_reply_is_its_own() {

@@ -305,6 +305,18 @@ impl Noise {
     }
 }
 
+/// A source that gives its bytes at about 10 MB/s, as a camera does: a recording takes them as
+/// fast as they come. False where nobody takes all of it.
+pub fn give(mut source: Noise, mut to: impl io::Write) -> bool {
+    loop {
+        match io::copy(&mut (&mut source).take(100_000), &mut to) {
+            Ok(0) => return true,
+            Ok(_) => std::thread::sleep(Duration::from_millis(10)),
+            Err(_) => return false,
+        }
+    }
+}
+
 fn mix(seed: u64, word: u64) -> [u8; 8] {
     let mut z = (seed << 40 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
