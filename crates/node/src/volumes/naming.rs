@@ -126,49 +126,35 @@ impl Node {
         &mut self,
         now: Instant,
         who: &Who,
-        (name, to): (&str, &str),
+        (asked, to): (&str, &str),
         replace: bool,
         keep_as: Option<String>,
     ) -> Result<(), Error> {
         let store = &self.core.store;
-        let own = store.find(name).map(|volume| (volume.id(), String::from(volume.name())));
-        let name = own.as_ref().map_or(name, |(_, name)| name);
-        let under = format!("{name}/");
-        if to.starts_with(&under) {
+        let own = store.find(asked).map(Volume::id);
+        let from = own.and_then(|id| store.volume(id)).map_or(asked, Volume::name);
+        let from = String::from(from);
+        let mut moved = self.moved(who, asked, (own, &from), to)?;
+        if is_under(to, &from) {
             let rule = "a directory does not come to lie under itself";
             return Err(Error::Invalid { what: "name", rule });
         }
-        let mut moved: Vec<(VolumeId, String)> = Vec::new();
-        moved.extend(own.iter().map(|(id, _)| (*id, to.into())));
-        let all = store.named(&under, &under).take(limits::RENAMED_MAX + 1);
-        moved.extend(all.map(|(at, id)| (id, format!("{to}/{}", &at[under.len()..]))));
-        if moved.is_empty() {
-            return Err(Error::NoSuchVolume { name: name.into() });
+        let is_at = |name: &str, place: &str| name == place || is_under(name, place);
+        if keep_as.as_ref().is_some_and(|name| is_at(name, &from) || is_at(name, to)) {
+            let rule =
+                "what is kept comes neither to the old name nor to the new one, nor under them";
+            return Err(Error::Invalid { what: "name", rule });
         }
-        if moved.len() > limits::RENAMED_MAX {
-            let rule = "more lies under it than is renamed at once: move it in parts";
-            return Err(Error::Invalid { what: "directory", rule });
-        }
-        let found = |id| store.volume(id).expect("just found");
-        for (id, _) in &moved {
-            permission::check(who, found(*id).name(), found(*id).ownership(), Act::Own)?;
-        }
-        if name == to {
+        if from == to {
             return Ok(());
         }
-        let kind = match &own {
-            Some((id, _)) => found(*id).ownership().kind(),
-            None => Ownership::DIRECTORY,
-        };
-        self.check_place(to, kind)?;
-        let from = String::from(name);
-        let removed = self.make_way(who, to, replace, keep_as.is_some())?;
-        // A directory that no volume stands for comes into the one that is there.
-        let removed = removed.filter(|_| own.is_some());
+        self.check_place(to, self.kind_of(own))?;
+        let removed = self.make_way(who, to, own.is_some(), replace, keep_as.is_some())?;
         if let (Some(kept), Some(name)) = (removed, keep_as) {
-            self.check_place(&name, Ownership::LINK)?;
+            self.check_place(&name, self.kind_of(removed))?;
             moved.insert(0, (kept, name));
             self.core.store.rename(&moved, None)?;
+            self.touch_above(&moved[0].1);
             self.touch_above(&from);
             self.touch_above(to);
             return Ok(());
@@ -185,11 +171,54 @@ impl Node {
         Ok(())
     }
 
-    /// The volume that a rename removes, where it may.
+    /// What kind a volume is of; a name that no volume stands for is a directory's.
+    fn kind_of(&self, volume: Option<VolumeId>) -> u16 {
+        let volume = volume.and_then(|id| self.core.store.volume(id));
+        volume.map_or(Ownership::DIRECTORY, |volume| volume.ownership().kind())
+    }
+
+    /// The volumes that a rename of what was `asked` for moves, and what they are called then:
+    /// all of them are the caller's.
+    fn moved(
+        &self,
+        who: &Who,
+        asked: &str,
+        (own, from): (Option<VolumeId>, &str),
+        to: &str,
+    ) -> Result<Vec<(VolumeId, String)>, Error> {
+        let store = &self.core.store;
+        let under = format!("{from}/");
+        let mut moved: Vec<(VolumeId, String)> = Vec::new();
+        moved.extend(own.iter().map(|id| (*id, to.into())));
+        let all = store.named(&under, &under).take(limits::RENAMED_MAX + 1);
+        moved.extend(all.map(|(at, id)| (id, format!("{to}/{}", &at[under.len()..]))));
+        if moved.is_empty() {
+            return Err(Error::NoSuchVolume { name: asked.into() });
+        }
+        let whose = |id| store.volume(id).expect("just found").ownership();
+        let mut all = moved.iter().map(|(id, _)| whose(*id));
+        if !all.clone().all(|whose| permission::may(who, whose, Act::Own)) {
+            // What lies under it, and is hidden, is not named.
+            let (name, act) = (asked.into(), Act::Own);
+            return Err(match all.any(|whose| permission::knows(who, whose)) {
+                true => Error::NotPermitted { name, act },
+                false => Error::NoSuchVolume { name },
+            });
+        }
+        if moved.len() > limits::RENAMED_MAX {
+            let rule = "more lies under it than is renamed at once: move it in parts";
+            return Err(Error::Invalid { what: "directory", rule });
+        }
+        Ok(moved)
+    }
+
+    /// The volume whose place a rename takes, where it may. A directory that no volume stands for
+    /// comes into the one that is there, and takes nobody's place.
     fn make_way(
         &self,
         who: &Who,
         to: &str,
+        takes: bool,
         replace: bool,
         keep: bool,
     ) -> Result<Option<VolumeId>, Error> {
@@ -197,10 +226,13 @@ impl Node {
         let Some(volume) = self.core.store.find(to) else {
             return if self.has_entries(to) { Err(exists()) } else { Ok(None) };
         };
-        if !replace || self.has_entries(to) {
+        if !replace || self.has_entries(to) || !takes && !is_directory(volume) {
             return Err(exists());
         }
         permission::check(who, to, volume.ownership(), Act::Own)?;
+        if !takes {
+            return Ok(None);
+        }
         if !keep {
             self.check_idle(volume.id(), to)?;
         }
@@ -282,4 +314,8 @@ impl Node {
 
 fn is_directory(volume: &Volume) -> bool {
     volume.ownership().kind() == Ownership::DIRECTORY
+}
+
+fn is_under(name: &str, directory: &str) -> bool {
+    name.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }

@@ -2,7 +2,8 @@
 //! answered before they are durable.
 
 use crate::driver::*;
-use node::{Access, Error, Op, Ownership, Placement, Reply, Who};
+use node::{Access, Error, Op, Ownership, Placement, Reply, VolumeId, Who};
+use std::collections::BTreeMap;
 use units::{Bytes, Duration};
 
 fn make(driver: &mut Driver, name: &str, mode: u16) -> Result<Reply, Error> {
@@ -119,4 +120,96 @@ fn times_are_told_by_whoever_writes_or_says_them() {
     make(&mut driver, "d/x", 0o600).unwrap();
     let after = driver.node.volume("d").unwrap().times.unwrap();
     assert!(after.modified >= made.modified, "something was made in it");
+}
+
+/// Names of volumes, their numbers, and whether they are directories.
+type Model = BTreeMap<String, (VolumeId, bool)>;
+
+fn is_under(name: &str, directory: &str) -> bool {
+    name.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// What a rename makes of the names; none where it is to be refused.
+fn renamed(
+    before: &Model,
+    name: &str,
+    to: &str,
+    replace: bool,
+    keep: Option<&str>,
+) -> Option<Model> {
+    let is_at = |place: &str, of: &str| place == of || is_under(place, of);
+    if is_under(to, name) || keep.is_some_and(|keep| is_at(keep, name) || is_at(keep, to)) {
+        return None;
+    }
+    let (moved, mut after): (Model, Model) =
+        before.clone().into_iter().partition(|(at, _)| is_at(at, name));
+    if moved.is_empty() || before.keys().any(|at| is_under(at, to) && name != to) {
+        return None;
+    }
+    if name == to {
+        return Some(before.clone());
+    }
+    let own = moved.get(name);
+    if let Some(&(taken, is_directory)) = before.get(to) {
+        if !replace || own.is_none() && !is_directory {
+            return None;
+        }
+        if own.is_some() {
+            after.remove(to);
+        }
+        if let (Some(keep), Some(_)) = (keep, own)
+            && after.insert(keep.into(), (taken, is_directory)).is_some()
+        {
+            return None;
+        }
+    }
+    for (at, volume) in moved {
+        if after.insert(format!("{to}{}", &at[name.len()..]), volume).is_some() {
+            return None;
+        }
+    }
+    let mut files = after.iter().filter(|(_, (_, is_directory))| !is_directory);
+    let is_bad = files.any(|(file, _)| after.keys().any(|name| is_under(name, file)));
+    (!is_bad).then_some(after)
+}
+
+#[test]
+fn any_rename_is_refused_or_leaves_the_names_that_it_says() {
+    const NAMES: [&str; 10] = ["a", "a/x", "a/y", "a/x/z", "b", "b/x", "b/x/z", "c", "c/x", "d"];
+    let mut seed: u64 = 1;
+    let mut below = |n: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) as usize % n
+    };
+    let (mut done, mut refused) = (0, 0);
+    for _ in 0..30 {
+        let mut driver = Setup::new(1).open();
+        let mut model = Model::new();
+        for _ in 0..60 {
+            let (name, to) = (NAMES[below(10)], NAMES[below(10)]);
+            if below(4) == 0 {
+                let is_directory = below(2) == 0;
+                let kind = if is_directory { Ownership::DIRECTORY } else { 0 };
+                if make(&mut driver, name, 0o700 | kind).is_ok() {
+                    let id = driver.node.volume(name).unwrap().id;
+                    assert_eq!(model.insert(name.into(), (id, is_directory)), None);
+                }
+                continue;
+            }
+            let (replace, keep) = (below(3) > 0, (below(2) == 0).then(|| NAMES[below(10)]));
+            let keep_as = keep.map(String::from);
+            let op = Op::VolumeRename { name: name.into(), to: to.into(), replace, keep_as };
+            let ended = call(&mut driver, op.clone());
+            let after = renamed(&model, name, to, replace, keep);
+            assert_eq!(ended.is_ok(), after.is_some(), "{op:?} of {model:?}: {ended:?}");
+            done += u32::from(ended.is_ok());
+            refused += u32::from(ended.is_err());
+            model = after.unwrap_or(model);
+            for name in NAMES {
+                let found = driver.node.volume(name).map(|volume| volume.id);
+                assert_eq!(found, model.get(name).map(|(id, _)| *id), "{name} after {op:?}");
+            }
+        }
+    }
+    assert!(done > 100 && refused > 100, "{done} {refused}");
 }
