@@ -102,9 +102,10 @@ impl Store {
 
     /// A volume's name or owner has changed now.
     pub fn note_changed(&mut self, id: VolumeId) {
-        let times = self.volume(id).and_then(|volume| volume.times);
-        if let (Some(changed), Some(times)) = (self.clock, times) {
-            self.stage(Change::Times { volume: id, times: Times { changed, ..times } });
+        let times = self.state.volumes.get_mut(&id).and_then(|volume| volume.times.as_mut());
+        if let (Some(at), Some(times)) = (self.clock, times) {
+            times.changed = at;
+            self.staged.touched.insert(id);
         }
     }
 

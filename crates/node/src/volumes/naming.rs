@@ -11,7 +11,7 @@ use crate::volumes::permission;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use store::{Ownership, Times, Volume, VolumeId};
+use store::{Ownership, REMOVED_DIRECTORY, RecordContent, Times, Volume, VolumeId};
 use units::{Bytes, Instant};
 
 /// What lies directly under a directory.
@@ -19,7 +19,8 @@ use units::{Bytes, Instant};
 pub struct Entry {
     /// The last part of its name.
     pub name: String,
-    /// The volume; none of a directory that is there only because something lies under it.
+    /// The volume; none of a directory that is there only because something lies under it, and
+    /// of one that is hidden.
     pub volume: Option<VolumeStatus>,
 }
 
@@ -65,11 +66,16 @@ impl Node {
         }
     }
 
-    /// Answers a change that the next commit makes durable; one comes soon where much waits.
+    /// Answers a change that the next commit makes durable; one comes soon where much waits, and
+    /// where more waits than a record has room for, the answer comes with it.
     pub(crate) fn staged(&mut self, now: Instant, ticket: Ticket, made: Result<(), Error>) {
         if made.is_ok() {
+            let size = self.core.store.staged_size();
+            if size > limits::STAGED_MAX {
+                return self.core.answer_when_committed(now, ticket);
+            }
             self.core.changed(now);
-            if self.core.store.staged_changes() >= limits::STAGED_CHANGES {
+            if size > limits::STAGED_SOON {
                 self.core.commit_soon(now);
             }
         }
@@ -95,6 +101,10 @@ impl Node {
     /// Whether a volume of this kind may have this name, beside those that there are.
     pub(crate) fn check_place(&self, name: &str, kind: u16) -> Result<(), Error> {
         let store = &self.core.store;
+        if name == REMOVED_DIRECTORY && kind != Ownership::DIRECTORY {
+            let rule = "a directory's: files that are removed while they are open lie under it";
+            return Err(Error::Invalid { what: "name", rule });
+        }
         for (at, _) in name.match_indices('/') {
             let above = store.find(&name[..at]);
             if at > 0 && above.is_some_and(|volume| !is_directory(volume)) {
@@ -190,8 +200,15 @@ impl Node {
         let under = format!("{from}/");
         let mut moved: Vec<(VolumeId, String)> = Vec::new();
         moved.extend(own.iter().map(|id| (*id, to.into())));
-        let all = store.named(&under, &under).take(limits::RENAMED_MAX + 1);
-        moved.extend(all.map(|(at, id)| (id, format!("{to}/{}", &at[under.len()..]))));
+        let mut size = if own.is_some() { RecordContent::rename(to) } else { Bytes::ZERO };
+        for (at, id) in store.named(&under, &under) {
+            let to = format!("{to}/{}", &at[under.len()..]);
+            size += RecordContent::rename(&to);
+            moved.push((id, to));
+            if size > limits::RENAMED_MAX {
+                break;
+            }
+        }
         if moved.is_empty() {
             return Err(Error::NoSuchVolume { name: asked.into() });
         }
@@ -205,7 +222,7 @@ impl Node {
                 false => Error::NoSuchVolume { name },
             });
         }
-        if moved.len() > limits::RENAMED_MAX {
+        if size > limits::RENAMED_MAX {
             let rule = "more lies under it than is renamed at once: move it in parts";
             return Err(Error::Invalid { what: "directory", rule });
         }
@@ -294,8 +311,9 @@ impl Node {
             };
             let is_behind = !skip_first || name != after;
             if !is_told && is_behind && is_seen() {
-                let volume =
-                    (!is_under).then(|| self.volume_status(store.volume(id).expect("found")));
+                // One that he may not see is a directory of which he is told only the name.
+                let is_shown = !is_under && sees(id);
+                let volume = is_shown.then(|| self.volume_status(store.volume(id).expect("found")));
                 all.push(Entry { name: name.into(), volume });
             }
             skip_first &= name == after;
