@@ -8,7 +8,7 @@ use client::{Client, Durable};
 use std::fs;
 
 /// Below this directory they lie; it is not shown.
-pub const DIRECTORY: &str = ".slackline-removed";
+pub use client::control::REMOVED_DIRECTORY as DIRECTORY;
 
 /// Names for the files of one process.
 pub struct Names {

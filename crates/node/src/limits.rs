@@ -45,11 +45,14 @@ pub const METADATA_COMMAND_MAX: Bytes = Bytes::kib(256);
 /// Changes of volumes, of extents that move and of suspect extents for which a record has room
 /// beside writers: some hundred volumes of 20 runs between two commits. More take longer.
 pub const RECORD_CHANGES: Bytes = Bytes::kib(8);
-/// So many changes of volumes that nobody waits for do not wait for the commit interval: a record
-/// has room for some hundred.
-pub const STAGED_CHANGES: usize = 64;
-/// The most volumes that one rename of a directory renames, in one section under the pool's lock.
-pub const RENAMED_MAX: usize = 1000;
+/// One rename of a directory is a change of this length at the most: of some hundred volumes, in
+/// one section under the pool's lock.
+pub const RENAMED_MAX: Bytes = Bytes::kib(4);
+/// Where more changes of volumes than these wait for a commit, who makes another waits for it,
+/// too: beside them a record has room for one rename.
+pub const STAGED_MAX: Bytes = Bytes::kib(4);
+/// So many do not wait for the commit interval.
+pub const STAGED_SOON: Bytes = Bytes::kib(2);
 /// Extents that best effort may write to for the first time between two commits, and volumes
 /// whose lengths it may raise; on a hard disk so many take a second and more. More take longer.
 pub const RECORD_EXTENTS: u64 = 256;
@@ -145,6 +148,8 @@ const _: () = {
     assert!(MOVE_PIECE.get() <= BEST_EFFORT_PIECE_MIN.get());
     assert!(store::EXTENT.get().is_multiple_of(MOVE_PIECE.get()));
     assert!(METADATA_PIECE.get() >= BLOCK_MIN.get());
+    assert!(STAGED_SOON.get() < STAGED_MAX.get());
+    assert!(STAGED_MAX.get() + RENAMED_MAX.get() <= RECORD_CHANGES.get());
     assert!(METADATA_COMMAND_MAX.get().is_multiple_of(METADATA_PIECE.get()));
     // What the store hands out at once is whole pieces of the log's.
     assert!(store::IO_MAX.get().is_multiple_of(METADATA_COMMAND_MAX.get()));

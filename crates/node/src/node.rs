@@ -319,8 +319,8 @@ impl Node {
         match Wanted::by(op) {
             Wanted::Of(name, act) => {
                 let volume = self.find(name)?;
-                let volume = self.core.store.volume(volume).expect("just found");
-                permission::check(who, volume.name(), volume.ownership(), act)
+                let whose = self.core.store.volume(volume).expect("just found").ownership();
+                permission::check(who, name, whose, act)
             }
             Wanted::ReadOrWrite(name) => {
                 let volume = self.find(name)?;

@@ -120,6 +120,12 @@ impl Encoder {
         format::changes::NEXT_VOLUME.put(&mut bytes, next_volume.0);
         Self { bytes, count: 0 }
     }
+    /// Bytes that a change takes.
+    pub(crate) fn size_of(change: &Change) -> u64 {
+        let mut encoder = Self { bytes: Vec::new(), count: 0 };
+        encoder.change(change);
+        encoder.bytes.len() as u64
+    }
     /// Appends a structure of `len` bytes with these fields.
     fn put(&mut self, len: usize, fields: &[(Field, u64)]) {
         let start = self.bytes.len();

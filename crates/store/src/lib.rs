@@ -65,7 +65,7 @@ pub use format::{TABLES, VERSION};
 pub use formatting::Formatting;
 pub use geometry::{DISKS_MAX, PROFILE_MAX};
 pub use layout::{Field, Table};
-pub use names::VOLUME_NAME_MAX;
+pub use names::{REMOVED_DIRECTORY, VOLUME_NAME_MAX};
 pub use opening::{Opened, Opening};
 pub use record::RecordContent;
 pub use store::Store;

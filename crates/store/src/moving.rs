@@ -130,7 +130,7 @@ impl Store {
         let change = Change::Move { volume: id, index, extent: run.start };
         let left = self.state.apply(&change).expect("a change that was checked applies");
         self.quarantine.extend(left);
-        self.staged.changes.push(change);
+        self.staged.push(change);
         self.count_scattered();
         self.staged.unflushed.insert(location.disk);
         Ok(())

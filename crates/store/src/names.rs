@@ -9,6 +9,10 @@ pub(crate) const NAME_RULE: &str = "1 to 64 of A-Z a-z 0-9 . _ -";
 /// Longest name of a volume, in bytes: what a change and a frame have room for.
 pub const VOLUME_NAME_MAX: usize = 255;
 
+/// Files that were removed while somebody has them open lie under this name, which is that of a
+/// directory (`wire` has the same for programs).
+pub const REMOVED_DIRECTORY: &str = ".slackline-removed";
+
 /// What a volume's name must be.
 pub(crate) const VOLUME_NAME_RULE: &str = "1 to 255 bytes of any characters but control ones; parts between '/' are not empty, '.' or '..'";
 
@@ -20,9 +24,12 @@ pub(crate) fn is_volume_name(name: &str) -> bool {
         && name.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// The number in `/NUMBER`.
+/// The number in `/NUMBER`. It has no zeros before it: a volume's number has one spelling.
 pub(crate) fn number_in(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('/')?;
+    if digits.starts_with('0') && digits != "0" {
+        return None;
+    }
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
@@ -51,7 +58,9 @@ mod tests {
     #[test]
     fn a_number_is_told_from_every_name() {
         assert_eq!((number_in("/17"), number_in("/0")), (Some(17), Some(0)));
-        for name in ["17", "/", "/x", "/1x", "//1", "/99999999999999999999", "/+1", ""] {
+        for name in
+            ["17", "/", "/x", "/1x", "//1", "/99999999999999999999", "/+1", "", "/017", "/00"]
+        {
             assert_eq!(number_in(name), None, "{name}");
         }
     }

@@ -1,46 +1,36 @@
 //! Volumes get other names, and times: what those who see volumes as files need.
 //!
 //! The store knows no clock; its caller says what time it is. Invariants: a rename that takes the
-//! place of another volume is one step, durable both or neither; writes never make a checkpoint
+//! place of another volume is one step, durable both or neither; a list of renames is held
+//! against the names that it leaves before the first of it is made; writes never make a checkpoint
 //! larger than its place by the times that they leave: a volume that has none gets them only
 //! where there is room.
 
-use crate::api::{Times, VolumeId};
+use crate::api::{Ownership, Times, VolumeId};
 use crate::change::{Change, times_size};
 use crate::error::StoreError;
 use crate::names::is_volume_name;
 use crate::store::Store;
+use crate::volume::Volume;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::string::String;
 
 impl Store {
-    /// Gives volumes other names, all with the next commit or none, in the place of one that is
-    /// removed.
+    /// Gives volumes other names, one after the other, all with the next commit or none, in the
+    /// place of one that is removed before.
     ///
     /// # Errors
-    /// Where a volume is not there, a name is no name or another volume has it, or there is no
-    /// room in the metadata; nothing has changed then.
-    ///
-    /// # Panics
-    /// Where a new name is that of a volume that gets another later in the list.
+    /// Where a volume is not there, a name is no name, another volume has it at that moment, or
+    /// something would come to lie under a volume that is no directory; and where there is no
+    /// room in the metadata. Nothing has changed then.
     pub fn rename(
         &mut self,
         renames: &[(VolumeId, String)],
         removed: Option<VolumeId>,
     ) -> Result<(), StoreError> {
         self.check_writable()?;
-        let mut more = 0;
-        for (id, name) in renames {
-            let volume = self.volume(*id).ok_or(StoreError::NoSuchVolume { volume: *id })?;
-            if !is_volume_name(name) {
-                return Err(StoreError::BadName { name: name.clone() });
-            }
-            let has_it = self.find(name).map(|other| other.id());
-            let goes = |other| Some(other) == removed || renames.iter().any(|(id, _)| *id == other);
-            if has_it.is_some_and(|other| !goes(other)) {
-                return Err(StoreError::VolumeExists { name: name.clone() });
-            }
-            more += name.len().saturating_sub(volume.name().len()) as u64;
-        }
+        let more = self.check_renames(renames, removed)?;
         if more > 0 {
             self.check_metadata(more)?;
         }
@@ -52,6 +42,37 @@ impl Store {
             self.note_changed(volume);
         }
         Ok(())
+    }
+
+    /// Goes through the renames as they will be made. Gives the bytes that the names grow by.
+    fn check_renames(
+        &self,
+        renames: &[(VolumeId, String)],
+        removed: Option<VolumeId>,
+    ) -> Result<u64, StoreError> {
+        let mut names = Names { store: self, held: BTreeMap::new() };
+        let mut called: BTreeMap<VolumeId, &str> = BTreeMap::new();
+        if let Some(id) = removed {
+            let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
+            names.held.insert(volume.name(), None);
+        }
+        let mut more = 0;
+        for (id, name) in renames {
+            let volume = self.volume(*id).filter(|_| removed != Some(*id));
+            let volume = volume.ok_or(StoreError::NoSuchVolume { volume: *id })?;
+            if !is_volume_name(name) {
+                return Err(StoreError::BadName { name: name.clone() });
+            }
+            if names.holder(name).is_some() {
+                return Err(StoreError::VolumeExists { name: name.clone() });
+            }
+            let before = called.insert(*id, name).unwrap_or(volume.name());
+            names.held.insert(before, None);
+            names.held.insert(name, Some(*id));
+            more += name.len().saturating_sub(volume.name().len()) as u64;
+        }
+        names.check_places()?;
+        Ok(more)
     }
 
     /// Says when a volume was last used.
@@ -81,9 +102,10 @@ impl Store {
 
     /// A volume's name or owner has changed now.
     pub fn note_changed(&mut self, id: VolumeId) {
-        let times = self.volume(id).and_then(|volume| volume.times);
-        if let (Some(changed), Some(times)) = (self.clock, times) {
-            self.stage(Change::Times { volume: id, times: Times { changed, ..times } });
+        let times = self.state.volumes.get_mut(&id).and_then(|volume| volume.times.as_mut());
+        if let (Some(at), Some(times)) = (self.clock, times) {
+            times.changed = at;
+            self.staged.touched.insert(id);
         }
     }
 
@@ -102,5 +124,49 @@ impl Store {
         if !has {
             self.count_scattered();
         }
+    }
+}
+
+/// Who has which name after some renames.
+struct Names<'a> {
+    store: &'a Store,
+    /// Names that were given, and those that were given up.
+    held: BTreeMap<&'a str, Option<VolumeId>>,
+}
+
+impl Names<'_> {
+    fn holder(&self, name: &str) -> Option<VolumeId> {
+        let before = || self.store.find(name).map(Volume::id);
+        self.held.get(name).copied().unwrap_or_else(before)
+    }
+
+    fn is_file(&self, id: VolumeId) -> bool {
+        let is_file = |volume: &Volume| volume.ownership().kind() != Ownership::DIRECTORY;
+        self.store.volume(id).is_some_and(is_file)
+    }
+
+    /// Nothing that got a name lies under a file, or is a file with something under it.
+    fn check_places(&self) -> Result<(), StoreError> {
+        let refused = |name: &str| Err(StoreError::VolumeExists { name: name.into() });
+        let mut looked_at = BTreeSet::new();
+        for (name, id) in self.held.iter().filter_map(|(name, id)| Some((*name, (*id)?))) {
+            let mut place = name;
+            while let Some((above, _)) = place.rsplit_once('/') {
+                if !looked_at.insert(above) {
+                    break;
+                }
+                if self.holder(above).is_some_and(|id| self.is_file(id)) {
+                    return refused(above);
+                }
+                place = above;
+            }
+            // What got a name under it was just looked at from there.
+            let under = format!("{name}/");
+            let mut below = self.store.named(&under, &under);
+            if self.is_file(id) && below.any(|(name, _)| !self.held.contains_key(name)) {
+                return refused(name);
+            }
+        }
+        Ok(())
     }
 }

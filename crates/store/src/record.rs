@@ -19,6 +19,10 @@ pub struct RecordContent {
 }
 
 impl RecordContent {
+    /// What the rename of a volume is of [`RecordContent::changes`].
+    pub fn rename(name: &str) -> Bytes {
+        Bytes::new((format::rename::LEN + name.len()) as u64)
+    }
     /// Bytes that are written on each disk at the most: a header, what stands
     /// before changes, the changes; for each extent a watermark as a change of its own, and a list of blocks as if
     /// it had holes; for each volume a length; the times of some volumes; in whole blocks, and twice.

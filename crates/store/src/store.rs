@@ -74,7 +74,11 @@ pub struct Store {
 /// What changed since the last commit began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Staged {
-    pub(crate) changes: Vec<Change>,
+    changes: Vec<Change>,
+    /// What the changes take in a record.
+    size: u64,
+    /// Where in the changes the times of a volume are that somebody said.
+    times: BTreeMap<VolumeId, usize>,
     freed: Freed,
     /// Disks with another profile.
     pub(crate) profiles: BTreeSet<DiskIndex>,
@@ -360,9 +364,10 @@ impl Store {
         self.record_longest
     }
 
-    /// How many changes of volumes wait for a commit, but for what is written to them.
-    pub fn staged_changes(&self) -> usize {
-        self.staged.changes.len()
+    /// What the changes that wait for a commit take in its record, but for what is written to
+    /// volumes and the times of that ([`RecordContent::changes`](crate::RecordContent)).
+    pub fn staged_size(&self) -> Bytes {
+        Bytes::new(self.staged.size)
     }
     /// True when there is something to commit.
     pub fn dirty(&self) -> bool {
@@ -561,7 +566,7 @@ impl Store {
     pub(crate) fn stage(&mut self, change: Change) {
         let freed = self.state.apply(&change).expect("a change that was checked applies");
         self.staged.freed.extend(freed);
-        self.staged.changes.push(change);
+        self.staged.push(change);
         self.count_scattered();
     }
     /// The payload of a record.
@@ -601,6 +606,18 @@ impl Store {
 }
 
 impl Staged {
+    /// Adds a change; the times of a volume take the place of those that wait already.
+    pub(crate) fn push(&mut self, change: Change) {
+        if let Change::Times { volume, .. } = change {
+            if let Some(&at) = self.times.get(&volume) {
+                self.changes[at] = change;
+                return;
+            }
+            self.times.insert(volume, self.changes.len());
+        }
+        self.size += Encoder::size_of(&change);
+        self.changes.push(change);
+    }
     /// True when there is something for a record.
     fn changed(&self) -> bool {
         let are_written = !self.written.is_empty() || !self.lengths.is_empty();

@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{Disk, check, commit, disks_of, fill_with_volumes, new_pool, open};
+use common::{Disk, Random, check, commit, disks_of, fill_with_volumes, new_pool, open};
+use std::collections::BTreeMap;
 use store::{EXTENT, Ownership, Placement, Store, StoreError, Times, VolumeId};
 use units::Bytes;
 
@@ -63,6 +64,80 @@ fn a_rename_that_is_refused_changes_nothing() {
         assert!(store.rename(&renames, removed).is_err(), "{renames:?}");
         assert_eq!(names(&store), ["b", "b2"]);
     }
+}
+
+/// Names of volumes, their numbers, and whether they are directories.
+type Model = BTreeMap<String, (VolumeId, bool)>;
+
+/// What becomes of the names; none where the renames are to be refused.
+fn renamed(
+    before: &Model,
+    renames: &[(VolumeId, String)],
+    removed: Option<VolumeId>,
+) -> Option<Model> {
+    let mut after = before.clone();
+    let name_of = |model: &Model, id| {
+        model.iter().find(|(_, (other, _))| *other == id).map(|(name, _)| name.clone())
+    };
+    if let Some(removed) = removed {
+        after.remove(&name_of(&after, removed)?);
+    }
+    for (id, name) in renames {
+        let old = name_of(&after, *id)?;
+        if after.contains_key(name) || name.starts_with('/') || name.ends_with('/') {
+            return None;
+        }
+        let volume = after.remove(&old)?;
+        after.insert(name.clone(), volume);
+    }
+    let is_under = |name: &str, file: &str| name.starts_with(&format!("{file}/"));
+    let mut files = after.iter().filter(|(_, (_, is_directory))| !is_directory);
+    let is_bad = files.any(|(file, _)| after.keys().any(|name| is_under(name, file)));
+    (!is_bad).then_some(after)
+}
+
+#[test]
+fn any_list_of_renames_is_refused_or_leaves_the_names_that_it_says() {
+    const NAMES: [&str; 12] =
+        ["a", "a/x", "a/y", "a/x/z", "b", "b/x", "b/x/z", "c", "c/x", "d", "/1", "c/"];
+    let (mut done, mut refused) = (0, 0);
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let (mut disks, mut store) = pool();
+        let mut model = Model::new();
+        for name in &NAMES[..10] {
+            let kind = if random.once_in(2) { Ownership::DIRECTORY } else { 0 };
+            let mut with_it = model.clone();
+            with_it.insert("new".into(), (VolumeId(0), kind != 0));
+            let is_free = renamed(&with_it, &[(VolumeId(0), (*name).into())], None).is_some();
+            if is_free && !random.once_in(3) {
+                let whose = Ownership { mode: 0o700 | kind, ..Ownership::ROOT };
+                let id = store.create_owned(name, Bytes::ZERO, &Placement::default(), whose);
+                model.insert((*name).into(), (id.unwrap(), kind != 0));
+            }
+        }
+        for _ in 0..60 {
+            let some = |random: &mut Random| VolumeId(1 + random.below(7));
+            let name = |random: &mut Random| NAMES[random.index(NAMES.len())].to_string();
+            let length = 1 + random.index(3);
+            let renames: Vec<_> =
+                (0..length).map(|_| (some(&mut random), name(&mut random))).collect();
+            let removed = random.once_in(8).then(|| some(&mut random));
+            let ended = store.rename(&renames, removed);
+            let after = renamed(&model, &renames, removed);
+            assert_eq!(ended.is_ok(), after.is_some(), "{renames:?} {removed:?} of {model:?}");
+            done += u32::from(ended.is_ok());
+            refused += u32::from(ended.is_err());
+            model = after.unwrap_or(model);
+            if random.once_in(5) {
+                commit(&mut store, &mut disks);
+                store = open(&mut disks).unwrap().store;
+            }
+            let all = store.named("", "");
+            assert!(all.eq(model.iter().map(|(name, (id, _))| (name.as_str(), *id))));
+        }
+    }
+    assert!(done > 100 && refused > 100, "{done} {refused}");
 }
 
 #[test]

@@ -11,6 +11,9 @@ use node::{Act, Error, Op};
 use wire::Problem;
 use wire::control as api;
 
+// What programs are told is what the node keeps to.
+const _: () = assert!(api::RENAMED_MAX == node::limits::RENAMED_MAX.get());
+
 /// As many entries as one answer has.
 const ENTRIES_MAX: usize = 1000;
 
@@ -136,4 +139,18 @@ pub(super) async fn sync(
 ) -> Answered<Json<api::Synced>> {
     control.by(&peer).done(Op::Sync).await?;
     Ok(Json(api::Synced { run: control.run() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_the_node_mean_the_same_names() {
+        assert_eq!(api::REMOVED_DIRECTORY, node::REMOVED_DIRECTORY);
+        for name in ["a", "some/longer/name"] {
+            let counted = store::RecordContent::rename(name).get();
+            assert_eq!(api::renamed_size(name.len()), counted);
+        }
+    }
 }

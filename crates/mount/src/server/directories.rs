@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::file::patiently;
-use client::control::VolumeCreate;
+use client::control::{RENAMED_MAX, VolumeCreate, renamed_size};
 use client::{Client, Replace};
 use fuser::FileType;
 use std::os::unix::ffi::OsStrExt;
@@ -166,17 +166,18 @@ impl Server {
     /// A directory with more in it than is renamed at once is moved by those who move between
     /// file systems: by a copy. Names that would be too long are said.
     fn check_few(&self, from: &str, to: &str) -> Ended<()> {
-        let (mut todo, mut count) = (vec![from.to_owned()], 0);
+        let renamed = |path: &str| path.len() - from.len() + to.len();
+        let (mut todo, mut size) = (vec![from.to_owned()], renamed_size(to.len()));
         while let Some(directory) = todo.pop() {
             let entries = self.list(&directory)?;
-            count += entries.len();
-            if count >= RENAMED_MAX {
-                return Err(Errno::EXDEV);
-            }
             for entry in entries {
                 let path = tree::join(&directory, &entry.name);
-                if path.len() - from.len() + to.len() > client::VOLUME_NAME_MAX {
+                if renamed(&path) > client::VOLUME_NAME_MAX {
                     return Err(Errno::ENAMETOOLONG);
+                }
+                size += renamed_size(renamed(&path));
+                if size > RENAMED_MAX {
+                    return Err(Errno::EXDEV);
                 }
                 if entry.file.is_none_or(|facts| facts.kind == FileKind::Directory) {
                     todo.push(path);
@@ -243,6 +244,3 @@ impl Server {
         self.note_change();
     }
 }
-
-/// As many volumes are renamed at once.
-const RENAMED_MAX: usize = 900;

@@ -11,7 +11,7 @@ use crate::volumes::permission;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use store::{Ownership, Times, Volume, VolumeId};
+use store::{Ownership, REMOVED_DIRECTORY, RecordContent, Times, Volume, VolumeId};
 use units::{Bytes, Instant};
 
 /// What lies directly under a directory.
@@ -19,7 +19,8 @@ use units::{Bytes, Instant};
 pub struct Entry {
     /// The last part of its name.
     pub name: String,
-    /// The volume; none of a directory that is there only because something lies under it.
+    /// The volume; none of a directory that is there only because something lies under it, and
+    /// of one that is hidden.
     pub volume: Option<VolumeStatus>,
 }
 
@@ -65,11 +66,16 @@ impl Node {
         }
     }
 
-    /// Answers a change that the next commit makes durable; one comes soon where much waits.
+    /// Answers a change that the next commit makes durable; one comes soon where much waits, and
+    /// where more waits than a record has room for, the answer comes with it.
     pub(crate) fn staged(&mut self, now: Instant, ticket: Ticket, made: Result<(), Error>) {
         if made.is_ok() {
+            let size = self.core.store.staged_size();
+            if size > limits::STAGED_MAX {
+                return self.core.answer_when_committed(now, ticket);
+            }
             self.core.changed(now);
-            if self.core.store.staged_changes() >= limits::STAGED_CHANGES {
+            if size > limits::STAGED_SOON {
                 self.core.commit_soon(now);
             }
         }
@@ -95,6 +101,10 @@ impl Node {
     /// Whether a volume of this kind may have this name, beside those that there are.
     pub(crate) fn check_place(&self, name: &str, kind: u16) -> Result<(), Error> {
         let store = &self.core.store;
+        if name == REMOVED_DIRECTORY && kind != Ownership::DIRECTORY {
+            let rule = "a directory's: files that are removed while they are open lie under it";
+            return Err(Error::Invalid { what: "name", rule });
+        }
         for (at, _) in name.match_indices('/') {
             let above = store.find(&name[..at]);
             if at > 0 && above.is_some_and(|volume| !is_directory(volume)) {
@@ -126,49 +136,35 @@ impl Node {
         &mut self,
         now: Instant,
         who: &Who,
-        (name, to): (&str, &str),
+        (asked, to): (&str, &str),
         replace: bool,
         keep_as: Option<String>,
     ) -> Result<(), Error> {
         let store = &self.core.store;
-        let own = store.find(name).map(|volume| (volume.id(), String::from(volume.name())));
-        let name = own.as_ref().map_or(name, |(_, name)| name);
-        let under = format!("{name}/");
-        if to.starts_with(&under) {
+        let own = store.find(asked).map(Volume::id);
+        let from = own.and_then(|id| store.volume(id)).map_or(asked, Volume::name);
+        let from = String::from(from);
+        let mut moved = self.moved(who, asked, (own, &from), to)?;
+        if is_under(to, &from) {
             let rule = "a directory does not come to lie under itself";
             return Err(Error::Invalid { what: "name", rule });
         }
-        let mut moved: Vec<(VolumeId, String)> = Vec::new();
-        moved.extend(own.iter().map(|(id, _)| (*id, to.into())));
-        let all = store.named(&under, &under).take(limits::RENAMED_MAX + 1);
-        moved.extend(all.map(|(at, id)| (id, format!("{to}/{}", &at[under.len()..]))));
-        if moved.is_empty() {
-            return Err(Error::NoSuchVolume { name: name.into() });
+        let is_at = |name: &str, place: &str| name == place || is_under(name, place);
+        if keep_as.as_ref().is_some_and(|name| is_at(name, &from) || is_at(name, to)) {
+            let rule =
+                "what is kept comes neither to the old name nor to the new one, nor under them";
+            return Err(Error::Invalid { what: "name", rule });
         }
-        if moved.len() > limits::RENAMED_MAX {
-            let rule = "more lies under it than is renamed at once: move it in parts";
-            return Err(Error::Invalid { what: "directory", rule });
-        }
-        let found = |id| store.volume(id).expect("just found");
-        for (id, _) in &moved {
-            permission::check(who, found(*id).name(), found(*id).ownership(), Act::Own)?;
-        }
-        if name == to {
+        if from == to {
             return Ok(());
         }
-        let kind = match &own {
-            Some((id, _)) => found(*id).ownership().kind(),
-            None => Ownership::DIRECTORY,
-        };
-        self.check_place(to, kind)?;
-        let from = String::from(name);
-        let removed = self.make_way(who, to, replace, keep_as.is_some())?;
-        // A directory that no volume stands for comes into the one that is there.
-        let removed = removed.filter(|_| own.is_some());
+        self.check_place(to, self.kind_of(own))?;
+        let removed = self.make_way(who, to, own.is_some(), replace, keep_as.is_some())?;
         if let (Some(kept), Some(name)) = (removed, keep_as) {
-            self.check_place(&name, Ownership::LINK)?;
+            self.check_place(&name, self.kind_of(removed))?;
             moved.insert(0, (kept, name));
             self.core.store.rename(&moved, None)?;
+            self.touch_above(&moved[0].1);
             self.touch_above(&from);
             self.touch_above(to);
             return Ok(());
@@ -185,11 +181,61 @@ impl Node {
         Ok(())
     }
 
-    /// The volume that a rename removes, where it may.
+    /// What kind a volume is of; a name that no volume stands for is a directory's.
+    fn kind_of(&self, volume: Option<VolumeId>) -> u16 {
+        let volume = volume.and_then(|id| self.core.store.volume(id));
+        volume.map_or(Ownership::DIRECTORY, |volume| volume.ownership().kind())
+    }
+
+    /// The volumes that a rename of what was `asked` for moves, and what they are called then:
+    /// all of them are the caller's.
+    fn moved(
+        &self,
+        who: &Who,
+        asked: &str,
+        (own, from): (Option<VolumeId>, &str),
+        to: &str,
+    ) -> Result<Vec<(VolumeId, String)>, Error> {
+        let store = &self.core.store;
+        let under = format!("{from}/");
+        let mut moved: Vec<(VolumeId, String)> = Vec::new();
+        moved.extend(own.iter().map(|id| (*id, to.into())));
+        let mut size = if own.is_some() { RecordContent::rename(to) } else { Bytes::ZERO };
+        for (at, id) in store.named(&under, &under) {
+            let to = format!("{to}/{}", &at[under.len()..]);
+            size += RecordContent::rename(&to);
+            moved.push((id, to));
+            if size > limits::RENAMED_MAX {
+                break;
+            }
+        }
+        if moved.is_empty() {
+            return Err(Error::NoSuchVolume { name: asked.into() });
+        }
+        let whose = |id| store.volume(id).expect("just found").ownership();
+        let mut all = moved.iter().map(|(id, _)| whose(*id));
+        if !all.clone().all(|whose| permission::may(who, whose, Act::Own)) {
+            // What lies under it, and is hidden, is not named.
+            let (name, act) = (asked.into(), Act::Own);
+            return Err(match all.any(|whose| permission::knows(who, whose)) {
+                true => Error::NotPermitted { name, act },
+                false => Error::NoSuchVolume { name },
+            });
+        }
+        if size > limits::RENAMED_MAX {
+            let rule = "more lies under it than is renamed at once: move it in parts";
+            return Err(Error::Invalid { what: "directory", rule });
+        }
+        Ok(moved)
+    }
+
+    /// The volume whose place a rename takes, where it may. A directory that no volume stands for
+    /// comes into the one that is there, and takes nobody's place.
     fn make_way(
         &self,
         who: &Who,
         to: &str,
+        takes: bool,
         replace: bool,
         keep: bool,
     ) -> Result<Option<VolumeId>, Error> {
@@ -197,10 +243,13 @@ impl Node {
         let Some(volume) = self.core.store.find(to) else {
             return if self.has_entries(to) { Err(exists()) } else { Ok(None) };
         };
-        if !replace || self.has_entries(to) {
+        if !replace || self.has_entries(to) || !takes && !is_directory(volume) {
             return Err(exists());
         }
         permission::check(who, to, volume.ownership(), Act::Own)?;
+        if !takes {
+            return Ok(None);
+        }
         if !keep {
             self.check_idle(volume.id(), to)?;
         }
@@ -263,8 +312,9 @@ impl Node {
             };
             let is_behind = !skip_first || name != after;
             if !is_told && is_behind && is_seen() {
-                let volume =
-                    (!is_under).then(|| self.volume_status(store.volume(id).expect("found")));
+                // One that he may not see is a directory of which he is told only the name.
+                let is_shown = !is_under && sees(id);
+                let volume = is_shown.then(|| self.volume_status(store.volume(id).expect("found")));
                 all.push(Entry { name: name.into(), volume });
             }
             skip_first &= name == after;
@@ -283,4 +333,8 @@ impl Node {
 
 fn is_directory(volume: &Volume) -> bool {
     volume.ownership().kind() == Ownership::DIRECTORY
+}
+
+fn is_under(name: &str, directory: &str) -> bool {
+    name.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }

@@ -2,7 +2,8 @@
 //! answered before they are durable.
 
 use crate::driver::*;
-use node::{Access, Error, Op, Ownership, Placement, Reply, Who};
+use node::{Access, Act, Error, Op, Ownership, Placement, Reply, VolumeId, Who};
+use std::collections::BTreeMap;
 use units::{Bytes, Duration};
 
 fn make(driver: &mut Driver, name: &str, mode: u16) -> Result<Reply, Error> {
@@ -119,4 +120,197 @@ fn times_are_told_by_whoever_writes_or_says_them() {
     make(&mut driver, "d/x", 0o600).unwrap();
     let after = driver.node.volume("d").unwrap().times.unwrap();
     assert!(after.modified >= made.modified, "something was made in it");
+}
+
+fn make_as(driver: &mut Driver, uid: u32, name: &str, mode: u16) {
+    let access = Access { mode: Some(mode), ..Access::default() };
+    let (name, size, placement) = (name.into(), Bytes::mib(1), Placement::default());
+    let op = Op::VolumeCreate { name, size, placement, access };
+    let ticket = driver.begin_as(Who::user(uid, uid, []), op);
+    driver.wait(ticket).unwrap();
+}
+
+#[test]
+fn a_refusal_names_what_was_asked_for_and_nothing_that_is_hidden() {
+    let mut driver = Setup::new(1).open();
+    make_as(&mut driver, 7, "alice/secret-plan", 0o600);
+    make_as(&mut driver, 7, "shared/secret", 0o600);
+    make_as(&mut driver, 8, "shared/visible", 0o600);
+    let mut refused = |name: &str| {
+        let ticket = driver.begin_as(Who::user(8, 8, []), rename(name, "x", false));
+        driver.wait(ticket).unwrap_err()
+    };
+    assert_eq!(refused("alice"), Error::NoSuchVolume { name: "alice".into() });
+    let (name, act) = ("shared".to_string(), Act::Own);
+    assert_eq!(refused("shared"), Error::NotPermitted { name, act });
+    let number = format!("/{}", driver.node.volume("alice/secret-plan").unwrap().id.0);
+    let ticket = driver.begin_as(Who::user(8, 8, []), Op::VolumeDelete { name: number.clone() });
+    assert_eq!(driver.wait(ticket), Err(Error::NoSuchVolume { name: number }));
+}
+
+#[test]
+fn a_directory_that_is_hidden_is_told_by_name_only_where_something_in_it_is_seen() {
+    let mut driver = Setup::new(1).open();
+    make_as(&mut driver, 7, "d", 0o700 | Ownership::DIRECTORY);
+    make_as(&mut driver, 7, "d/x", 0o644);
+    make_as(&mut driver, 7, "hidden", 0o700 | Ownership::DIRECTORY);
+    let told = |uid| {
+        let entries = driver.node.entries(&Who::user(uid, uid, []), "", "", 9).into_iter();
+        entries.map(|entry| (entry.name, entry.volume.is_some())).collect::<Vec<_>>()
+    };
+    assert_eq!(told(7), [("d".to_string(), true), ("hidden".to_string(), true)]);
+    assert_eq!(told(8), [("d".to_string(), false)]);
+}
+
+#[test]
+fn the_directory_of_files_that_were_removed_is_a_directory() {
+    let mut driver = Setup::new(1).open();
+    for name in ["a", "b"] {
+        make(&mut driver, name, 0o600).unwrap();
+    }
+    let place = node::REMOVED_DIRECTORY;
+    let refused = |ended| matches!(ended, Err(Error::Invalid { what: "name", .. }));
+    assert!(refused(make(&mut driver, place, 0o600)));
+    assert!(refused(make(&mut driver, place, 0o777 | Ownership::LINK)));
+    assert!(refused(call(&mut driver, rename("a", place, false))));
+    let keep_as = Some(place.into());
+    let keep = Op::VolumeRename { name: "a".into(), to: "b".into(), replace: true, keep_as };
+    assert!(refused(call(&mut driver, keep)));
+    make(&mut driver, place, 0o777 | Ownership::DIRECTORY).unwrap();
+    call(&mut driver, rename("a", &format!("{place}/a"), false)).unwrap();
+}
+
+#[test]
+fn staged_changes_wait_for_a_commit_where_they_are_more_than_a_record_has_room_for() {
+    let mut driver = Setup::new(1).open();
+    driver.node.set_wall_clock(1);
+    let stage = |driver: &mut Driver, op| driver.begin_as(Who::root(), Op::Staged(Box::new(op)));
+    make(&mut driver, "t", 0o600).unwrap();
+    for at in 0..1000 {
+        let (name, modified) = ("t".into(), Some(at));
+        let times = Op::VolumeTimes { name, accessed: None, modified };
+        let ticket = stage(&mut driver, times);
+        assert!(driver.is_answered(ticket), "the times of one volume are one change");
+    }
+    let create = |number: u32| {
+        let (size, placement) = (Bytes::ZERO, Placement::default());
+        let (name, access) = (format!("d/{number}{}", "x".repeat(200)), Access::default());
+        Op::VolumeCreate { name, size, placement, access }
+    };
+    let tickets: Vec<_> = (0..100).map(|number| stage(&mut driver, create(number))).collect();
+    let at_once = tickets.iter().filter(|ticket| driver.is_answered(**ticket)).count();
+    assert!((5..40).contains(&at_once), "{at_once}");
+    for ticket in tickets {
+        assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    }
+}
+
+#[test]
+fn a_directory_is_renamed_at_once_as_far_as_a_record_has_room() {
+    let mut driver = Setup::new(1).open();
+    driver.node.set_wall_clock(1);
+    for number in 0..100 {
+        make(&mut driver, &format!("few/{number:03}{}", "x".repeat(20)), 0o600).unwrap();
+    }
+    for number in 0..30 {
+        make(&mut driver, &format!("long/{number:03}{}", "x".repeat(200)), 0o600).unwrap();
+    }
+    call(&mut driver, rename("few", "far", false)).unwrap();
+    let refused = call(&mut driver, rename("long", "far2", false));
+    assert!(matches!(refused, Err(Error::Invalid { what: "directory", .. })), "{refused:?}");
+    assert!(driver.node.volume(&format!("far/099{}", "x".repeat(20))).is_some());
+    let log = driver.node.log();
+    assert!(log.record_longest <= log.record_max, "{log:?}");
+}
+
+/// Names of volumes, their numbers, and whether they are directories.
+type Model = BTreeMap<String, (VolumeId, bool)>;
+
+fn is_under(name: &str, directory: &str) -> bool {
+    name.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// What a rename makes of the names; none where it is to be refused.
+fn renamed(
+    before: &Model,
+    name: &str,
+    to: &str,
+    replace: bool,
+    keep: Option<&str>,
+) -> Option<Model> {
+    let is_at = |place: &str, of: &str| place == of || is_under(place, of);
+    if is_under(to, name) || keep.is_some_and(|keep| is_at(keep, name) || is_at(keep, to)) {
+        return None;
+    }
+    let (moved, mut after): (Model, Model) =
+        before.clone().into_iter().partition(|(at, _)| is_at(at, name));
+    if moved.is_empty() || before.keys().any(|at| is_under(at, to) && name != to) {
+        return None;
+    }
+    if name == to {
+        return Some(before.clone());
+    }
+    let own = moved.get(name);
+    if let Some(&(taken, is_directory)) = before.get(to) {
+        if !replace || own.is_none() && !is_directory {
+            return None;
+        }
+        if own.is_some() {
+            after.remove(to);
+        }
+        if let (Some(keep), Some(_)) = (keep, own)
+            && after.insert(keep.into(), (taken, is_directory)).is_some()
+        {
+            return None;
+        }
+    }
+    for (at, volume) in moved {
+        if after.insert(format!("{to}{}", &at[name.len()..]), volume).is_some() {
+            return None;
+        }
+    }
+    let mut files = after.iter().filter(|(_, (_, is_directory))| !is_directory);
+    let is_bad = files.any(|(file, _)| after.keys().any(|name| is_under(name, file)));
+    (!is_bad).then_some(after)
+}
+
+#[test]
+fn any_rename_is_refused_or_leaves_the_names_that_it_says() {
+    const NAMES: [&str; 10] = ["a", "a/x", "a/y", "a/x/z", "b", "b/x", "b/x/z", "c", "c/x", "d"];
+    let mut seed: u64 = 1;
+    let mut below = |n: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) as usize % n
+    };
+    let (mut done, mut refused) = (0, 0);
+    for _ in 0..30 {
+        let mut driver = Setup::new(1).open();
+        let mut model = Model::new();
+        for _ in 0..60 {
+            let (name, to) = (NAMES[below(10)], NAMES[below(10)]);
+            if below(4) == 0 {
+                let is_directory = below(2) == 0;
+                let kind = if is_directory { Ownership::DIRECTORY } else { 0 };
+                if make(&mut driver, name, 0o700 | kind).is_ok() {
+                    let id = driver.node.volume(name).unwrap().id;
+                    assert_eq!(model.insert(name.into(), (id, is_directory)), None);
+                }
+                continue;
+            }
+            let (replace, keep) = (below(3) > 0, (below(2) == 0).then(|| NAMES[below(10)]));
+            let keep_as = keep.map(String::from);
+            let op = Op::VolumeRename { name: name.into(), to: to.into(), replace, keep_as };
+            let ended = call(&mut driver, op.clone());
+            let after = renamed(&model, name, to, replace, keep);
+            assert_eq!(ended.is_ok(), after.is_some(), "{op:?} of {model:?}: {ended:?}");
+            done += u32::from(ended.is_ok());
+            refused += u32::from(ended.is_err());
+            model = after.unwrap_or(model);
+            for name in NAMES {
+                let found = driver.node.volume(name).map(|volume| volume.id);
+                assert_eq!(found, model.get(name).map(|(id, _)| *id), "{name} after {op:?}");
+            }
+        }
+    }
+    assert!(done > 100 && refused > 100, "{done} {refused}");
 }

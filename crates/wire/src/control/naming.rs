@@ -5,6 +5,19 @@ use crate::quantity;
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
+/// Files that were removed while a program has them open lie under this name; nothing but a
+/// directory gets it.
+pub const REMOVED_DIRECTORY: &str = ".slackline-removed";
+
+/// A rename of a directory takes all that lies under it where [`renamed_size`] of all their new
+/// names is at most this.
+pub const RENAMED_MAX: u64 = 4 << 10;
+
+/// What one volume counts of [`RENAMED_MAX`] that gets a name of so many bytes.
+pub const fn renamed_size(name: usize) -> u64 {
+    10 + name as u64
+}
+
 /// What a volume stands for, to those who see volumes as files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
