@@ -3,13 +3,14 @@
 //!
 //! Invariants: growth and cuts of one file come one after the other, and none is under way while
 //! bytes are written; a file that was grown here is trimmed to what is recorded when it is closed
-//! last; what was written to a daemon that has gone is told once by `fsync`.
+//! last; what was written to a daemon that has gone is told once by `fsync`, whether or not the file
+//! was closed in between.
 
 use crate::attributes::{errno, volume};
-use crate::connections::{Connections, locked};
+use crate::connections::Connections;
 use client::{Code, Durable, Error};
 use fuser::Errno;
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use units::Bytes;
 
 /// What best effort is counted in.
@@ -28,8 +29,6 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 pub struct File {
     inode: u64,
     extent: RwLock<Extent>,
-    /// The run of the daemon that has what was written and not synced.
-    unsynced: Mutex<Option<u64>>,
 }
 
 /// How far it reaches.
@@ -51,7 +50,7 @@ impl File {
     /// A volume as it was found.
     pub fn new(inode: u64, length: u64, reserved: u64) -> Self {
         let extent = Extent { length, reserved, wanted: reserved, is_grown: false };
-        Self { inode, extent: RwLock::new(extent), unsynced: Mutex::default() }
+        Self { inode, extent: RwLock::new(extent) }
     }
 
     fn shared(&self) -> RwLockReadGuard<'_, Extent> {
@@ -119,7 +118,7 @@ impl File {
             let part = &bytes[(at - offset) as usize..][..piece as usize];
             match ways.transfer(self.inode, |way| way.write_at(Bytes::new(at), part)) {
                 Ok(((), run)) => {
-                    self.note_unsynced(run);
+                    ways.unsynced.note(self.inode, run);
                     at += piece;
                 }
                 // Another door has made it smaller.
@@ -143,10 +142,6 @@ impl File {
         Ok(())
     }
 
-    fn note_unsynced(&self, run: u64) {
-        locked(&self.unsynced).get_or_insert(run);
-    }
-
     /// Reserves space up to `end`, and what lies ahead of a writer where there is room for it.
     fn grow(&self, ways: &Connections, end: u64, ahead: bool) -> Ended<()> {
         let mut extent = self.alone();
@@ -160,7 +155,7 @@ impl File {
         let mut refused = None;
         for size in sizes {
             let name = volume(self.inode);
-            let grown = ways.change(|client| {
+            let grown = ways.change_of(self.inode, |client| {
                 let (size, length) = (Bytes::new(size), Bytes::ZERO);
                 client.reserve_volume(&name, size, length, Durable::WithNextSync)
             });
@@ -168,7 +163,6 @@ impl File {
                 Ok(now) => {
                     extent.reserved = now.size_bytes.get();
                     extent.is_grown = true;
-                    self.note_unsynced(ways.run());
                     return Ok(());
                 }
                 // Another door has grown it further, and recorded something there.
@@ -197,7 +191,7 @@ impl File {
         let mut extent = self.alone();
         let name = volume(self.inode);
         let cut = patiently(|| {
-            ways.change(|client| {
+            ways.change_of(self.inode, |client| {
                 let (size, least) = (Bytes::new(length), Bytes::ZERO);
                 client.set_volume_size(&name, size, least, Durable::WithNextSync)
             })
@@ -205,7 +199,6 @@ impl File {
         let now = cut.map_err(|error| errno(&error))?;
         extent.reserved = now.size_bytes.get();
         (extent.length, extent.wanted) = (length, extent.wanted.min(extent.reserved));
-        self.note_unsynced(ways.run());
         let within = (length % SECTOR) as usize;
         if within > 0 && length < before.length {
             // What was cut off in the last sector must not come back when the file grows again.
@@ -213,7 +206,8 @@ impl File {
             let all = Bytes::new(zeros.len() as u64);
             let cleared =
                 ways.transfer(self.inode, |way| way.write_padded(Bytes::new(length), zeros, all));
-            cleared.map_err(|error| errno(&error))?;
+            let ((), run) = cleared.map_err(|error| errno(&error))?;
+            ways.unsynced.note(self.inode, run);
         }
         Ok(())
     }
@@ -221,12 +215,11 @@ impl File {
     fn extend(&self, ways: &Connections, length: u64) -> Ended<()> {
         let mut extent = self.alone();
         let (name, size) = (volume(self.inode), Bytes::new(extent.reserved));
-        let extended = ways.change(|client| {
+        let extended = ways.change_of(self.inode, |client| {
             client.reserve_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
         });
         let now = extended.map_err(|error| errno(&error))?;
         (extent.length, extent.reserved) = (now.length_bytes.get(), now.size_bytes.get());
-        self.note_unsynced(ways.run());
         Ok(())
     }
 
@@ -263,16 +256,10 @@ impl File {
 
     /// Makes durable what was written, or says that some of it went with the daemon.
     pub fn sync(&self, ways: &Connections) -> Ended<()> {
-        let unsynced = locked(&self.unsynced).take();
-        let synced = ways.sync();
-        match (synced, unsynced) {
-            (Ok(run), Some(of)) if run != of => Err(Errno::EIO),
-            (Ok(_), _) => Ok(()),
-            (Err(error), unsynced) => {
-                let mut now = locked(&self.unsynced);
-                *now = unsynced.or(*now);
-                Err(errno(&error))
-            }
+        match ways.sync(self.inode) {
+            Ok(true) => Err(Errno::EIO),
+            Ok(false) => Ok(()),
+            Err(error) => Err(errno(&error)),
         }
     }
 

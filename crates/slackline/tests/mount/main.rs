@@ -25,9 +25,10 @@ struct Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let path = self.dir.text("mnt");
-        // As one does where a program still has something open.
-        let _ = Command::new("umount").args(["-l", &path]).output();
+        for name in ["mnt", "two"] {
+            // As one does where a program still has something open.
+            let _ = Command::new("umount").args(["-l", &self.dir.text(name)]).output();
+        }
     }
 }
 
@@ -43,6 +44,13 @@ impl Mounted {
         fs::create_dir(dir.path("mnt")).unwrap();
         dir.run(&["mount", &dir.text("mnt")]).succeeded();
         Some(Self { daemon: Some(daemon), disks, dir })
+    }
+
+    /// Mounts it once more, elsewhere.
+    fn second(&self) -> PathBuf {
+        fs::create_dir(self.dir.path("two")).unwrap();
+        self.dir.run(&["mount", &self.dir.text("two")]).succeeded();
+        self.dir.path("two")
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -247,6 +255,36 @@ fn what_fsync_has_answered_outlives_the_daemon_and_what_it_has_not_is_told() {
     assert_eq!(known.length_bytes, Bytes::new(2_000_000), "it dies without harm");
 }
 
+/// A database's reopening after a crash: what an earlier handle wrote, a later one syncs.
+#[test]
+fn fsync_tells_of_what_was_lost_although_the_file_was_closed_in_between() {
+    let Some(mut mounted) = Mounted::new() else { return };
+    let (path, other) = (mounted.path("d"), mounted.path("other"));
+    let synced = || OpenOptions::new().write(true).open(&path).unwrap().sync_all();
+    fs::write(&path, "synced").unwrap();
+    fs::write(&other, "synced with it").unwrap();
+    synced().unwrap();
+    mounted.kill_daemon();
+    synced().unwrap();
+    File::open(&other).unwrap().sync_all().unwrap();
+    fs::write(&path, "closed").unwrap();
+    mounted.kill_daemon();
+    let told = synced().unwrap_err();
+    assert_eq!(told.raw_os_error(), Some(5), "{told}");
+    synced().unwrap();
+    // A file that nobody has open is cut by its name.
+    mounted.shell("python3 -c 'import os; os.truncate(\"d\", 2)'");
+    mounted.kill_daemon();
+    let told = synced().unwrap_err();
+    assert_eq!(told.raw_os_error(), Some(5), "{told}");
+    synced().unwrap();
+    // What is begun after a restart is not blamed on what went with it.
+    mounted.kill_daemon();
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    fs::write(&other, "anew").unwrap();
+    File::open(&other).unwrap().sync_all().unwrap();
+}
+
 #[test]
 fn a_mount_for_reading_changes_nothing() {
     let Some(mounted) = Mounted::new() else { return };
@@ -264,8 +302,7 @@ fn a_mount_for_reading_changes_nothing() {
 #[test]
 fn many_at_once_on_two_mounts_never_see_each_others_bytes() {
     let Some(mounted) = Mounted::new() else { return };
-    fs::create_dir(mounted.dir.path("two")).unwrap();
-    mounted.dir.run(&["mount", &mounted.dir.text("two")]).succeeded();
+    mounted.second();
     let work = |number: usize| {
         let root = mounted.dir.path(if number.is_multiple_of(2) { "mnt" } else { "two" });
         let bytes = noise(40_000 + number * 5_000, number as u64);
