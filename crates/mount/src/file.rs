@@ -3,7 +3,7 @@
 //!
 //! Invariants: growth and cuts of one file come one after the other, and none is under way while
 //! bytes are written; a file that was grown here is trimmed to what is recorded when it is closed
-//! last; what was written to a daemon that has gone is told once by `fsync`, whether or not the file
+//! last, where its size is still the one that it was grown to here; what was written to a daemon that has gone is told once by `fsync`, whether or not the file
 //! was closed in between.
 
 use crate::attributes::{errno, volume};
@@ -21,6 +21,8 @@ const TRANSFER_MAX: u64 = 1 << 20;
 const EXTENT: u64 = 1 << 20;
 /// The largest step by which a file grows ahead of who writes it.
 const STEP_MAX: u64 = 64 << 20;
+/// A write reserves space so often that others take away meanwhile.
+const LOOKS: u32 = 8;
 /// Tries of what others' requests keep from being done, and the pause between two.
 const TRIES: u32 = 50;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
@@ -40,8 +42,8 @@ pub struct Extent {
     pub reserved: u64,
     /// What is not to be trimmed: reserved by somebody else, or asked for.
     pub wanted: u64,
-    /// It was grown here.
-    is_grown: bool,
+    /// The size that it was grown to here, where that is not trimmed yet.
+    grown_to: Option<u64>,
 }
 
 type Ended<T> = Result<T, Errno>;
@@ -49,7 +51,7 @@ type Ended<T> = Result<T, Errno>;
 impl File {
     /// A volume as it was found.
     pub fn new(inode: u64, length: u64, reserved: u64) -> Self {
-        let extent = Extent { length, reserved, wanted: reserved, is_grown: false };
+        let extent = Extent { length, reserved, wanted: reserved, grown_to: None };
         Self { inode, extent: RwLock::new(extent) }
     }
 
@@ -83,19 +85,30 @@ impl File {
             // Another door may have recorded more.
             extent = self.look(ways)?;
         }
-        let end = offset.saturating_add(len).min(extent.length);
+        let mut end = offset.saturating_add(len).min(extent.length);
         let mut bytes = Vec::with_capacity(end.saturating_sub(offset) as usize);
         let mut at = offset;
         while at < end {
             let (start, piece) = (at - at % SECTOR, (TRANSFER_MAX - at % SECTOR).min(end - at));
             let whole = (at + piece).next_multiple_of(SECTOR) - start;
-            let (sectors, _) = ways
-                .transfer(self.inode, |way| {
-                    let mut sectors = vec![0; whole as usize];
-                    way.read_at(Bytes::new(start), &mut sectors)?;
-                    Ok(sectors)
-                })
-                .map_err(|error| errno(&error))?;
+            let read = ways.transfer(self.inode, |way| {
+                let mut sectors = vec![0; whole as usize];
+                way.read_at(Bytes::new(start), &mut sectors)?;
+                Ok(sectors)
+            });
+            let sectors = match read {
+                Ok((sectors, _)) => sectors,
+                // Another door has cut it: what is left of the range is read.
+                Err(error) if is_beyond(&error) => {
+                    let length = self.look(ways)?.length;
+                    if length >= end {
+                        return Err(errno(&error));
+                    }
+                    end = length;
+                    continue;
+                }
+                Err(error) => return Err(errno(&error)),
+            };
             bytes.extend_from_slice(&sectors[(at - start) as usize..][..piece as usize]);
             at += piece;
         }
@@ -112,7 +125,7 @@ impl File {
             extent = self.shared();
         }
         let mut at = offset;
-        let mut looked = false;
+        let mut looks = 0;
         while at < end {
             let piece = (TRANSFER_MAX - at % SECTOR).min(end - at);
             let part = &bytes[(at - offset) as usize..][..piece as usize];
@@ -121,10 +134,10 @@ impl File {
                     ways.unsynced.note(self.inode, run);
                     at += piece;
                 }
-                // Another door has made it smaller.
-                Err(error) if !looked && is_beyond(&error) => {
+                // Another door has made it smaller, and may do so again.
+                Err(error) if looks < LOOKS && is_beyond(&error) => {
                     drop(extent);
-                    looked = true;
+                    looks += 1;
                     self.alone().reserved = 0;
                     self.look(ways)?;
                     self.grow(ways, end, true)?;
@@ -162,7 +175,7 @@ impl File {
             match grown {
                 Ok(now) => {
                     extent.reserved = now.size_bytes.get();
-                    extent.is_grown = true;
+                    extent.grown_to = Some(extent.reserved);
                     return Ok(());
                 }
                 // Another door has grown it further, and recorded something there.
@@ -267,20 +280,22 @@ impl File {
     /// with the file.
     pub fn trim(&self, ways: &Connections) {
         let mut extent = self.alone();
-        if !extent.is_grown {
-            return;
-        }
+        let Some(grown_to) = extent.grown_to.take() else { return };
         let name = volume(self.inode);
         // Where more is recorded than is known here, this is refused.
         let size = extent.length.next_multiple_of(EXTENT).max(extent.wanted);
         if size < extent.reserved {
+            let found = ways.client.file_facts(&name);
+            if !matches!(found, Ok(Some(facts)) if facts.size_bytes.get() == grown_to) {
+                // Another door has reserved what is there now.
+                return;
+            }
             let (size, length) = (Bytes::new(size), Bytes::ZERO);
             let trimmed = ways.client.reserve_volume(&name, size, length, Durable::WithNextSync);
             if let Ok(now) = trimmed {
                 extent.reserved = now.size_bytes.get();
             }
         }
-        extent.is_grown = false;
     }
 }
 
@@ -293,7 +308,7 @@ fn code(error: &Error) -> Option<Code> {
 
 /// Whether bytes lie beyond the end of their volume.
 fn is_beyond(error: &Error) -> bool {
-    matches!(code(error), Some(Code::VolumeFull | Code::Invalid))
+    matches!(code(error), Some(Code::BeyondEnd | Code::VolumeFull | Code::Invalid))
 }
 
 /// Does it again for a while where what others ask of the volume is under way.

@@ -285,6 +285,45 @@ fn fsync_tells_of_what_was_lost_although_the_file_was_closed_in_between() {
     File::open(&other).unwrap().sync_all().unwrap();
 }
 
+/// Two programs on two mounts append to one log.
+#[test]
+fn what_one_mount_gives_back_or_cuts_the_other_reserves_again_or_reads_as_the_end() {
+    let Some(mounted) = Mounted::new() else { return };
+    let two = mounted.second();
+    let bytes = noise(12 << 20, 5);
+    let write = |path: PathBuf| OpenOptions::new().read(true).write(true).open(path).unwrap();
+    fs::write(mounted.path("log"), "").unwrap();
+    let first = write(mounted.path("log"));
+    first.write_all_at(&bytes, 0).unwrap();
+    // It knows what lies ahead of the first writer, who gives that back now.
+    let second = write(two.join("log"));
+    drop(first);
+    second.write_all_at(b"more", 12 << 20).unwrap();
+    let mut all = bytes.clone();
+    all.extend_from_slice(b"more");
+    assert!(fs::read(mounted.path("log")).unwrap() == all);
+    mounted
+        .client()
+        .set_volume_size("log", Bytes::new(10), Bytes::ZERO, client::Durable::Now)
+        .unwrap();
+    let mut behind = [0; 10];
+    assert_eq!(second.read_at(&mut behind, 4 << 20).unwrap(), 0, "the end of the file");
+    second.write_all_at(b"again", 10).unwrap();
+    drop(second);
+    assert_eq!(fs::read(two.join("log")).unwrap(), [&bytes[..10], b"again"].concat());
+}
+
+#[test]
+fn space_that_another_door_has_reserved_is_not_given_back() {
+    let Some(mounted) = Mounted::new() else { return };
+    let client = mounted.client();
+    let file = File::create(mounted.path("f")).unwrap();
+    file.write_all_at(&noise(6 << 20, 5), 0).unwrap();
+    client.volume_resize("f", Bytes::mib(50)).unwrap();
+    drop(file);
+    assert_eq!(client.volume("f").unwrap().size_bytes, Bytes::mib(50));
+}
+
 #[test]
 fn a_mount_for_reading_changes_nothing() {
     let Some(mounted) = Mounted::new() else { return };
