@@ -3,14 +3,13 @@
 use super::*;
 use client::Replace;
 use client::control::VolumeCreate;
-use fuser::FileType;
 use std::os::unix::ffi::OsStrExt;
 
 /// One line of a listing.
 pub(crate) struct Listed {
     pub name: String,
     pub told: FileAttr,
-    /// Of a directory.
+    /// Of a directory that no volume stands for.
     pub path: Option<String>,
 }
 
@@ -220,7 +219,7 @@ impl Server {
                 }
                 None => attributes::of_directory(tree::implicit(&below), self.whose, self.since),
             };
-            let path = (told.kind == FileType::Directory).then_some(below);
+            let path = entry.file.is_none().then_some(below);
             list.push(Listed { name: entry.name, told, path });
         }
         let mut open = locked(&self.open);

@@ -324,6 +324,26 @@ fn space_that_another_door_has_reserved_is_not_given_back() {
     assert_eq!(client.volume("f").unwrap().size_bytes, Bytes::mib(50));
 }
 
+/// A shell that stands in a directory while somebody else gives it another name.
+#[test]
+fn who_stands_in_a_directory_works_in_it_under_whatever_name_it_has() {
+    let Some(mounted) = Mounted::new() else { return };
+    let client = mounted.client();
+    fs::create_dir_all(mounted.path("d/sub")).unwrap();
+    let inside = File::open(mounted.path("d/sub")).unwrap();
+    let inside = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&inside));
+    let inside = Path::new(&inside);
+    fs::write(inside.join("before"), "x").unwrap();
+    client.volume_rename("d", "e", client::Replace::Nothing, client::Durable::Now).unwrap();
+    // As long as the mount may answer from what it knows.
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    fs::write(inside.join("after"), "x").unwrap();
+    assert_eq!(fs::read(inside.join("before")).unwrap(), b"x");
+    let listed = fs::read_dir(inside).unwrap().count();
+    assert_eq!((client.volume("e/sub/after").is_ok(), listed), (true, 2));
+    assert!(client.volume("d/sub/after").is_err());
+}
+
 #[test]
 fn a_mount_for_reading_changes_nothing() {
     let Some(mounted) = Mounted::new() else { return };
