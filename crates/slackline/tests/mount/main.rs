@@ -302,6 +302,8 @@ fn what_one_mount_gives_back_or_cuts_the_other_reserves_again_or_reads_as_the_en
     let mut all = bytes.clone();
     all.extend_from_slice(b"more");
     assert!(fs::read(mounted.path("log")).unwrap() == all);
+    // The kernel takes this length for a second, and asks for bytes that are gone.
+    assert_eq!(second.metadata().unwrap().len(), all.len() as u64);
     mounted
         .client()
         .set_volume_size("log", Bytes::new(10), Bytes::ZERO, client::Durable::Now)
