@@ -186,13 +186,13 @@ impl Client {
     /// Grows or shrinks a volume, durably, also while it is in use. Refused
     /// ([`Code::WouldCut`]) where that would cut what is recorded.
     pub fn volume_resize(&self, name: &str, size: Bytes) -> Result<Volume> {
-        let resize = VolumeResize { size_bytes: size, may_cut: false, length_bytes: Bytes::ZERO };
+        let resize = VolumeResize { size_bytes: size, ..VolumeResize::default() };
         http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
     }
 
     /// As [`Client::volume_resize`]; what is recorded beyond `size` is lost.
     pub fn volume_cut(&self, name: &str, size: Bytes) -> Result<Volume> {
-        let resize = VolumeResize { size_bytes: size, may_cut: true, length_bytes: Bytes::ZERO };
+        let resize = VolumeResize { size_bytes: size, may_cut: true, ..VolumeResize::default() };
         http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
     }
 

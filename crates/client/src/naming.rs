@@ -70,7 +70,9 @@ impl Client {
         length: Bytes,
         durable: Durable,
     ) -> Result<Volume> {
-        let resize = VolumeResize { size_bytes: size, may_cut: true, length_bytes: length };
+        let (may_cut, length_bytes) = (true, length);
+        let resize =
+            VolumeResize { size_bytes: size, may_cut, length_bytes, ..VolumeResize::default() };
         http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
     }
 
@@ -84,7 +86,23 @@ impl Client {
         length: Bytes,
         durable: Durable,
     ) -> Result<Volume> {
-        let resize = VolumeResize { size_bytes: size, may_cut: false, length_bytes: length };
+        let resize =
+            VolumeResize { size_bytes: size, length_bytes: length, ..VolumeResize::default() };
+        http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
+    }
+
+    /// Gives a volume at least so much space; one that has more already stays as it is. What is
+    /// recorded reaches at least to `length` then.
+    pub fn grow_volume(
+        &self,
+        name: &str,
+        size: Bytes,
+        length: Bytes,
+        durable: Durable,
+    ) -> Result<Volume> {
+        let (grow_only, length_bytes) = (true, length);
+        let resize =
+            VolumeResize { size_bytes: size, grow_only, length_bytes, ..VolumeResize::default() };
         http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
     }
 

@@ -345,19 +345,35 @@ async fn volume_create(
     Ok((StatusCode::CREATED, Json(volume)).into_response())
 }
 
+/// To which size.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resize {
+    /// This one, if nothing recorded is lost.
+    To,
+    /// This one.
+    Cut,
+    /// This one at the least.
+    AtLeast,
+}
+
 /// Gives a volume another size, held to the quotas of space and to those of whose contracts it
 /// has.
 pub(crate) async fn resized(
     control: &Control,
     peer: &Peer,
-    (name, size, may_cut): (&str, Bytes, bool),
+    (name, size, how): (&str, Bytes, Resize),
     staged: Staged,
 ) -> Answered<()> {
     let pool = &*control.entry.0;
     // Nobody opens anything while what everybody has is counted.
     let turn = control.quotas.turn().await;
     // By the name that a status shows, whatever it was asked for by.
-    let name = &*pool.volume(name).map_or_else(|| name.to_owned(), |volume| volume.name);
+    let found = pool.volume(name);
+    if how == Resize::AtLeast && found.as_ref().is_some_and(|volume| volume.size >= size) {
+        return Ok(());
+    }
+    let may_cut = how == Resize::Cut;
+    let name = &*found.map_or_else(|| name.to_owned(), |volume| volume.name);
     let rooms = control.quotas.rooms(name, pool, &control.sessions);
     let op = staged.op(rooms.resize(name, size, may_cut));
     let coming = control.quotas.begin(peer, &control.by(peer), op)?;
@@ -423,8 +439,13 @@ async fn volume_resize(
     Body(request): Body<api::VolumeResize>,
 ) -> Answered<Json<api::Volume>> {
     let (size, may_cut) = (request.size_bytes, request.may_cut);
+    let how = match (request.grow_only, may_cut) {
+        (true, _) => Resize::AtLeast,
+        (false, true) => Resize::Cut,
+        (false, false) => Resize::To,
+    };
     control.permit(&peer, &name, Act::Write)?;
-    resized(&control, &peer, (&name, size, may_cut), staged).await?;
+    resized(&control, &peer, (&name, size, how), staged).await?;
     if !request.length_bytes.is_zero() {
         let extend = Op::VolumeExtend { name: name.clone(), length: request.length_bytes };
         control.by(&peer).done(staged.op(extend)).await?;

@@ -155,17 +155,17 @@ impl Core {
     ) -> Result<T, E> {
         let copy = |index: DiskIndex| {
             let disk = &self.disks[index.as_usize()];
-            let chunks = (disk.queue.chunks(), disk.piece, disk.chunking.reserve_whole);
+            let chunks = (disk.queue.chunks(), disk.piece, disk.chunking.clone());
             (index, disk.queue.schedule().clone(), chunks)
         };
         let before: Vec<(DiskIndex, Schedule, _)> = disks.into_iter().map(copy).collect();
         let result = steps(self);
         if result.is_err() {
-            for (disk, schedule, (chunks, piece, reserve_whole)) in before {
+            for (disk, schedule, (chunks, piece, chunking)) in before {
                 let disk = self.disk(disk);
                 disk.queue.restore(schedule);
                 disk.queue.set_chunks(chunks);
-                (disk.piece, disk.chunking.reserve_whole) = (piece, reserve_whole);
+                (disk.piece, disk.chunking) = (piece, chunking);
             }
         }
         result

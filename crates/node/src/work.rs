@@ -78,6 +78,12 @@ impl Work {
         is_plain && matches!(self.owner, Owner::Block { .. } | Owner::Piece { .. })
     }
 
+    /// What a writer's program has written is the window's first block before long: as best
+    /// effort it is not begun and then left, and its stream's turn finds it waiting as a whole.
+    fn stays_whole(&self) -> bool {
+        matches!(&self.owner, Owner::Block { part, .. } if part.claim.is_some())
+    }
+
     /// Cuts it behind the first `len` bytes that the disk moves. What is read of a block ends
     /// chunk by chunk, so that only the chunk is lost that the device fails on; what is written
     /// was claimed as a whole, and ends so.
@@ -141,7 +147,7 @@ impl Work {
 
 /// How a disk's requests are cut into chunks.
 pub(crate) fn chunks(len: Bytes) -> Chunks<Work> {
-    Chunks { len, may_cut: Work::may_cut, cut: Work::cut }
+    Chunks { len, may_cut: Work::may_cut, stays_whole: Work::stays_whole, cut: Work::cut }
 }
 
 pub(crate) fn as_command(action: &DiskAction) -> Command {

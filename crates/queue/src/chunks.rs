@@ -16,6 +16,9 @@ pub struct Chunks<W> {
     pub len: Bytes,
     /// Whether what a command is for can be cut.
     pub may_cut: fn(&W) -> bool,
+    /// Whether it stays whole as best effort: what begins in the slack then ends by itself, and
+    /// what waits can still get another class.
+    pub stays_whole: fn(&W) -> bool,
     /// Cuts it behind so many bytes of its command: what it does from now on, and what is left,
     /// each with its command.
     pub cut: Cut<W>,

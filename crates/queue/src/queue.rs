@@ -534,7 +534,11 @@ impl<W> Queue<W> {
     /// Gives a command that waits another class. Says whether it waited.
     pub fn upgrade(&mut self, now: Instant, key: u64, class: Class) -> bool {
         let now = self.time(now);
-        !self.has_begun(key) && self.schedule.upgrade(now, key, class).is_some()
+        let is_upgraded = !self.has_begun(key) && self.schedule.upgrade(now, key, class).is_some();
+        if let Some(entry) = self.commands.get_mut(&key).filter(|_| is_upgraded) {
+            entry.class = class;
+        }
+        is_upgraded
     }
 
     /// Lets a command that waits in this class do something else in the time that it had.
@@ -617,6 +621,10 @@ impl<W> Queue<W> {
             first: &|key| {
                 let chunks = chunks.as_ref()?;
                 let entry = &commands[&key];
+                let is_promised = matches!(entry.class, Class::RealTime(_));
+                if !is_promised && (chunks.stays_whole)(&entry.work) {
+                    return None;
+                }
                 first_chunk(&device.profile, chunks, (entry.command, &entry.work), &entry.rest)
             },
         };

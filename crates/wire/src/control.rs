@@ -137,7 +137,7 @@ impl VolumeCreate {
 }
 
 /// Asks for another size of a volume, also while it is in use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VolumeResize {
@@ -148,6 +148,9 @@ pub struct VolumeResize {
     /// Recorded data beyond that size may be lost; otherwise it is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_cut: bool,
+    /// At least this size: a volume that is as large already stays as it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grow_only: bool,
     /// What is recorded reaches at least to here then: what was never written reads as zeros.
     #[serde(default, with = "quantity", skip_serializing_if = "is_zero")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]

@@ -6,7 +6,7 @@
 
 use super::Found;
 use super::conditions::Place;
-use crate::api::{Control, Failure, Staged, resized};
+use crate::api::{Control, Failure, Resize, Staged, resized};
 use crate::control::Turn;
 use crate::data::account::{self, Account};
 use crate::limits::FRAME_WITHIN;
@@ -49,7 +49,7 @@ pub async fn write(
     }
     if end > size {
         let size = EXTENT.saturating_mul(end.div_ceil(EXTENT));
-        resized(control, peer, (&found.known, size, false), Staged::default()).await?;
+        resized(control, peer, (&found.known, size, Resize::AtLeast), Staged::default()).await?;
     }
     let quota = control.quotas.connect(peer)?;
     // The bytes of the body are counted instead.

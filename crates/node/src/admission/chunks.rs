@@ -95,6 +95,17 @@ impl Core {
         }
     }
 
+    /// What was admitted in other commands on these disks has left: those that there were before
+    /// suffice.
+    pub(crate) fn put_chunks_back(&mut self, now: Instant, before: &[(DiskIndex, Option<Bytes>)]) {
+        for &(disk, chunk) in before {
+            if self.chunk(disk) != chunk {
+                // Refused only for the moment: then they are shorter for some time longer.
+                let _ = self.attempt([disk], |core| core.set_chunk(now, disk, chunk));
+            }
+        }
+    }
+
     /// All streams of the disk in chunks of this length, or whole; may fail half-way.
     fn set_chunk(
         &mut self,

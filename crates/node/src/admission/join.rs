@@ -102,6 +102,7 @@ impl Core {
         patience: Duration,
     ) -> Result<Vec<Joined>, Error> {
         let mut joined = Vec::with_capacity(shares.len() * mode.directions().len());
+        let before: Vec<_> = shares.iter().map(|one| (one.disk, self.chunk(one.disk))).collect();
         for (share, way) in requests(shares, mode) {
             let result = self.admit_on(now, share.disk, false, |core| {
                 let task = match core.task(contract, share, way) {
@@ -125,6 +126,7 @@ impl Core {
                 }
                 Err(refusal) => {
                     self.leave(&joined);
+                    self.put_chunks_back(now, &before);
                     self.search =
                         Some(RateSearch::new(|disk| self.seen(disk), contract, shares, mode, &[]));
                     let parts = share.parts_of(contract.block);

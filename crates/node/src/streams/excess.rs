@@ -18,6 +18,7 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::streams::stream::{Slot, Stream};
+use alloc::vec::Vec;
 use sched::Class;
 use units::{Bytes, Instant};
 
@@ -59,7 +60,8 @@ impl Stream {
         block < self.excess_end
     }
 
-    /// The oldest block that waits in the slack has the stream's turn, when that comes.
+    /// The oldest block that waits in the slack on each disk has the stream's turn there, when that
+    /// comes.
     pub(crate) fn let_excess_have_the_turn(&mut self, core: &mut Core, now: Instant) {
         if self.window.first() >= self.excess_end {
             return;
@@ -71,14 +73,25 @@ impl Stream {
             }
             _ => None,
         };
-        let Some(id) = self.window.iter().find_map(|(_, slot)| in_slack(slot)) else { return };
-        let task = self.writing_task_on(id.disk());
-        let (turn, class) = (core.next_release(task), Class::RealTime(task.id));
-        if turn <= now {
-            core.upgrade(now, id, class);
+        let mut oldest: Vec<CommandId> = Vec::new();
+        for id in self.window.iter().filter_map(|(_, slot)| in_slack(slot)) {
+            if oldest.iter().all(|other| other.disk() != id.disk()) {
+                oldest.push(id);
+            }
         }
-        // The next one's comes a period later.
-        let next = core.next_release(self.writing_task_on(id.disk()));
-        self.wake_by(core, next.max(turn));
+        let mut soonest = None;
+        for id in oldest {
+            let task = self.writing_task_on(id.disk());
+            let (turn, class) = (core.next_release(task), Class::RealTime(task.id));
+            if turn <= now {
+                core.upgrade(now, id, class);
+            }
+            // The next one's comes a period later.
+            let next = core.next_release(self.writing_task_on(id.disk())).max(turn);
+            soonest = Some(soonest.map_or(next, |soonest: Instant| soonest.min(next)));
+        }
+        if let Some(next) = soonest {
+            self.wake_by(core, next);
+        }
     }
 }

@@ -214,6 +214,7 @@ impl Node {
             let rule = "at most the volume's size: make it larger first";
             return Err(Error::Invalid { what: "length", rule });
         }
+        self.core.writes.note_change(volume);
         self.core.store.note_length(volume, length);
         Ok(())
     }

@@ -49,18 +49,27 @@ impl Schedule {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
+        let in_sweeps = self.core.tasks.sweep_rule().is_some();
+        let is_server = self.core.servers.knows(id.index);
+        let is_same =
+            old == contract.task() && is_server == matches!(contract, Contract::Server(_));
+        if in_sweeps && is_same {
+            return Ok(()); // nobody is held up for nothing
+        }
         let returns = self.core.tasks.returns();
         self.core.tasks.change(id, contract.task())?;
         let mut moves = self.core.put_in_place(now, id, &old, contract);
         if returns != self.core.tasks.returns() {
             self.core.charge_again(now);
         }
-        if !self.core.begin(now, id, &mut moves) {
+        let is_more = asks_more(&old, &contract.task());
+        if !self.core.begin_changed(now, id, &mut moves, is_more) {
             self.core = before;
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
-        if let Some(rule) = self.core.tasks.sweep_rule() {
+        let is_swept = [&old, &contract.task()].iter().any(|task| task.sweep.is_some());
+        if let Some(rule) = self.core.tasks.sweep_rule().filter(|_| is_swept) {
             self.core.eased = self.core.eased.max(now.saturating_add(rule.cycle));
         }
         self.core.release_again(now, id, &mut moves);
@@ -78,6 +87,11 @@ impl Schedule {
             self.policy.submitted(new);
         }
     }
+}
+
+/// Whether a task may take more of any cycle than the one in whose place it is.
+fn asks_more(old: &Task, new: &Task) -> bool {
+    new.cost > old.cost || new.command > old.command || new.period < old.period
 }
 
 impl Core {
@@ -149,23 +163,35 @@ impl Core {
     /// Finds the first release of a task that joins or changes. The requests that had to
     /// move for it are added to `moves` as they were. False where it can have none.
     pub(super) fn begin(&mut self, now: Instant, id: TaskId, moves: &mut Vec<Waiting>) -> bool {
+        self.begin_changed(now, id, moves, true)
+    }
+
+    /// The same for a task that takes the place of another, and asks for more of a cycle or not.
+    fn begin_changed(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        moves: &mut Vec<Waiting>,
+        is_more: bool,
+    ) -> bool {
         self.advance_carry_over(now, moves);
         self.meter = Meter::unknown();
-        self.begin_in_sweeps(now, id) || self.delay_first(now, id)
+        self.begin_in_sweeps(now, id, is_more) || self.delay_first(now, id)
     }
 
     /// Under a policy that works in sweeps: what the cycle under way leaves was given away for
     /// the set as it was. A task of sweeps has part in the next one, where no other has eased its
     /// contract since this one began: what that one had asked for is gathered then. Any other
-    /// task waits for the cycle after this one. True where there is nothing more to look at.
-    fn begin_in_sweeps(&mut self, now: Instant, id: TaskId) -> bool {
+    /// task that asks for more waits for the cycle after this one. True where there is nothing more
+    /// to look at.
+    fn begin_in_sweeps(&mut self, now: Instant, id: TaskId, is_more: bool) -> bool {
         let Some(rule) = self.tasks.sweep_rule().filter(|_| self.options.admission) else {
             return false;
         };
         let is_swept = self.is_in_sweeps(id);
         if is_swept {
             self.hold(id, self.eased);
-        } else if self.tasks.has_sweeps() {
+        } else if is_more && self.tasks.has_sweeps() {
             self.hold(id, self.eased.max(now.saturating_add(rule.cycle)));
         }
         is_swept

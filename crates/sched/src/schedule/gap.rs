@@ -62,6 +62,10 @@ impl Schedule {
     ) -> Result<(), Refusal> {
         self.release(now);
         let admission = self.core.options.admission;
+        if admission && self.core.has_begun_longer(tasks) {
+            let utilisation_ppm = self.core.tasks.utilisation().ppm();
+            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+        }
         let set = self.core.tasks.replaced(tasks, reserve, admission)?;
         let before = self.core.clone();
         self.core.tasks = set;
@@ -81,6 +85,18 @@ impl Schedule {
 }
 
 impl Core {
+    /// A request of one of these tasks has begun, and what is left of it is counted in fewer
+    /// commands than it would be served in.
+    fn has_begun_longer(&self, tasks: &[(TaskId, Task)]) -> bool {
+        let is_shorter = |id: TaskId| {
+            let new = tasks.iter().find(|(other, _)| *other == id).map(|(_, task)| task.commands);
+            new.zip(self.tasks.get(id)).is_some_and(|(new, old)| new > old.commands)
+        };
+        let is_of = |waiting: &Waiting| waiting.class.task().is_some_and(is_shorter);
+        let waits = self.queues.by_arrival().into_iter().any(|one| one.begun && is_of(one));
+        waits || self.in_flight.iter().any(|one| one.rest.commands > 0 && is_of(&one.request))
+    }
+
     /// Nobody is late for it, as far as the state goes. Those that had to move are added to
     /// `moves` as they were.
     fn bears_gap(&mut self, now: Instant, moves: &mut Vec<Waiting>) -> bool {
