@@ -4,6 +4,7 @@
 //! Invariants: a connection that has failed is not used again; each is used by one call at a
 //! time; no more than [`KEPT_MAX`] wait for their next call.
 
+use crate::unsynced::Unsynced;
 use crate::{ANSWER_WITHIN, BACK_WITHIN};
 use client::{BestEffort, Client, Error, Result};
 use std::collections::VecDeque;
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 const KEPT_MAX: usize = 32;
 /// Between two looks whether the daemon is back.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Changes do not ask for so long again in which run the daemon is.
+const RUN_KNOWN_FOR: Duration = Duration::from_secs(1);
 
 /// A connection, and the run of the daemon at its other end.
 pub struct Connection {
@@ -33,6 +36,10 @@ pub struct Connections {
     run: AtomicU64,
     /// The process that the daemon was in then.
     process: Mutex<Option<u32>>,
+    /// When the run was last asked for ahead of a change.
+    looked: Mutex<Option<Instant>>,
+    /// What was answered and is not durable yet.
+    pub unsynced: Unsynced,
 }
 
 /// What of another thread's panic is passed over: it was that thread's call.
@@ -43,7 +50,14 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Connections {
     /// To the daemon of this client.
     pub fn new(client: Client, run: u64) -> Self {
-        Self { client, kept: Mutex::default(), run: AtomicU64::new(run), process: Mutex::default() }
+        Self {
+            client,
+            kept: Mutex::default(),
+            run: AtomicU64::new(run),
+            process: Mutex::default(),
+            looked: Mutex::default(),
+            unsynced: Unsynced::default(),
+        }
     }
 
     /// The run of the daemon, as far as is known without asking it.
@@ -141,10 +155,48 @@ impl Connections {
         drop(gone);
     }
 
-    /// Makes everything durable. Gives the run of the daemon that did it.
-    pub fn sync(&self) -> Result<u64> {
+    /// As [`change`](Self::change), for what is not durable before a sync: a mark of this inode
+    /// says so.
+    pub fn change_of<T>(&self, inode: u64, call: impl Fn(&Client) -> Result<T>) -> Result<T> {
+        let run = self.run_before();
+        let ended = self.change(call);
+        self.unsynced.note(inode, run);
+        ended
+    }
+
+    /// The run of the daemon that a change is about to be asked of. If it is started again
+    /// meanwhile, this is the older one: rather is somebody told of a loss that was none than not
+    /// told of one.
+    pub fn run_before(&self) -> u64 {
+        let mut looked = locked(&self.looked);
+        if looked.is_none_or(|at| at.elapsed() > RUN_KNOWN_FOR)
+            && let Ok(health) = self.client.health()
+        {
+            *looked = Some(Instant::now());
+            self.run.store(health.run, Ordering::Relaxed);
+        }
+        drop(looked);
+        self.run()
+    }
+
+    /// Makes everything durable. Gives whether what was answered of an inode is lost, with the
+    /// daemon that had it: that is said once.
+    pub fn sync(&self, inode: u64) -> Result<bool> {
+        let begun = self.unsynced.begin();
         let run = self.ask(Client::sync)?;
         self.run.store(run, Ordering::Relaxed);
-        Ok(run)
+        self.unsynced.synced(run, begun);
+        Ok(self.unsynced.is_lost(inode, run, begun))
+    }
+
+    /// Makes everything durable where that saves many marks.
+    pub fn sync_many(&self) {
+        if !self.unsynced.are_many() {
+            return;
+        }
+        let begun = self.unsynced.begin();
+        if let Ok(run) = self.client.sync() {
+            self.unsynced.synced(run, begun);
+        }
     }
 }

@@ -37,9 +37,7 @@ pub fn value(volume: &Volume, stream: Option<Rate>, name: &str) -> Option<String
         ("service", service) => told(service),
         ("priority", Service::BestEffort { priority }) => priority_told(*priority).into(),
         ("rate", Service::Rate { rate_bytes_per_second, .. }) => rate_bytes_per_second.to_string(),
-        ("within", Service::Latency { len_bytes, within_ns, every_ns }) => {
-            format!("{len_bytes} within {within_ns} every {every_ns}")
-        }
+        ("within", service @ Service::Latency { .. }) => told(service),
         (STREAM, _) => stream?.to_string(),
         _ => return None,
     })
@@ -52,7 +50,10 @@ fn told(service: &Service) -> String {
             format!("{rate_bytes_per_second} in operations of {block_bytes}")
         }
         Service::Latency { len_bytes, within_ns, every_ns } => {
-            format!("{len_bytes} within {within_ns} every {every_ns}")
+            // Words part what is in it: a quantity is one word, or it could not be read again.
+            let word = |quantity: &dyn ToString| quantity.to_string().replace(' ', "");
+            let [len, within, every] = [word(len_bytes), word(within_ns), word(every_ns)];
+            format!("{len} within {within} every {every}")
         }
     }
 }
@@ -100,7 +101,7 @@ mod tests {
     fn a_contract_is_read_as_it_is_told() {
         for (name, text) in [
             ("priority", "background"),
-            ("rate", "2MB/s"),
+            ("rate", "2 MB/s"),
             ("within", "4KiB within 150ms every 500ms"),
         ] {
             let asked = service(name, &format!("{text}\n")).unwrap();

@@ -3,13 +3,14 @@
 //!
 //! Invariants: growth and cuts of one file come one after the other, and none is under way while
 //! bytes are written; a file that was grown here is trimmed to what is recorded when it is closed
-//! last; what was written to a daemon that has gone is told once by `fsync`.
+//! last, where its size is still the one that it was grown to here; what was written to a daemon that has gone is told once by `fsync`, whether or not the file
+//! was closed in between.
 
 use crate::attributes::{errno, volume};
-use crate::connections::{Connections, locked};
+use crate::connections::Connections;
 use client::{Code, Durable, Error};
 use fuser::Errno;
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use units::Bytes;
 
 /// What best effort is counted in.
@@ -20,6 +21,8 @@ const TRANSFER_MAX: u64 = 1 << 20;
 const EXTENT: u64 = 1 << 20;
 /// The largest step by which a file grows ahead of who writes it.
 const STEP_MAX: u64 = 64 << 20;
+/// A write reserves space so often that others take away meanwhile.
+const LOOKS: u32 = 8;
 /// Tries of what others' requests keep from being done, and the pause between two.
 const TRIES: u32 = 50;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
@@ -28,8 +31,6 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 pub struct File {
     inode: u64,
     extent: RwLock<Extent>,
-    /// The run of the daemon that has what was written and not synced.
-    unsynced: Mutex<Option<u64>>,
 }
 
 /// How far it reaches.
@@ -41,8 +42,8 @@ pub struct Extent {
     pub reserved: u64,
     /// What is not to be trimmed: reserved by somebody else, or asked for.
     pub wanted: u64,
-    /// It was grown here.
-    is_grown: bool,
+    /// The size that it was grown to here, where that is not trimmed yet.
+    grown_to: Option<u64>,
 }
 
 type Ended<T> = Result<T, Errno>;
@@ -50,8 +51,8 @@ type Ended<T> = Result<T, Errno>;
 impl File {
     /// A volume as it was found.
     pub fn new(inode: u64, length: u64, reserved: u64) -> Self {
-        let extent = Extent { length, reserved, wanted: reserved, is_grown: false };
-        Self { inode, extent: RwLock::new(extent), unsynced: Mutex::default() }
+        let extent = Extent { length, reserved, wanted: reserved, grown_to: None };
+        Self { inode, extent: RwLock::new(extent) }
     }
 
     fn shared(&self) -> RwLockReadGuard<'_, Extent> {
@@ -84,19 +85,30 @@ impl File {
             // Another door may have recorded more.
             extent = self.look(ways)?;
         }
-        let end = offset.saturating_add(len).min(extent.length);
+        let mut end = offset.saturating_add(len).min(extent.length);
         let mut bytes = Vec::with_capacity(end.saturating_sub(offset) as usize);
         let mut at = offset;
         while at < end {
             let (start, piece) = (at - at % SECTOR, (TRANSFER_MAX - at % SECTOR).min(end - at));
             let whole = (at + piece).next_multiple_of(SECTOR) - start;
-            let (sectors, _) = ways
-                .transfer(self.inode, |way| {
-                    let mut sectors = vec![0; whole as usize];
-                    way.read_at(Bytes::new(start), &mut sectors)?;
-                    Ok(sectors)
-                })
-                .map_err(|error| errno(&error))?;
+            let read = ways.transfer(self.inode, |way| {
+                let mut sectors = vec![0; whole as usize];
+                way.read_at(Bytes::new(start), &mut sectors)?;
+                Ok(sectors)
+            });
+            let sectors = match read {
+                Ok((sectors, _)) => sectors,
+                // Another door has cut it: what is left of the range is read.
+                Err(error) if is_beyond(&error) => {
+                    let length = self.look(ways)?.length;
+                    if length >= end {
+                        return Err(errno(&error));
+                    }
+                    end = length;
+                    continue;
+                }
+                Err(error) => return Err(errno(&error)),
+            };
             bytes.extend_from_slice(&sectors[(at - start) as usize..][..piece as usize]);
             at += piece;
         }
@@ -113,19 +125,19 @@ impl File {
             extent = self.shared();
         }
         let mut at = offset;
-        let mut looked = false;
+        let mut looks = 0;
         while at < end {
             let piece = (TRANSFER_MAX - at % SECTOR).min(end - at);
             let part = &bytes[(at - offset) as usize..][..piece as usize];
             match ways.transfer(self.inode, |way| way.write_at(Bytes::new(at), part)) {
                 Ok(((), run)) => {
-                    self.note_unsynced(run);
+                    ways.unsynced.note(self.inode, run);
                     at += piece;
                 }
-                // Another door has made it smaller.
-                Err(error) if !looked && is_beyond(&error) => {
+                // Another door has made it smaller, and may do so again.
+                Err(error) if looks < LOOKS && is_beyond(&error) => {
                     drop(extent);
-                    looked = true;
+                    looks += 1;
                     self.alone().reserved = 0;
                     self.look(ways)?;
                     self.grow(ways, end, true)?;
@@ -143,10 +155,6 @@ impl File {
         Ok(())
     }
 
-    fn note_unsynced(&self, run: u64) {
-        locked(&self.unsynced).get_or_insert(run);
-    }
-
     /// Reserves space up to `end`, and what lies ahead of a writer where there is room for it.
     fn grow(&self, ways: &Connections, end: u64, ahead: bool) -> Ended<()> {
         let mut extent = self.alone();
@@ -160,15 +168,14 @@ impl File {
         let mut refused = None;
         for size in sizes {
             let name = volume(self.inode);
-            let grown = ways.change(|client| {
+            let grown = ways.change_of(self.inode, |client| {
                 let (size, length) = (Bytes::new(size), Bytes::ZERO);
                 client.reserve_volume(&name, size, length, Durable::WithNextSync)
             });
             match grown {
                 Ok(now) => {
                     extent.reserved = now.size_bytes.get();
-                    extent.is_grown = true;
-                    self.note_unsynced(ways.run());
+                    extent.grown_to = Some(extent.reserved);
                     return Ok(());
                 }
                 // Another door has grown it further, and recorded something there.
@@ -197,7 +204,7 @@ impl File {
         let mut extent = self.alone();
         let name = volume(self.inode);
         let cut = patiently(|| {
-            ways.change(|client| {
+            ways.change_of(self.inode, |client| {
                 let (size, least) = (Bytes::new(length), Bytes::ZERO);
                 client.set_volume_size(&name, size, least, Durable::WithNextSync)
             })
@@ -205,7 +212,6 @@ impl File {
         let now = cut.map_err(|error| errno(&error))?;
         extent.reserved = now.size_bytes.get();
         (extent.length, extent.wanted) = (length, extent.wanted.min(extent.reserved));
-        self.note_unsynced(ways.run());
         let within = (length % SECTOR) as usize;
         if within > 0 && length < before.length {
             // What was cut off in the last sector must not come back when the file grows again.
@@ -213,7 +219,8 @@ impl File {
             let all = Bytes::new(zeros.len() as u64);
             let cleared =
                 ways.transfer(self.inode, |way| way.write_padded(Bytes::new(length), zeros, all));
-            cleared.map_err(|error| errno(&error))?;
+            let ((), run) = cleared.map_err(|error| errno(&error))?;
+            ways.unsynced.note(self.inode, run);
         }
         Ok(())
     }
@@ -221,12 +228,11 @@ impl File {
     fn extend(&self, ways: &Connections, length: u64) -> Ended<()> {
         let mut extent = self.alone();
         let (name, size) = (volume(self.inode), Bytes::new(extent.reserved));
-        let extended = ways.change(|client| {
+        let extended = ways.change_of(self.inode, |client| {
             client.reserve_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
         });
         let now = extended.map_err(|error| errno(&error))?;
         (extent.length, extent.reserved) = (now.length_bytes.get(), now.size_bytes.get());
-        self.note_unsynced(ways.run());
         Ok(())
     }
 
@@ -263,16 +269,10 @@ impl File {
 
     /// Makes durable what was written, or says that some of it went with the daemon.
     pub fn sync(&self, ways: &Connections) -> Ended<()> {
-        let unsynced = locked(&self.unsynced).take();
-        let synced = ways.sync();
-        match (synced, unsynced) {
-            (Ok(run), Some(of)) if run != of => Err(Errno::EIO),
-            (Ok(_), _) => Ok(()),
-            (Err(error), unsynced) => {
-                let mut now = locked(&self.unsynced);
-                *now = unsynced.or(*now);
-                Err(errno(&error))
-            }
+        match ways.sync(self.inode) {
+            Ok(true) => Err(Errno::EIO),
+            Ok(false) => Ok(()),
+            Err(error) => Err(errno(&error)),
         }
     }
 
@@ -280,20 +280,22 @@ impl File {
     /// with the file.
     pub fn trim(&self, ways: &Connections) {
         let mut extent = self.alone();
-        if !extent.is_grown {
-            return;
-        }
+        let Some(grown_to) = extent.grown_to.take() else { return };
         let name = volume(self.inode);
         // Where more is recorded than is known here, this is refused.
         let size = extent.length.next_multiple_of(EXTENT).max(extent.wanted);
         if size < extent.reserved {
+            let found = ways.client.file_facts(&name);
+            if !matches!(found, Ok(Some(facts)) if facts.size_bytes.get() == grown_to) {
+                // Another door has reserved what is there now.
+                return;
+            }
             let (size, length) = (Bytes::new(size), Bytes::ZERO);
             let trimmed = ways.client.reserve_volume(&name, size, length, Durable::WithNextSync);
             if let Ok(now) = trimmed {
                 extent.reserved = now.size_bytes.get();
             }
         }
-        extent.is_grown = false;
     }
 }
 
@@ -306,7 +308,7 @@ fn code(error: &Error) -> Option<Code> {
 
 /// Whether bytes lie beyond the end of their volume.
 fn is_beyond(error: &Error) -> bool {
-    matches!(code(error), Some(Code::VolumeFull | Code::Invalid))
+    matches!(code(error), Some(Code::BeyondEnd | Code::VolumeFull | Code::Invalid))
 }
 
 /// Does it again for a while where what others ask of the volume is under way.

@@ -49,8 +49,6 @@ pub(crate) struct Server {
     whose: (u32, u32),
     since: SystemTime,
     notifier: Arc<OnceLock<Notifier>>,
-    /// The run of the daemon that has changes of names that were not synced.
-    unsynced: Mutex<Option<u64>>,
 }
 
 /// What is open.
@@ -89,7 +87,6 @@ impl Server {
             whose: own,
             since: SystemTime::now(),
             notifier: Arc::default(),
-            unsynced: Mutex::default(),
         }
     }
 
@@ -98,15 +95,10 @@ impl Server {
         Arc::clone(&self.notifier)
     }
 
-    /// A change of names is under way.
-    fn note_change(&self) {
-        locked(&self.unsynced).get_or_insert(self.ways.run());
-    }
-
     /// Makes a change of names, owners or times.
     fn change<T>(&self, call: impl Fn(&client::Client) -> Result<T, Error>) -> Ended<T> {
-        let ended = crate::file::patiently(|| self.ways.change(&call));
-        self.note_change();
+        // The names of all directories have one mark.
+        let ended = crate::file::patiently(|| self.ways.change_of(ROOT, &call));
         ended.map_err(|error| failed(&error))
     }
 
@@ -209,15 +201,10 @@ impl Server {
 
     /// Makes names durable, or says that some went with the daemon.
     fn sync_names(&self) -> Ended<()> {
-        let unsynced = locked(&self.unsynced).take();
-        match self.ways.sync() {
-            Ok(run) if unsynced.is_some_and(|of| of != run) => Err(Errno::EIO),
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let mut now = locked(&self.unsynced);
-                *now = unsynced.or(*now);
-                Err(failed(&error))
-            }
+        match self.ways.sync(ROOT) {
+            Ok(true) => Err(Errno::EIO),
+            Ok(false) => Ok(()),
+            Err(error) => Err(failed(&error)),
         }
     }
 
@@ -254,8 +241,8 @@ impl Server {
             let file = self.file(ino)?;
             file.cut(&self.ways, size)?;
             file.trim(&self.ways);
-            self.note_change();
         }
+        let run = self.ways.run_before();
         if mode.is_some() || uid.is_some() || gid.is_some() {
             let access = Access {
                 user: uid.map(|uid| uid.to_string()),
@@ -266,6 +253,7 @@ impl Server {
                 client.set_volume_access(&name, &access, Durable::WithNextSync)
             };
             self.change(changed)?;
+            self.ways.unsynced.note(ino, run);
         }
         if accessed.is_some() || modified.is_some() {
             let at = |time: TimeOrNow| match time {
@@ -275,6 +263,7 @@ impl Server {
             let times =
                 VolumeTimes { accessed_ns: accessed.map(at), modified_ns: modified.map(at) };
             self.change(|client| client.volume_times(&name, &times, Durable::WithNextSync))?;
+            self.ways.unsynced.note(ino, run);
         }
         self.attributes(ino)
     }

@@ -1,37 +1,54 @@
 //! Paths and inodes: a volume's inode is its number, whatever name it has; a directory that no
 //! volume stands for has one that its path gives.
 //!
-//! Invariant: of every directory that the kernel knows the path is known here, as it is after the
-//! renames that were made here.
+//! Invariant: of every directory that the kernel knows and that no volume stands for the path is
+//! known here, as it is after the renames that were made here. The path of one that a volume
+//! stands for is the volume's name, whoever renames it: what is known of it here is old after
+//! [`PATH_KNOWN_FOR`].
 
 use crate::connections::locked;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// The inode of the directory that is mounted.
 pub const ROOT: u64 = 1;
 /// Set in the inodes of directories that no volume stands for.
 const IMPLICIT: u64 = 1 << 63;
 
+/// For so long the path of a directory is known that another door may rename.
+const PATH_KNOWN_FOR: Duration = Duration::from_secs(1);
+
 /// The directories that the kernel knows.
 #[derive(Default)]
 pub struct Tree {
-    paths: Mutex<HashMap<u64, String>>,
+    paths: Mutex<HashMap<u64, Known>>,
+}
+
+/// A path, and since when it is known.
+struct Known {
+    path: String,
+    since: Instant,
 }
 
 impl Tree {
-    /// The path of a directory; none of one that is not known, or of what is none.
+    /// The path of a directory; none of one that is not known, or not any more, or of what is
+    /// none.
     pub fn path(&self, directory: u64) -> Option<String> {
         if directory == ROOT {
             return Some(String::new());
         }
-        locked(&self.paths).get(&directory).cloned()
+        let paths = locked(&self.paths);
+        let known = paths.get(&directory)?;
+        let is_fresh = is_implicit(directory) || known.since.elapsed() < PATH_KNOWN_FOR;
+        is_fresh.then(|| known.path.clone())
     }
 
     /// The kernel is told of a directory.
     pub fn know(&self, directory: u64, path: &str) {
-        locked(&self.paths).insert(directory, path.into());
+        let known = Known { path: path.into(), since: Instant::now() };
+        locked(&self.paths).insert(directory, known);
     }
 
     /// The kernel does not know it any more.
@@ -42,7 +59,7 @@ impl Tree {
     /// All that lay under `from`, and itself, lies under `to`.
     pub fn rename(&self, from: &str, to: &str) {
         let under = format!("{from}/");
-        for path in locked(&self.paths).values_mut() {
+        for Known { path, .. } in locked(&self.paths).values_mut() {
             if path == from {
                 *path = to.into();
             } else if let Some(rest) = path.strip_prefix(&under) {

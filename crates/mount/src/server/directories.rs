@@ -1,7 +1,6 @@
 //! Names: what lies in a directory, and what is made, renamed and removed there.
 
 use super::*;
-use crate::file::patiently;
 use client::control::{RENAMED_MAX, VolumeCreate, renamed_size};
 use client::{Client, Replace};
 use fuser::FileType;
@@ -11,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 pub(crate) struct Listed {
     pub name: String,
     pub told: FileAttr,
-    /// Of a directory.
+    /// Of a directory that no volume stands for.
     pub path: Option<String>,
 }
 
@@ -28,7 +27,9 @@ impl Server {
         let path = self.entry_path(parent, name)?;
         let access = self.access(request, mode);
         let create = VolumeCreate { kind, access, ..VolumeCreate::new(&*path, Bytes::ZERO) };
+        let run = self.ways.run_before();
         let made = self.change(|client| client.create_volume(&create, Durable::WithNextSync))?;
+        self.ways.unsynced.note(inode(made.number), run);
         Ok(self.told(&path, Some(&attributes::facts(made))))
     }
 
@@ -85,6 +86,7 @@ impl Server {
         self.ways.forget(ino);
         self.change(|client| client.remove_volume(&path, Durable::WithNextSync))?;
         locked(&self.open).rates.remove(&ino);
+        self.ways.unsynced.forget(ino);
         Ok(())
     }
 
@@ -219,7 +221,7 @@ impl Server {
                 }
                 None => attributes::of_directory(tree::implicit(&below), self.whose, self.since),
             };
-            let path = (told.kind == FileType::Directory).then_some(below);
+            let path = entry.file.is_none().then_some(below);
             list.push(Listed { name: entry.name, told, path });
         }
         let mut open = locked(&self.open);
@@ -238,9 +240,7 @@ impl Server {
         let Some(hidden) = locked(&self.open).nameless.remove(&ino) else { return };
         self.ways.forget(ino);
         // What fails here the next mount sweeps.
-        let _ = patiently(|| {
-            self.ways.change(|client: &Client| client.remove_volume(&hidden, Durable::WithNextSync))
-        });
-        self.note_change();
+        let _ = self.change(|client| client.remove_volume(&hidden, Durable::WithNextSync));
+        self.ways.unsynced.forget(ino);
     }
 }

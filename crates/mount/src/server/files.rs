@@ -125,6 +125,7 @@ impl Server {
             drop(open);
             self.remove_nameless(ino);
         }
+        self.ways.sync_many();
     }
 
     pub(super) fn allocate(&self, ino: u64, offset: u64, len: u64, mode: i32) -> Ended<()> {

@@ -25,9 +25,10 @@ struct Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let path = self.dir.text("mnt");
-        // As one does where a program still has something open.
-        let _ = Command::new("umount").args(["-l", &path]).output();
+        for name in ["mnt", "two"] {
+            // As one does where a program still has something open.
+            let _ = Command::new("umount").args(["-l", &self.dir.text(name)]).output();
+        }
     }
 }
 
@@ -43,6 +44,13 @@ impl Mounted {
         fs::create_dir(dir.path("mnt")).unwrap();
         dir.run(&["mount", &dir.text("mnt")]).succeeded();
         Some(Self { daemon: Some(daemon), disks, dir })
+    }
+
+    /// Mounts it once more, elsewhere.
+    fn second(&self) -> PathBuf {
+        fs::create_dir(self.dir.path("two")).unwrap();
+        self.dir.run(&["mount", &self.dir.text("two")]).succeeded();
+        self.dir.path("two")
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -247,6 +255,97 @@ fn what_fsync_has_answered_outlives_the_daemon_and_what_it_has_not_is_told() {
     assert_eq!(known.length_bytes, Bytes::new(2_000_000), "it dies without harm");
 }
 
+/// A database's reopening after a crash: what an earlier handle wrote, a later one syncs.
+#[test]
+fn fsync_tells_of_what_was_lost_although_the_file_was_closed_in_between() {
+    let Some(mut mounted) = Mounted::new() else { return };
+    let (path, other) = (mounted.path("d"), mounted.path("other"));
+    let synced = || OpenOptions::new().write(true).open(&path).unwrap().sync_all();
+    fs::write(&path, "synced").unwrap();
+    fs::write(&other, "synced with it").unwrap();
+    synced().unwrap();
+    mounted.kill_daemon();
+    synced().unwrap();
+    File::open(&other).unwrap().sync_all().unwrap();
+    fs::write(&path, "closed").unwrap();
+    mounted.kill_daemon();
+    let told = synced().unwrap_err();
+    assert_eq!(told.raw_os_error(), Some(5), "{told}");
+    synced().unwrap();
+    // A file that nobody has open is cut by its name.
+    mounted.shell("python3 -c 'import os; os.truncate(\"d\", 2)'");
+    mounted.kill_daemon();
+    let told = synced().unwrap_err();
+    assert_eq!(told.raw_os_error(), Some(5), "{told}");
+    synced().unwrap();
+    // What is begun after a restart is not blamed on what went with it.
+    mounted.kill_daemon();
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    fs::write(&other, "anew").unwrap();
+    File::open(&other).unwrap().sync_all().unwrap();
+}
+
+/// Two programs on two mounts append to one log.
+#[test]
+fn what_one_mount_gives_back_or_cuts_the_other_reserves_again_or_reads_as_the_end() {
+    let Some(mounted) = Mounted::new() else { return };
+    let two = mounted.second();
+    let bytes = noise(12 << 20, 5);
+    let write = |path: PathBuf| OpenOptions::new().read(true).write(true).open(path).unwrap();
+    fs::write(mounted.path("log"), "").unwrap();
+    let first = write(mounted.path("log"));
+    first.write_all_at(&bytes, 0).unwrap();
+    // It knows what lies ahead of the first writer, who gives that back now.
+    let second = write(two.join("log"));
+    drop(first);
+    second.write_all_at(b"more", 12 << 20).unwrap();
+    let mut all = bytes.clone();
+    all.extend_from_slice(b"more");
+    assert!(fs::read(mounted.path("log")).unwrap() == all);
+    // The kernel takes this length for a second, and asks for bytes that are gone.
+    assert_eq!(second.metadata().unwrap().len(), all.len() as u64);
+    mounted
+        .client()
+        .set_volume_size("log", Bytes::new(10), Bytes::ZERO, client::Durable::Now)
+        .unwrap();
+    let mut behind = [0; 10];
+    assert_eq!(second.read_at(&mut behind, 4 << 20).unwrap(), 0, "the end of the file");
+    second.write_all_at(b"again", 10).unwrap();
+    drop(second);
+    assert_eq!(fs::read(two.join("log")).unwrap(), [&bytes[..10], b"again"].concat());
+}
+
+#[test]
+fn space_that_another_door_has_reserved_is_not_given_back() {
+    let Some(mounted) = Mounted::new() else { return };
+    let client = mounted.client();
+    let file = File::create(mounted.path("f")).unwrap();
+    file.write_all_at(&noise(6 << 20, 5), 0).unwrap();
+    client.volume_resize("f", Bytes::mib(50)).unwrap();
+    drop(file);
+    assert_eq!(client.volume("f").unwrap().size_bytes, Bytes::mib(50));
+}
+
+/// A shell that stands in a directory while somebody else gives it another name.
+#[test]
+fn who_stands_in_a_directory_works_in_it_under_whatever_name_it_has() {
+    let Some(mounted) = Mounted::new() else { return };
+    let client = mounted.client();
+    fs::create_dir_all(mounted.path("d/sub")).unwrap();
+    let inside = File::open(mounted.path("d/sub")).unwrap();
+    let inside = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&inside));
+    let inside = Path::new(&inside);
+    fs::write(inside.join("before"), "x").unwrap();
+    client.volume_rename("d", "e", client::Replace::Nothing, client::Durable::Now).unwrap();
+    // As long as the mount may answer from what it knows.
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    fs::write(inside.join("after"), "x").unwrap();
+    assert_eq!(fs::read(inside.join("before")).unwrap(), b"x");
+    let listed = fs::read_dir(inside).unwrap().count();
+    assert_eq!((client.volume("e/sub/after").is_ok(), listed), (true, 2));
+    assert!(client.volume("d/sub/after").is_err());
+}
+
 #[test]
 fn a_mount_for_reading_changes_nothing() {
     let Some(mounted) = Mounted::new() else { return };
@@ -264,8 +363,7 @@ fn a_mount_for_reading_changes_nothing() {
 #[test]
 fn many_at_once_on_two_mounts_never_see_each_others_bytes() {
     let Some(mounted) = Mounted::new() else { return };
-    fs::create_dir(mounted.dir.path("two")).unwrap();
-    mounted.dir.run(&["mount", &mounted.dir.text("two")]).succeeded();
+    mounted.second();
     let work = |number: usize| {
         let root = mounted.dir.path(if number.is_multiple_of(2) { "mnt" } else { "two" });
         let bytes = noise(40_000 + number * 5_000, number as u64);
