@@ -100,8 +100,8 @@ mod tests {
     fn a_contract_is_read_as_it_is_told() {
         for (name, text) in [
             ("priority", "background"),
-            ("rate", "2MB/s"),
-            ("within", "4KiB within 150ms every 500ms"),
+            ("rate", "2 MB/s"),
+            ("within", "4 KiB within 150 ms every 500 ms"),
         ] {
             let asked = service(name, &format!("{text}\n")).unwrap();
             let again = match &asked {

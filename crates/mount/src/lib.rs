@@ -2,8 +2,8 @@
 //! its own that uses the client library as any program does.
 //!
 //! `tree` knows paths and inodes, `attributes` what the kernel is told of a file, `file` the bytes
-//! of an open one, `connections` the ways to the daemon, `contracts` the extended attributes, and
-//! `server` speaks FUSE. Invariants: a call of a program that the daemon has answered is seen by
+//! of an open one, `connections` the ways to the daemon, `contracts` the extended attributes,
+//! `slow` reads that wait for a stream, and `server` speaks FUSE. Invariants: a call of a program that the daemon has answered is seen by
 //! everybody, whichever door he uses; one that `fsync` has answered is durable, or `fsync` has
 //! said that it is not; no call waits for a daemon that hangs for longer than
 //! [`ANSWER_WITHIN`].
@@ -15,6 +15,7 @@ mod file;
 mod removed;
 mod server;
 mod session;
+mod slow;
 mod tree;
 
 pub use session::{Mount, NotMounted, Options, Unmounter, unmount};
