@@ -303,6 +303,13 @@ fn what_fsync_has_answered_outlives_the_daemon_and_what_it_has_not_is_told() {
 }
 
 #[test]
+fn a_directory_that_is_not_there_is_said_with_how_to_make_it() {
+    let dir = Scratch::new();
+    let nowhere = dir.text("nowhere");
+    dir.run(&["mount", &nowhere]).failed(1, &[&format!("mkdir -p {nowhere}")]);
+}
+
+#[test]
 fn a_mount_for_reading_changes_nothing() {
     let Some(mounted) = Mounted::new() else { return };
     fs::write(mounted.path("f"), "x").unwrap();
