@@ -3,7 +3,7 @@
 //!
 //! `tree` knows paths and inodes, `attributes` what the kernel is told of a file, `file` the bytes
 //! of an open one, `connections` the ways to the daemon, `contracts` the extended attributes,
-//! `unsynced` what is not durable yet, and
+//! `unsynced` what is not durable yet, `slow` reads that wait for a stream, and
 //! `server` speaks FUSE. Invariants: a call of a program that the daemon has answered is seen by
 //! everybody, whichever door he uses; one that `fsync` has answered is durable, or `fsync` has
 //! said that it is not; no call waits for a daemon that hangs for longer than
@@ -16,6 +16,7 @@ mod file;
 mod removed;
 mod server;
 mod session;
+mod slow;
 mod tree;
 mod unsynced;
 

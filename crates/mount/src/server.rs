@@ -12,6 +12,7 @@ use crate::connections::{Connections, locked};
 use crate::contracts;
 use crate::file::File;
 use crate::removed::Names;
+use crate::slow::Slow;
 use crate::tree::{self, ROOT, Tree};
 use client::control::{Access, FileFacts, FileKind, Permissions, VolumeTimes};
 use client::{Code, Durable, Error};
@@ -45,6 +46,7 @@ pub(crate) struct Server {
     ways: Arc<Connections>,
     tree: Tree,
     open: Mutex<Opened>,
+    slow: Slow,
     names: Names,
     whose: (u32, u32),
     since: SystemTime,
@@ -83,6 +85,7 @@ impl Server {
             ways,
             tree: Tree::default(),
             open: Mutex::default(),
+            slow: Slow::default(),
             names: Names::new(),
             whose: own,
             since: SystemTime::now(),
@@ -435,7 +438,7 @@ impl Filesystem for Server {
 
     fn read(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -444,7 +447,11 @@ impl Filesystem for Server {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let read = self.read_file(ino.0, handle.0, offset, size);
+        let stream = locked(&self.open).streams.get(&handle.0).cloned();
+        if let Some(stream) = stream {
+            return self.slow.read(request.uid(), stream, (offset, size), reply);
+        }
+        let read = self.file(ino.0).and_then(|file| file.read(&self.ways, offset, size.into()));
         answer!(reply, read, bytes => reply.data(&bytes));
     }
 
@@ -562,7 +569,7 @@ impl Filesystem for Server {
 
     fn setxattr(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -570,7 +577,8 @@ impl Filesystem for Server {
         _: u32,
         reply: ReplyEmpty,
     ) {
-        answer!(reply, self.set_contract(ino.0, name, value), () => reply.ok());
+        let set = self.may_contract(request).and_then(|()| self.set_contract(ino.0, name, value));
+        answer!(reply, set, () => reply.ok());
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
@@ -587,8 +595,9 @@ impl Filesystem for Server {
         }
     }
 
-    fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        answer!(reply, self.remove_contract(ino.0, name), () => reply.ok());
+    fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let removed = self.may_contract(request).and_then(|()| self.remove_contract(ino.0, name));
+        answer!(reply, removed, () => reply.ok());
     }
 
     fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {

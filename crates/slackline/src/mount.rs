@@ -57,6 +57,9 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
                 format!("{what}; the process of a mount there has gone"),
                 format!("slackline unmount {}", args.directory.display()),
             ),
+            _ if error.kind() == std::io::ErrorKind::NotFound => {
+                Failure::new(what, format!("make it first: mkdir -p {}", args.directory.display()))
+            }
             _ => Failure::new(what, "give a directory that is there"),
         }
     })?;

@@ -2,7 +2,6 @@
 
 use super::*;
 use client::control::Service;
-use std::io::{Read, Seek, SeekFrom};
 
 impl Server {
     /// A handle on a file, and how the kernel is to treat it.
@@ -82,27 +81,6 @@ impl Server {
         Ok((told, self.note_open(known, None), FopenFlags::empty()))
     }
 
-    pub(super) fn read_file(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        size: u32,
-    ) -> Ended<Vec<u8>> {
-        let stream = locked(&self.open).streams.get(&handle).cloned();
-        let Some(stream) = stream else {
-            return self.file(ino)?.read(&self.ways, offset, size.into());
-        };
-        let mut stream = locked(&stream);
-        let failed = |error: io::Error| failed(&Error::from(error));
-        if stream.position() != Bytes::new(offset) {
-            stream.seek(SeekFrom::Start(offset)).map_err(failed)?;
-        }
-        let mut bytes = Vec::with_capacity(size as usize);
-        (&mut *stream).take(size.into()).read_to_end(&mut bytes).map_err(failed)?;
-        Ok(bytes)
-    }
-
     pub(super) fn close_file(&self, ino: u64, handle: u64) {
         let mut open = locked(&self.open);
         let stream = open.streams.remove(&handle);
@@ -169,6 +147,12 @@ impl Server {
         }
         let stream = locked(&self.open).rates.get(&ino).copied();
         Ok(contracts::names(&found, stream))
+    }
+
+    /// Only who has mounted changes contracts: the daemon takes them for his, so that nobody
+    /// else's quota would hold them, and the kernel asks no more than `w` for these attributes.
+    pub(super) fn may_contract(&self, request: &Request) -> Ended<()> {
+        if request.uid() == self.whose.0 { Ok(()) } else { Err(Errno::EPERM) }
     }
 
     pub(super) fn set_contract(&self, ino: u64, name: &OsStr, value: &[u8]) -> Ended<()> {

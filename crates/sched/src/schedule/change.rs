@@ -117,8 +117,8 @@ impl Core {
         let moves: Vec<Waiting> = self.queues.early().filter(of_task).copied().collect();
         let released = self.queues.ready().filter(of_task).map(|waiting| waiting.key);
         let released: Vec<u64> = released.collect();
-        if let Contract::Stream(task) = contract {
-            self.charge(&released, self.kept_for(&task));
+        if let Contract::Stream(_) = contract {
+            self.charge(&released, self.kept_for(&contract.task()));
         }
         self.carry_over.extend(released);
         for waiting in &moves {

@@ -558,10 +558,10 @@ impl Core {
             self.places.resize(index + 1, u32::MAX);
         }
         match contract {
-            Contract::Stream(task) => {
+            Contract::Stream(_) => {
                 self.places[index] = self.live.len() as u32;
                 let mut live = Live::new(&charged, id.index, first);
-                live.set_cost(self.kept_for(&task).as_nanos());
+                live.set_cost(self.kept_for(&contract.task()).as_nanos());
                 self.live.push(live);
             }
             Contract::Server(task) => {

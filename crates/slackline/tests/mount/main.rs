@@ -13,6 +13,9 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use support::{Daemon, Scratch};
 use units::Bytes;
 
@@ -42,7 +45,7 @@ impl Mounted {
         let disks = dir.make_pool_of(&["a"], "1GiB");
         let daemon = dir.serve(&disks);
         fs::create_dir(dir.path("mnt")).unwrap();
-        dir.run(&["mount", &dir.text("mnt")]).succeeded();
+        dir.run(&["mount", "--allow-other", &dir.text("mnt")]).succeeded();
         Some(Self { daemon: Some(daemon), disks, dir })
     }
 
@@ -205,6 +208,58 @@ assert os.getxattr('f', 'user.slackline.recorded') == b'300000'";
 }
 
 #[test]
+fn only_who_has_mounted_changes_contracts() {
+    let Some(mounted) = Mounted::new() else { return };
+    fs::write(mounted.path("f"), noise(300_000, 2)).unwrap();
+    mounted.shell("chown 65534:65534 f; chmod 666 f");
+    let python = "import os
+os.setxattr('f', 'user.slackline.rate', b'1 MB/s')
+os.setxattr('f', 'user.slackline.stream', b'1MB/s')
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+def refused(call, *a):
+    try: call('f', *a)
+    except OSError as e: assert e.errno == 1, e
+    else: raise SystemExit('another user has changed a contract')
+for n, v in (('rate', '2 MB/s'), ('priority', 'interactive'), ('stream', '2MB/s')):
+    refused(os.setxattr, 'user.slackline.' + n, v.encode())
+    refused(os.removexattr, 'user.slackline.' + n)
+assert os.getxattr('f', 'user.slackline.rate') == b'1 MB/s'
+open('f', 'r+b').write(b'his own')";
+    fs::write(mounted.dir.path("x.py"), python).unwrap();
+    mounted.shell(&format!("python3 {}", mounted.dir.text("x.py")));
+    assert_eq!(&fs::read(mounted.path("f")).unwrap()[..7], b"his own");
+}
+
+#[test]
+fn reads_that_wait_for_their_streams_hold_up_nobody_else() {
+    let Some(mut mounted) = Mounted::new() else { return };
+    fs::write(mounted.path("f"), noise(2_000_000, 2)).unwrap();
+    let python = "import os; os.setxattr('f', 'user.slackline.stream', b'10kB/s')";
+    mounted.shell(&format!("python3 -c \"{python}\""));
+    let daemon = mounted.daemon.take().unwrap();
+    let ended = AtomicUsize::new(0);
+    let all_open = Barrier::new(21);
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| {
+                let file = File::open(mounted.path("f")).unwrap();
+                all_open.wait();
+                let _ = file.read_at(&mut vec![0; 1 << 20], 0);
+                ended.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        all_open.wait();
+        // All of them are in the kernel by then; if not, the test shows less.
+        std::thread::sleep(Duration::from_millis(500));
+        fs::write(mounted.path("g"), "x").unwrap();
+        assert_eq!(fs::read_dir(mounted.path(".")).unwrap().count(), 2);
+        let before = ended.load(Ordering::Relaxed);
+        daemon.kill(); // without it, they end
+        assert_eq!(before, 0, "no read of 1 MiB ends so soon at 10 kB/s");
+    });
+}
+
+#[test]
 fn what_one_door_has_acknowledged_the_other_sees() {
     let Some(mounted) = Mounted::new() else { return };
     let client = mounted.client();
@@ -344,6 +399,13 @@ fn who_stands_in_a_directory_works_in_it_under_whatever_name_it_has() {
     let listed = fs::read_dir(inside).unwrap().count();
     assert_eq!((client.volume("e/sub/after").is_ok(), listed), (true, 2));
     assert!(client.volume("d/sub/after").is_err());
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_said_with_how_to_make_it() {
+    let dir = Scratch::new();
+    let nowhere = dir.text("nowhere");
+    dir.run(&["mount", &nowhere]).failed(1, &[&format!("mkdir -p {nowhere}")]);
 }
 
 #[test]
