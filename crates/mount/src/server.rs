@@ -34,6 +34,8 @@ use units::{Bytes, Rate};
 const TRANSFER_MAX: u32 = 1 << 20;
 /// What the kernel reads ahead of a program.
 const READ_AHEAD: u32 = 1 << 20;
+/// Requests that no program waits for in a call of its own: asynchronous reads, and reads ahead.
+const BACKGROUND_MAX: u16 = 2 * crate::slow::ALL_MAX as u16;
 /// The smallest piece of space.
 const EXTENT: u64 = 1 << 20;
 /// Longest value of an attribute that can be set.
@@ -302,6 +304,8 @@ impl Filesystem for Server {
         }
         let _ = config.set_max_write(TRANSFER_MAX);
         let _ = config.set_max_readahead(READ_AHEAD);
+        // Reads that wait for their streams leave room for what the kernel reads ahead.
+        let _ = config.set_max_background(BACKGROUND_MAX);
         Ok(())
     }
 
