@@ -168,14 +168,15 @@ impl Connections {
     /// meanwhile, this is the older one: rather is somebody told of a loss that was none than not
     /// told of one.
     pub fn run_before(&self) -> u64 {
-        let mut looked = locked(&self.looked);
-        if looked.is_none_or(|at| at.elapsed() > RUN_KNOWN_FOR)
-            && let Ok(health) = self.client.health()
+        // Where somebody asks already, nobody waits for him: the daemon may hang.
+        if let Ok(mut looked) = self.looked.try_lock()
+            && looked.is_none_or(|at| at.elapsed() > RUN_KNOWN_FOR)
         {
+            if let Ok(health) = self.client.health() {
+                self.run.store(health.run, Ordering::Relaxed);
+            }
             *looked = Some(Instant::now());
-            self.run.store(health.run, Ordering::Relaxed);
         }
-        drop(looked);
         self.run()
     }
 

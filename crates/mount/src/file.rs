@@ -170,23 +170,18 @@ impl File {
             let name = volume(self.inode);
             let grown = ways.change_of(self.inode, |client| {
                 let (size, length) = (Bytes::new(size), Bytes::ZERO);
-                client.reserve_volume(&name, size, length, Durable::WithNextSync)
+                client.grow_volume(&name, size, length, Durable::WithNextSync)
             });
             match grown {
                 Ok(now) => {
                     extent.reserved = now.size_bytes.get();
-                    extent.grown_to = Some(extent.reserved);
-                    return Ok(());
-                }
-                // Another door has grown it further, and recorded something there.
-                Err(error) if code(&error) == Some(Code::WouldCut) => {
-                    let facts = ways.ask(|client| client.file_facts(&name));
-                    let facts = facts.map_err(|error| errno(&error))?.ok_or(Errno::EIO)?;
-                    extent.reserved = facts.size_bytes.get();
-                    extent.length = facts.length_bytes.get();
-                    if end <= extent.reserved {
-                        return Ok(());
+                    // What another door has reserved beyond that is not ours to give back. A size
+                    // may be rounded up to a whole run.
+                    let run = now.placement.run_bytes.get().max(EXTENT);
+                    if extent.reserved < size.saturating_add(run) {
+                        extent.grown_to = Some(extent.reserved);
                     }
+                    return Ok(());
                 }
                 Err(error) => refused = Some(errno(&error)),
             }
@@ -229,7 +224,7 @@ impl File {
         let mut extent = self.alone();
         let (name, size) = (volume(self.inode), Bytes::new(extent.reserved));
         let extended = ways.change_of(self.inode, |client| {
-            client.reserve_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
+            client.grow_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
         });
         let now = extended.map_err(|error| errno(&error))?;
         (extent.length, extent.reserved) = (now.length_bytes.get(), now.size_bytes.get());

@@ -402,6 +402,16 @@ fn space_that_another_door_has_reserved_is_not_given_back() {
     client.volume_resize("f", Bytes::mib(50)).unwrap();
     drop(file);
     assert_eq!(client.volume("f").unwrap().size_bytes, Bytes::mib(50));
+    // Nor when the file grows, or gets longer, beyond what is known here.
+    let file = OpenOptions::new().write(true).open(mounted.path("f")).unwrap();
+    client.volume_resize("f", Bytes::mib(70)).unwrap();
+    file.write_all_at(b"x", 55 << 20).unwrap();
+    assert_eq!(client.volume("f").unwrap().size_bytes, Bytes::mib(70));
+    client.volume_resize("f", Bytes::mib(90)).unwrap();
+    file.set_len(60 << 20).unwrap();
+    drop(file);
+    let known = client.volume("f").unwrap();
+    assert_eq!((known.length_bytes, known.size_bytes), (Bytes::mib(60), Bytes::mib(90)));
 }
 
 /// A shell that stands in a directory while somebody else gives it another name.
