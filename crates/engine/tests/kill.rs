@@ -15,6 +15,8 @@ use units::{Bytes, Duration};
 const BLOCK: Bytes = Bytes::kib(64);
 const KILLS: u64 = 12;
 const VOLUME: Bytes = Bytes::mib(32);
+/// Before each block of 64 KiB: 8 MiB/s.
+const PAUSE: std::time::Duration = std::time::Duration::from_micros(7_800);
 const DIRECTORY: &str = "SLACKLINE_TEST_RECORD_IN";
 const NAME: &str = "SLACKLINE_TEST_RECORD_TO";
 
@@ -47,7 +49,8 @@ fn the_process_that_records() {
                 writeln!(told, "durable {}", beyond.get()).unwrap();
             }
         });
-        record(&pool, writer, VOLUME.get());
+        // No faster than a camera, or all would be recorded before the kill.
+        record_with(&pool, writer, VOLUME.get(), || std::thread::sleep(PAUSE));
     });
 }
 

@@ -4,12 +4,13 @@
 //! Invariants: a connection that has failed is not used again; each is used by one call at a
 //! time; no more than [`KEPT_MAX`] wait for their next call.
 
+use crate::lock::locked;
 use crate::unsynced::Unsynced;
 use crate::{ANSWER_WITHIN, BACK_WITHIN};
 use client::{BestEffort, Client, Error, Result};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Connections that wait for their next call: each holds a place at the daemon.
@@ -40,11 +41,6 @@ pub struct Connections {
     looked: Mutex<Option<Instant>>,
     /// What was answered and is not durable yet.
     pub unsynced: Unsynced,
-}
-
-/// What of another thread's panic is passed over: it was that thread's call.
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Connections {

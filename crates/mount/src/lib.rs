@@ -13,6 +13,7 @@ mod attributes;
 mod connections;
 mod contracts;
 mod file;
+mod lock;
 mod removed;
 mod server;
 mod session;

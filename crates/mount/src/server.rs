@@ -8,9 +8,10 @@ mod directories;
 mod files;
 
 use crate::attributes::{self, KNOWN_FOR, errno, inode, nanos, volume};
-use crate::connections::{Connections, locked};
+use crate::connections::Connections;
 use crate::contracts;
 use crate::file::File;
+use crate::lock::locked;
 use crate::removed::Names;
 use crate::slow::Slow;
 use crate::tree::{self, ROOT, Tree};

@@ -6,7 +6,7 @@
 //! answered with `EAGAIN` at once.
 
 use crate::attributes::errno;
-use crate::connections::locked;
+use crate::lock::locked;
 use client::{Error, File};
 use fuser::{Errno, ReplyData};
 use std::collections::HashMap;

@@ -6,7 +6,7 @@
 //! stands for is the volume's name, whoever renames it: what is known of it here is old after
 //! [`PATH_KNOWN_FOR`].
 
-use crate::connections::locked;
+use crate::lock::locked;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;

@@ -4,7 +4,7 @@
 //! somebody was told that what it stands for is lost. It outlives every close: whoever opens the
 //! file next may sync it.
 
-use crate::connections::locked;
+use crate::lock::locked;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 

@@ -93,8 +93,14 @@ pub fn pattern(offset: u64) -> u8 {
 
 /// Writes the pattern to a stream up to `len`.
 pub fn record(pool: &Pool, stream: StreamId, len: u64) {
+    record_with(pool, stream, len, || {});
+}
+
+/// The same, with this before each piece.
+pub fn record_with(pool: &Pool, stream: StreamId, len: u64, before: impl Fn()) {
     let mut at = 0;
     while at < len {
+        before();
         let len_max = Bytes::new(len - at);
         let mut room = match pool.call(Op::StreamRoom { stream, len_max }) {
             Ok(Reply::Room { room }) => room,

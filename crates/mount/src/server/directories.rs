@@ -1,9 +1,8 @@
 //! Names: what lies in a directory, and what is made, renamed and removed there.
 
 use super::*;
+use client::Replace;
 use client::control::{RENAMED_MAX, VolumeCreate, renamed_size};
-use client::{Client, Replace};
-use fuser::FileType;
 use std::os::unix::ffi::OsStrExt;
 
 /// One line of a listing.
