@@ -9,8 +9,8 @@ use crate::unsynced::Unsynced;
 use crate::{ANSWER_WITHIN, BACK_WITHIN};
 use client::{BestEffort, Client, Error, Result};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Connections that wait for their next call: each holds a place at the daemon.

@@ -14,7 +14,6 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use support::{Daemon, Scratch};
@@ -251,17 +250,15 @@ fn reads_that_wait_for_their_streams_hold_up_nobody_else() {
     mounted.shell(&format!("python3 -c \"{python}\""));
     let daemon = mounted.daemon.take().unwrap();
     let ended = AtomicUsize::new(0);
-    let all_open = Barrier::new(21);
+    let open = |_| File::open(mounted.path("f")).unwrap();
+    let files: Vec<File> = (0..20).map(open).collect();
     std::thread::scope(|scope| {
-        for _ in 0..20 {
+        for file in &files {
             scope.spawn(|| {
-                let file = File::open(mounted.path("f")).unwrap();
-                all_open.wait();
                 let _ = file.read_at(&mut vec![0; 1 << 20], 0);
                 ended.fetch_add(1, Ordering::Relaxed);
             });
         }
-        all_open.wait();
         // All of them are in the kernel by then; if not, the test shows less.
         std::thread::sleep(Duration::from_millis(500));
         fs::write(mounted.path("g"), "x").unwrap();
