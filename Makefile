@@ -108,7 +108,8 @@ lab:
 # the threads of a pool. DAEMON_HISTORIES: lives of a daemon with programs beside each
 # other. INPUTS: which libFuzzer makes for each surface of crates/fuzz (0: none), slow
 # ones a hundredth of that.
-# BUSES: random machines of disks that share buses.
+# BUSES: random machines of disks that share buses. CHUNKS: random pools whose requests
+# are served in chunks. GAPS: random schedules of which the host delays every command.
 # Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.
 SETS ?= 50000
 HISTORIES ?= 5000
@@ -122,6 +123,8 @@ PREEMPTIONS ?= 5
 SCHEDULES ?= 20000
 DAEMON_HISTORIES ?= 1000
 LOADS ?= 1000000
+CHUNKS ?= 2000
+GAPS ?= 1000000
 BUSES ?= 10000
 CYCLES ?= 1000000
 INPUTS ?= 100000000
@@ -137,6 +140,7 @@ soak:
 		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_MINUTES=$(MINUTES) \
 		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
 		SLACKLINE_SCHEDULES=$(SCHEDULES) SLACKLINE_LOADS=$(LOADS) \
+		SLACKLINE_CHUNKS=$(CHUNKS) SLACKLINE_GAPS=$(GAPS) \
 		SLACKLINE_BUSES=$(BUSES) SLACKLINE_CYCLES=$(CYCLES) \
 		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) \
 		$(SOAK) $(SOAK_TESTS)
