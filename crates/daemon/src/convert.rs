@@ -405,6 +405,7 @@ pub fn status(
         memory: api::Memory {
             total_bytes: status.memory.total,
             window_bytes: status.memory.windows + status.memory.services,
+            shared_window_bytes: status.memory.regions,
             best_effort_bytes: status.memory.best_effort,
             free_bytes: status.memory.free,
         },

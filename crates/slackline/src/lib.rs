@@ -133,9 +133,27 @@ enum Command {
 
 /// The command, from its line of arguments to its exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
     let result = run(cli.command, &cli.common);
     result.map_or_else(|failure| failure.report(cli.common.json), |()| ExitCode::SUCCESS)
+}
+
+/// Says what was wrong with the line of arguments, or what was asked for, as help: to a program,
+/// which has `--json` in it, as JSON.
+fn misused(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.render().to_string();
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).take_while(|it| !it.is_empty()).collect();
+        let what = lines.join(" ");
+        let what = what.strip_prefix("error: ").unwrap_or(&what);
+        return Failure::usage(what, "`slackline --help` has the commands, and each its own")
+            .report(true);
+    }
+    error.exit()
 }
 
 fn run(command: Command, common: &Common) -> Result<(), Failure> {

@@ -356,8 +356,13 @@ fn shown(status: &Status, state: &PolicyState) -> String {
     text.push_str(&disks(&status.disks));
     let memory = &status.memory;
     text.push_str(&format!(
-        "memory   {}: windows {}, best effort {}, free {}\n",
-        memory.total_bytes, memory.window_bytes, memory.best_effort_bytes, memory.free_bytes
+        "memory   {}: windows {}, best effort {}, free {}; beside it {} in windows that programs \
+         share\n",
+        memory.total_bytes,
+        memory.window_bytes,
+        memory.best_effort_bytes,
+        memory.free_bytes,
+        memory.shared_window_bytes
     ));
     text.push_str(&late("woke the disks' threads late", &status.host_wakeups));
     text.push_str(&late("noticed ends of emulated commands late", &status.host_completions));

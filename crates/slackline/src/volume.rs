@@ -48,7 +48,11 @@ pub enum Command {
         /// Its name
         name: String,
         /// Space to reserve from now on
-        size: Bytes,
+        #[arg(required_unless_present = "size_named")]
+        size: Option<Bytes>,
+        /// The same, as `create` has it
+        #[arg(long = "size", id = "size_named", value_name = "SIZE", conflicts_with = "size")]
+        size_named: Option<Bytes>,
         /// Do not ask, also when recorded data is cut
         #[arg(long)]
         yes: bool,
@@ -157,7 +161,8 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             output.result(&volumes, |all| table(&all.volumes))
         }
         Command::Show { name } => output.result(&client.volume(&name)?, shown),
-        Command::Resize { name, size, yes } => {
+        Command::Resize { name, size, size_named, yes } => {
+            let size = size.or(size_named).expect("one of the two is there");
             let volume = resize(&client, &name, size, yes)?;
             let words =
                 |volume: &Volume| format!("volume {} has {} now\n", volume.name, volume.size_bytes);

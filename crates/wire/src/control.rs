@@ -805,6 +805,11 @@ pub struct Memory {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub window_bytes: Bytes,
+    /// In playout windows that programs share with the daemon: beside all of it, and counted
+    /// against what windows may have.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub shared_window_bytes: Bytes,
     /// In best-effort transfers.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
