@@ -13,9 +13,11 @@
 extern crate alloc;
 
 mod device;
+mod host;
 mod map;
 mod stream;
 
 pub use device::{Device, Next, Options, Output, READS_MAX, Reply};
 pub use map::{FileMap, MapError, Piece};
-pub use queue::Account;
+pub use queue::limits::GAP_MAX;
+pub use queue::{Account, HostTime, Measuring};

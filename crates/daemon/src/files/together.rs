@@ -176,6 +176,7 @@ impl Pool for Together {
 
     fn delivered(&self, took: Duration) {
         self.pool.delivered(took);
+        self.files.delivered(took);
     }
 
     fn deliveries(&self) -> HostTime {
