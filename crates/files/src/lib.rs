@@ -12,6 +12,7 @@
 
 extern crate alloc;
 
+mod charging;
 mod device;
 mod host;
 mod map;
