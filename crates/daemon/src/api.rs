@@ -23,7 +23,9 @@ use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
 use extract::{Body, Number, VolumeAndHandle};
 pub(crate) use extract::{Staged, Text};
-use node::{Act, DiskIndex, HandleId, Op, Status, StreamId, StreamStatus, VolumeStatus, Wish};
+use node::{
+    Act, DiskIndex, HandleId, Op, Opening, Status, StreamId, StreamStatus, VolumeStatus, Wish,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::{Bytes, Instant};
@@ -667,16 +669,15 @@ pub(crate) async fn open_stream(
         let exceeded = control.quotas.exceeded(&owner, &*ask.0, &control.sessions, &asked);
         exceeded.map_or(Ok(()), Err)?;
     }
+    let early = request.early && mode == node::Mode::Read;
+    let opening = Opening { volume: volume.clone(), mode, contract, start, early };
     let opened = match request.shared_window {
-        true => open_window(&ask, &volume, mode, contract, start).await,
-        false => open_carried(&ask, &volume, mode, contract, start).await,
+        true => open_window(&ask, opening).await,
+        false => open_carried(&ask, opening).await,
     };
     let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
-    let begins = match (request.early, mode) {
-        (true, node::Mode::Read) => begin_early(&ask, stream).await,
-        _ => None,
-    };
+    let begins = if early { begins(&ask, stream).await } else { None };
     let known = Opened { stream, mode, volume, start, owner: owner.clone(), shared };
     control.sessions.add(known);
     // The volume may have changed since its terms were looked at.
@@ -698,8 +699,8 @@ pub(crate) async fn open_stream(
     })
 }
 
-/// Lets a reader have what is there as soon as it is.
-async fn begin_early(ask: &Ask, stream: StreamId) -> Option<api::StreamBegins> {
+/// When a reader that has what is there as soon as it is has its first bytes, and its contract.
+async fn begins(ask: &Ask, stream: StreamId) -> Option<api::StreamBegins> {
     let Ok(Answer::Ready { at, steady, .. }) = ask.op(Op::StreamBegin { stream }).await else {
         // Nobody knows of the stream but the pool, which may be ending.
         return None;
@@ -729,14 +730,8 @@ fn refused(control: &Control, error: &node::Error) -> Box<Problem> {
 type Open = (StreamId, units::Bytes, Option<Arc<Shared>>);
 
 /// Opens a stream whose bytes are carried over the socket.
-async fn open_carried(
-    ask: &Ask,
-    volume: &str,
-    mode: node::Mode,
-    contract: node::Contract,
-    start: units::Bytes,
-) -> Result<Open, node::Error> {
-    let op = Op::StreamOpen { volume: volume.to_owned(), mode, contract, start };
+async fn open_carried(ask: &Ask, opening: Opening) -> Result<Open, node::Error> {
+    let op = Op::Open { opening: Box::new(opening), region: None };
     let Answer::Stream { stream, window } = ask.op(op).await? else {
         unreachable!("the pool answers Stream to what opens one");
     };
@@ -745,22 +740,17 @@ async fn open_carried(
 
 /// Opens a stream whose window the program can map; where the system has no such
 /// memory, one that is carried.
-async fn open_window(
-    ask: &Ask,
-    volume: &str,
-    mode: node::Mode,
-    contract: node::Contract,
-    start: units::Bytes,
-) -> Result<Open, node::Error> {
-    let Some(opened) = ask.open_window(volume, mode, contract, start).await else {
-        return open_carried(ask, volume, mode, contract, start).await;
+async fn open_window(ask: &Ask, opening: Opening) -> Result<Open, node::Error> {
+    let (mode, block) = (opening.mode, opening.contract.block);
+    let Some(opened) = ask.open_window(opening.clone()).await else {
+        return open_carried(ask, opening).await;
     };
     let Answer::Shared { stream, window, memory } = opened? else {
         unreachable!("the pool answers Shared to what opens a shared window");
     };
-    let Ok(shared) = Shared::new(memory, mode, window, contract.block) else {
+    let Ok(shared) = Shared::new(memory, mode, window, block) else {
         let _ = ask.op(Op::StreamClose { stream }).await;
-        return open_carried(ask, volume, mode, contract, start).await;
+        return open_carried(ask, opening).await;
     };
     let shared = Arc::new(shared);
     settle(&shared, window).await;
@@ -924,8 +914,11 @@ async fn quota_list(State(control): State<Control>) -> Json<api::Quotas> {
     (status = 200, description = "All devices in the order of their first use",
         body = api::FileDevices),
 ))]
-async fn file_devices(State(control): State<Control>) -> Json<api::FileDevices> {
-    Json(control.files.told())
+async fn file_devices(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+) -> Json<api::FileDevices> {
+    Json(control.files.told(&control.quotas.who(&peer)))
 }
 
 /// Tell whether a list of streams would fit, and what would. Changes nothing.

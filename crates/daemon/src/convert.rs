@@ -256,7 +256,7 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
 }
 
 /// What is charged for something that the host takes, and why not for more.
-fn host_time(time: HostTime, refused: Option<&Error>) -> api::HostTime {
+pub fn host_time(time: HostTime, refused: Option<&Error>) -> api::HostTime {
     api::HostTime {
         stated_ns: time.stated,
         p999_ns: time.quantile,

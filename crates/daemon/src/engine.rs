@@ -3,7 +3,7 @@
 use crate::pool::{Answer, Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use engine::{ChunkMut, Reply};
 use node::{
-    Contract, Error, HandleId, HostTime, Mode, Op, Ownership, Policy, Priority, Status, StreamId,
+    Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Status, StreamId,
     StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::any::Any;
@@ -82,17 +82,9 @@ impl Pool for engine::Pool {
         self.write_as(who, arrived, priority, &volume, range, *room, done);
     }
 
-    fn open_window(
-        &self,
-        who: Who,
-        volume: &str,
-        mode: Mode,
-        contract: Contract,
-        start: Bytes,
-        callback: Callback,
-    ) -> bool {
+    fn open_window(&self, who: Who, opening: Opening, callback: Callback) -> bool {
         let done = move |result: Result<Reply, Error>| callback(result.map(answer));
-        self.open_window(who, volume, mode, contract, start, done).is_ok()
+        self.open_window(who, opening, done).is_ok()
     }
 
     fn pieces(&self, who: Who, stream: StreamId, bell: Bell) -> Option<Box<dyn Pieces>> {

@@ -8,7 +8,7 @@
 //! connection may end at any point.
 
 use node::{
-    Contract, DiskIndex, Error, HandleId, HostTime, Mode, Op, Ownership, Planner, Policy, Priority,
+    DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Planner, Policy, Priority,
     Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
@@ -110,15 +110,7 @@ pub trait Pool: Send + Sync + 'static {
     fn submit_since(&self, who: Who, arrived: Instant, op: Op, callback: Callback);
     /// Begins to open a stream whose program can map its window; false where this pool or
     /// the system has no such memory, and then nothing was begun.
-    fn open_window(
-        &self,
-        _who: Who,
-        _volume: &str,
-        _mode: Mode,
-        _contract: Contract,
-        _start: Bytes,
-        _callback: Callback,
-    ) -> bool {
+    fn open_window(&self, _who: Who, _opening: Opening, _callback: Callback) -> bool {
         false
     }
     /// The pieces of a reader's shared window without an ask for each; `bell` is called, on
@@ -341,16 +333,10 @@ impl Ask {
     }
 
     /// Opens a stream whose program can map its window; none where there is no such memory.
-    pub async fn open_window(
-        &self,
-        volume: &str,
-        mode: Mode,
-        contract: Contract,
-        start: Bytes,
-    ) -> Option<Result<Answer, Error>> {
+    pub async fn open_window(&self, opening: Opening) -> Option<Result<Answer, Error>> {
         let (answer, coming) = oneshot::channel();
         let callback = Box::new(move |result| drop(answer.send(result)));
-        if !self.0.open_window(self.1.clone(), volume, mode, contract, start, callback) {
+        if !self.0.open_window(self.1.clone(), opening, callback) {
             return None;
         }
         Some(coming.await.unwrap_or(Err(Error::ShuttingDown)))

@@ -29,9 +29,9 @@ use crate::searches::Searches;
 use crate::sys::{self, Event};
 use crate::{Pieces, Reply};
 use node::{
-    CommandEnded, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op, Output,
-    Ownership, Policy, RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, Ticket,
-    VolumeId, VolumeStatus, Who, Wish,
+    CommandEnded, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op, Opening,
+    Output, Ownership, Policy, RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms,
+    Ticket, VolumeId, VolumeStatus, Who, Wish,
 };
 use queue::HostTime;
 use std::cell::Cell;
@@ -191,7 +191,13 @@ impl Core {
         callback: Callback,
     ) {
         assert!(
-            !matches!(op, Op::Write { .. } | Op::Release { .. } | Op::WindowOpen { .. }),
+            !matches!(
+                op,
+                Op::Write { .. }
+                    | Op::Release { .. }
+                    | Op::WindowOpen { .. }
+                    | Op::Open { region: Some(_), .. }
+            ),
             "memory goes back through its handle (Pool::write, or drop it); Pool::open_window opens windows"
         );
         if let Some((asker, op, callback)) =
@@ -205,12 +211,13 @@ impl Core {
     pub(crate) fn open_window(
         self: &Arc<Self>,
         who: Who,
-        (volume, mode, contract, start): (String, Mode, node::Contract, Bytes),
+        opening: Opening,
         callback: Callback,
     ) -> std::io::Result<()> {
+        let mode = opening.mode;
         let rights = if mode == Mode::Read { Rights::Read } else { Rights::Write };
         let (region, memory) = self.arena.regions().make(rights)?;
-        let op = Op::WindowOpen { volume, mode, contract, start, region };
+        let op = Op::Open { opening: Box::new(opening), region: Some(region) };
         let about = Some(About::Open(region, memory, mode));
         self.section(|inner, news| match inner.stopping {
             true => news.calls.push((callback, Err(Error::ShuttingDown))),

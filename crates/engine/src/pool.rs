@@ -16,8 +16,8 @@ use crate::{Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
 use crate::{arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
-    Config, Contract, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Mode, Node, Op, Ownership,
-    Policy, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Config, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Node, Op, Opening, Ownership, Policy,
+    Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use queue::HostTime;
 use std::fs::File;
@@ -326,13 +326,10 @@ impl Pool {
     pub fn open_window(
         &self,
         who: Who,
-        volume: &str,
-        mode: Mode,
-        contract: Contract,
-        start: Bytes,
+        opening: Opening,
         done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) -> std::io::Result<()> {
-        self.core.open_window(who, (volume.to_owned(), mode, contract, start), Box::new(done))
+        self.core.open_window(who, opening, Box::new(done))
     }
 
     /// Gives back what a reader was given, and moves its playout point on by `len`: what

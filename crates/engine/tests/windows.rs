@@ -17,8 +17,9 @@ const BLOCK: Bytes = Bytes::kib(64);
 fn open(pool: &Pool, mode: Mode, rate: &str) -> (StreamId, Arc<Memory>) {
     let (sender, opened) = mpsc::channel();
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
-    pool.open_window(node::Who::root(), "film", mode, contract(rate, BLOCK), Bytes::ZERO, done)
-        .unwrap();
+    let (volume, start, contract) = ("film".into(), Bytes::ZERO, contract(rate, BLOCK));
+    let opening = node::Opening { volume, mode, contract, start, early: false };
+    pool.open_window(node::Who::root(), opening, done).unwrap();
     match opened.recv().unwrap() {
         Ok(Reply::Shared { stream, window, memory }) => {
             assert!(window > Bytes::ZERO && window.as_usize() <= memory.len());

@@ -183,6 +183,7 @@ impl Core {
         let asks = match op {
             Op::StreamOpen { .. }
             | Op::WindowOpen { .. }
+            | Op::Open { .. }
             | Op::StreamChange { .. }
             | Op::HandleOpen { .. }
             | Op::Plan => true,

@@ -30,6 +30,10 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
             bytes("start", *start)?;
             Ok(contract.check()?)
         }
+        Op::Open { opening, .. } => {
+            bytes("start", opening.start)?;
+            Ok(opening.contract.check()?)
+        }
         Op::StreamChange { contract, .. } => Ok(contract.check()?),
         Op::StreamDurable { beyond: at, .. } | Op::StreamSeek { to: at, .. } => {
             bytes("offset", *at)

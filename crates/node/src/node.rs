@@ -199,11 +199,14 @@ impl Node {
                 self.core.answer(ticket, Ok(Reply::Done));
             }
             Op::StreamOpen { volume, mode, contract, start } => {
-                self.open(now, ticket, &volume, mode, &contract, start, None);
+                let opening = Opening { volume, mode, contract, start, early: false };
+                self.open(now, ticket, &opening, None);
             }
             Op::WindowOpen { volume, mode, contract, start, region } => {
-                self.open(now, ticket, &volume, mode, &contract, start, Some(region));
+                let opening = Opening { volume, mode, contract, start, early: false };
+                self.open(now, ticket, &opening, Some(region));
             }
+            Op::Open { opening, region } => self.open(now, ticket, &opening, region),
             op @ (Op::WindowNext { .. }
             | Op::WindowMoved { .. }
             | Op::WindowWaits { .. }
@@ -604,19 +607,10 @@ impl Node {
         self.core.leave(&promised.tasks);
     }
 
-    #[allow(clippy::too_many_arguments)] // the operation's own
-    fn open(
-        &mut self,
-        now: Instant,
-        ticket: Ticket,
-        name: &str,
-        mode: Mode,
-        contract: &Contract,
-        start: Bytes,
-        region: Option<Region>,
-    ) {
+    fn open(&mut self, now: Instant, ticket: Ticket, opening: &Opening, region: Option<Region>) {
+        let &Opening { mode, ref contract, start, .. } = opening;
         let mut home = WindowMemory::new(region);
-        match self.may_open(name, mode, contract, start, region.is_some()).and_then(|volume| {
+        match self.may_open(opening, region.is_some()).and_then(|volume| {
             let admitted = stream::admit(&mut self.core, now, volume, mode, contract, &mut home)?;
             Ok((volume, admitted))
         }) {
@@ -631,23 +625,36 @@ impl Node {
                 let made = Stream::new(id, volume, mode, *contract, tasks, memory, from, now);
                 self.streams.insert(made);
                 let reply = Reply::Stream { stream: id, window };
-                self.begin(now, ticket, id, start, reply);
+                self.begin(now, ticket, id, opening, reply);
             }
         }
     }
 
     /// A stream that was just opened: its answer, and its first requests.
-    fn begin(&mut self, now: Instant, ticket: Ticket, id: StreamId, start: Bytes, reply: Reply) {
+    fn begin(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        id: StreamId,
+        opening: &Opening,
+        reply: Reply,
+    ) {
         let has_writer = self.streams.has_writer(id);
         let stream = self.streams.get_mut(id).expect("it was just opened");
         let (volume, mode) = (stream.volume, stream.mode);
-        if mode == Mode::Read {
+        match mode {
+            Mode::Read if opening.early => {
+                let begun = stream.begin_at_once(&mut self.core, now, has_writer);
+                debug_assert!(begun.is_ok(), "it starts within its volume");
+            }
             // The window fills from now on, not from the first read.
-            stream.fill_window(&mut self.core, now, has_writer);
-        } else if mode == Mode::Update {
-            stream.load_window(&mut self.core, now);
+            Mode::Read => stream.fill_window(&mut self.core, now, has_writer),
+            Mode::Update => {
+                stream.load_window(&mut self.core, now);
+            }
+            Mode::Write => {}
         }
-        match self.gap_before(volume, mode, start) {
+        match self.gap_before(volume, mode, opening.start) {
             Some((extent, gap)) => {
                 let gap = Gap { volume, extent, range: gap };
                 self.best_effort.prepare(&mut self.core, now, ticket, gap, reply);
@@ -657,14 +664,8 @@ impl Node {
     }
 
     /// The volume, where such a stream may be opened on it.
-    fn may_open(
-        &self,
-        name: &str,
-        mode: Mode,
-        contract: &Contract,
-        start: Bytes,
-        is_shared: bool,
-    ) -> Result<VolumeId, Error> {
+    fn may_open(&self, opening: &Opening, is_shared: bool) -> Result<VolumeId, Error> {
+        let &Opening { volume: ref name, mode, ref contract, start, .. } = opening;
         let volume = self.find(name)?;
         if self.streams.len() >= limits::STREAMS_MAX {
             return Err(Error::Busy { waiting: self.streams.len() as u64 });

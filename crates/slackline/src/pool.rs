@@ -437,7 +437,7 @@ fn gap_note(disk: u16, gap: &HostTime) -> String {
 }
 
 /// What is charged for something that the host takes, beside what was measured of it.
-fn charge_note(before: &str, charged: &str, time: &HostTime, what: &str) -> String {
+pub fn charge_note(before: &str, charged: &str, time: &HostTime, what: &str) -> String {
     let HostTime { p999_ns, sample, beyond, beyond_max_ns, refused, .. } = time;
     let mut text = format!("{before}{charged}");
     if *sample > 0 {

@@ -4,7 +4,7 @@
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use node::{
-    Contract, DiskIndex, Error, HandleId, HostTime, Mode, Op, Ownership, Policy, Priority, Status,
+    DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Status,
     StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
@@ -39,16 +39,8 @@ impl Pool for Together {
         self.pool.submit_since(who, arrived, op, callback);
     }
 
-    fn open_window(
-        &self,
-        who: Who,
-        volume: &str,
-        mode: Mode,
-        contract: Contract,
-        start: Bytes,
-        callback: Callback,
-    ) -> bool {
-        self.pool.open_window(who, volume, mode, contract, start, callback)
+    fn open_window(&self, who: Who, opening: Opening, callback: Callback) -> bool {
+        self.pool.open_window(who, opening, callback)
     }
 
     fn pieces(&self, who: Who, stream: StreamId, bell: Bell) -> Option<Box<dyn Pieces>> {
@@ -176,6 +168,7 @@ impl Pool for Together {
 
     fn delivered(&self, took: Duration) {
         self.pool.delivered(took);
+        self.files.delivered(took);
     }
 
     fn deliveries(&self) -> HostTime {

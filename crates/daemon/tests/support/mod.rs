@@ -396,6 +396,10 @@ impl Pool for Fake {
             Op::StreamOpen { volume, mode, contract, start } => {
                 state.open(volume, mode, contract, start)
             }
+            Op::Open { opening, region: None } => {
+                let Opening { volume, mode, contract, start, .. } = *opening;
+                state.open(volume, mode, contract, start)
+            }
             Op::VolumeService { name, service } => match state.volume(&name) {
                 Ok(volume) => {
                     volume.service = service;

@@ -18,7 +18,7 @@ use crate::lock::Mutex;
 use crate::sys::Event;
 use crate::{HostLateness, Pieces, Reply, thread};
 use node::{
-    Config, Contract, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Mode, Node, Op,
+    Config, Contract, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Mode, Node, Op, Opening,
     Placement, Policy, StreamId, Who, WriteRange,
 };
 use shuttle::rand::Rng;
@@ -446,7 +446,7 @@ impl Program {
     /// Plays from a shared window, faster than the contract says: what the program may have
     /// then comes by itself, at alarms.
     fn play_in_window(&self, volume: &str) -> Result<(), Error> {
-        let open = (String::from(volume), Mode::Read, CONTRACT, Bytes::mib(1) - BLOCK * 4);
+        let open = opening(volume, Mode::Read, Bytes::mib(1) - BLOCK * 4);
         let opened =
             self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
         let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
@@ -464,7 +464,7 @@ impl Program {
 
     /// Begins to fill a shared window, and closes it while it is filled.
     fn leave_window(&self, volume: &str) -> Result<(), Error> {
-        let open = (String::from(volume), Mode::Read, CONTRACT, Bytes::ZERO);
+        let open = opening(volume, Mode::Read, Bytes::ZERO);
         let opened =
             self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
         let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
@@ -473,7 +473,7 @@ impl Program {
 
     /// Records two pieces through a shared window, and closes.
     fn record_in_window(&self, volume: &str) -> Result<(), Error> {
-        let open = (String::from(volume), Mode::Write, CONTRACT, Bytes::ZERO);
+        let open = opening(volume, Mode::Write, Bytes::ZERO);
         let opened =
             self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
         let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
@@ -591,4 +591,9 @@ fn a_planted_fault_is_found() {
         println!("{planted:?}: {}", how.unwrap_or_default());
         assert!(!output.status.success(), "{planted:?} is not found");
     }
+}
+
+/// A stream with a shared window.
+fn opening(volume: &str, mode: Mode, start: Bytes) -> Opening {
+    Opening { volume: volume.into(), mode, contract: CONTRACT, start, early: false }
 }

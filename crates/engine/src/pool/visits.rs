@@ -4,7 +4,7 @@
 use super::*;
 use crate::core::visits;
 use crate::{CreateOptions, DeviceSpec};
-use node::{Access, Placement};
+use node::{Access, Contract, Mode, Opening, Placement};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
 use units::Rate;
@@ -65,6 +65,11 @@ fn contract() -> Contract {
     Contract { rate: Rate::per_second(5_000_000), block: BLOCK, burst: BLOCK }
 }
 
+fn opening() -> Opening {
+    let (volume, mode, start) = ("film".into(), Mode::Read, Bytes::ZERO);
+    Opening { volume, mode, contract: contract(), start, early: false }
+}
+
 /// One read after the other, each begun by the callback of the one before it, which first
 /// gives that one's memory back.
 struct Chain {
@@ -115,7 +120,7 @@ fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
     let (pool, _file) = pool("blocks");
     let (sender, opened) = mpsc::channel();
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
-    pool.open_window(Who::root(), "film", Mode::Read, contract(), Bytes::ZERO, done).unwrap();
+    pool.open_window(Who::root(), opening(), done).unwrap();
     let opened = opened.recv().unwrap();
     let Ok(Reply::Shared { stream, .. }) = opened else { panic!("{opened:?} is no window") };
     let (bell, rung) = mpsc::channel();
@@ -169,7 +174,7 @@ fn pieces_come_by_themselves_over_a_jump_until_the_end() {
     let (pool, _file) = pool("jump");
     let (sender, opened) = mpsc::channel();
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
-    pool.open_window(Who::root(), "film", Mode::Read, contract(), Bytes::ZERO, done).unwrap();
+    pool.open_window(Who::root(), opening(), done).unwrap();
     let opened = opened.recv().unwrap();
     let Ok(Reply::Shared { stream, .. }) = opened else { panic!("{opened:?} is no window") };
     let (bell, rung) = mpsc::channel();

@@ -234,14 +234,9 @@ impl Program {
         let (sender, opened) = mpsc::channel();
         let done = move |result: Answer| drop(sender.send(result));
         let contract = contract("8MiB/s", BLOCK);
-        let asked = self.pool().open_window(
-            node::Who::root(),
-            &name(volume),
-            mode,
-            contract,
-            Bytes::ZERO,
-            done,
-        );
+        let (volume, start) = (name(volume), Bytes::ZERO);
+        let opening = node::Opening { volume, mode, contract, start, early: false };
+        let asked = self.pool().open_window(node::Who::root(), opening, done);
         asked.ok()?;
         match opened.recv().expect("an answer") {
             Ok(Reply::Shared { stream, memory, .. }) => Some((stream, memory)),

@@ -65,6 +65,9 @@ pub enum Op {
     Block { volume: String, mode: Mode, rate: Rate },
     /// Open a stream under contract; admission decides. [`Reply::Stream`].
     StreamOpen { volume: String, mode: Mode, contract: Contract, start: Bytes },
+    /// As [`Op::StreamOpen`], or as [`Op::WindowOpen`] where there is a region, with what else
+    /// a program may say of how its stream begins. [`Reply::Stream`].
+    Open { opening: Box<Opening>, region: Option<Region> },
     /// Another rate or burst for an open stream, in the same blocks; admission
     /// decides, and a refusal changes nothing. A program may go faster as soon as the
     /// window can follow: about a window's time later. [`Reply::Stream`].

@@ -19,6 +19,18 @@ use units::{Bytes, Direction, Duration};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
+/// All that a program may say of a stream that it opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    pub volume: String,
+    pub mode: Mode,
+    pub contract: Contract,
+    pub start: Bytes,
+    /// A reader has what is there as soon as it is: as [`Op::StreamBegin`](crate::Op::StreamBegin)
+    /// in the same call, before a disk can have begun with its first whole block.
+    pub early: bool,
+}
+
 /// One open stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);

@@ -63,7 +63,7 @@ impl Stream {
         has_writer: bool,
     ) -> Result<Reply, Error> {
         if self.primed && self.mode == Mode::Read && !self.closing {
-            return Ok(Reply::Ready { at: now, steady: self.steady });
+            return Ok(self.ready(core, now, has_writer));
         }
         // Nothing was told yet, so that nothing becomes void.
         self.seek(core, now, self.position, has_writer)
@@ -110,9 +110,14 @@ impl Stream {
         self.primed = true;
         self.steady = self.steady_from(core, now, has_writer);
         self.pace = Pace::begin_at(&self.contract, now, self.steady);
-        let first = self.block_at(to);
+        Ok(self.ready(core, now, has_writer))
+    }
+
+    /// By when the first block is there, and from when on the contract holds in full.
+    fn ready(&self, core: &Core, now: Instant, has_writer: bool) -> Reply {
+        let first = self.block_at(self.position);
         let at = self.there_by(core, now, has_writer).next().filter(|&(block, _)| block == first);
-        Ok(Reply::Ready { at: at.map_or(now, |(_, at)| at), steady: self.steady })
+        Reply::Ready { at: at.map_or(now, |(_, at)| at), steady: self.steady }
     }
 
     /// Puts the window elsewhere, with what both have in common. Returns the requests that

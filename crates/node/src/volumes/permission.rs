@@ -127,6 +127,7 @@ impl<'a> Wanted<'a> {
             Op::Block { volume, mode, .. }
             | Op::StreamOpen { volume, mode, .. }
             | Op::WindowOpen { volume, mode, .. } => way(volume, *mode),
+            Op::Open { opening, .. } => way(&opening.volume, opening.mode),
             Op::HandleOpen { volume, .. } => Self::ReadOrWrite(volume),
             Op::Read { volume, .. } => Self::Of(volume, Act::Read),
             Op::Write { volume, .. } | Op::Room { target: Some(Target { volume, .. }), .. } => {
