@@ -3,6 +3,7 @@
 #   make demo    the main job on an emulated disk in real time, under 3 minutes
 #   make test    formatting, lints, all tests, the rules of the house, docs, and `make short`
 #   make short   every other target, as short as it can be: does it run at all?
+#   make install the command, its libraries, man pages, completions and unit, below PREFIX
 #   make wheel   the package for Python: built by maturin, installed, tested as it is then
 #   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy,
 #                answers under contract beside greedy programs, block devices beside nbdkit;
@@ -15,7 +16,7 @@
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test short wheel bench rwrt lab soak mutants fmt clean
+.PHONY: demo test short install wheel bench rwrt lab soak mutants fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
 # what they can. PROFILE: how cargo builds what the targets below run; `dev` is what
@@ -50,6 +51,13 @@ test:
 short:
 	@scripts/setup short
 	scripts/short-runs
+
+# As root; DESTDIR=/some/where packs it instead.
+PREFIX ?= /usr/local
+install:
+	@scripts/setup build
+	cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
+	scripts/install $(PREFIX) $(dir $(SLACKLINE))
 
 # Python's own index is asked for maturin and NumPy. WHEEL_PYTHON: any Python from 3.11 on,
 # for example: make wheel WHEEL_PYTHON=python3.13. WHEEL_ARGS="--release" is what a wheel

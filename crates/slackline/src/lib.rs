@@ -129,6 +129,11 @@ enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+    /// Write the man pages of this command and of all its subcommands
+    Man {
+        /// Where to, for example /usr/local/share/man/man1
+        directory: PathBuf,
+    },
 }
 
 /// The command, from its line of arguments to its exit code.
@@ -179,6 +184,14 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "slackline", &mut text);
             output::print(&text)
+        }
+        Command::Man { directory } => {
+            // No page of its own for `help SUBCOMMAND`.
+            fn pages(command: clap::Command) -> clap::Command {
+                command.disable_help_subcommand(true).mut_subcommands(pages)
+            }
+            clap_mangen::generate_to(pages(Cli::command()), &directory)
+                .map_err(|error| Failure::file(&directory, &error))
         }
     }
 }
