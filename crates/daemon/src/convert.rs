@@ -112,6 +112,8 @@ fn service_account(account: node::ServiceAccount) -> api::ServiceAccount {
         late_requests: account.late_requests,
         late_max_ns: account.late_max,
         latency_max_ns: account.latency_max,
+        late_carried_requests: account.late_carried,
+        carried_max_ns: account.carried_max,
     }
 }
 

@@ -70,6 +70,11 @@ pub fn now() -> units::Instant {
     sys::now()
 }
 
+/// What this thread has had of its processors so far.
+pub fn thread_time() -> units::Duration {
+    sys::thread_time()
+}
+
 /// The further groups of the process at the other end of a unix socket.
 ///
 /// # Errors

@@ -533,7 +533,7 @@ fn delivery_note(delivery: &HostTime, realtime: bool) -> String {
     let priority = if realtime { "real-time" } else { "ordinary" };
     let charged = format!(
         "contracts are charged {stated} for what threads of {priority} priority take to carry an \
-         answer to its program"
+         answer to its program (in the advance of all deadlines)"
     );
     charge_note("host     ", &charged, delivery, "measured answer")
 }

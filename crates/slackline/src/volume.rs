@@ -320,13 +320,23 @@ pub fn kept_out_words(kept_out: &KeptOut) -> String {
 
 /// What became of a contract so far.
 fn kept(account: &ServiceAccount) -> String {
+    let carried = match account.carried_max_ns {
+        Duration::ZERO => String::new(),
+        most => format!(", of which carrying the answer takes up to {most}"),
+    };
+    let on_the_way = match account.late_carried_requests {
+        0 => String::new(),
+        late => format!(" ({late} of them on the way from the pool to the program)"),
+    };
     match (account.requests, account.late_requests) {
         (0, _) => String::new(),
         (requests, 0) => {
-            format!("; {requests} requests, none late, longest {}", account.latency_max_ns)
+            let longest = account.latency_max_ns;
+            format!("; {requests} requests, none late, longest {longest}{carried}")
         }
         (requests, late) => {
-            format!("; {requests} requests, {late} late, by {} at the most", account.late_max_ns)
+            let most = account.late_max_ns;
+            format!("; {requests} requests, {late} late, by {most} at the most{on_the_way}")
         }
     }
 }

@@ -379,7 +379,7 @@ pub struct Stream {
     pub durable_bytes: Bytes,
     /// Disk requests done.
     pub requests: u64,
-    /// Disk requests done after their deadline.
+    /// Disk requests done after their deadline, and answers that reached the program too late.
     pub late_requests: u64,
     /// The latest of them, after its deadline.
     #[serde(with = "quantity")]
