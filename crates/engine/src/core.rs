@@ -30,8 +30,9 @@ use crate::searches::Searches;
 use crate::sys::{self, Event};
 use crate::{Pieces, Reply};
 use node::{
-    CommandEnded, DiskIndex, Error, Event, HandleId, Happened, Look, Mode, Node, Op, Opening, Output, Ownership, Policy, Promise, RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms, as,
-    Ticket, VolumeId, VolumeStatus, Who, Wish,
+    CommandEnded, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op, Opening,
+    Output, Ownership, Policy, Promise, RateSearch, Region, Span, Status, StreamId, StreamStatus,
+    Terms, Ticket, VolumeId, VolumeStatus, Who, Wish,
 };
 use std::cell::Cell;
 use std::collections::HashMap;

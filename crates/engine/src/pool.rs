@@ -16,7 +16,8 @@ use crate::{Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
 use crate::{arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
-    Config, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Node, Op, Opening, Ownership, Policy, Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Config, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Node, Op, Opening, Ownership, Policy,
+    Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use queue::HostTime;
 use std::fs::File;

@@ -17,12 +17,14 @@ extern crate alloc;
 
 mod admission;
 mod analysis;
+mod chance;
 mod commands;
 mod containers;
 mod cycle;
 mod divide;
 mod kind;
 pub mod limits;
+mod odds_watch;
 pub mod parts;
 mod phases;
 mod policies;
@@ -39,12 +41,14 @@ mod waiting;
 
 pub use admission::{Admission, Cycle, CycleRule, SweepRule};
 pub use analysis::TaskSet;
+pub use chance::Chance;
 pub use commands::{
     Account, Bounded, Chunking, Ended, JustInTime, Manner, Mechanics, Motion, Part, Piece, Plan,
     Planner, Standing, Step, Way, Ways,
 };
 pub use cycle::{CycleAnalysis, CycleRefusal, CycleStream, shortest_cycle, time_cycle};
 pub use kind::{PolicyKind, Promise, admits_always};
+pub use odds_watch::{BrokenOdds, OddsWatch};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
 pub use request::{
@@ -53,9 +57,7 @@ pub use request::{
 };
 pub use schedule::Schedule;
 pub use settings::{SETTINGS_MAX, Setting, SettingUnit, Settings, ShownValue, WrongSetting};
-pub use statistical::{
-    Chance, StatisticalAnalysis, StatisticalRefusal, StatisticalSet, StatisticalTask,
-};
+pub use statistical::{StatisticalAnalysis, StatisticalRefusal, StatisticalSet, StatisticalTask};
 pub use sweep::{SweepAnalysis, SweepCosts, SweepPlan, SweepRefusal};
-pub use task::{Analysis, Refusal, Sweep, Task, TaskId, Utilisation};
+pub use task::{Analysis, Odds, Refusal, Sweep, Task, TaskId, Utilisation};
 pub use waiting::{expected_waiting, expected_waiting_of, longest_waiting_of};

@@ -108,6 +108,17 @@ impl View<'_> {
     pub fn is_swept(&self, request: &Waiting) -> bool {
         self.core.is_swept(request)
     }
+    /// The released request with the earliest deadline of those that may be late now and then
+    /// ([`Odds`](crate::Odds)).
+    pub fn first_at_odds(&self) -> Option<Waiting> {
+        let of = |one: &&Waiting| self.core.is_at_odds(one);
+        self.tasks().has_odds().then(|| self.queues().ready().find(of).copied()).flatten()
+    }
+    /// The released request with the earliest deadline of those that may not.
+    pub fn first_kept(&self) -> Option<Waiting> {
+        let of = |one: &&Waiting| !self.core.is_at_odds(one);
+        self.queues().ready().find(of).copied()
+    }
     /// What a request takes in a sweep at the most, with what the host takes after it: by the
     /// contract under which it came, or by the present one where that says more. What is kept for it
     /// where it is in none.

@@ -20,10 +20,16 @@
 //! **One cell.** At most `floor((until - D_i) / T_i) + 1` requests of a task fit. Of
 //! independent costs, none above its mean by more than `b`, with variances that sum up
 //! to `V`, the sum exceeds its mean by `t` with a probability of at most
+//! `exp(-V / b^2 ((1 + u) ln(1 + u) - u))` with `u = b t / V` (Bennett 1962), which is no more than
 //! `exp(-t^2 / (2 (V + b t / 3)))` (Bernstein 1924; Boucheron, Lugosi and Massart 2013,
-//! section 2.8). Where even the bounds of all costs fit, it is zero. Beyond the last
+//! section 2.7 and 2.8), and much less where long costs are rare. Where even the bounds of all costs fit, it is zero. Beyond the last
 //! cell that is computed the exponent grows in proportion to the length, and is so
 //! large already that what is left does not count.
+//!
+//! **Beside contracts that are kept always** ([`StatisticalSet::beside`]) the disk may serve those
+//! first, wherever they are due: as many as are released within `[b, D]`,
+//! `floor((D - b) / T) + 1` of each task, at their bounds. Then `b` is the last instant at which
+//! none of them waited either.
 //!
 //! **What is assumed.** Costs of different requests are independent, and so are the
 //! instants at which requests come from the costs of others; a mean or deviation
@@ -32,6 +38,7 @@
 //! longer than the reserve. No number here is floating: exponents count in sixteenths of
 //! a bit, probabilities in 2^-63, both rounded to the safe side.
 
+use crate::chance::{Chance, LOG2_E, log2_below};
 use crate::limits::{HORIZON_MAX, STATISTICAL_CLASSES_MAX};
 use crate::task::{Task, Utilisation, WHOLE};
 use alloc::vec::Vec;
@@ -47,69 +54,6 @@ const PER_OCTAVE: u64 = 1 << PER_OCTAVE_SHIFT;
 /// later then counts half of the one before or less.
 const BITS_ENOUGH: u128 = 512;
 
-/// A probability, in units of 2^-63.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Chance(u64);
-
-/// 2^(-j/16) in units of 2^-63, rounded up.
-const SIXTEENTHS: [u64; 16] = [
-    0x8000000000000000,
-    0x7a92be8a92436617,
-    0x75606373ee921c98,
-    0x70666f76154a7089,
-    0x6ba27e656b4eb57b,
-    0x6712460a8fc24072,
-    0x62b39508aa836d6f,
-    0x5e8451cfac061b60,
-    0x5a827999fcef3243,
-    0x56ac1f752150a564,
-    0x52ff6b54d8a89c76,
-    0x4f7a993048d088d7,
-    0x4c1bf828c6dc54b8,
-    0x48e1e9b9d588e19c,
-    0x45cae0f1f545eb74,
-    0x42d561b3e6243d8b,
-];
-
-impl Chance {
-    /// It does not happen.
-    pub const NEVER: Self = Self(0);
-    /// It happens.
-    pub const ALWAYS: Self = Self(1 << 63);
-
-    /// Once in so many times, rounded down.
-    ///
-    /// # Panics
-    /// Where `times` is zero.
-    pub const fn one_in(times: u64) -> Self {
-        Self((1 << 63) / times)
-    }
-
-    /// Parts per billion, rounded up.
-    pub fn per_billion(self) -> u64 {
-        ((u128::from(self.0) * 1_000_000_000).div_ceil(1 << 63)) as u64
-    }
-
-    /// 2 to the power of minus so many sixteenths, rounded up.
-    fn of_sixteenths(sixteenths: u128) -> Self {
-        let (whole, part) = (sixteenths / 16, (sixteenths % 16) as usize);
-        Self(if whole > 62 { 1 } else { (SIXTEENTHS[part] >> whole) + 1 }.min(1 << 63))
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self((self.0 + other.0).min(1 << 63))
-    }
-}
-
-impl fmt::Display for Chance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NEVER => write!(f, "never"),
-            Self(chance) => write!(f, "once in {}", (1u64 << 63) / chance),
-        }
-    }
-}
-
 /// A task of which more is known than the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StatisticalTask {
@@ -124,7 +68,15 @@ pub struct StatisticalTask {
 impl StatisticalTask {
     /// True where the limits that the fields name hold.
     pub fn is_valid(&self) -> bool {
-        self.task.is_valid() && self.mean <= self.task.cost && self.deviation <= self.task.cost
+        // Deadlines may be beyond the period: nothing above counts with less.
+        let Task { period, deadline, .. } = self.task;
+        let within = Task { deadline: deadline.min(period), cost: self.task.command, ..self.task };
+        within.is_valid()
+            && self.task.command <= self.task.cost
+            && self.task.cost <= deadline
+            && deadline <= crate::limits::PERIOD_MAX
+            && self.mean <= self.task.cost
+            && self.deviation <= self.task.cost
     }
 }
 
@@ -189,12 +141,14 @@ pub struct StatisticalSet {
     miss: Chance,
     /// Equal tasks, and how many.
     classes: Vec<(StatisticalTask, u64)>,
+    /// Periods and costs of what may go first always.
+    first: Vec<(u64, u64)>,
 }
 
 /// Sums over the requests that fit into an interval, or over tasks.
-#[derive(Clone, Copy, Default)]
-struct Costs {
-    mean: u128,
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Costs {
+    pub mean: u128,
     variance: u128,
     bound: u128,
     /// The most that one cost is above its mean.
@@ -202,7 +156,7 @@ struct Costs {
 }
 
 impl Costs {
-    fn add(&mut self, one: &StatisticalTask, requests: u128) {
+    pub(crate) fn add(&mut self, one: &StatisticalTask, requests: u128) {
         let deviation = u128::from(one.deviation.as_nanos());
         self.mean += requests * u128::from(one.mean.as_nanos());
         self.variance += requests * deviation * deviation;
@@ -220,9 +174,26 @@ impl Costs {
         Some(Chance::of_sixteenths(self.sixteenths(over)))
     }
 
-    /// The exponent of Bernstein's inequality in sixteenths of a bit, rounded down.
-    /// `16 * 3 / (2 ln 2) = 34.62`, here 1107 / 32.
-    fn sixteenths(&self, over: u128) -> u128 {
+    /// The larger of both exponents in sixteenths of a bit, rounded down.
+    pub(crate) fn sixteenths(&self, over: u128) -> u128 {
+        self.by_bernstein(over).max(self.by_bennett(over).unwrap_or(0))
+    }
+
+    /// The exponent of Bennett's inequality: `((V + b t) log2(1 + b t / V) / b - t log2 e) / b`.
+    /// None where its terms are too large to be multiplied.
+    fn by_bennett(&self, over: u128) -> Option<u128> {
+        let above = u128::from(self.above);
+        let sum = self.variance.checked_add(above.checked_mul(over)?)?;
+        if self.variance == 0 || above == 0 {
+            return None;
+        }
+        let ratio = log2_below(sum).saturating_sub(log2_below(self.variance) + 2);
+        let gained = sum.checked_mul(ratio)? / above;
+        Some((gained.saturating_sub(over.checked_mul(LOG2_E)?) / above) >> 8)
+    }
+
+    /// The exponent of Bernstein's inequality. `16 * 3 / (2 ln 2) = 34.62`, here 1107 / 32.
+    fn by_bernstein(&self, over: u128) -> u128 {
         let spread = 3 * self.variance + u128::from(self.above) * over;
         (over * over * 1_107).checked_div(spread).map_or(u128::MAX, |quotient| quotient >> 5)
     }
@@ -239,7 +210,15 @@ impl StatisticalSet {
     /// An empty set. Each request may be late with a probability of `miss`; `reserve` is
     /// the longest command that may be in the way of all.
     pub fn new(reserve: Duration, miss: Chance) -> Self {
-        Self { reserve: reserve.as_nanos(), miss, classes: Vec::new() }
+        Self { reserve: reserve.as_nanos(), miss, classes: Vec::new(), first: Vec::new() }
+    }
+
+    /// The same beside requests that may go first whenever they wait: of each period, what those
+    /// cost at the most that are released together. None of the periods is zero.
+    #[must_use]
+    pub fn beside(self, first: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
+        let nanos = |(period, cost): (Duration, Duration)| (period.as_nanos(), cost.as_nanos());
+        Self { first: first.into_iter().map(nanos).collect(), ..self }
     }
 
     /// How many tasks.
@@ -298,11 +277,16 @@ impl StatisticalSet {
     fn with(&self, task: &StatisticalTask) -> Self {
         assert!(task.is_valid(), "not a task: {task:?}");
         let mut set = self.clone();
-        match set.classes.iter_mut().find(|(one, _)| one == task) {
-            Some((_, count)) => *count += 1,
-            None => set.classes.push((*task, 1)),
-        }
+        set.insert(*task);
         set
+    }
+
+    /// Takes a task into the set whatever the analysis says.
+    pub(crate) fn insert(&mut self, task: StatisticalTask) {
+        match self.classes.iter_mut().find(|(one, _)| *one == task) {
+            Some((_, count)) => *count += 1,
+            None => self.classes.push((task, 1)),
+        }
     }
 
     /// What is promised of the set as it is.
@@ -317,7 +301,7 @@ impl StatisticalSet {
             deadline: None,
             undecided: false,
         };
-        if self.classes.len() > STATISTICAL_CLASSES_MAX {
+        if self.classes.len() + self.first.len() > STATISTICAL_CLASSES_MAX {
             return Err(StatisticalRefusal { undecided: true, ..refusal });
         }
         if mean >= WHOLE {
@@ -379,6 +363,11 @@ impl StatisticalSet {
     /// The costs of all requests that fit into an interval.
     fn costs(&self, interval: u64) -> Costs {
         let mut costs = Costs::default();
+        for (period, cost) in &self.first {
+            let all = u128::from(interval / period + 1) * u128::from(*cost);
+            costs.mean += all;
+            costs.bound += all;
+        }
         for (one, count) in &self.classes {
             let (deadline, period) = (one.task.deadline.as_nanos(), one.task.period.as_nanos());
             if let Some(past) = interval.checked_sub(deadline) {
@@ -395,7 +384,9 @@ impl StatisticalSet {
             from.checked_sub(deadline)
                 .map_or(deadline, |past| from + (period - past % period) % period)
         });
-        next.min().unwrap_or(from)
+        let first = self.first.iter();
+        let first = first.map(|(period, _)| from.next_multiple_of(*period));
+        next.chain(first).min().unwrap_or(from)
     }
 
     fn blocking(&self, interval: u64) -> u64 {
@@ -411,6 +402,12 @@ impl StatisticalSet {
     fn rest(&self, from: u64) -> Option<Chance> {
         let mut costs = Costs::default();
         let mut bound = 0u128;
+        for (period, cost) in &self.first {
+            let length = u128::from(from) + u128::from(*period);
+            let all = (u128::from(*cost) * length).div_ceil(u128::from(*period));
+            costs.mean += all;
+            bound += all;
+        }
         for (one, count) in &self.classes {
             let (deadline, period) = (one.task.deadline.as_nanos(), one.task.period.as_nanos());
             let length = u128::from(from - deadline) + u128::from(period);
@@ -430,7 +427,7 @@ impl StatisticalSet {
         if fits {
             return Some(Chance::NEVER);
         }
-        over.filter(|&over| costs.sixteenths(over) >= 16 * BITS_ENOUGH).map(|_| Chance(1))
+        over.filter(|&over| costs.sixteenths(over) >= 16 * BITS_ENOUGH).map(|_| Chance::LEAST)
     }
 
     /// The shares of the disk by means and by bounds, rounded up.
@@ -439,7 +436,12 @@ impl StatisticalSet {
             let period = u128::from(one.task.period.as_nanos());
             (u128::from(cost.as_nanos()) << 64).div_ceil(period) * u128::from(count)
         };
-        self.classes.iter().fold((0, 0), |(mean, bound), (one, count)| {
+        let first = self
+            .first
+            .iter()
+            .map(|(period, cost)| (u128::from(*cost) << 64).div_ceil(u128::from(*period)));
+        let first: u128 = first.sum();
+        self.classes.iter().fold((first, first), |(mean, bound), (one, count)| {
             (mean + share(one.mean, one, *count), bound + share(one.task.cost, one, *count))
         })
     }

@@ -1,5 +1,6 @@
 //! A contract as the scheduler sees it, and what the analysis says about it.
 
+use crate::chance::Chance;
 use core::fmt;
 use units::Duration;
 
@@ -9,7 +10,7 @@ use units::Duration;
 ///
 /// Invariant: `0 < command <= cost <= deadline <= period <= limits::PERIOD_MAX`, `commands > 0`
 /// and `resume <= command`; where requests are served in sweeps, the deadline may be longer than
-/// the period, and is no longer than `limits::PERIOD_MAX`.
+/// the period, and is no longer than `limits::PERIOD_MAX`; so where they have odds ([`Odds`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// The least time between two releases.
@@ -33,6 +34,24 @@ pub struct Task {
     /// what one takes in a sweep. None where each request is served by its own deadline, and
     /// costs at most so much wherever the arm was before.
     pub sweep: Option<Sweep>,
+    /// A request may be late now and then: it is served in what those leave that may not, ahead of
+    /// best effort. None where no request is late.
+    pub odds: Option<Odds>,
+}
+
+/// How often a request may be late, and what is known of its cost, which is at most `most` and has
+/// this mean and this standard deviation, or less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Odds {
+    /// Each request by itself is late with at most this probability.
+    pub miss: Chance,
+    /// At most `most`.
+    pub mean: Duration,
+    /// At most `most`.
+    pub deviation: Duration,
+    /// The bound of the cost for those that may be late. (That of the task is what others have to
+    /// let it have in one piece.)
+    pub most: Duration,
 }
 
 /// What a sweep costs beside the requests that it serves. Of several tasks on one disk the
@@ -44,6 +63,16 @@ pub struct Sweep {
     pub once: Duration,
     /// The way back to the sweep, after something else went in between.
     pub back: Duration,
+}
+
+impl Odds {
+    /// A request is one command, in no sweep, and no number is above `most`, which is within the
+    /// deadline.
+    fn is_valid(&self, task: &Task) -> bool {
+        let is_plain = task.sweep.is_none() && task.commands == 1;
+        let is_bound = self.mean.max(self.deviation).max(task.cost) <= self.most;
+        is_plain && is_bound && self.most <= task.deadline
+    }
 }
 
 impl Sweep {
@@ -58,7 +87,13 @@ impl Task {
     /// A task whose requests are one command each.
     pub const fn new(period: Duration, deadline: Duration, cost: Duration) -> Self {
         let (commands, resume) = (1, Duration::ZERO);
-        Self { period, deadline, cost, command: cost, commands, resume, sweep: None }
+        Self { period, deadline, cost, command: cost, commands, resume, sweep: None, odds: None }
+    }
+
+    /// The same task with requests that may be late with these odds.
+    #[must_use]
+    pub const fn at_odds(self, odds: Odds) -> Self {
+        Self { odds: Some(odds), ..self }
     }
 
     /// The same task with requests that are served in sweeps.
@@ -95,7 +130,8 @@ impl Task {
             && self.commands > 0
             && self.resume <= self.command
             && self.cost <= self.deadline
-            && (self.deadline <= self.period || self.sweep.is_some())
+            && (self.deadline <= self.period || self.sweep.is_some() || self.odds.is_some())
+            && self.odds.is_none_or(|odds| odds.is_valid(self))
             && self.deadline.max(self.period) <= crate::limits::PERIOD_MAX
     }
 }

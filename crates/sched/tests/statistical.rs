@@ -271,7 +271,7 @@ fn a_set_that_fits_by_its_means_alone_is_late_more_often() {
 
 /// The exponent and the sum over cells, against the same in floating point.
 #[test]
-fn the_stated_probability_is_that_of_bernsteins_inequality() {
+fn the_stated_probability_is_that_of_bennetts_inequality() {
     let costs = Costs::Even { least: 30_000, most: 65_000 };
     let one = costs.task(1_253_000, 1_253_000);
     for streams in [18, 20, 21, 22, 23, 24] {
@@ -289,7 +289,12 @@ fn the_stated_probability_is_that_of_bernsteins_inequality() {
             let room = f64::from(periods) * period - RESERVE.as_nanos() as f64;
             if n * bound > room {
                 let t = (room - n * mean).max(0.0);
-                expected += (-t * t / (2.0 * (n * sd * sd + (bound - mean) * t / 3.0))).exp();
+                let (variance, above) = (n * sd * sd, bound - mean);
+                let u = above * t / variance;
+                let bennett = variance / (above * above) * ((1.0 + u) * u.ln_1p() - u);
+                let bernstein = t * t / (2.0 * (variance + above * t / 3.0));
+                assert!(bennett >= bernstein);
+                expected += (-bennett).exp();
             }
         }
         println!("{streams}: stated {stated:e}, in floating point about {expected:e}");

@@ -21,6 +21,7 @@
 //! analysis of exactly these rows.
 
 mod cells;
+mod odds;
 mod returns;
 mod rows;
 mod search;
@@ -58,6 +59,8 @@ pub struct TaskSet {
     listed: Vec<Task>,
     /// The longest request of a sweep: what is left besides is no less.
     swept_longest: Option<u64>,
+    /// Tasks whose requests may be late now and then; they are in no row. See `odds.rs`.
+    at_odds: Vec<Task>,
     /// Commands that the disk may hold at once.
     depth: u32,
     slots: Vec<Slot>,
@@ -114,6 +117,7 @@ impl TaskSet {
             sweeps: None,
             listed: Vec::new(),
             swept_longest: None,
+            at_odds: Vec::new(),
             depth: 1,
             slots: Vec::new(),
             vacant: Vec::new(),
@@ -354,8 +358,13 @@ impl TaskSet {
             let verdict = proof.found.unwrap_or_else(|| search.run(proof.at, self.leaves()));
             return Ok(analysis(&search, verdict, proof.least));
         }
+        if task.odds.is_some() {
+            let proof = self.decide_with(task)?;
+            return Ok(analysis(&Search::with(self, None), self.verdict(), proof.least));
+        }
         let search = Search::with(self, Some(task));
         let proof = self.decide(&search)?;
+        self.keep_odds(Some(task))?;
         let hint = proof.at.or(self.hint.get());
         let verdict = proof.found.unwrap_or_else(|| search.run(hint, self.leaves()));
         Ok(analysis(&search, verdict, proof.least))
@@ -429,7 +438,8 @@ impl TaskSet {
             *self = ready;
             return Ok(ids);
         }
-        let shares = tasks.iter().map(|task| Sums::of(&Row::of(&self.charged(task))));
+        let always = tasks.iter().filter(|task| task.odds.is_none());
+        let shares = always.map(|task| Sums::of(&Row::of(&self.charged(task))));
         let sums = shares.fold(self.sums, Sums::plus);
         if sums.share_floor > WHOLE {
             // They could not be added up, if there are enough of them.
@@ -633,7 +643,7 @@ impl TaskSet {
 
     /// The promised share of the disk.
     pub fn utilisation(&self) -> Utilisation {
-        Utilisation(self.sums.share + self.share_of_sweeps())
+        Utilisation(self.sums.share + self.share_of_sweeps() + self.share_at_odds())
     }
 
     /// The work that must be done by `interval` after a common start;
@@ -684,7 +694,14 @@ impl TaskSet {
         if self.sweeps_with(Some(task)) {
             return self.joined_by(task).decide_all();
         }
-        self.decide(&Search::with(self, Some(task)))
+        if task.odds.is_some() {
+            self.keep_odds(Some(task))?;
+            let (least, found) = (self.least, self.found.get());
+            return Ok(Proof { least, at: None, found, learned: Vec::new() });
+        }
+        let proof = self.decide(&Search::with(self, Some(task)))?;
+        self.keep_odds(Some(task))?;
+        Ok(proof)
     }
 
     /// Whether the set that is searched leaves the reserve, and what that shows; where it is
@@ -830,6 +847,9 @@ impl TaskSet {
     }
 
     fn insert(&mut self, task: &Task) {
+        if self.list_odds(task) {
+            return;
+        }
         let task = self.charged(task);
         if self.list(&task) {
             return;
@@ -848,6 +868,9 @@ impl TaskSet {
     }
 
     fn withdraw(&mut self, task: &Task) {
+        if self.unlist_odds(task) {
+            return;
+        }
         let task = self.charged(task);
         if self.unlist(&task) {
             return;

@@ -63,7 +63,12 @@ impl TaskSet {
 
     /// Whether all tasks can be kept.
     pub(super) fn decide_all(&self) -> Result<Proof, Refusal> {
+        self.keep_odds(None)?;
         if !self.sweeps_with(None) {
+            if self.is_empty_of_rows() {
+                let (at, found, learned) = (None, None, Vec::new());
+                return Ok(Proof { least: NO_DIFFERENCE, at, found, learned });
+            }
             return self.decide(&Search::with(self, None));
         }
         let refused = |deadline| {

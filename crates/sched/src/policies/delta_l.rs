@@ -40,7 +40,8 @@ impl Policy for DeltaL {
         let ready = match over_cost::turn(view, |_, cost| self.pay(cost.saturating_add(gap))) {
             Turn::OverCost(key) => return Choice::Start(key),
             Turn::Due(ready) => Some(ready),
-            Turn::None => None,
+            // None has odds where the policy has no online slack.
+            Turn::Held | Turn::None => None,
         };
         if ready.is_none() {
             let spent = view.in_flight().map(|(_, bound)| bound.saturating_add(gap));

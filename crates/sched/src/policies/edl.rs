@@ -35,6 +35,7 @@ impl Policy for Edl {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
         let ready = match over_cost::turn(view, |view, cost| view.slack_covers(cost)) {
             Turn::OverCost(key) => return Choice::Start(key),
+            Turn::Held => return Choice::Wait { until: view.slack_may_grow() },
             Turn::Due(ready) => Some(ready),
             Turn::None => None,
         };

@@ -18,8 +18,11 @@ pub(super) enum Turn {
     None,
     /// The one with the earliest deadline.
     Due(Waiting),
-    /// One that costs more than its contract covers; what may be given away covers it now.
+    /// One that costs more than its contract covers, or that may be late now and then; what may
+    /// be given away covers it now.
     OverCost(u64),
+    /// One that may be late now and then waits for slack, and nothing else under contract does.
+    Held,
 }
 
 /// The next turn; `covers` says whether so much may be given away now, and spends it. Each
@@ -29,7 +32,19 @@ pub(super) fn turn(
     view: &mut View<'_>,
     mut covers: impl FnMut(&mut View<'_>, Duration) -> bool,
 ) -> Turn {
-    while let Some(ready) = view.queues().ready_first().copied() {
+    let mut at_odds = view.first_at_odds();
+    while let Some(long) = at_odds.filter(|first| view.is_long(first)) {
+        // On a bad extent: there may never be so much slack, and nobody shall be held up for it.
+        view.set_over_cost(long.key);
+        at_odds = view.first_at_odds();
+    }
+    if let Some(first) = at_odds
+        && view.first_kept().is_none_or(|kept| first.times.deadline < kept.times.deadline)
+        && covers(view, view.predicted(&first))
+    {
+        return Turn::OverCost(first.key);
+    }
+    while let Some(ready) = view.first_kept() {
         if !view.is_over_cost(&ready) {
             return Turn::Due(ready);
         }
@@ -38,5 +53,5 @@ pub(super) fn turn(
             return Turn::OverCost(ready.key);
         }
     }
-    Turn::None
+    if at_odds.is_some() { Turn::Held } else { Turn::None }
 }

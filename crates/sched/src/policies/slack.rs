@@ -62,6 +62,9 @@ impl Policy for Slack {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
         match over_cost::turn(view, |view, cost| view.slack_covers(cost)) {
             Turn::OverCost(key) => Choice::Start(key),
+            Turn::Held => Choice::Wait { until: view.slack_may_grow() },
+            // Beside those that may be late now and then best effort goes before nobody.
+            Turn::Due(ready) if view.tasks().has_odds() => start_ready(view, &ready),
             Turn::Due(ready) => match self.trials.ask(view, false) {
                 Trial::Start(key) => Choice::Start(key),
                 Trial::Hold => start_next(view, ready),

@@ -479,9 +479,16 @@ impl Core {
     }
 
     /// What is kept for a request of this task by its deadline: what it costs, with the gap;
-    /// nothing where it is served in a sweep, for which time is kept in each cycle.
+    /// nothing where it is served in a sweep, for which time is kept in each cycle, or in slack.
     pub(super) fn kept_for(&self, task: &Task) -> Duration {
-        if task.sweep.is_some() { Duration::ZERO } else { self.tasks.charged(task).cost }
+        let is_kept = task.sweep.is_none() && task.odds.is_none();
+        if is_kept { self.tasks.charged(task).cost } else { Duration::ZERO }
+    }
+
+    /// A request of a task that has odds: it may be late now and then.
+    pub(crate) fn is_at_odds(&self, waiting: &Waiting) -> bool {
+        let Class::RealTime(id) = waiting.class else { return false };
+        self.tasks.has_odds() && self.tasks.get(id).is_some_and(|task| task.odds.is_some())
     }
 
     /// A request of a task that is served in sweeps.
@@ -621,7 +628,8 @@ impl Core {
             self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
         }
         if request.is_real_time() {
-            let over_cost = self.with_gap(predicted) > request.cost && !self.is_swept(&request);
+            let is_kept = !self.is_swept(&request) && !self.is_at_odds(&request);
+            let over_cost = self.with_gap(predicted) > request.cost && is_kept;
             self.counts.over_cost += u64::from(over_cost);
         } else {
             self.counts.in_slack += u64::from(in_slack);
