@@ -52,12 +52,13 @@ short:
 	@scripts/setup short
 	scripts/short-runs
 
-# As root; DESTDIR=/some/where packs it instead.
+# Built as whoever calls it, installed as root; DESTDIR=/some/where packs it instead.
 PREFIX ?= /usr/local
 install:
 	@scripts/setup build
 	cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
-	scripts/install $(PREFIX) $(dir $(SLACKLINE))
+	$(if $(DESTDIR),,$(if $(filter 0,$(shell id -u)),,sudo)) \
+		scripts/install $(PREFIX) $(dir $(SLACKLINE))
 
 # Python's own index is asked for maturin and NumPy. WHEEL_PYTHON: any Python from 3.11 on,
 # for example: make wheel WHEEL_PYTHON=python3.13. WHEEL_ARGS="--release" is what a wheel

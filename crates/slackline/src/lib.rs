@@ -56,7 +56,8 @@ const AFTER_HELP: &str = "\
 Sizes are written as 64k, 8MiB or 2MB (a bare letter and the iB forms count in 1024), \
 rates as 1MB/s, 800KiB/s or 25Mbit/s, times as 250ms or 1.5s.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by admission or a quota.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by admission or a quota, 4 recorded, but \
+the source was faster than its contract.";
 
 /// What every subcommand understands.
 #[derive(clap::Args)]
@@ -93,7 +94,6 @@ impl Common {
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Args),
-    /// Serve a pool until told to stop
     Serve(serve::Args),
     /// Make, show and check pools
     #[command(subcommand)]
@@ -106,11 +106,9 @@ enum Command {
     Stream(stream::Command),
     /// Show the devices that have ordinary files under contract, and what disturbed them
     Files,
-    /// Show who may hold how much of the pool, and holds
+    /// Show how much of the pool each user may hold, and holds
     Quota,
-    /// Write a volume under contract: bytes in
     Record(record::Args),
-    /// Read a volume under contract: bytes out
     Play(play::Args),
     Mount(mount::Args),
     Unmount(mount::UnmountArgs),
@@ -203,6 +201,21 @@ mod tests {
     #[test]
     fn the_line_of_arguments_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    /// A line at the command's place here would take the place of all that its `Args` say.
+    #[test]
+    fn the_help_of_each_command_says_all_that_its_arguments_say() {
+        for (name, says) in
+            [("record", "--append"), ("play", "begins with /, ./ or ../"), ("serve", "--config")]
+        {
+            let mut command = Cli::command();
+            let command = command.find_subcommand_mut(name).expect("it is there");
+            let long = command.get_long_about().expect("more than a line").to_string();
+            assert!(long.lines().count() > 2, "{name}: {long}");
+            let help = command.render_long_help().to_string();
+            assert!(help.contains(says), "{name}: {help}");
+        }
     }
 
     #[test]

@@ -51,7 +51,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         opened.notes.iter().for_each(|note| eprintln!("slackline: note: {note}"));
         (opened.length_bytes, client.attach_reader(opened.id)?)
     } else {
-        let recorded = client.volume(&args.volume)?.length_bytes;
+        let recorded = client.volume(&args.volume).map_err(|error| no_volume(error, args))?;
+        let recorded = recorded.length_bytes;
         let contract = args.contract.on(&client, &args.volume, Mode::Read)?;
         // Whoever takes the bytes has no clock of ours: they go out as soon as they are there.
         (recorded, client.reader_early(&args.volume, contract, args.start)?.0)
@@ -79,6 +80,18 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     }
     let what = format!("{} could not be read and came as zeros", Bytes::new(summary.gap_bytes));
     Err(Failure::new(what, "`slackline pool status` counts the errors of each disk"))
+}
+
+/// Why a volume is not played; a file of that name is called otherwise.
+fn no_volume(error: client::Error, args: &Args) -> Failure {
+    let is_file = error.code() == Some(client::Code::NoSuchVolume)
+        && std::path::Path::new(&args.volume).is_file();
+    let mut failure = Failure::from(error);
+    if is_file {
+        failure.next_step =
+            format!("to play the file of that name: `slackline play ./{}`", args.volume);
+    }
+    failure
 }
 
 /// Copies until the end, or until the other side of standard output has gone.

@@ -106,8 +106,6 @@ fn wrong_usage_ends_with_2_and_a_missing_daemon_with_1() {
     dir.run(&serve).failed(2, &["c.toml", "line 1", "memori"]);
 }
 
-/// Another policy is followed at once; one that keeps nothing takes no contract, and says what
-/// to do; without admission it takes them, and they are shown as what they are.
 #[test]
 fn wrong_usage_is_told_to_a_program_as_json() {
     let dir = Scratch::new();
@@ -137,6 +135,8 @@ fn a_volume_is_resized_with_its_size_named_or_not() {
     assert_eq!(dir.run(&["volume", "resize", "v", "1MiB", "--size", "2MiB"]).code, Some(2));
 }
 
+/// Another policy is followed at once; one that keeps nothing takes no contract, and says what
+/// to do; without admission it takes them, and they are shown as what they are.
 #[test]
 fn the_policy_is_changed_while_the_daemon_runs_and_one_that_keeps_nothing_promises_nothing() {
     let dir = Scratch::new();
