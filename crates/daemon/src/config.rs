@@ -275,7 +275,10 @@ mod tests {
         let gss = flags(Some(policies::GSS), &[("group", "9")]).unwrap();
         assert_eq!(gss, set(policies::GSS, "group", "9"));
         let error = flags(None, &[("cycle", "1ms")]).unwrap_err();
-        assert_eq!(error.what, "the setting cycle is a time from 10 ms to 86400 s");
+        assert_eq!(
+            error.what,
+            "the setting cycle is a time with its unit (20ms, 4s), from 10 ms to 86400 s"
+        );
         let error = flags(Some(Policy::EDF), &[("cycle", "1s")]).unwrap_err();
         assert_eq!(error.what, "the policy edf has no settings");
     }

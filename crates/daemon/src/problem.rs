@@ -212,6 +212,11 @@ fn of_space(error: &Error) -> Problem {
 /// Errors of a disk.
 fn of_device(error: &Error) -> Problem {
     match error {
+        Error::Device { error: DeviceError::NO_SLACK, .. } => Problem::new(
+            Code::Device,
+            error.to_string(),
+            "`slackline stream list` and `slackline volume list` show who has contracts",
+        ),
         Error::Device { disk, error } => Problem::new(
             Code::Device,
             format!("disk {} failed: {}", disk.0, device(*error)),

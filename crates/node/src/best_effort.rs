@@ -39,6 +39,8 @@ pub(crate) struct BestEffort {
     unopened: Vec<StreamId>,
     /// The node ends: nothing more is begun on a disk.
     ending: bool,
+    /// When it is looked next whether some wait for slack that will not come.
+    slack_looked: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
@@ -211,12 +213,26 @@ impl BestEffort {
 
     /// When those that wait are refused, as [`Line::due`] says.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.line.due()
+        self.line.due().into_iter().chain(self.slack_looked).min()
+    }
+
+    /// Sees to it that what is under way is looked at in time. True where that was not so.
+    pub(crate) fn look_for_slack_later(&mut self, now: Instant) -> bool {
+        let is_new = self.slack_looked.is_none() && !self.operations.is_empty();
+        if is_new {
+            self.slack_looked = Some(now.saturating_add(limits::NO_SLACK_WITHIN));
+        }
+        is_new
+    }
+
+    /// Whether it is time to look.
+    pub(crate) fn looks_for_slack(&mut self, now: Instant) -> bool {
+        self.slack_looked.take_if(|due| *due <= now).is_some()
     }
 
     /// Refuses what waits for memory that does not come; not what waits for its contract's.
     pub(crate) fn refuse_overdue(&mut self, core: &mut Core, now: Instant) {
-        if self.due().is_none_or(|due| due > now) {
+        if self.line.due().is_none_or(|due| due > now) {
             return;
         }
         let free = core.arena.free_for_best_effort();

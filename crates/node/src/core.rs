@@ -202,10 +202,19 @@ impl Core {
         &mut self.disks[usize::from(disk.0)]
     }
 
-    pub(crate) fn answer(&mut self, ticket: Ticket, mut result: Result<Reply, Error>) {
-        if let Some(refusal) = result.as_mut().err().and_then(Error::refusal_mut) {
+    /// A refusal names the bus that is counted, as its disk is described now.
+    pub(crate) fn name_bus(&self, error: &mut Error) {
+        if let Some(refusal) = error.refusal_mut() {
             let profile = self.disks.get(refusal.disk.as_usize()).map(|disk| disk.queue.profile());
             refusal.bus = profile.and_then(|profile| profile.bus.clone()).map(Box::new);
+        }
+    }
+
+    pub(crate) fn answer(&mut self, ticket: Ticket, mut result: Result<Reply, Error>) {
+        if let Err(error) = &mut result
+            && !matches!(error, Error::ProfileRefused { .. })
+        {
+            self.name_bus(error);
         }
         let is_refused = matches!(result, Err(Error::Refused(_)));
         let search = self.search.take().filter(|_| is_refused);

@@ -91,6 +91,9 @@ impl Node {
         match event {
             Event::Request { ticket, who, op, arrived } => {
                 self.request(now, ticket, &who, op, arrived.min(now));
+                if self.best_effort.look_for_slack_later(now) {
+                    self.core.wake_timers();
+                }
             }
             Event::CommandDone { disk, id, started, finished, result } => {
                 let queue = &mut self.core.disk(disk).queue;
@@ -908,9 +911,26 @@ impl Node {
             }
         }
         self.best_effort.refuse_overdue(&mut self.core, now);
+        if self.best_effort.looks_for_slack(now) {
+            self.give_up(now);
+        }
         self.try_kept_out(now);
         self.look_for_moves(now);
         self.run_commits(now);
+    }
+
+    /// Gives up what has waited for long and will have no slack.
+    fn give_up(&mut self, now: Instant) {
+        let before = now.saturating_sub(limits::NO_SLACK_WITHIN);
+        for disk in (0..self.core.disks.len() as u16).map(DiskIndex) {
+            while let Some(ended) =
+                work::given_up(&mut self.core.disk(disk).queue, disk, now, before)
+            {
+                let ended = self.core.command_ended(ended);
+                self.ended(now, ended);
+            }
+        }
+        self.best_effort.look_for_slack_later(now);
     }
 
     /// Nothing is on its way that nobody asked for.

@@ -186,6 +186,20 @@ pub fn next_command(queue: &mut DiskQueue, now: Instant) -> DiskPoll {
     }
 }
 
+/// A best-effort operation's command that waits since `before`, and for which there will be no
+/// slack, is given up: it ends here, without the device. The same for the node.
+pub(crate) fn given_up(
+    queue: &mut DiskQueue,
+    disk: DiskIndex,
+    now: Instant,
+    before: Instant,
+) -> Option<CommandEnded> {
+    let may = |work: &Work| matches!(work.owner, Owner::Piece { .. });
+    let of_queue = queue.give_up(now, before, may)?;
+    let result = of_queue.work.result(Err(DeviceError::NO_SLACK));
+    Some(CommandEnded { disk, finished: now, result, of_queue })
+}
+
 /// A command has ended on the device of this queue. The result is for
 /// [`Node::command_ended`](crate::Node::command_ended).
 ///

@@ -25,7 +25,7 @@ fn a_policy_with_other_values_is_another_and_with_its_defaults_the_same() {
 #[test]
 fn what_is_beyond_the_limits_is_refused_with_the_limits_and_an_unknown_name_with_the_names() {
     let refused = |text: &str| policies::DRR.with("quantum", text).unwrap_err().to_string();
-    let range = "the setting quantum is a time from 1 ms to 10 s";
+    let range = "the setting quantum is a time with its unit (20ms, 4s), from 1 ms to 10 s";
     for text in ["0ns", "999us", "11s", "10", "soon", "-1ms", ""] {
         assert_eq!(refused(text), range, "{text}");
     }

@@ -1,4 +1,4 @@
-//! How the gaps between commands are measured.
+//! How the gaps between commands are measured; how much is looked at when commands are given up.
 
 use units::Duration;
 
@@ -21,6 +21,10 @@ pub const GAP_MARGIN_PERCENT: u64 = 25;
 /// No gap is stated that is longer: what takes more is a host that was stopped, which no
 /// admission makes up for.
 pub const GAP_MAX: Duration = Duration::from_millis(10);
+
+/// Best-effort commands that others have passed, of which one look asks whether there will ever
+/// be slack for them: a computation each, over all contracts.
+pub const GIVEN_UP_LOOKS: usize = 16;
 
 const _: () = {
     assert!(GAPS_LEAST * disk::online::STATED_PPM >= 1_000_000);

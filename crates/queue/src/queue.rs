@@ -17,14 +17,16 @@
 use crate::account::{Account, Counted};
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
 use crate::gaps::Gaps;
-use crate::limits::GAP_MAX;
+use crate::limits::{GAP_MAX, GIVEN_UP_LOOKS};
 use crate::measured::HostTime;
 use crate::predictions::{Heads, Predictions, worst};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
 use disk::{Head, Profile};
-use sched::{Class, Contract, PolicyKind, Refusal, Request, Schedule, Task, TaskId, TaskSet};
+use sched::{
+    Class, Contract, PolicyKind, Predict, Refusal, Request, Schedule, Task, TaskId, TaskSet,
+};
 use units::{Bytes, Command, Duration, Instant, Lba};
 
 /// Whether the device does only what its queue says.
@@ -606,6 +608,18 @@ impl<W> Queue<W> {
             }
             return self.start(key, at);
         }
+        match self.predicting(|schedule, predictions| schedule.next(now, predictions)) {
+            sched::Next::Wait { until } => {
+                self.gaps.nothing_given();
+                Next::Wait { until }
+            }
+            sched::Next::Start { key, .. } => self.start(key, at),
+        }
+    }
+
+    /// Asks the schedule something for which it has to know what commands take.
+    fn predicting<T>(&mut self, ask: impl FnOnce(&mut Schedule, &dyn Predict) -> T) -> T {
+        let at = self.schedule.head();
         // No slack would ever cover what a disk may try for so long on a bad extent.
         let is_idle = self.schedule.tasks().len() <= self.own;
         let patience = if is_idle { self.device.patience } else { Duration::MAX };
@@ -630,13 +644,49 @@ impl<W> Queue<W> {
                 first_chunk(&device.profile, chunks, (entry.command, &entry.work), &entry.rest)
             },
         };
-        match self.schedule.next(now, &predictions) {
-            sched::Next::Wait { until } => {
-                self.gaps.nothing_given();
-                Next::Wait { until }
+        ask(&mut self.schedule, &predictions)
+    }
+
+    /// Gives up a best-effort command that others have passed since `before`, and for which there
+    /// will be no slack as long as the contracts stay: its owner is told, in place of waiting for
+    /// ever. Only one of those that `may` be, in one part.
+    pub fn give_up(
+        &mut self,
+        now: Instant,
+        before: Instant,
+        may: impl Fn(&W) -> bool,
+    ) -> Option<Ended<W>> {
+        let now = self.time(now);
+        let mut from = 0;
+        for _ in 0..GIVEN_UP_LOOKS {
+            let long = self.schedule.queues().long_from(from);
+            let (key, arrival) = long
+                .filter(|long| long.arrival >= from && long.submitted <= before)
+                .map(|long| (long.key, long.arrival))?;
+            from = arrival + 1;
+            let entry = &self.commands[&key];
+            let is_whole = entry.rest.is_empty() && !entry.begun && !entry.in_parts;
+            if is_whole
+                && may(&entry.work)
+                && self.predicting(|schedule, predict| schedule.never_fits(now, key, predict))
+                && self.schedule.cancel(key)
+            {
+                let Entry { work, .. } = self.remove(key).expect("just seen");
+                let (late_by, latency) = (Duration::ZERO, Duration::ZERO);
+                let (promised, took) = (false, None);
+                let (suspects_changed, is_last) = (false, true);
+                return Some(Ended {
+                    work,
+                    late_by,
+                    latency,
+                    promised,
+                    took,
+                    suspects_changed,
+                    is_last,
+                });
             }
-            sched::Next::Start { key, .. } => self.start(key, at),
         }
+        None
     }
 
     /// Gives the device a command, or the next part of one.

@@ -178,8 +178,8 @@ impl fmt::Display for WrongSetting {
             }
             Self::Value { setting } => {
                 let what = match setting.unit {
-                    SettingUnit::Time => "a time",
-                    SettingUnit::Size => "a size",
+                    SettingUnit::Time => "a time with its unit (20ms, 4s),",
+                    SettingUnit::Size => "a size with its unit (64KiB),",
                     SettingUnit::Number => "a number",
                 };
                 let [least, most] = [setting.least, setting.most].map(|value| setting.shown(value));

@@ -61,7 +61,9 @@ fn contracts_are_admitted_again_with_the_wait_for_a_bus_that_is_said_while_the_p
     assert!(alone.len() > 3, "{}", alone.len());
     // All of them beside the wait are too many: they are named, and nothing changes.
     let refused = set(&mut world, &[0, 1], Some(10_000_000)).unwrap_err();
-    let Error::ProfileRefused { streams, .. } = &refused else { panic!("{refused:?}") };
+    let Error::ProfileRefused { streams, refusal, .. } = &refused else { panic!("{refused:?}") };
+    let named = refusal.bus.as_ref().map(|bus| bus.plan().rate.get());
+    assert_eq!(named, Some(10_000_000), "the bus that was tried");
     assert!(streams.iter().all(|one| alone.contains(one)) && !streams.is_empty());
     assert_eq!(rates(&world), [None, None]);
     for stream in alone.iter().copied() {

@@ -16,6 +16,7 @@ mod lab;
 mod mount;
 mod nbd;
 mod output;
+mod pausing;
 mod permissions;
 mod plan;
 mod play;

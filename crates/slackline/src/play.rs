@@ -3,13 +3,14 @@
 use crate::contract::ContractArgs;
 use crate::failure::Failure;
 use crate::output::json;
+use crate::pausing::{PAUSE, Sink, Stops};
 use crate::progress::Progress;
 use crate::summary::Summary;
 use crate::{Common, output};
 use client::control::Mode;
 use client::{Piece, Reader};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
 use units::Bytes;
@@ -22,6 +23,10 @@ use units::Bytes;
 /// Writes to standard output, or FILE, up to the end of what is recorded. Bytes
 /// that a disk has lost come as zeros, and are counted; the command then ends
 /// with 1.
+///
+/// Where nobody takes what it writes, or it is stopped with ctrl-Z, the daemon is told: its contract
+/// stays, for a day at the most. A program that is stopped by SIGSTOP cannot tell, and loses it
+/// after the daemon's `keep_alive`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The volume, or the path of a file
@@ -60,12 +65,12 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let left = recorded.saturating_sub(args.start);
     let total = args.length.map_or(left, |length| length.min(left));
     // Only now: what is refused must not empty a file.
-    let mut out: Box<dyn Write> = match &args.file {
-        Some(path) => Box::new(File::create(path).map_err(|error| Failure::file(path, &error))?),
-        None => Box::new(io::stdout().lock()),
+    let mut out = match &args.file {
+        Some(path) => Sink::File(File::create(path).map_err(|error| Failure::file(path, &error))?),
+        None => Sink::standard().map_err(|error| unwritten(args, &error))?,
     };
     let (began, progress) = (Instant::now(), Progress::new(Some(total)));
-    let copied = copy(args, &mut reader, &mut *out, &progress);
+    let copied = copy(args, &mut reader, &mut out, &progress);
     progress.finish();
     let bytes = copied?;
     let summary = Summary::new("play", &client.stream(reader.stream())?, args.start, bytes, began);
@@ -98,10 +103,12 @@ fn no_volume(error: client::Error, args: &Args) -> Failure {
 fn copy(
     args: &Args,
     reader: &mut Reader,
-    out: &mut dyn Write,
+    out: &mut Sink,
     progress: &Progress,
 ) -> Result<Bytes, Failure> {
-    let mut piece = vec![0; PIECE];
+    let (mut piece, stops) = (vec![0; PIECE], Stops::new());
+    // What cannot be said is told with the next bytes.
+    let pause = |reader: &mut Reader| drop(reader.pause(PAUSE));
     let mut done = Bytes::ZERO;
     loop {
         let left = args.length.map_or(Bytes::MAX, |length| length.saturating_sub(done));
@@ -112,12 +119,12 @@ fn copy(
         let written = match reader.next_piece(&mut piece[..want])? {
             Piece::Data(len) => {
                 done += Bytes::new(len as u64);
-                out.write_all(&piece[..len])
+                out.put(&piece[..len], &stops, || pause(reader))
             }
             Piece::Gap { len, .. } => {
                 let len = len.min(left);
                 done += len;
-                zeros(out, len)
+                zeros(len, |zeros| out.put(zeros, &stops, || pause(reader)))
             }
             Piece::End => break,
         };
@@ -127,7 +134,6 @@ fn copy(
             Err(error) => return Err(unwritten(args, &error)),
         }
     }
-    out.flush().map_err(|error| unwritten(args, &error))?;
     Ok(done)
 }
 
@@ -138,7 +144,12 @@ fn unwritten(args: &Args, error: &io::Error) -> Failure {
     }
 }
 
-fn zeros(out: &mut dyn Write, len: Bytes) -> io::Result<()> {
-    let mut zeros = io::Read::take(io::repeat(0), len.get());
-    io::copy(&mut zeros, out).map(drop)
+fn zeros(len: Bytes, mut put: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let (zeros, mut left) = ([0; 64 << 10], len.get());
+    while left > 0 {
+        let now = left.min(zeros.len() as u64);
+        put(&zeros[..now as usize])?;
+        left -= now;
+    }
+    Ok(())
 }

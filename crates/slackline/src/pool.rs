@@ -262,7 +262,9 @@ fn policy_shown(state: &PolicyState) -> String {
     let mut text = format!("{}: {}\n", state.policy, state.summary);
     text += match state.kept {
         true => "the pool keeps it, with these settings\n",
-        false => "the pool keeps no such choice: it is the daemon's configuration or of now\n",
+        false => {
+            "the pool keeps none: this is what the daemon was started with, or told until it stops\n"
+        }
     };
     if state.settings.is_empty() {
         return text + "it has no settings\n";

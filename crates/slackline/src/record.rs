@@ -6,6 +6,7 @@
 use crate::contract::ContractArgs;
 use crate::failure::Failure;
 use crate::output::json;
+use crate::pausing::{PAUSE, SILENT, Stops};
 use crate::progress::Progress;
 use crate::source::{Input, Source};
 use crate::summary::Summary;
@@ -29,7 +30,9 @@ use units::Bytes;
 /// left alone unless --append or --overwrite says what to do with it. An
 /// interrupt ends the recording in order: what was read is written and synced.
 /// Where a program behind a pipe makes more than the contract lets pass, that is told at
-/// the end, and the exit code is 4.
+/// the end, and the exit code is 4. Where the input brings nothing, or this is stopped with ctrl-Z,
+/// the daemon is told: the contract stays, for a day at the most. A program that is stopped by
+/// SIGSTOP cannot tell, and loses it after the daemon's `keep_alive`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The volume
@@ -174,8 +177,16 @@ fn copy(
     progress: &Progress,
     interrupted: &AtomicBool,
 ) -> Result<Bytes, Failure> {
-    let mut sent = Bytes::ZERO;
+    let (mut sent, stops) = (Bytes::ZERO, Stops::new());
+    // Since when the source has brought nothing; none where that was told.
+    let mut silent = Some(Instant::now());
     loop {
+        // What cannot be said is told with the next bytes.
+        stops.heed(|| drop(writer.pause(PAUSE)));
+        if silent.is_some_and(|since| since.elapsed() >= Duration::from_nanos(SILENT.as_nanos())) {
+            let _ = writer.pause(PAUSE);
+            silent = None;
+        }
         let piece = match source.pieces.recv_timeout(LOOK_UP) {
             Ok(piece) => piece.map_err(unreadable)?,
             Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => break,
@@ -184,6 +195,7 @@ fn copy(
         };
         writer.write_all(&piece).map_err(client::Error::from)?;
         sent += Bytes::new(piece.len() as u64);
+        silent = Some(Instant::now());
         progress.at(sent);
         progress.say(format!("({} durable)", writer.durable().saturating_sub(start)));
         if interrupted.load(Ordering::Relaxed) {

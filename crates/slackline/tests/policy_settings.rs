@@ -29,7 +29,10 @@ fn a_policy_and_its_settings_are_kept_with_the_pool_and_a_flag_goes_before_them(
     // Another setting of the same policy leaves the first one.
     dir.run(&["pool", "set", "--setting", "idle=1ms"]).succeeded();
     assert_eq!(shown(&dir, "slice"), ("cfq".into(), true, Some(20_000_000)));
-    let range = ["the setting slice is a time from 1 ms to 10 s", "pool settings"];
+    let range = [
+        "the setting slice is a time with its unit (20ms, 4s), from 1 ms to 10 s",
+        "pool settings",
+    ];
     dir.run(&["pool", "set", "--setting", "slice=11s"]).failed(1, &range);
     assert_eq!(dir.run(&["pool", "set", "--setting", "slice"]).code, Some(2));
     dir.run(&["pool", "set", "--setting", "cycle=1s"]).failed(1, &["no such setting", "slice"]);

@@ -194,6 +194,12 @@ impl Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceError(pub i32);
 
+impl DeviceError {
+    /// The device was not asked: the contracts that are open leave no time for what it takes in that
+    /// place (`ETIME`).
+    pub const NO_SLACK: Self = Self(62);
+}
+
 /// Why data in a suspect extent stays there for now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unmoved {

@@ -79,7 +79,7 @@ impl fmt::Display for Error {
             ),
             Error::ProfileRefused { streams, volumes, refusal } => write!(
                 f,
-                "with that profile {} would not fit any more: {}; nothing was changed: {}, and \
+                "with that profile or bus {} would not fit any more: {}; nothing was changed: {}, and \
                  set it again",
                 crate::jobs::profiles::listed(streams, volumes),
                 Shortage(refusal),
@@ -239,6 +239,12 @@ impl fmt::Display for Error {
                     "the stream was opened in the other direction; open one of the right mode"
                 )
             }
+            Error::Device { disk, error } if *error == DeviceError::NO_SLACK => write!(
+                f,
+                "disk {} takes so long in this place that the contracts that are open never leave \
+                 time for it: close some, or give them less, and try again",
+                disk.0
+            ),
             Error::Device { disk, error } => write!(
                 f,
                 "disk {} failed (errno {}); the bytes concerned are lost or unwritten: check the device and `slackline pool check`",

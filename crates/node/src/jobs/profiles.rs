@@ -54,7 +54,8 @@ impl Node {
         if same_depth {
             // The store is shared with the copy: nothing of it changes meanwhile.
             let before = self.clone();
-            if let Err(error) = self.use_profile(now, disk, profile) {
+            if let Err(mut error) = self.use_profile(now, disk, profile) {
+                self.core.name_bus(&mut error); // of the profile that was tried
                 self.restore(before);
                 return Err(error);
             }
@@ -110,7 +111,8 @@ impl Node {
         let mut each = on_it.iter();
         let used =
             each.try_for_each(|&disk| self.use_profile(now, disk, &profiles[disk.as_usize()]));
-        if let Err(error) = used {
+        if let Err(mut error) = used {
+            self.core.name_bus(&mut error); // the one that was tried
             self.restore(before);
             return Err(error);
         }

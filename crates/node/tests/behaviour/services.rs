@@ -3,8 +3,8 @@
 
 use crate::driver::*;
 use node::{
-    Access, Carrier, Error, Op, Placement, Priority, Reply, Service, ServiceAccount, Ticket,
-    WriteRange,
+    Access, Carrier, DeviceError, Error, Op, Placement, Priority, Reply, Service, ServiceAccount,
+    Ticket, WriteRange,
 };
 use units::{Bytes, Duration, Instant, Rate};
 
@@ -118,6 +118,38 @@ fn answers_in_time_are_in_time_beside_greedy_programs() {
         done.report.is_some_and(|report| report.whose == Carrier::Operation(Some(ticket)))
     });
     assert_eq!(own.count(), 2);
+}
+
+/// What a slow place takes never fits between the answers of a contract: who reads it hears that
+/// after a time, in place of waiting for ever, and others pass it meanwhile.
+#[test]
+fn a_read_for_which_there_will_be_no_slack_is_told_so() {
+    let mut driver = two();
+    driver.done(service("other", in_time(LEN, ms(100), ms(150))));
+    let before = driver.journal.len();
+    driver.read("film", Bytes::ZERO, LEN).unwrap();
+    let read_of = |done: &Done| done.action.transfer().map(|(range, _)| range.start);
+    let place = driver.since(before).iter().find_map(read_of).expect("it is on the disk");
+    driver.slow_at(DISK, place..place + Bytes::MIB, ms(300));
+    // Until it is known to be slow.
+    let slow = (0..48).find_map(|_| {
+        (1..6).for_each(|at| drop(driver.read("film", Bytes::mib(at), LEN).unwrap()));
+        let ticket = driver.begin(read("film", Bytes::ZERO, LEN));
+        driver.run(Duration::from_secs(1));
+        (!driver.is_answered(ticket)).then_some(ticket)
+    });
+    let slow = slow.expect("slow reads are noticed");
+    for _ in 0..28 {
+        driver.run(Duration::from_secs(1));
+        driver.read("film", Bytes::mib(3), LEN).unwrap();
+        assert!(!driver.is_answered(slow), "the contract may go soon");
+    }
+    driver.run(Duration::from_secs(40));
+    let answer = driver.answer(slow).expect("it is told");
+    assert_eq!(answer, Err(Error::Device { disk: DISK, error: DeviceError::NO_SLACK }));
+    assert!(answer.unwrap_err().to_string().contains("never leave time"));
+    driver.done(service("other", Service::default()));
+    driver.read("film", Bytes::ZERO, LEN).unwrap();
 }
 
 /// A request that had to wait counts from the program's call, and is late where the disk is.

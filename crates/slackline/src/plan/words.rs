@@ -89,12 +89,22 @@ fn alternatives(plan: &Plan) -> String {
             other.best_effort_estimate_bytes_per_second.to_string(),
         ]);
     }
-    let suits = |other: &&Alternative| other.fits && other.variation != Variation::Asked {};
-    let would = plan.alternatives.iter().find(suits).filter(|_| !plan.fits);
+    let would = best(&plan.alternatives).filter(|_| !plan.fits);
     let would = would.map(|other| {
         format!("it would all fit with {}\n", name(&other.variation, plan.disks.len()))
     });
     format!("the same in other ways:\n{}{}", table.text("  "), would.unwrap_or_default())
+}
+
+/// What to advise of those that hold all: of several blocks the shortest that promises little more
+/// of the disks than the best one does, since longer ones take more memory.
+fn best(all: &[Alternative]) -> Option<&Alternative> {
+    let suits = |other: &&Alternative| other.fits && other.variation != Variation::Asked {};
+    let suiting = || all.iter().filter(suits);
+    let blocks = || suiting().filter(|it| matches!(it.variation, Variation::Blocks { .. }));
+    let least = blocks().map(|it| it.utilisation_ppm).min().unwrap_or(0);
+    let enough = |it: &&Alternative| it.utilisation_ppm <= least + least / 10;
+    blocks().find(enough).or_else(|| suiting().next())
 }
 
 /// Each mode of a pool with what it takes. A pool follows the one that it was told.
