@@ -2,8 +2,10 @@
 //!
 //! A [`Backend`] belongs to one thread. It is given commands, and waited on for
 //! their ends; it never decides anything. There are two: `uring` for files and
-//! block devices, `emulated` for drive models.
+//! block devices, `emulated` for drive models. Before either stands `aside`, for what needs no
+//! device.
 
+pub(crate) mod aside;
 pub(crate) mod emulated;
 pub(crate) mod uring;
 

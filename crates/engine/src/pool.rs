@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod visits;
 
+use crate::backend::aside::Aside;
 use crate::backend::emulated::Emulated;
 use crate::backend::uring::Uring;
 use crate::backend::{Backend, Surroundings};
@@ -591,10 +592,11 @@ impl Seat {
         let Device { spec, file, model, .. } = self.device;
         let file: Arc<File> = Arc::new(file);
         if let Some(model) = model {
-            return Ok(Box::new(Emulated::new(&model, file, around)));
+            let disk = Emulated::new(&model, file, around.clone());
+            return Ok(Box::new(Aside::new(disk, around)));
         }
-        match Uring::new(file, self.profile.depth(), around, warnings) {
-            Ok(ring) => Ok(Box::new(ring)),
+        match Uring::new(file, self.profile.depth(), around.clone(), warnings) {
+            Ok(ring) => Ok(Box::new(Aside::new(ring, around))),
             Err(error) => Err(PoolError::Uring { path: spec.path().to_owned(), error }),
         }
     }

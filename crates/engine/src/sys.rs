@@ -191,6 +191,14 @@ pub(crate) fn become_real_time_alone(priority: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes this thread an ordinary one.
+pub(crate) fn become_ordinary() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters live to the end of the call; 0 is this thread.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameters) })?;
+    Ok(())
+}
+
 /// Gives this thread a larger share among the ordinary ones.
 pub(crate) fn become_nicer(nice: i32) -> io::Result<()> {
     // SAFETY: the call takes no pointers; 0 is this thread.
