@@ -8,7 +8,7 @@
 //! changed since, also after the daemon was started again; who may read and write, the volume's
 //! owner and mode say; bytes under way are counted as everybody's (`data::account`).
 
-mod conditions;
+pub mod conditions;
 mod read;
 mod write;
 
@@ -66,7 +66,7 @@ struct Found {
     /// How the pool is asked for this very volume, whatever it is called meanwhile.
     known: String,
     status: VolumeStatus,
-    tag: headers::ETag,
+    tag: HeaderValue,
 }
 
 impl Found {
@@ -89,7 +89,7 @@ impl Found {
     /// What every answer about the volume says.
     fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        headers::HeaderMapExt::typed_insert(&mut headers, self.tag.clone());
+        headers.insert(header::ETAG, self.tag.clone());
         headers::HeaderMapExt::typed_insert(&mut headers, headers::AcceptRanges::bytes());
         // Kept by whoever likes, and asked about each time.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -20,7 +20,7 @@ mod descriptors;
 mod door;
 mod engine;
 pub mod files;
-mod http;
+pub mod http;
 pub mod limits;
 mod lock;
 mod nbd;

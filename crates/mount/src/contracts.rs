@@ -1,10 +1,13 @@
 //! Extended attributes `user.slackline.*`: what is known of a volume, and its contract.
 //!
-//! Invariant: what is set is refused or in force when the call has ended; a contract for streams
-//! is this mount's own, all else is kept with the volume.
+//! Invariants: what is set is refused or in force when the call has ended; a contract for streams
+//! is this mount's own, all else is kept with the volume. What can be set is told exactly: programs
+//! that copy files read an attribute of one and set it on the other.
 
 use client::InTime;
 use client::control::{Priority, Service, Volume};
+use std::fmt::Display;
+use std::str::FromStr;
 use units::{Bytes, Duration, Rate};
 
 /// What every attribute here begins with.
@@ -28,17 +31,24 @@ pub fn names(volume: &Volume, stream: Option<Rate>) -> Vec<u8> {
 
 /// The value of one; none where the volume has none of this name.
 pub fn value(volume: &Volume, stream: Option<Rate>, name: &str) -> Option<String> {
-    Some(match (name, &volume.service) {
-        ("number", _) => volume.number.to_string(),
-        ("recorded", _) => volume.length_bytes.get().to_string(),
-        ("reserved", _) => volume.size_bytes.get().to_string(),
-        ("run", _) => volume.placement.run_bytes.max(Bytes::MIB).get().to_string(),
-        ("runs", _) => volume.runs.to_string(),
+    Some(match name {
+        "number" => volume.number.to_string(),
+        "recorded" => volume.length_bytes.get().to_string(),
+        "reserved" => volume.size_bytes.get().to_string(),
+        "run" => volume.placement.run_bytes.max(Bytes::MIB).get().to_string(),
+        "runs" => volume.runs.to_string(),
+        STREAM => rate(stream?),
+        _ => return of_service(&volume.service, name),
+    })
+}
+
+/// The value of one that says how the volume is served.
+pub fn of_service(service: &Service, name: &str) -> Option<String> {
+    Some(match (name, service) {
         ("service", service) => told(service),
         ("priority", Service::BestEffort { priority }) => priority_told(*priority).into(),
-        ("rate", Service::Rate { rate_bytes_per_second, .. }) => rate_bytes_per_second.to_string(),
+        ("rate", Service::Rate { rate_bytes_per_second, .. }) => rate(*rate_bytes_per_second),
         ("within", service @ Service::Latency { .. }) => told(service),
-        (STREAM, _) => stream?.to_string(),
         _ => return None,
     })
 }
@@ -51,10 +61,24 @@ fn told(service: &Service) -> String {
         }
         Service::Latency { len_bytes, within_ns, every_ns } => {
             // Words part what is in it: a quantity is one word, or it could not be read again.
-            let word = |quantity: &dyn ToString| quantity.to_string().replace(' ', "");
-            let [len, within, every] = [word(len_bytes), word(within_ns), word(every_ns)];
-            format!("{len} within {within} every {every}")
+            let time = |time: Duration| exact(time, time.as_nanos(), "ns").replace(' ', "");
+            let len = exact(*len_bytes, len_bytes.get(), "B").replace(' ', "");
+            format!("{len} within {} every {}", time(*within_ns), time(*every_ns))
         }
+    }
+}
+
+fn rate(rate: Rate) -> String {
+    exact(rate, rate.get(), "B/s")
+}
+
+/// A quantity as people write it, or, where that is not all of it, in its smallest unit.
+fn exact<Q: Display + FromStr + PartialEq>(quantity: Q, number: u64, unit: &str) -> String {
+    let text = quantity.to_string();
+    if text.parse().is_ok_and(|told: Q| told == quantity) {
+        text
+    } else {
+        format!("{number} {unit}")
     }
 }
 
@@ -102,17 +126,16 @@ mod tests {
         for (name, text) in [
             ("priority", "background"),
             ("rate", "2 MB/s"),
+            ("rate", "1234567 B/s"),
             ("within", "4KiB within 150ms every 500ms"),
+            ("within", "5000B within 1234567ns every 1.50s"),
         ] {
             let asked = service(name, &format!("{text}\n")).unwrap();
-            let again = match &asked {
-                Service::BestEffort { priority } => priority_told(*priority).into(),
-                Service::Rate { rate_bytes_per_second, .. } => rate_bytes_per_second.to_string(),
-                other => told(other),
-            };
-            assert_eq!(again, text);
+            assert_eq!(of_service(&asked, name).as_deref(), Some(text));
             assert!(can_be_set(name));
         }
+        let stream = Rate::per_second(1_999_999);
+        assert_eq!(rate(stream).parse(), Ok(stream));
         assert_eq!(service("rate", "fast"), None);
         assert_eq!(service("recorded", "7"), None);
         assert!(!can_be_set("recorded"));

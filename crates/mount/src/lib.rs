@@ -11,14 +11,14 @@
 
 mod attributes;
 mod connections;
-mod contracts;
+pub mod contracts;
 mod file;
 mod lock;
 mod removed;
 mod server;
 mod session;
 mod slow;
-mod tree;
+pub mod tree;
 mod unsynced;
 
 pub use session::{Mount, NotMounted, Options, Unmounter, unmount};

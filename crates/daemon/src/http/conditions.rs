@@ -5,34 +5,76 @@
 //! over; `if-range` with a date is answered with all bytes.
 
 use crate::api::Failure;
-use axum::http::{HeaderMap, StatusCode, header};
-use headers::{ContentLength, ETag, HeaderMapExt, IfMatch, IfNoneMatch, IfRange};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use headers::{ContentLength, HeaderMapExt};
 use node::VolumeId;
 use std::ops::Range;
-use units::Bytes;
+use units::{Bytes, Outside};
 use wire::{Code, Problem};
 
 /// The tag of a volume's bytes: `run` is another number for each start of the daemon, since
 /// `changes` is counted anew then.
-pub fn tag_of(volume: VolumeId, run: u64, changes: u64) -> ETag {
+pub fn tag_of(volume: VolumeId, run: u64, changes: u64) -> HeaderValue {
     let text = format!("\"{:x}-{run:x}-{changes:x}\"", volume.0);
-    text.parse().expect("hexadecimal digits in quotes are a tag")
+    text.try_into().expect("hexadecimal digits in quotes are a value")
 }
 
-/// Whether the request is not to be done: the status that says so.
-pub fn precondition(asked: &HeaderMap, tag: &ETag) -> Option<StatusCode> {
-    if let Some(known) = asked.typed_get::<IfMatch>()
-        && !known.precondition_passes(tag)
-    {
-        return Some(StatusCode::PRECONDITION_FAILED);
+/// The tags that a header names.
+enum Tags<'a> {
+    Any,
+    /// Those that can be understood, as they are written.
+    Some(Vec<&'a str>),
+}
+
+/// Reads a list of tags by itself: the crate `headers` takes `*` for a tag where it stands twice,
+/// and asserts that no tag has a space in it, which a client may well send.
+fn tags(asked: &HeaderMap, name: HeaderName) -> Option<Tags<'_>> {
+    if !asked.contains_key(&name) {
+        return None;
     }
-    let known = asked.typed_get::<IfNoneMatch>()?;
-    (!known.precondition_passes(tag)).then_some(StatusCode::NOT_MODIFIED)
+    let mut known = Vec::new();
+    for value in asked.get_all(name) {
+        let mut rest = value.to_str().unwrap_or_default().trim_matches([' ', '\t', ',']);
+        if rest == "*" {
+            return Some(Tags::Any);
+        }
+        // A comma within the quotes is a part of the tag.
+        while let Some(opens) = rest.find('"') {
+            let Some(len) = rest[opens + 1..].find('"') else { break };
+            let end = opens + len + 2;
+            known.push(rest[..end].trim_start_matches([' ', '\t', ',']));
+            rest = &rest[end..];
+        }
+    }
+    Some(Tags::Some(known))
+}
+
+/// Whether the request is not to be done: the status that says so. A condition that cannot be
+/// understood names no bytes.
+pub fn precondition(asked: &HeaderMap, tag: &HeaderValue) -> Option<StatusCode> {
+    let own = tag.to_str().expect("a tag is made of hexadecimal digits");
+    // `if-none-match` looks at no more than the bytes, `if-match` at which way they are told, too.
+    let weak = |known: &str| known.strip_prefix("W/").unwrap_or(known) == own;
+    let is_changed = match tags(asked, header::IF_MATCH) {
+        None | Some(Tags::Any) => false,
+        Some(Tags::Some(known)) => !known.contains(&own),
+    };
+    let is_known = match tags(asked, header::IF_NONE_MATCH) {
+        None => false,
+        Some(Tags::Any) => true,
+        Some(Tags::Some(known)) => known.into_iter().any(weak),
+    };
+    match (is_changed, is_known) {
+        (true, _) => Some(StatusCode::PRECONDITION_FAILED),
+        (false, true) => Some(StatusCode::NOT_MODIFIED),
+        (false, false) => None,
+    }
 }
 
 /// What of the bytes is wanted.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wanted {
+    /// All bytes.
     All,
     /// At least one byte.
     Part(Range<Bytes>),
@@ -40,11 +82,10 @@ pub enum Wanted {
     Nothing,
 }
 
-/// What of `length` bytes is wanted. A range that cannot be understood is none.
-pub fn range(asked: &HeaderMap, tag: &ETag, length: Bytes) -> Wanted {
-    if let Some(known) = asked.typed_get::<IfRange>()
-        && known.is_modified(Some(tag), None)
-    {
+/// What of `length` bytes is wanted. A range that cannot be understood is none; one of bytes that
+/// cannot be understood is one of others.
+pub fn range(asked: &HeaderMap, tag: &HeaderValue, length: Bytes) -> Wanted {
+    if asked.get_all(header::IF_RANGE).iter().any(|known| known != tag) {
         return Wanted::All;
     }
     let mut values = asked.get_all(header::RANGE).iter();
@@ -96,7 +137,7 @@ fn number(text: &str) -> Option<u64> {
 
 /// Where the bytes of a write go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Destination {
     /// From here on.
     pub offset: Bytes,
     /// So many, where the request says it.
@@ -105,31 +146,48 @@ pub struct Place {
     pub is_whole: bool,
 }
 
+impl Destination {
+    /// Where the bytes end, where the request says it; `None` behind all that a volume can have.
+    pub fn end(&self) -> Option<Option<Bytes>> {
+        let Some(len) = self.len else { return Some(None) };
+        let end = self.offset.checked_add(len)?;
+        Some(Some(end.checked().ok()?))
+    }
+}
+
 /// Where a request puts its bytes.
 ///
 /// # Errors
 /// A range that says something else than the length, or something else than where the bytes go.
-pub fn place(asked: &HeaderMap) -> Result<Place, Failure> {
+pub fn place(asked: &HeaderMap) -> Result<Destination, Failure> {
     let len = asked.typed_get::<ContentLength>().map(|len| Bytes::new(len.0));
-    let Some(text) = asked.get(header::CONTENT_RANGE) else {
-        return Ok(Place { offset: Bytes::ZERO, len, is_whole: true });
+    let mut values = asked.get_all(header::CONTENT_RANGE).iter();
+    let Some(text) = values.next() else {
+        return Ok(Destination { offset: Bytes::ZERO, len, is_whole: true });
     };
     let bad = |what: &str| {
         let next = "write `content-range: bytes FIRST-LAST/*` with as many bytes in the body";
         Failure::from(Problem::new(Code::BadRequest, format!("content-range: {what}"), next))
     };
+    if values.next().is_some() {
+        return Err(bad("there are several"));
+    }
     let text = text.to_str().map_err(|_| bad("it is no text"))?;
     let range = text.strip_prefix("bytes ").and_then(|rest| rest.split_once('/'));
-    let (range, _) = range.ok_or_else(|| bad("it names no range of bytes"))?;
+    let (range, whole) = range.ok_or_else(|| bad("it names no range of bytes"))?;
     let (first, last) = range.split_once('-').ok_or_else(|| bad("it names no first and last"))?;
     let (Some(first), Some(last)) = (number(first), number(last)) else {
         return Err(bad("first and last are no numbers"));
     };
+    // How long the client takes the volume to be is not looked at, but it has to make sense.
+    if whole != "*" && number(whole).is_none_or(|whole| whole <= last) {
+        return Err(bad("it ends behind the length that it names"));
+    }
     let said = last.checked_sub(first).and_then(|less| less.checked_add(1));
     let said = Bytes::new(said.ok_or_else(|| bad("the last byte comes before the first"))?);
     match len {
         Some(len) if len != said => Err(bad("it has another length than the body")),
-        _ => Ok(Place { offset: Bytes::new(first), len: Some(said), is_whole: false }),
+        _ => Ok(Destination { offset: Bytes::new(first), len: Some(said), is_whole: false }),
     }
 }
 
@@ -144,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_range_is_read_as_the_standard_says() {
-        let tag = "\"a\"".parse().unwrap();
+        let tag = HeaderValue::from_static("\"a\"");
         let wanted = |text: &str| range(&with(header::RANGE, text), &tag, Bytes::new(10));
         let part = |start, end| Wanted::Part(Bytes::new(start)..Bytes::new(end));
         assert_eq!(wanted("bytes=0-0"), part(0, 1));
@@ -168,28 +226,70 @@ mod tests {
 
     #[test]
     fn a_range_of_other_bytes_is_answered_with_all() {
-        let tag = "\"a\"".parse().unwrap();
+        let tag = HeaderValue::from_static("\"a\"");
         let mut asked = with(header::RANGE, "bytes=0-0");
         for (known, is_part) in [("\"a\"", true), ("\"b\"", false), ("W/\"a\"", false)] {
             asked.insert(header::IF_RANGE, HeaderValue::from_str(known).unwrap());
             let wanted = range(&asked, &tag, Bytes::new(10));
             assert_eq!(matches!(wanted, Wanted::Part(_)), is_part, "{known}");
         }
-        asked.insert(header::IF_RANGE, HeaderValue::from_static("Sat, 29 Oct 1994 19:43:31 GMT"));
-        assert_eq!(range(&asked, &tag, Bytes::new(10)), Wanted::All);
+        for other in ["Sat, 29 Oct 1994 19:43:31 GMT", "a", "\"a b\"", "", "\"a\", \"b\""] {
+            asked.insert(header::IF_RANGE, HeaderValue::from_static(other));
+            assert_eq!(range(&asked, &tag, Bytes::new(10)), Wanted::All, "{other}");
+        }
+    }
+
+    /// Whoever names other bytes than there are, or names them so that nobody understands it,
+    /// changes nothing; a client may put anything that it likes between the quotes.
+    #[test]
+    fn a_condition_is_held_against_the_tag() {
+        let tag = HeaderValue::from_static("\"a\"");
+        let status = |name: HeaderName, texts: &[&str]| {
+            let mut asked = HeaderMap::new();
+            for text in texts {
+                asked.append(&name, HeaderValue::from_str(text).unwrap());
+            }
+            precondition(&asked, &tag).map(|status| status.as_u16())
+        };
+        for (texts, is_own) in [
+            (&["\"a\""][..], true),
+            (&["*"], true),
+            (&["*", "*"], true),
+            (&["\"b\", \"a\""], true),
+            (&["\"b\"", "\"a\""], true),
+            (&["\"b,\",\"a\" ,"], true),
+            (&["\"a b\""], false),
+            (&["\", a"], false),
+            (&["a"], false),
+            (&["\"a"], false),
+            (&[""], false),
+            (&["\"b\""], false),
+        ] {
+            let status = |name| status(name, texts);
+            assert_eq!(status(header::IF_MATCH), (!is_own).then_some(412), "{texts:?}");
+            assert_eq!(status(header::IF_NONE_MATCH), is_own.then_some(304), "{texts:?}");
+        }
+        assert_eq!(status(header::IF_MATCH, &["W/\"a\""]), Some(412));
+        assert_eq!(status(header::IF_NONE_MATCH, &["W/\"a\""]), Some(304));
     }
 
     #[test]
     fn a_write_says_where_its_bytes_go() {
         let mut asked = HeaderMap::new();
-        let whole = Place { offset: Bytes::ZERO, len: None, is_whole: true };
+        let whole = Destination { offset: Bytes::ZERO, len: None, is_whole: true };
         assert_eq!(place(&asked).ok(), Some(whole));
         asked.insert(header::CONTENT_LENGTH, HeaderValue::from_static("5"));
         asked.insert(header::CONTENT_RANGE, HeaderValue::from_static("bytes 7-11/*"));
-        let part = Place { offset: Bytes::new(7), len: Some(Bytes::new(5)), is_whole: false };
+        let part = Destination { offset: Bytes::new(7), len: Some(Bytes::new(5)), is_whole: false };
+        assert_eq!(place(&asked).ok(), Some(part));
+        assert_eq!(part.end(), Some(Some(Bytes::new(12))));
+        asked.insert(header::CONTENT_RANGE, HeaderValue::from_static("bytes 7-11/12"));
         assert_eq!(place(&asked).ok(), Some(part));
         for bad in [
             "bytes 7-12/*",
+            "bytes 7-11/11",
+            "bytes 7-11/",
+            "bytes 7-11/x",
             "bytes 11-7/*",
             "bytes */5",
             "bytes 0-18446744073709551615/*",

@@ -5,7 +5,7 @@
 //! is in memory is counted as the user's (`data::account`).
 
 use super::Found;
-use super::conditions::Place;
+use super::conditions::Destination;
 use crate::api::{Control, Failure, Resize, Staged, resized};
 use crate::control::Turn;
 use crate::data::account::{self, Account};
@@ -20,7 +20,7 @@ use std::pin::Pin;
 use store::EXTENT;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use units::{Bytes, Outside};
+use units::Bytes;
 use wire::{Code, Problem};
 
 /// Takes a body into a volume, and makes it durable.
@@ -28,19 +28,13 @@ pub async fn write(
     control: &Control,
     peer: &Peer,
     found: Found,
-    place: Place,
+    place: Destination,
     priority: Option<Priority>,
     (body, turn): (Body, Turn),
 ) -> Result<(), Failure> {
     let size = found.status.size;
-    let end = match place.len {
-        Some(len) => {
-            let end = place.offset.checked_add(len).ok_or_else(too_large)?;
-            end.checked().map_err(|_| too_large())?
-        }
-        // As much as fits: it is known when it is there.
-        None => size,
-    };
+    // Where nothing is said, as much as fits: it is known when it is there.
+    let end = place.end().ok_or_else(too_large)?.unwrap_or(size);
     let recorded = found.status.length;
     match place.len {
         Some(len) if place.is_whole && len < recorded => return Err(would_cut(&found, end)),

@@ -1,6 +1,8 @@
 //! Every surface, one after the other. What each is given stands above its function.
 
+mod http;
 mod json;
+mod mount;
 mod nbd;
 mod pool;
 mod requests;
@@ -47,6 +49,30 @@ pub const SURFACES: &[Surface] = &[
         seeds: nbd::seeds,
         memory_max: SMALL,
         len_max: 1024,
+        one_in: 1,
+    },
+    Surface {
+        name: "http",
+        ask: http::ask,
+        seeds: http::seeds,
+        memory_max: SMALL,
+        len_max: 1024,
+        one_in: 1,
+    },
+    Surface {
+        name: "attribute",
+        ask: mount::attribute,
+        seeds: mount::attributes,
+        memory_max: SMALL,
+        len_max: 256,
+        one_in: 1,
+    },
+    Surface {
+        name: "tree",
+        ask: mount::tree,
+        seeds: mount::trees,
+        memory_max: SMALL,
+        len_max: 512,
         one_in: 1,
     },
     Surface {

@@ -11,7 +11,9 @@ use common::history::{Description, accounts};
 use common::{Disk, check, commit, new_pool, open};
 use crc::{CRC_32_ISCSI, Crc};
 use std::cell::OnceCell;
-use store::{Field, Placement, TABLES};
+use store::{
+    Field, KeptPolicy, Ownership, Placement, Service, ServiceKind, ServicePriority, TABLES, Times,
+};
 use units::Bytes;
 
 const CRC32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
@@ -60,7 +62,7 @@ fn put(field: Field, bytes: &mut [u8], value: u64) {
 
 /// A pool with a few volumes, some with data, and a log of a few records.
 fn lived_in(disks: usize) -> Vec<Disk> {
-    let mut disks = new_pool(1, &vec![Bytes::mib(8); disks]);
+    let mut disks = new_pool(1, &vec![Bytes::mib(12); disks]);
     for round in 0..2 {
         let mut store = open(&mut disks).expect("a pool").store;
         for i in 0..2u64 {
@@ -79,10 +81,32 @@ fn lived_in(disks: usize) -> Vec<Disk> {
         store.resize(volumes[0], Bytes::new(4000)).expect("it is there");
         if round == 1 {
             store.delete(volumes[1]).expect("it is there");
+            seen_as_files(&mut store);
         }
         commit(&mut store, &mut disks);
     }
     disks
+}
+
+/// What a mount, a service and a policy leave: names, owners, times, runs and holes. In the last
+/// record, which is read where it lies.
+fn seen_as_files(store: &mut store::Store) {
+    store.set_clock(1_700_000_000_000_000_000);
+    let held = store.volumes().next().expect("made in the round before").id();
+    let kind = Ownership { uid: 1000, gid: 100, mode: Ownership::DIRECTORY | 0o755 };
+    store.create_owned("d", Bytes::ZERO, &Placement::default(), kind).expect("room");
+    let run = Placement { run: Bytes::mib(2), ..Placement::default() };
+    let id = store.create("long", Bytes::mib(1), &run).expect("room");
+    store.note_written(id, 0, &store::Blocks::of(&(Bytes::kib(8)..Bytes::kib(16))));
+    store.note_length(id, Bytes::kib(16));
+    store.rename(&[(held, "d/film".into())], None).expect("the name is free");
+    store.set_times(held, Times { accessed: -1, modified: 2, changed: 3 }).expect("room");
+    let kind = ServiceKind::BestEffort { priority: ServicePriority::Background };
+    let service = Service { given_by: 1000, kind };
+    store.set_service(held, Some(service)).expect("room");
+    let settings = vec![("burst".into(), 1 << 20)];
+    let policy = KeptPolicy { name: "slack".into(), settings };
+    store.set_policy(Some(policy)).expect("room");
 }
 
 /// The pool of one disk and that of two, made once for each thread.
@@ -188,4 +212,23 @@ fn seeds(magic: &[u8; 8]) -> Vec<Vec<u8>> {
     seeds.sort();
     seeds.dedup();
     seeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A change that is new in the format is not left out here.
+    #[test]
+    fn each_change_of_a_volume_is_in_a_seed() {
+        let seeds = [records(), checkpoints()].concat();
+        let changes = TABLES.iter().filter(|table| table.name.starts_with("Change "));
+        for table in changes.filter(|table| table.fields.iter().any(|it| it.name == "VOLUME")) {
+            let number = table.name["Change ".len()..].split(':').next().expect("a number");
+            let tag: u8 = number.parse().expect("a number");
+            let is_it = |part: &[u8]| part[0] == tag && part[1] < 9 && part[2..9] == [0; 7];
+            let is_in = |seed: &Vec<u8>| seed[HEAD..].windows(9).any(is_it);
+            assert!(seeds.iter().any(is_in), "{}", table.name);
+        }
+    }
 }

@@ -160,7 +160,9 @@ impl Server {
         if !contracts::can_be_set(name) {
             return Err(Errno::EPERM);
         }
-        let value = value.get(..value.len().min(VALUE_MAX)).unwrap_or_default();
+        if value.len() > VALUE_MAX {
+            return Err(Errno::E2BIG);
+        }
         let value = std::str::from_utf8(value).map_err(|_| Errno::EINVAL)?;
         if name == contracts::STREAM {
             let rate = value.trim().parse().map_err(|_| Errno::EINVAL)?;

@@ -3,7 +3,7 @@
 
 use crate::driver::*;
 use disk::BusPlan;
-use node::{DiskIndex, Error, Op, Policy, Reply, Service};
+use node::{DiskIndex, Error, Mode, Op, Policy, Reply, Service, limits};
 use units::{Bytes, Duration, Rate};
 
 const LEN: Bytes = Bytes::kib(64);
@@ -55,6 +55,8 @@ fn a_kept_service_that_does_not_fit_waits_until_it_does() {
     assert_eq!(driver.node.kept_out().count(), 1, "nothing was given back");
 
     driver.done(service("old", Service::default()));
+    let due = driver.node.next_timer().expect("it is tried again");
+    assert!(due <= driver.now + limits::KEPT_OUT_PAUSE, "{due:?}");
     driver.run(Duration::from_secs(3));
     assert_eq!(service_of(&driver, "new"), given);
     assert_eq!(driver.node.kept_out().count(), 0);
@@ -74,6 +76,11 @@ fn a_bus_is_counted_while_disks_share_it() {
     driver.done(on(Some(Box::new(plan))));
     let bus = |driver: &Driver| driver.node.status(driver.now).disks[1].bus.clone();
     assert!(bus(&driver).is_some() && utilisation(&driver) > before);
+    let impossible = open("film", Mode::Read, contract(SPEED, BLOCK, Bytes::ZERO), Bytes::ZERO);
+    match driver.at_once(impossible) {
+        Err(Error::Refused(refusal)) => assert_eq!(refusal.bus.as_deref(), bus(&driver).as_ref()),
+        other => panic!("{other:?}"),
+    }
     driver.done(on(None));
     assert_eq!((bus(&driver), utilisation(&driver)), (None, before));
     let none = driver.at_once(Op::BusSet { disks: vec![DiskIndex(2)], bus: None });

@@ -3,6 +3,7 @@
 mod driver;
 
 mod again;
+mod bounds;
 mod chunks;
 mod commits;
 mod door;

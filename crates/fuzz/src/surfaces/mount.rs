@@ -1,0 +1,96 @@
+//! What programs do to files of a mount that no byte of a file is: extended attributes, and names
+//! of directories.
+
+use client::control::Service;
+use mount::contracts;
+use mount::tree::{self, ROOT, Tree};
+use std::collections::BTreeMap;
+
+/// The name of an attribute, a line break, and the value that it shall have. What is taken is told
+/// again as it was meant.
+pub fn attribute(input: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(input) else { return false };
+    let Some((name, value)) = text.split_once('\n') else { return false };
+    let Some(service) = contracts::service(name, value) else { return false };
+    assert!(contracts::can_be_set(name), "{name}");
+    let told = contracts::of_service(&service, name).expect("what was set can be read");
+    assert_eq!(contracts::service(name, &told).as_ref(), Some(&service), "{told}");
+    assert!(!told.contains('\0') && told.len() < 256, "{told}");
+    // Nothing else is told of it, but what it is.
+    for other in ["priority", "rate", "within"] {
+        let is_told = contracts::of_service(&service, other).is_some();
+        assert_eq!(is_told, other == name, "{other} of {name}");
+    }
+    let json = serde_json::to_vec(&service).expect("a service can be said");
+    if let Ok(again) = serde_json::from_slice::<Service>(&json) {
+        assert_eq!(again, service);
+    }
+    true
+}
+
+pub fn attributes() -> Vec<Vec<u8>> {
+    let texts = [
+        "priority\ninteractive",
+        "priority\nbackground\n",
+        "rate\n2 MB/s",
+        "rate\n1234567 B/s",
+        "rate\n25 Mbit/s",
+        "within\n4KiB within 150ms every 500ms",
+        "within\n150ms",
+        "within\n 5000B within 1234567ns every 1.5s",
+    ];
+    texts.map(|text| text.as_bytes().to_vec()).into()
+}
+
+/// Names that directories of a tree have: few, so that they meet.
+const NAMES: [&str; 5] = ["a", "b", "ab", "a.b", "ä"];
+
+/// Two bytes for each step: what is done, and to which directory or to which path.
+pub fn tree(input: &[u8]) -> bool {
+    let (tree, mut known) = (Tree::default(), BTreeMap::<u64, Vec<usize>>::new());
+    let mut renamed = 0;
+    for step in input.chunks_exact(3) {
+        let (from, to) = (path(step[1]), path(step[2]));
+        match step[0] % 4 {
+            0 | 1 => {
+                let inode = tree::implicit(&text(&from));
+                assert!(tree::is_implicit(inode) && inode != ROOT);
+                tree.know(inode, &text(&from));
+                known.insert(inode, from);
+            }
+            // The daemon takes nothing below itself, and the mounted directory has no other name.
+            2 if !to.starts_with(&from) => {
+                tree.rename(&text(&from), &text(&to));
+                for path in known.values_mut().filter(|path| path.starts_with(&from)) {
+                    *path = [&to[..], &path[from.len()..]].concat();
+                    renamed += 1;
+                }
+            }
+            _ => {
+                let inode = tree::implicit(&text(&from));
+                tree.forget(inode);
+                known.remove(&inode);
+            }
+        }
+        for (inode, path) in &known {
+            assert_eq!(tree.path(*inode), Some(text(path)));
+        }
+    }
+    assert_eq!(tree.path(ROOT).as_deref(), Some(""));
+    renamed > 0
+}
+
+/// One to four names.
+fn path(byte: u8) -> Vec<usize> {
+    let byte = usize::from(byte);
+    let count = 1 + byte % 4;
+    (0..count).map(|i| ((byte / 4) >> i) % NAMES.len()).collect()
+}
+
+fn text(path: &[usize]) -> String {
+    path.iter().fold(String::new(), |path, &name| tree::join(&path, NAMES[name]))
+}
+
+pub fn trees() -> Vec<Vec<u8>> {
+    vec![vec![0, 1, 0, 0, 0, 0, 2, 0, 4], vec![0, 5, 0, 1, 9, 0, 2, 4, 8, 3, 5, 0, 2, 8, 4]]
+}
