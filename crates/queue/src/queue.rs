@@ -24,7 +24,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
 use disk::{Head, Profile};
-use sched::{Class, Contract, PolicyKind, Refusal, Request, Schedule, Task, TaskId, TaskSet};
+use sched::{
+    Class, Contract, OddsWatch, PolicyKind, Refusal, Request, Schedule, Task, TaskId, TaskSet,
+};
 use units::{Bytes, Command, Duration, Instant, Lba};
 
 /// Whether the device does only what its queue says.
@@ -165,6 +167,7 @@ pub struct Queue<W> {
     /// The longest flushes that went well, the longest first.
     flushes: [Duration; 2],
     gaps: Gaps,
+    odds: OddsWatch,
     has_news: bool,
     /// The latest time that it was told. Who shares it may come with an earlier one.
     latest: Instant,
@@ -203,6 +206,7 @@ impl<W> Queue<W> {
             account: Account::default(),
             flushes: [Duration::ZERO; 2],
             gaps: Gaps::default(),
+            odds: OddsWatch::default(),
             has_news: false,
             latest: Instant::EPOCH,
         }
@@ -248,6 +252,11 @@ impl<W> Queue<W> {
     /// What the host took between commands.
     pub fn gaps(&self) -> HostTime {
         self.gaps.seen(self.gap())
+    }
+
+    /// What came of requests that may be late now and then.
+    pub fn odds(&self) -> &OddsWatch {
+        &self.odds
     }
 
     /// What each command is charged for between it and the next.
@@ -372,6 +381,7 @@ impl<W> Queue<W> {
         self.seen = Observations::new(&profile, self.device.capacity);
         self.seen.remember(suspects);
         self.device = Device { profile, advance, patience, ..self.device };
+        self.odds = OddsWatch::default();
     }
 
     /// Deadlines in the schedule are advanced by so much from now on; those that it has stay.
@@ -718,6 +728,12 @@ impl<W> Queue<W> {
         };
         self.last_end = self.last_end.max(finished);
         let class = outcome.as_ref().map_or(class, |of| of.class);
+        if let Class::RealTime(id) = class
+            && let Some(odds) = self.tasks().get(id).and_then(|task| task.odds)
+            && good
+        {
+            self.odds.ended(&odds, time.min(actual), !late_by.is_zero());
+        }
         self.learn(&command, time, good);
         if waits_again {
             self.wait_again(finished, key);

@@ -45,6 +45,10 @@ const PIECE: usize = wire::frame::BODY_MAX;
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
     let is_file = args.volume.contains('/');
+    if is_file && args.contract.miss.is_some() {
+        let text = "a file outside the pool has no odds of being late".to_owned();
+        return Err(Failure::usage(text, "leave --miss away, or play a volume"));
+    }
     let (recorded, mut reader) = if is_file {
         let opened = client.file_open(&args.volume, args.contract.on_file(), args.start)?;
         opened.notes.iter().for_each(|note| eprintln!("slackline: note: {note}"));
@@ -53,7 +57,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         let recorded = client.volume(&args.volume)?.length_bytes;
         let contract = args.contract.on(&client, &args.volume, Mode::Read)?;
         // Whoever takes the bytes has no clock of ours: they go out as soon as they are there.
-        (recorded, client.reader_early(&args.volume, contract, args.start)?.0)
+        let reader = args.contract.client(&client);
+        (recorded, reader.reader_early(&args.volume, contract, args.start)?.0)
     };
     let left = recorded.saturating_sub(args.start);
     let total = args.length.map_or(left, |length| length.min(left));
