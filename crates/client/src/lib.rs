@@ -93,6 +93,8 @@ pub struct Client {
     socket: PathBuf,
     /// Whether windows are mapped.
     shares: bool,
+    /// Requests of its streams may be late so often, in parts of a billion.
+    miss: Option<u64>,
 }
 
 /// The result of a call.
@@ -101,14 +103,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Client {
     /// The daemon at this control socket; fails where none answers.
     pub fn connect(socket: impl Into<PathBuf>) -> Result<Self> {
-        let client = Self { socket: socket.into(), shares: true };
+        let client = Self { socket: socket.into(), shares: true, miss: None };
         client.health()?;
         Ok(client)
     }
 
     /// The same, without a look whether one answers.
     pub fn at(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into(), shares: true }
+        Self { socket: socket.into(), shares: true, miss: None }
     }
 
     /// The control socket.
@@ -253,6 +255,14 @@ impl Client {
         http::call(&self.socket, "DELETE", &path, None::<&()>)
     }
 
+    /// The same client, of whose streams each request may be late with a probability of so many
+    /// parts in a billion, at most 100,000,000: more of them fit on a device that is seldom slow.
+    /// (A daemon that does not know this refuses them.)
+    #[must_use]
+    pub fn at_odds(&self, miss_per_billion: u64) -> Self {
+        Self { miss: Some(miss_per_billion), ..self.clone() }
+    }
+
     /// Who may hold how much, and holds.
     pub fn quotas(&self) -> Result<Quotas> {
         http::call(&self.socket, "GET", "/v1/quota", None::<&()>)
@@ -378,7 +388,16 @@ impl Client {
         early: bool,
     ) -> Result<StreamOpened> {
         let volume = volume.into();
-        let open = StreamOpen { volume, mode, contract, start_bytes: start, shared_window, early };
+        let (start_bytes, miss_per_billion) = (start, self.miss);
+        let open = StreamOpen {
+            volume,
+            mode,
+            contract,
+            start_bytes,
+            shared_window,
+            early,
+            miss_per_billion,
+        };
         undecided::patiently(|| http::call(&self.socket, "POST", "/v1/streams", Some(&open)))
     }
 }

@@ -656,6 +656,11 @@ pub(crate) async fn open_stream(
     let ask = control.by(&owner);
     let (mode, start) = (convert::mode(request.mode), request.start_bytes);
     let (volume, contract) = (request.volume, convert::contract(&request.contract));
+    let miss = request.miss_per_billion.map(node::Chance::of_billion);
+    let wish = match miss {
+        Some(miss) => Wish::StreamAtOdds(mode, contract, miss),
+        None => Wish::Stream(mode, contract),
+    };
     // Only of what he may open: else it would tell him of a volume that he may not know of.
     let acts: &[Act] = match mode {
         node::Mode::Read => &[Act::Read],
@@ -663,14 +668,14 @@ pub(crate) async fn open_stream(
         node::Mode::Update => &[Act::Read, Act::Write],
     };
     if acts.iter().all(|&act| control.permit(&owner, &volume, act).is_ok())
-        && let Some(terms) = ask.0.terms(&volume, &Wish::Stream(mode, contract))
+        && let Some(terms) = ask.0.terms(&volume, &wish)
     {
         let asked = Asked::Open(terms);
         let exceeded = control.quotas.exceeded(&owner, &*ask.0, &control.sessions, &asked);
         exceeded.map_or(Ok(()), Err)?;
     }
     let early = request.early && mode == node::Mode::Read;
-    let opening = Opening { volume: volume.clone(), mode, contract, start, early };
+    let opening = Opening { volume: volume.clone(), mode, contract, start, early, miss };
     let opened = match request.shared_window {
         true => open_window(&ask, opening).await,
         false => open_carried(&ask, opening).await,

@@ -212,6 +212,7 @@ pub fn stream(
             burst_bytes: stream.contract.burst,
         },
         promised: stream.promised,
+        miss_per_billion: stream.miss.map(node::Chance::per_billion),
         window_bytes: stream.window,
         position_bytes: stream.position,
         moved_bytes: stream.account.moved,
@@ -254,6 +255,14 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         profile: profile(&disk),
         bus: disk.bus.as_ref().map(crate::bus::told),
         gap: host_time(disk.gaps, disk.gap_refused.as_deref()),
+        odds: (disk.odds.requests > 0).then(|| api::OddsState {
+            requests: disk.odds.requests,
+            late_requests: disk.odds.late,
+            broken: disk.odds.broken.map(|broken| match broken {
+                node::BrokenOdds::Late => api::OddsBroken::Late,
+                node::BrokenOdds::Costs => api::OddsBroken::Costs,
+            }),
+        }),
     }
 }
 

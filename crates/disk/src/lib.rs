@@ -33,6 +33,7 @@ pub mod raw;
 mod remainders;
 mod seek;
 mod segments;
+mod spread;
 mod text;
 
 pub use bus::Bus;
@@ -49,6 +50,7 @@ pub use profile::{HardDiskProfile, Kind, LinearProfile, LongReads, Profile, Swee
 pub use queue::CommandQueue;
 pub use remainders::{ReadPlan, TrackRemainders, Tracks};
 pub use seek::SeekCurve;
+pub use spread::{Cost, Spread};
 pub use text::{exact_duration, exact_rate, exact_size};
 
 use units::{Command, Duration, Instant};

@@ -4,6 +4,7 @@
 use crate::bus::SHORTEST;
 use crate::geometry::{Geometry, Layout};
 use crate::model::{FlashModel, HardDiskModel, Mechanism, ReadAhead};
+use crate::spread::Spread;
 use crate::{
     BusPlan, BusShare, HardDiskProfile, Kind, LARGEST, Line, LinearProfile, LongReads, Model,
     Profile, ZoneProfile,
@@ -194,6 +195,11 @@ impl LinearProfile {
             write,
             depth: flash.depth,
             latency: flash.latency_worst() + flash.collect_stall,
+            spread: Some(Spread::of_stalls(
+                [flash.read, flash.write],
+                flash.latency_worst(),
+                (flash.collect_every, flash.collect_stall),
+            )),
         }
     }
 }

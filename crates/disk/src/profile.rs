@@ -7,6 +7,7 @@
 
 use crate::bus_share::{BusFile, BusShare};
 use crate::error::ensure;
+use crate::spread::{Cost, MeasuredFile, Spread, SpreadFile};
 use crate::text::{Points, Text, check, line_rate};
 use crate::{Error, Line, SeekCurve};
 use alloc::borrow::ToOwned;
@@ -115,6 +116,8 @@ pub struct LinearProfile {
     /// Bound on the time that a command spends in the device's pipeline beside
     /// its cost.
     pub latency: Duration,
+    /// What commands mostly cost, where that is known.
+    pub spread: Option<Spread>,
 }
 
 impl Profile {
@@ -258,6 +261,15 @@ impl Profile {
         }
     }
 
+    /// What commands of this size mostly cost, on a device where the place does not matter and
+    /// which has no bus to share; where it is known.
+    pub fn spread(&self, size: Bytes, direction: Direction) -> Option<&Cost> {
+        match &self.kind {
+            Kind::Linear(line) if self.bus.is_none() => line.spread.as_ref()?.cost(size, direction),
+            Kind::Linear(_) | Kind::HardDisk(_) => None,
+        }
+    }
+
     /// How much the disk holds.
     pub fn capacity(&self) -> Bytes {
         self.capacity
@@ -281,6 +293,7 @@ impl LinearProfile {
         let depth = self.depth;
         ensure!((1..=DEPTH_MAX).contains(&depth), "linear.depth is {depth}; give 1 to {DEPTH_MAX}");
         check("linear.latency", &self.latency)?;
+        self.spread.as_ref().map_or(Ok(()), Spread::check)?;
         for (name, line) in [("read", &self.read), ("write", &self.write)] {
             check(&format!("linear.{name}.fixed"), &line.fixed)?;
             ensure!(!line.rate.is_zero(), "linear.{name}.rate is 0; give a rate above zero");
@@ -469,9 +482,8 @@ struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
     bus: Option<BusFile>,
     /// What else the profiler found, for people.
-    #[serde(default, skip_serializing)]
-    #[expect(dead_code, reason = "read only to be let through")]
-    measured: serde::de::IgnoredAny,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    measured: Option<MeasuredFile>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -529,7 +541,11 @@ impl Profile {
         let capacity = file.capacity.0;
         let kind = match (file.kind.as_str(), file.hard_disk, file.linear) {
             ("hard-disk", Some(disk), None) => Kind::HardDisk(disk.profile()?),
-            ("linear", None, Some(linear)) => Kind::Linear(linear.profile()),
+            ("linear", None, Some(linear)) => {
+                let costs = file.measured.and_then(|measured| measured.costs);
+                let spread = costs.map(SpreadFile::spread);
+                Kind::Linear(LinearProfile { spread, ..linear.profile() })
+            }
             (kind @ ("hard-disk" | "linear"), _, _) => {
                 let text = format!("kind is {kind:?}; give the section [{kind}] and no other");
                 return Err(Error::Invalid(text));
@@ -581,7 +597,12 @@ impl Profile {
             hard_disk,
             linear,
             bus: self.bus.as_ref().map(BusFile::of),
-            measured: serde::de::IgnoredAny,
+            measured: match &self.kind {
+                Kind::Linear(LinearProfile { spread: Some(spread), .. }) => {
+                    Some(MeasuredFile { costs: Some(SpreadFile::of(spread)) })
+                }
+                Kind::Linear(_) | Kind::HardDisk(_) => None,
+            },
         })
         .expect("texts, integers and tables can be written as TOML")
     }
@@ -637,6 +658,7 @@ impl LinearFile {
             write: Line { fixed: self.write.fixed.0, rate: self.write.rate.0 },
             depth: self.depth,
             latency: self.latency.0,
+            spread: None,
         }
     }
 

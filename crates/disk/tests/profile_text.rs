@@ -1,7 +1,10 @@
 //! Profiles travel as text: in a pool's label and in files that people edit.
 
-use disk::{BusOrder, BusPlan, BusShare, Kind, Line, LinearProfile, Model, Profile, check_buses};
-use units::{Bytes, Duration, Rate};
+use disk::{
+    BusOrder, BusPlan, BusShare, Cost, Kind, Line, LinearProfile, Model, Profile, Spread,
+    check_buses,
+};
+use units::{Bytes, Direction, Duration, Rate};
 
 fn linear() -> Profile {
     Profile {
@@ -14,9 +17,24 @@ fn linear() -> Profile {
             write: Line { fixed: Duration::from_nanos(123_457), rate: Rate::per_second(1 << 50) },
             depth: 32,
             latency: Duration::from_millis(2),
+            spread: None,
         }),
         bus: None,
     }
+}
+
+/// As it is measured: four sizes of each direction.
+fn spread() -> Profile {
+    let cost = |kib| Cost {
+        size: Bytes::kib(kib),
+        mean: Duration::from_nanos(123_456_789),
+        deviation: Duration::from_nanos(1_234_567),
+        most: Duration::from_nanos(1_234_567_890),
+    };
+    let costs = || [4, 64, 256, 1_024].map(cost).to_vec();
+    let Kind::Linear(line) = linear().kind else { unreachable!() };
+    let spread = Some(Spread { read: costs(), write: costs() });
+    Profile { kind: Kind::Linear(LinearProfile { spread, ..line }), ..linear() }
 }
 
 fn shared() -> Profile {
@@ -34,7 +52,7 @@ fn shared() -> Profile {
 fn a_profile_comes_back_from_its_text_unchanged() {
     let model = Model::named("laptop-4200").unwrap();
     let small = model.scaled(Bytes::mib(300)).unwrap();
-    for profile in [Profile::of(&model), Profile::of(&small), linear(), shared()] {
+    for profile in [Profile::of(&model), Profile::of(&small), linear(), shared(), spread()] {
         let text = profile.to_toml();
         assert_eq!(Profile::parse(&text).unwrap(), profile, "{text}");
         assert!(text.len() < 4096, "a label has room for 4 KiB; this is {}", text.len());
@@ -94,4 +112,31 @@ fn disks_of_a_pool_say_one_thing_of_their_bus() {
     assert!(wrong(&four).contains("`disks = 4` or more"), "{}", wrong(&four));
     let shallow = on(|bus| bus.depth = 31);
     assert!(wrong(&[shallow]).contains("`depth = 32` or more"));
+}
+
+#[test]
+fn what_commands_mostly_cost_is_that_of_the_next_larger_size_and_not_told_on_a_bus() {
+    let profile = spread();
+    let of = |profile: &Profile, kib| {
+        profile.spread(Bytes::kib(kib), Direction::Read).map(|cost| cost.size)
+    };
+    assert_eq!(of(&profile, 5), Some(Bytes::kib(64)));
+    assert_eq!(of(&profile, 1_024), Some(Bytes::MIB));
+    assert_eq!(of(&profile, 1_025), None, "nothing is known of longer ones");
+    assert_eq!(of(&linear(), 4), None);
+    let shared = Profile { bus: shared().bus, ..profile.clone() };
+    assert_eq!(of(&shared, 4), None, "what it waits for others is in no measurement");
+    for (good, bad) in [
+        ("size = \"64KiB\"", "size = \"4KiB\""),
+        ("deviation = \"1.234567ms\"", "deviation = \"2s\""),
+        ("mean = \"123.456789ms\"", "mean = \"0ns\""),
+    ] {
+        let text = profile.to_toml();
+        assert!(text.contains(good), "{text}");
+        let error = Profile::parse(&text.replacen(good, bad, 1)).unwrap_err().to_string();
+        assert!(error.contains("measured.costs"), "{error}");
+    }
+    // What others wrote there for people is let through.
+    let text = format!("{}\n[measured]\nnote = 7\n", linear().to_toml());
+    assert_eq!(Profile::parse(&text).unwrap(), linear());
 }

@@ -2,8 +2,9 @@
 //!
 //! Destructive: it writes to the device, which is about to hold a new pool, at
 //! random places and reads those back. A few hundred transfers of 4 KiB to 1 MiB, and
-//! two seconds of writes with a flush behind each, for eleven seconds beside the flushes
-//! at the most. The result is a `linear` profile: safe as far as
+//! two seconds of writes with a flush behind each, and as many transfers by themselves as
+//! [`SPREAD_TIME`] allows or whoever makes the pool says, for fifteen seconds beside the flushes
+//! at the most where he says nothing. The result is a `linear` profile: safe as far as
 //! the device behaves as it did here, with a margin of half. It knows nothing of
 //! seeks and zones; a hard disk profiled so promises less than it could keep.
 //!
@@ -21,7 +22,7 @@ use crate::error::PoolError;
 use crate::lock::Mutex;
 use crate::sys::{self, Event};
 use crate::{Completion, HostLateness};
-use disk::{Kind, Line, LinearProfile, Profile};
+use disk::{Cost, Kind, Line, LinearProfile, Profile, Spread};
 use node::{Blocks, CommandId, DeviceError, DiskAction, DiskCommand, Span};
 use std::io;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ use units::{Bytes, Duration, Instant, Rate};
 /// What is timed.
 const SIZES: [Bytes; 5] =
     [Bytes::kib(4), Bytes::kib(16), Bytes::kib(64), Bytes::kib(256), Bytes::MIB];
+/// What is timed one at a time, for what commands mostly cost.
+const SPREAD_SIZES: [Bytes; 4] = [Bytes::kib(4), Bytes::kib(64), Bytes::kib(256), Bytes::MIB];
 /// The windows that are tried, in powers of two.
 const DEPTH_MAX: u32 = 32;
 /// A window is deep enough when it gives this part of the best throughput.
@@ -51,17 +54,26 @@ const FLUSH_TIME: Duration = Duration::from_secs(1);
 const FLUSH_SIZES: [Bytes; 2] = [Bytes::kib(4), Bytes::MIB];
 
 /// The profile of a device, and what is on it destroyed.
-pub(crate) fn profile(device: &Device) -> Result<Profile, PoolError> {
+pub(crate) fn profile(
+    device: &Device,
+    spread_time: Duration,
+    tell: &dyn Fn(Duration),
+) -> Result<Profile, PoolError> {
     let path = device.spec.path();
-    measure(device).map_err(PoolError::io(path, "time it"))
+    measure(device, spread_time, tell).map_err(PoolError::io(path, "time it"))
 }
 
-fn measure(device: &Device) -> io::Result<Profile> {
+/// For how long what commands mostly cost is timed, where nothing else is said. What is long and
+/// comes once in more commands than fit into that is not known of.
+pub(crate) const SPREAD_TIME: Duration = Duration::from_secs(4);
+
+fn measure(device: &Device, spread_time: Duration, tell: &dyn Fn(Duration)) -> io::Result<Profile> {
     let mut bench = Bench::new(device)?;
     let depth = bench.depth()?;
     let write = bench.line(false, depth)?;
     let read = bench.line(true, depth)?;
     let flush = bench.flush(depth)?;
+    let spread = bench.spread(spread_time, tell)?;
     let more = |span: Duration| span + span * MARGIN_PERCENT / 100;
     let count = bench.transfers;
     Ok(Profile {
@@ -83,6 +95,7 @@ fn measure(device: &Device) -> io::Result<Profile> {
             write: write.line.stretched(MARGIN_PERCENT),
             depth,
             latency: more(read.latency.max(write.latency)),
+            spread: Some(spread),
         }),
     })
 }
@@ -219,6 +232,26 @@ impl Bench {
         Ok(Measured { line, latency: beyond.max().unwrap_or_default() })
     }
 
+    /// What commands by themselves mostly cost, each of some sizes for as long; says how much of
+    /// the time is left.
+    fn spread(&mut self, time: Duration, tell: &dyn Fn(Duration)) -> io::Result<Spread> {
+        let runs = SPREAD_SIZES.len() as u64 * 2;
+        let mut left = runs;
+        let mut costs = |read: bool| -> io::Result<Vec<Cost>> {
+            let mut costs = Vec::new();
+            for size in SPREAD_SIZES {
+                tell(time / runs * left);
+                left -= 1;
+                let over = sys::now() + time / runs;
+                let run = self.run_until(read, size, 1, (usize::MAX, over))?;
+                costs.push(cost_of(size, &run.times));
+            }
+            Ok(costs)
+        };
+        let write = costs(false)?;
+        Ok(Spread { read: costs(true)?, write })
+    }
+
     /// The slowest flush behind some writes, and behind as many as there are between two
     /// commits.
     fn flush(&mut self, depth: u32) -> io::Result<Duration> {
@@ -259,6 +292,26 @@ impl Bench {
         let flush = done.last().expect("the flush has ended");
         flush.result.map_err(|DeviceError(errno)| io::Error::from_raw_os_error(errno))?;
         Ok(flush.noticed - flush.started)
+    }
+}
+
+/// The mean and three standard errors more, the standard deviation and a quarter more, the slowest
+/// and [`MARGIN_PERCENT`] more.
+fn cost_of(size: Bytes, times: &[Duration]) -> Cost {
+    let count = times.len().max(1) as u128;
+    let nanos = || times.iter().map(|time| u128::from(time.as_nanos()));
+    let mean = nanos().sum::<u128>() / count;
+    let variance = nanos().map(|time| time.abs_diff(mean).pow(2)).sum::<u128>() / count;
+    let deviation = variance.isqrt();
+    let most = times.iter().max().copied().unwrap_or_default();
+    let most = (most + most * MARGIN_PERCENT / 100).max(Duration::from_nanos(1));
+    let within =
+        |nanos: u128| Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(most);
+    Cost {
+        size,
+        mean: within((mean + 3 * deviation / count.isqrt()).max(1)),
+        deviation: within(deviation + deviation / 4),
+        most,
     }
 }
 
@@ -309,12 +362,31 @@ mod tests {
     }
 
     #[test]
+    fn a_cost_is_above_what_was_seen_of_it() {
+        let often = Duration::from_millis(1);
+        let mut times = vec![often; 399];
+        times.push(Duration::from_millis(41));
+        let cost = cost_of(Bytes::MIB, &times);
+        // Mean 1.1 ms, deviation 2 ms: with 0.3 ms and 0.5 ms more.
+        assert!(
+            cost.mean > Duration::from_micros(1_390) && cost.mean < Duration::from_micros(1_410)
+        );
+        let deviation = cost.deviation;
+        assert!(
+            deviation > Duration::from_micros(2_490) && deviation < often * 5 / 2,
+            "{deviation}"
+        );
+        assert_eq!(cost.most, Duration::from_micros(61_500));
+        assert_eq!(cost_of(Bytes::MIB, &[]).mean, Duration::from_nanos(1), "no time for one");
+    }
+
+    #[test]
     fn a_profile_covers_all_that_was_timed_with_a_margin() {
         let path = std::env::temp_dir().join(format!("calibrate-{}", std::process::id()));
         let spec = DeviceSpec::Real { path: path.clone() };
         let size = Some(Bytes::mib(32));
         let device = Device::open_new(&spec, size, false, &mut Vec::new()).unwrap();
-        let profile = profile(&device).unwrap();
+        let profile = profile(&device, Duration::from_millis(80), &|_| ()).unwrap();
         std::fs::remove_file(&path).unwrap();
         let text = profile.to_toml();
         assert_eq!(Profile::parse(&text).unwrap(), profile, "{text}");

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use store::{Id, NewDisk, NewPool};
-use units::Bytes;
+use units::{Bytes, Duration};
 
 /// How a pool is made.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +27,11 @@ pub struct CreateOptions {
     pub buses: Vec<BusSpec>,
     /// Devices may be parts of one drive, though contracts on them may then be late.
     pub shared_drive: bool,
+    /// For how long what commands mostly cost is timed on each file and block device; some
+    /// seconds where nothing is said.
+    pub measure: Option<Duration>,
+    /// Hears how much of that is left.
+    pub tell: Option<fn(&Path, Duration)>,
 }
 
 /// What was made.
@@ -105,7 +110,12 @@ fn profile(device: &Device, options: &CreateOptions) -> Result<Profile, PoolErro
     match (&device.model, &options.profile) {
         (Some(model), _) => Ok(Profile::of(model)),
         (None, Some(given)) => Ok(Profile { capacity: device.size, ..given.clone() }),
-        (None, None) => calibrate::profile(device),
+        (None, None) => {
+            let path = device.spec.path();
+            let tell = |left| options.tell.map_or((), |tell| tell(path, left));
+            let time = options.measure.unwrap_or(calibrate::SPREAD_TIME);
+            calibrate::profile(device, time, &tell)
+        }
     }
 }
 

@@ -334,6 +334,7 @@ impl BlockDevice {
                 write: line.stretched(MARGIN_PERCENT),
                 depth: 1,
                 latency: Duration::ZERO,
+                spread: None,
             }),
         })
     }

@@ -18,7 +18,7 @@ fn open(pool: &Pool, mode: Mode, rate: &str) -> (StreamId, Arc<Memory>) {
     let (sender, opened) = mpsc::channel();
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
     let (volume, start, contract) = ("film".into(), Bytes::ZERO, contract(rate, BLOCK));
-    let opening = node::Opening { volume, mode, contract, start, early: false };
+    let opening = node::Opening { volume, mode, contract, start, early: false, miss: None };
     pool.open_window(node::Who::root(), opening, done).unwrap();
     match opened.recv().unwrap() {
         Ok(Reply::Shared { stream, window, memory }) => {

@@ -761,6 +761,7 @@ impl Device {
             account: stream.account,
             open_since: stream.open_since,
             shares: Vec::from([(self.index, ppm(stream.task.1.cost, stream.task.1.period))]),
+            miss: None,
             promised: true,
         };
         self.streams.values().map(status).collect()

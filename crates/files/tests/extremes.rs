@@ -36,7 +36,8 @@ fn hard_disk() -> Profile {
 /// A device on which nothing costs anything, as a file in memory seems to be.
 fn free_of_charge() -> Profile {
     let line = Line { fixed: Duration::ZERO, rate: Rate::OUTSIDE_MAX };
-    let linear = LinearProfile { read: line, write: line, depth: 4, latency: Duration::ZERO };
+    let linear =
+        LinearProfile { read: line, write: line, depth: 4, latency: Duration::ZERO, spread: None };
     let (source, confidence) = ("test".into(), "none".into());
     let (capacity, flush) = (Bytes::GIB * 16, Duration::ZERO);
     Profile { source, confidence, capacity, flush, kind: Kind::Linear(linear), bus: None }

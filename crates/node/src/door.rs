@@ -32,6 +32,9 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         }
         Op::Open { opening, .. } => {
             bytes("start", opening.start)?;
+            if opening.miss.is_some_and(|miss| miss > limits::MISS_MAX) {
+                return Err(Error::Invalid { what: "miss", rule: "at most 0.1" });
+            }
             Ok(opening.contract.check()?)
         }
         Op::StreamChange { contract, .. } => Ok(contract.check()?),

@@ -118,6 +118,11 @@ pub const EARLY_REQUESTS: u64 = 16;
 pub const EARLY_FIRST: Bytes = Bytes::kib(64);
 /// of blocks that are so long at least. Others are there nearly as soon.
 pub const EARLY_LEAST: Bytes = Bytes::kib(256);
+/// The most often that requests of a stream may be late.
+pub const MISS_MAX: sched::Chance = sched::Chance::one_in(10);
+/// How long a stream whose requests may be late now and then waits for a block, at the most: its
+/// window holds what is used up meanwhile.
+pub const ODDS_RESPONSE_MAX: Duration = Duration::from_secs(8);
 /// Handles with contracts of their own that may be open at once.
 pub const HANDLES_MAX: usize = 1_024;
 /// A service that is kept and does not fit is tried again so long after something was given

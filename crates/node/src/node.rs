@@ -9,7 +9,7 @@ use crate::limits;
 use crate::memory::places::WindowMemory;
 use crate::streams::index::Streams;
 use crate::streams::rounds::Rounds;
-use crate::streams::stream::{self, Stream};
+use crate::streams::stream::{self, Admitted, Stream};
 use crate::volumes::kept::KeptOutServices;
 use crate::volumes::permission::{self, Wanted};
 use crate::volumes::services::Holder;
@@ -202,11 +202,11 @@ impl Node {
                 self.core.answer(ticket, Ok(Reply::Done));
             }
             Op::StreamOpen { volume, mode, contract, start } => {
-                let opening = Opening { volume, mode, contract, start, early: false };
+                let opening = Opening { volume, mode, contract, start, early: false, miss: None };
                 self.open(now, ticket, &opening, None);
             }
             Op::WindowOpen { volume, mode, contract, start, region } => {
-                let opening = Opening { volume, mode, contract, start, early: false };
+                let opening = Opening { volume, mode, contract, start, early: false, miss: None };
                 self.open(now, ticket, &opening, Some(region));
             }
             Op::Open { opening, region } => self.open(now, ticket, &opening, region),
@@ -537,7 +537,11 @@ impl Node {
             let rule = "stays what it was while a stream is open; open another one";
             return Err(Error::Invalid { what: "block size", rule });
         }
-        let shares = core.shares(stream.volume);
+        if stream.odds.is_some() && contract != &stream.contract {
+            let rule = "those of a stream that may be late now and then stay; open another one";
+            return Err(Error::Invalid { what: "rate and burst", rule });
+        }
+        let shares = stream.shares(core);
         let blocks = contract::window_blocks(contract, &shares, stream.mode, core.late);
         // What even idle disks could not keep is refused as such, however much memory it
         // would take.
@@ -576,7 +580,7 @@ impl Node {
     fn promise_anew(&mut self, now: Instant, id: StreamId) -> Result<Option<Promised>, Error> {
         let core = &mut self.core;
         let stream = self.streams.get_mut(id).expect("it is open");
-        let shares = core.shares(stream.volume);
+        let shares = stream.shares(core);
         let (contract, mode) = (stream.contract, stream.mode);
         contract::check_block(&contract, &shares, |disk| core.seen(disk).profile)?;
         let asked = core.tasks(&contract, &shares, mode);
@@ -611,21 +615,23 @@ impl Node {
     }
 
     fn open(&mut self, now: Instant, ticket: Ticket, opening: &Opening, region: Option<Region>) {
-        let &Opening { mode, ref contract, start, .. } = opening;
+        let &Opening { mode, ref contract, start, miss, .. } = opening;
         let mut home = WindowMemory::new(region);
         match self.may_open(opening, region.is_some()).and_then(|volume| {
-            let admitted = stream::admit(&mut self.core, now, volume, mode, contract, &mut home)?;
+            let wanted = (mode, contract, miss);
+            let admitted = stream::admit(&mut self.core, now, volume, wanted, &mut home)?;
             Ok((volume, admitted))
         }) {
             Err(error) => self.core.answer(ticket, Err(error)),
-            Ok((volume, (tasks, places))) => {
+            Ok((volume, Admitted { tasks, places, odds })) => {
                 let id = StreamId(self.next_stream);
                 self.next_stream += 1;
                 let window = contract.block * places.len() as u64;
                 let memory = (home, places, region.is_some());
                 let in_a_row = contract::in_a_row(contract, &self.core.shares(volume));
                 let from = (start, in_a_row);
-                let made = Stream::new(id, volume, mode, *contract, tasks, memory, from, now);
+                let mut made = Stream::new(id, volume, mode, *contract, tasks, memory, from, now);
+                made.odds = odds;
                 self.streams.insert(made);
                 let reply = Reply::Stream { stream: id, window };
                 self.begin(now, ticket, id, opening, reply);

@@ -270,6 +270,11 @@ impl crate::core::Core {
             gaps: disk.queue.gaps(),
             gap_refused: disk.gap_refused.as_ref().map(|(_, error)| Box::new(error.clone())),
             chunk: disk.queue.chunks().map(|chunks| chunks.len),
+            odds: OddsStatus {
+                requests: disk.queue.odds().requests(),
+                late: disk.queue.odds().late(),
+                broken: disk.queue.odds().broken(),
+            },
         }
     }
 }

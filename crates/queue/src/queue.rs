@@ -25,7 +25,8 @@ use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
 use disk::{Head, Profile};
 use sched::{
-    Class, Contract, PolicyKind, Predict, Refusal, Request, Schedule, Task, TaskId, TaskSet,
+    Class, Contract, OddsWatch, PolicyKind, Predict, Refusal, Request, Schedule, Task, TaskId,
+    TaskSet,
 };
 use units::{Bytes, Command, Duration, Instant, Lba};
 
@@ -169,6 +170,7 @@ pub struct Queue<W> {
     /// The longest flushes that went well, the longest first.
     flushes: [Duration; 2],
     gaps: Gaps,
+    odds: OddsWatch,
     has_news: bool,
     /// The latest time that it was told. Who shares it may come with an earlier one.
     latest: Instant,
@@ -207,6 +209,7 @@ impl<W> Queue<W> {
             account: Account::default(),
             flushes: [Duration::ZERO; 2],
             gaps: Gaps::default(),
+            odds: OddsWatch::default(),
             has_news: false,
             latest: Instant::EPOCH,
         }
@@ -252,6 +255,11 @@ impl<W> Queue<W> {
     /// What the host took between commands.
     pub fn gaps(&self) -> HostTime {
         self.gaps.seen(self.gap())
+    }
+
+    /// What came of requests that may be late now and then.
+    pub fn odds(&self) -> &OddsWatch {
+        &self.odds
     }
 
     /// What each command is charged for between it and the next.
@@ -376,6 +384,7 @@ impl<W> Queue<W> {
         self.seen = Observations::new(&profile, self.device.capacity);
         self.seen.remember(suspects);
         self.device = Device { profile, advance, patience, ..self.device };
+        self.odds = OddsWatch::default();
     }
 
     /// Deadlines in the schedule are advanced by so much from now on; those that it has stay.
@@ -778,6 +787,12 @@ impl<W> Queue<W> {
         };
         self.last_end = self.last_end.max(finished);
         let class = outcome.as_ref().map_or(class, |of| of.class);
+        if let Class::RealTime(id) = class
+            && let Some(odds) = self.tasks().get(id).and_then(|task| task.odds)
+            && good
+        {
+            self.odds.ended(&odds, time.min(actual), !late_by.is_zero());
+        }
         self.learn(&command, time, good);
         if waits_again {
             self.wait_again(finished, key);

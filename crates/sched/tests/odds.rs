@@ -2,7 +2,7 @@
 //! best effort: the production schedule admits them and serves them, costs are drawn. No request
 //! that may not be late is, and of the others no more than was said.
 //!
-//! `SLACKLINE_REQUESTS`: how many requests each load serves (default 150,000).
+//! `SLACKLINE_REQUESTS`: how many requests each load serves (default 350,000).
 #![allow(clippy::print_stdout)] // how much was covered is part of the result
 
 mod common;
@@ -151,7 +151,7 @@ fn stream(miss: Chance, within: u64) -> Task {
 
 fn requests() -> u64 {
     let set = std::env::var("SLACKLINE_REQUESTS").ok().and_then(|text| text.parse().ok());
-    set.unwrap_or(150_000)
+    set.unwrap_or(350_000)
 }
 
 /// Streams that may be late, and as many that may not, until one of these is refused.

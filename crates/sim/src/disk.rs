@@ -33,6 +33,19 @@ pub enum Timing {
     WithinBound(Box<Profile>, Random),
     /// So many percent of the profile's bound: above 100 the disk breaks its promise.
     Percent(Box<Profile>, u64),
+    /// So many percent of the profile's bound, and once in `once_in` times `rarely`.
+    Seldom {
+        /// The profile.
+        profile: Box<Profile>,
+        /// Percent of its bound.
+        percent: u64,
+        /// The long time.
+        rarely: Duration,
+        /// How seldom.
+        once_in: u64,
+        /// Draws.
+        random: Random,
+    },
     /// A fixed time, for tests of content.
     Fixed(Duration),
 }
@@ -341,6 +354,12 @@ impl<K: Keeps> SimDisk<K> {
                 Duration::from_nanos(random.between(1, bound.as_nanos().max(1)))
             }
             Timing::Percent(profile, percent) => profile.bound(head, command) * *percent / 100,
+            Timing::Seldom { profile, percent, rarely, once_in, random } => {
+                match random.below(*once_in) {
+                    0 => *rarely,
+                    _ => profile.bound(head, command) * *percent / 100,
+                }
+            }
             Timing::Fixed(time) => *time,
         };
         let range = command.access().map(|access| access.lba.offset()..access.end().offset());

@@ -4,7 +4,7 @@
 use crate::Random;
 use crate::keeps::Keeps;
 use crate::world::{Context, Program};
-use node::{Contract, Error, Mode, Op, Priority, Reply, Span, StreamId};
+use node::{Chance, Contract, Error, Mode, Op, Opening, Priority, Reply, Span, StreamId};
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{Bytes, Duration, Instant};
@@ -80,6 +80,8 @@ struct Pace {
     jitter: Duration,
     /// Faster than the contract by this factor in percent; 100 keeps it.
     speed: u64,
+    /// How often its requests may be late.
+    miss: Option<Chance>,
     random: Random,
     stream: Option<StreamId>,
     began: Option<Instant>,
@@ -98,6 +100,7 @@ impl Pace {
             piece,
             jitter: Duration::ZERO,
             speed: 100,
+            miss: None,
             random: Random::new(seed),
             stream: None,
             began: None,
@@ -163,6 +166,11 @@ impl Player {
         self.0.speed = percent;
         self
     }
+    /// Its requests may be late so often.
+    pub fn at_odds(mut self, miss: Chance) -> Self {
+        self.0.miss = Some(miss);
+        self
+    }
     /// What it sees.
     pub fn tally(&self) -> Shared {
         self.0.tally.clone()
@@ -186,8 +194,9 @@ impl<K: Keeps> Program<K> for Player {
     fn start(&mut self, context: &mut Context<'_, K>) {
         let Pace { volume, contract, .. } = &self.0;
         let (volume, contract) = (volume.clone(), *contract);
-        context
-            .ask(OPEN, Op::StreamOpen { volume, mode: Mode::Read, contract, start: Bytes::ZERO });
+        let (mode, start, miss) = (Mode::Read, Bytes::ZERO, self.0.miss);
+        let opening = Opening { volume, mode, contract, start, early: false, miss };
+        context.ask(OPEN, Op::Open { opening: Box::new(opening), region: None });
     }
     fn alarm(&mut self, context: &mut Context<'_, K>) {
         self.0.asked = context.now;

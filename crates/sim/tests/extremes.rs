@@ -334,7 +334,8 @@ fn a_profile_of_absurd_numbers_is_refused_and_a_slow_one_can_be_used() {
         ];
         for (read, write, latency, flush) in kinds {
             let latency = Duration::from_nanos(latency);
-            let kind = Kind::Linear(disk::LinearProfile { read, write, depth: 1, latency });
+            let kind =
+                Kind::Linear(disk::LinearProfile { read, write, depth: 1, latency, spread: None });
             let flush = Duration::from_nanos(flush);
             let (source, confidence) = ("test".into(), "none".into());
             let profile = Profile { source, confidence, capacity, flush, kind, bus: None };

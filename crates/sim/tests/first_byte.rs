@@ -152,7 +152,7 @@ impl Program<Metadata> for Viewer {
         (self.asked, self.opens, self.left) = (context.now, true, self.jumps);
         let (volume, mode, contract) = (name(self.volume), Mode::Read, self.contract);
         let start = self.place();
-        let opening = Box::new(Opening { volume, mode, contract, start, early: true });
+        let opening = Box::new(Opening { volume, mode, contract, start, early: true, miss: None });
         context.ask(OPEN, Op::Open { opening, region: None });
     }
 
@@ -354,7 +354,8 @@ fn whatever_comes_early_is_right_wherever_a_reader_jumps() {
         let shared = seed % 3 != 0;
         let (volume, mode, start) = ("v".to_owned(), Mode::Read, Bytes::new(seed * 70_000));
         let region = shared.then_some(node::Region(1));
-        let opening = Box::new(Opening { volume, mode, contract, start, early: seed % 5 != 0 });
+        let opening =
+            Box::new(Opening { volume, mode, contract, start, early: seed % 5 != 0, miss: None });
         let op = Op::Open { opening, region };
         let Ok(Reply::Stream { stream, .. }) = world.call(op) else { panic!("refused") };
         assert!(matches!(world.call(Op::StreamBegin { stream }), Ok(Reply::Ready { .. })));

@@ -29,6 +29,7 @@ fn profile() -> Profile {
             write: line,
             depth: 1,
             latency: Duration::ZERO,
+            spread: None,
         }),
     }
 }

@@ -18,17 +18,48 @@ pub struct ContractArgs {
     /// How far the program may run past its playout point at once [default: one block]
     #[arg(long, value_name = "SIZE")]
     pub burst: Option<Bytes>,
+    /// Each request of the stream may be late with this probability, at most 0.1, for example
+    /// 1e-6 (once in a million)
+    ///
+    /// Admission then counts with what the disk's commands were seen to cost when the pool was
+    /// made, and not with the longest alone: much more fits on a device that is seldom slow. Of
+    /// files and devices without seeks; blocks have up to 1 MiB. Nobody else's contract is late
+    /// for it. `slackline pool status` says where more are late than was said.
+    #[arg(long, value_name = "ODDS", value_parser = odds)]
+    pub miss: Option<Odds>,
+}
+
+/// Parts of a billion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Odds(pub u64);
+
+/// As people write a small probability: 1e-6, 0.001, 1/1000.
+fn odds(text: &str) -> Result<Odds, String> {
+    let wrong = || format!("{text:?} is no probability from 1e-9 to 0.1: write 1e-6, or 1/1000000");
+    let odds = match text.split_once('/') {
+        Some(("1", times)) => 1.0 / times.trim().parse::<f64>().map_err(|_| wrong())?,
+        _ => text.trim().parse::<f64>().map_err(|_| wrong())?,
+    };
+    let parts = (odds * 1e9 + 1e-6).floor();
+    if (1.0..=1e8).contains(&parts) { Ok(Odds(parts as u64)) } else { Err(wrong()) }
 }
 
 impl ContractArgs {
     /// As the daemon takes it, for a stream on this volume. Where no block is named, the
     /// daemon chooses one.
     pub fn on(&self, client: &Client, volume: &str, mode: Mode) -> Result<Contract, Failure> {
-        let block = match self.block {
-            Some(block) => block,
-            None => client.block_for(volume, mode, self.rate)?,
+        let block = match (self.block, self.miss) {
+            (Some(block), _) => block,
+            // Where requests may be late a block is one command.
+            (None, Some(_)) => client.block_for(volume, mode, self.rate)?.min(Bytes::MIB),
+            (None, None) => client.block_for(volume, mode, self.rate)?,
         };
         Ok(self.in_blocks(block))
+    }
+
+    /// The client whose streams have these odds.
+    pub fn client(&self, client: &Client) -> Client {
+        self.miss.map_or_else(|| client.clone(), |Odds(parts)| client.at_odds(parts))
     }
 
     /// The same for a file outside the pool. Where no block is named, it is one that suits
@@ -125,5 +156,22 @@ pub fn placement_words(placement: &Placement) -> String {
     match placement.run_bytes {
         run if run > Bytes::MIB => format!("{place}, in runs of {run}"),
         _ => place,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odds_are_read_as_people_write_them() {
+        for (text, parts) in
+            [("1e-6", 1_000), ("0.001", 1_000_000), ("1/1000000000", 1), ("0.1", 100_000_000)]
+        {
+            assert_eq!(odds(text), Ok(Odds(parts)), "{text}");
+        }
+        for text in ["0", "1e-10", "0.2", "-1", "nan", "1/0", "2/5", "once", "inf", ""] {
+            assert!(odds(text).unwrap_err().contains("1e-6"), "{text}");
+        }
     }
 }

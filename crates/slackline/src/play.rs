@@ -51,6 +51,10 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
     // A volume's name may have slashes within.
     let is_file = ["/", "./", "../"].iter().any(|begin| args.volume.starts_with(begin));
+    if is_file && args.contract.miss.is_some() {
+        let text = "a file outside the pool has no odds of being late".to_owned();
+        return Err(Failure::usage(text, "leave --miss away, or play a volume"));
+    }
     let (recorded, mut reader) = if is_file {
         let opened = client.file_open(&args.volume, args.contract.on_file(), args.start)?;
         opened.notes.iter().for_each(|note| eprintln!("slackline: note: {note}"));
@@ -60,7 +64,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         let recorded = recorded.length_bytes;
         let contract = args.contract.on(&client, &args.volume, Mode::Read)?;
         // Whoever takes the bytes has no clock of ours: they go out as soon as they are there.
-        (recorded, client.reader_early(&args.volume, contract, args.start)?.0)
+        let reader = args.contract.client(&client);
+        (recorded, reader.reader_early(&args.volume, contract, args.start)?.0)
     };
     let left = recorded.saturating_sub(args.start);
     let total = args.length.map_or(left, |length| length.min(left));

@@ -8,8 +8,9 @@ use crate::output::{Table, counted, percent};
 use crate::volume::kept_out_words;
 use crate::{Common, confirm, explain, stream};
 use client::control::{
-    Bus, BusSet, Disk, HostTime, KeptOut, Lateness, PolicyAdmission, PolicySet, PolicySetting,
-    PolicyState, ProfileState, SettingUnit, Status, StuckExtent, SuspectExtent, Verdict,
+    Bus, BusSet, Disk, HostTime, KeptOut, Lateness, OddsBroken, OddsState, PolicyAdmission,
+    PolicySet, PolicySetting, PolicyState, ProfileState, SettingUnit, Status, StuckExtent,
+    SuspectExtent, Verdict,
 };
 use disk::Profile;
 use engine::{BusSpec, CreateOptions, Created, DeviceSpec, Pool};
@@ -17,6 +18,9 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use store::{Finding, Report, Severity};
 use units::{Bytes, Duration};
+
+/// The longest that may be asked for.
+const MEASURE_MAX: Duration = Duration::from_secs(3_600);
 
 /// Pools.
 #[derive(clap::Subcommand)]
@@ -39,6 +43,14 @@ pub enum Command {
         /// timing them
         #[arg(long, value_name = "PATH")]
         profile: Option<PathBuf>,
+        /// For how long to time what commands mostly cost, on each file and block device, at most
+        /// 1h [default: 4s]
+        ///
+        /// Streams that may be late now and then (`--miss`) are admitted by that. What is rare
+        /// is not seen in a few seconds: after five minutes much more is known of the longest
+        /// commands, and of how seldom they come.
+        #[arg(long, value_name = "TIME", conflicts_with = "profile")]
+        measure: Option<Duration>,
         /// A bus, a bridge or a network that several of the disks share; may be given several
         /// times
         ///
@@ -134,7 +146,7 @@ pub enum Command {
 /// Runs it.
 pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     match command {
-        Command::Create { name, devices, size, profile, bus, shared_drive, overwrite } => {
+        Command::Create { name, devices, size, profile, measure, bus, shared_drive, overwrite } => {
             let specs = specs(&devices)?;
             let buses: Result<Vec<BusSpec>, _> = bus.iter().map(|text| text.parse()).collect();
             let buses = buses.map_err(|error| {
@@ -145,7 +157,16 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             })?;
             let profile = profile.as_deref().map(read_profile).transpose()?;
             let force = overwrite || may_overwrite(&name, &specs)?;
-            let options = CreateOptions { size, force, profile, buses, shared_drive };
+            if measure.is_some_and(|time| time > MEASURE_MAX) {
+                let text = format!("--measure is longer than {MEASURE_MAX}");
+                return Err(Failure::usage(text, "give 1h or less, for example 5min"));
+            }
+            let tell: fn(&Path, Duration) = |path, left| {
+                eprintln!("timing what commands of {} mostly cost: {left} left", path.display());
+            };
+            let tell = measure.map(|_| tell);
+            let options =
+                CreateOptions { size, force, profile, buses, shared_drive, measure, tell };
             create(&name, &specs, &options, common)
         }
         Command::Status => {
@@ -416,6 +437,7 @@ fn disks(disks: &[Disk]) -> String {
     let notes = disks.iter().map(|disk| {
         disk.bus.as_ref().map_or_else(String::new, |bus| bus_note(disk.disk, bus))
             + &gap_note(disk.disk, &disk.gap)
+            + &odds_note(disk.disk, disk.odds.as_ref())
             + &profile_notes(disk.disk, &disk.profile)
     });
     notes.fold(table.text("  "), |text, notes| text + &notes)
@@ -428,6 +450,27 @@ fn bus_note(disk: u16, bus: &Bus) -> String {
         "disk {disk}   shares the bus {name} ({rate}) with {}; each command counts up to {wait} \
          for it\n",
         counted(u64::from(disks.saturating_sub(1)), "other disk")
+    )
+}
+
+/// Requests that may be late now and then.
+fn odds_note(disk: u16, odds: Option<&OddsState>) -> String {
+    let Some(OddsState { requests, late_requests: late, broken }) = odds else {
+        return String::new();
+    };
+    let text = format!(
+        "disk {disk}   of {} that may be late now and then {late} {} late\n",
+        counted(*requests, "request"),
+        if *late == 1 { "was" } else { "were" }
+    );
+    let broken = match broken {
+        None => return text,
+        Some(OddsBroken::Late) => "more are late than was said",
+        Some(OddsBroken::Costs) => "its commands cost more than was measured",
+    };
+    format!(
+        "{text}warning  the odds on disk {disk} do not hold: {broken}; close such streams, or give \
+         them other odds, and make the next pool with `--measure 5min`\n"
     )
 }
 

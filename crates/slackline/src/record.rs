@@ -101,7 +101,7 @@ fn open_at(args: &Args, client: &Client, start: Bytes) -> Result<Writer, Failure
     // A writer begins at a block; what stands in it already is written once more.
     let block_start = start.round_down(contract.block_bytes.max(Bytes::new(1)));
     let before = read_before(client, &args.volume, block_start, start)?;
-    let mut writer = client.writer(&args.volume, contract, block_start)?;
+    let mut writer = args.contract.client(client).writer(&args.volume, contract, block_start)?;
     writer.write_all(&before).map_err(client::Error::from)?;
     Ok(writer)
 }

@@ -127,6 +127,12 @@ fn shown(stream: &Stream) -> String {
         0 => "none late".into(),
         late => format!("{late} late, by {} at the most", stream.late_max_ns),
     };
+    let late = match stream.miss_per_billion {
+        Some(parts) if parts > 0 => {
+            format!("{late} (once in {} may be)", 1_000_000_000 / parts)
+        }
+        _ => late,
+    };
     let burst = stream.contract.burst_bytes;
     format!(
         "stream     {id}, {} {volume}, open for {}{carried}\n\

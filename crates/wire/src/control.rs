@@ -6,6 +6,7 @@
 
 mod files;
 mod naming;
+mod odds;
 mod owner;
 mod plan;
 mod quotas;
@@ -13,6 +14,7 @@ mod service;
 
 pub use files::*;
 pub use naming::*;
+pub use odds::*;
 pub use owner::*;
 pub use plan::*;
 pub use quotas::*;
@@ -256,6 +258,10 @@ pub struct StreamOpen {
     /// answers then says from when on it does. Without this the first bytes come when it does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub early: bool,
+    /// Each of its requests may be late with a probability of so many parts in a billion, at most
+    /// 100,000,000, which admission then counts with; without this none may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub miss_per_billion: Option<u64>,
 }
 
 /// Asks which block suits a stream on a volume, for a program that names none.
@@ -356,6 +362,10 @@ pub struct Stream {
     /// none.
     #[serde(default = "promised")]
     pub promised: bool,
+    /// Each of its requests may be late with a probability of so many parts in a billion; left
+    /// out where none may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub miss_per_billion: Option<u64>,
     /// Whose program opened it: a name, or a number where there is none.
     #[serde(default)]
     pub user: String,
@@ -488,6 +498,9 @@ pub struct Disk {
     /// What the host takes from the end of a command on it until the next one begins that waits.
     #[serde(default)]
     pub gap: HostTime,
+    /// What came of requests that may be late now and then; left out where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub odds: Option<OddsState>,
 }
 
 /// What the host takes each time: measured, and charged to every contract.

@@ -223,6 +223,7 @@ pub async fn under_contract(
     let contract =
         api::Contract { rate_bytes_per_second: rate, block_bytes: block, burst_bytes: block };
     let request = api::StreamOpen {
+        miss_per_billion: None,
         volume: found.known,
         mode: api::Mode::Read,
         contract,

@@ -535,7 +535,7 @@ impl Pool for Fake {
         state.volumes.get(volume).filter(|_| !state.hides_terms)?;
         let disk = DiskIndex(0);
         Some(match wish {
-            Wish::Stream(_, contract) => {
+            Wish::Stream(_, contract) | Wish::StreamAtOdds(_, contract, _) => {
                 Terms { window: contract.block * 2, shares: vec![(disk, share(contract.rate))] }
             }
             Wish::Service(Service::Rate { rate, .. }) => {
@@ -592,6 +592,7 @@ impl Pool for Fake {
             },
             open_since: Instant::from_nanos(id),
             shares: vec![(DiskIndex(0), share(stream.contract.rate))],
+            miss: None,
             promised: true,
         });
         Status {
@@ -661,6 +662,7 @@ fn disk_status() -> DiskStatus {
         bus: None,
         gaps: node::HostTime::default(),
         gap_refused: None,
+        odds: OddsStatus::default(),
         chunk: None,
     }
 }

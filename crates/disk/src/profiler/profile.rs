@@ -139,7 +139,7 @@ fn linear(flat: &Flat) -> LinearProfile {
         // Twice a read, and a fifth.
         None => (flat.read.line.stretched(140), flat.read.latency),
     };
-    LinearProfile { read, write, depth: flat.depth, latency: latency + latency / 2 }
+    LinearProfile { read, write, depth: flat.depth, latency: latency + latency / 2, spread: None }
 }
 
 /// Text of `[measured]`, which readers of a profile ignore.

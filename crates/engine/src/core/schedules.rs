@@ -595,5 +595,5 @@ fn a_planted_fault_is_found() {
 
 /// A stream with a shared window.
 fn opening(volume: &str, mode: Mode, start: Bytes) -> Opening {
-    Opening { volume: volume.into(), mode, contract: CONTRACT, start, early: false }
+    Opening { volume: volume.into(), mode, contract: CONTRACT, start, early: false, miss: None }
 }

@@ -67,7 +67,7 @@ fn contract() -> Contract {
 
 fn opening() -> Opening {
     let (volume, mode, start) = ("film".into(), Mode::Read, Bytes::ZERO);
-    Opening { volume, mode, contract: contract(), start, early: false }
+    Opening { volume, mode, contract: contract(), start, early: false, miss: None }
 }
 
 /// One read after the other, each begun by the callback of the one before it, which first

@@ -235,7 +235,7 @@ impl Program {
         let done = move |result: Answer| drop(sender.send(result));
         let contract = contract("8MiB/s", BLOCK);
         let (volume, start) = (name(volume), Bytes::ZERO);
-        let opening = node::Opening { volume, mode, contract, start, early: false };
+        let opening = node::Opening { volume, mode, contract, start, early: false, miss: None };
         let asked = self.pool().open_window(node::Who::root(), opening, done);
         asked.ok()?;
         match opened.recv().expect("an answer") {

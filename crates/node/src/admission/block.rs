@@ -184,6 +184,7 @@ mod tests {
             run: BLOCK_MAX,
             parts: Share::WHOLE,
             response: Duration::ZERO,
+            miss: None,
             range: Lba::new(0)..Lba::containing(profile.capacity()),
         };
         (0..).zip(profiles).map(share).collect()

@@ -48,7 +48,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use disk::{LARGEST, Profile};
 use sched::limits::PERIOD_MAX;
-use sched::{Sweep, SweepCosts, SweepRule, Task, TaskId, TaskSet};
+use sched::{Chance, Sweep, SweepCosts, SweepRule, Task, TaskId, TaskSet};
 use store::{EXTENT, StoreError};
 use units::{Bytes, Direction, Duration, Lba, Rate, SECTOR};
 
@@ -67,6 +67,8 @@ pub(crate) struct Share {
     /// Where the disk serves streams in sweeps: how long after its release a block is there.
     /// Nothing where that is a period of the stream's.
     pub response: Duration,
+    /// Requests of the stream may be late so often; `response` then says when they are.
+    pub miss: Option<Chance>,
 }
 
 /// Lengths of blocks, from an extent to the longest: powers of two.
@@ -107,7 +109,8 @@ pub(crate) fn shares_of_time<'a>(
 ) -> Vec<(DiskIndex, u64)> {
     let mut shares: Vec<(DiskIndex, u64)> = Vec::new();
     for (disk, task) in tasks {
-        let share = ppm(task.cost, task.period);
+        let cost = task.odds.map_or(task.cost, |odds| odds.mean);
+        let share = ppm(cost, task.period);
         match shares.last_mut().filter(|(last, _)| *last == disk) {
             Some((_, sum)) => *sum += share,
             None => shares.push((disk, share)),
@@ -177,6 +180,9 @@ impl Seen<'_> {
                 undecided: false,
                 parts: 1,
             });
+        }
+        if let Some(miss) = share.miss {
+            return self.task_at_odds(contract, share, way, miss);
         }
         if let Some(rule) = self.set.sweep_rule() {
             let (cost, sweep) = self.cost_in_sweeps(contract.block, share, way, rule);
@@ -365,8 +371,8 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
             Zone::Outer => Lba::new(0)..middle,
             Zone::Inner => middle..end,
         };
-        let (parts, response) = (Share::WHOLE, Duration::ZERO);
-        Share { disk, gap: disks.len() as u64, range, run, parts, response }
+        let (parts, response, miss) = (Share::WHOLE, Duration::ZERO, None);
+        Share { disk, gap: disks.len() as u64, range, run, parts, response, miss }
     };
     Ok(disks.iter().map(share).collect())
 }
@@ -464,6 +470,7 @@ mod tests {
                         run: BLOCK_MAX,
                         parts: [parts; LENGTHS],
                         response: Duration::ZERO,
+                        miss: None,
                     };
                     for direction in [Direction::Read, Direction::Write] {
                         let all = share(Lba::new(0)..end);

@@ -43,7 +43,7 @@ impl Core {
             let gap = if alone { runs } else { disks.len() as u64 };
             let parts = core::array::from_fn(|power| parts[power]);
             let response = self.seen(disk).response();
-            Some(Share { disk, gap, range, run, parts, response })
+            Some(Share { disk, gap, range, run, parts, response, miss: None })
         };
         let mut shares: Vec<Share> = disks.iter().filter_map(share).collect();
         shares.sort_by_key(|share| share.disk);

@@ -6,6 +6,7 @@ pub(crate) mod chunks;
 pub(crate) mod contract;
 pub(crate) mod costs;
 pub(crate) mod join;
+pub(crate) mod odds;
 pub(crate) mod rates;
 pub(crate) mod sweep;
 pub(crate) mod terms;

@@ -17,6 +17,8 @@ use units::Bytes;
 pub enum Wish {
     /// Of a stream.
     Stream(Mode, Contract),
+    /// Of a stream whose requests may be late so often.
+    StreamAtOdds(Mode, Contract, Chance),
     /// Of what no stream carries.
     Service(Service),
 }
@@ -45,10 +47,17 @@ impl Node {
         let core = &self.core;
         let volume = core.store.find(volume)?.id();
         match wish {
-            Wish::Stream(_, contract) => contract.check().ok()?,
+            Wish::Stream(_, contract) | Wish::StreamAtOdds(_, contract, _) => {
+                contract.check().ok()?;
+            }
             Wish::Service(service) => service.check().ok()?,
         }
-        core.terms(&core.shares(volume), wish)
+        match wish {
+            Wish::StreamAtOdds(mode, contract, miss) => {
+                core.terms(&core.shares_at(volume, (*mode, contract), *miss).0, wish)
+            }
+            Wish::Stream(..) | Wish::Service(_) => core.terms(&core.shares(volume), wish),
+        }
     }
 
     /// What the contracts of a room take of the volume as it lies now.
@@ -57,14 +66,17 @@ impl Node {
         let shares = core.shares(volume);
         let streams = room.streams.iter().filter_map(|&id| self.streams.get(id));
         let streams = streams.filter(|stream| stream.volume == volume);
-        let streams = streams.map(|stream| Wish::Stream(stream.mode, stream.contract));
+        let streams = streams.map(|stream| {
+            let wish = Wish::Stream(stream.mode, stream.contract);
+            core.terms(&stream.shares(core), &wish)
+        });
         let own = room.service.then_some(Holder::from(volume));
         let handles = room.handles.iter().map(|&handle| Holder { volume, handle: Some(handle) });
         let services = own.into_iter().chain(handles);
         let services = services.map(|holder| Wish::Service(core.services.of(holder).0));
         // What not even idle disks could keep is refused as such.
-        let each = streams.chain(services).filter_map(|wish| core.terms(&shares, &wish));
-        each.fold(Terms::default(), Terms::and)
+        let services = services.map(|wish| core.terms(&shares, &wish));
+        streams.chain(services).flatten().fold(Terms::default(), Terms::and)
     }
 
     /// Whether the contracts of each room are within it, or take no more than they did.
@@ -94,7 +106,7 @@ impl Node {
 impl Core {
     fn terms(&self, shares: &[Share], wish: &Wish) -> Option<Terms> {
         let (window, tasks) = match wish {
-            Wish::Stream(mode, contract) => {
+            Wish::Stream(mode, contract) | Wish::StreamAtOdds(mode, contract, _) => {
                 let window = contract.block * window_blocks(contract, shares, *mode, self.late);
                 (window, self.tasks(contract, shares, *mode)?)
             }

@@ -66,6 +66,17 @@ pub struct DiskStatus {
     /// The longest command of streams and best effort, where a contract of answers in time has
     /// them served in chunks.
     pub chunk: Option<Bytes>,
+    /// Requests that may be late now and then, since the pool was opened.
+    pub odds: OddsStatus,
+}
+
+/// What came of requests that may be late now and then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct OddsStatus {
+    pub requests: u64,
+    pub late: u64,
+    /// What is not as it was said, by a test that is wrong once in 10^9 times.
+    pub broken: Option<BrokenOdds>,
 }
 
 /// What the metadata log has to write on each disk with a commit.
@@ -246,6 +257,8 @@ pub struct StreamStatus {
     pub shares: Vec<(DiskIndex, u64)>,
     /// What its contract says is promised.
     pub promised: bool,
+    /// Its requests may be late with at most this probability.
+    pub miss: Option<Chance>,
 }
 
 /// The arena's use at one instant.

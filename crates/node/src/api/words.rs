@@ -10,7 +10,8 @@ pub use playout::Contract;
 pub use playout::{KeepAlive, PAUSE_MAX};
 /// Which policy a pool's disks follow.
 pub use sched::{
-    Admission, PolicyKind as Policy, Setting as PolicySetting, SettingUnit, WrongSetting,
+    Admission, BrokenOdds, Chance, PolicyKind as Policy, Setting as PolicySetting, SettingUnit,
+    WrongSetting,
 };
 pub use store::{Blocks, DiskIndex, Ownership, Placement, Stretches, Times, Written, Zone};
 use units::{Bytes, Direction, Duration};
@@ -29,6 +30,9 @@ pub struct Opening {
     /// A reader has what is there as soon as it is: as [`Op::StreamBegin`](crate::Op::StreamBegin)
     /// in the same call, before a disk can have begun with its first whole block.
     pub early: bool,
+    /// Its requests may be late with at most this probability, each by itself; `None` where none
+    /// may be. Blocks of such a stream have at most an extent.
+    pub miss: Option<Chance>,
 }
 
 /// One open stream.

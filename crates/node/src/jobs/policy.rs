@@ -60,6 +60,13 @@ impl Node {
                 return Err(refused_by(all, None));
             }
         }
+        if !policy.is(Policy::SLACK) {
+            let at_odds = self.streams.iter().filter(|stream| stream.odds.is_some());
+            let streams: Vec<_> = at_odds.map(|stream| stream.id).collect();
+            if !streams.is_empty() {
+                return Err(refused_by((streams, Vec::new()), None));
+            }
+        }
         // Streams have windows for the time after which the old policy had their blocks there.
         let response = |policy: Policy| match policy.admission {
             Admission::Sweeps(rule) => rule.response(),

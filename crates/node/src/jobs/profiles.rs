@@ -184,7 +184,7 @@ impl Node {
             let ways = stream.mode.directions();
             let on_disk = stream.tasks.iter().enumerate().filter(|(_, own)| own.disk == disk);
             for ((at, joined), &way) in on_disk.zip(ways) {
-                let shares = self.core.shares(stream.volume);
+                let shares = stream.shares(&self.core);
                 let share = shares.iter().find(|share| share.disk == disk);
                 let share = share.expect("a stream has a task on each of its disks");
                 let wanted = self.core.seen(disk).task(&stream.contract, share, way);

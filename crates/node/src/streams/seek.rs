@@ -268,7 +268,9 @@ impl Stream {
             let open = self.window.iter().filter(|(_, slot)| **slot == Slot::Open);
             let not_asked = open.count() as u64;
             let period = rate.time_for(len);
-            let filled = period.saturating_mul(not_asked + 1 + self.turn());
+            let response = self.odds.map_or(Duration::ZERO, |odds| odds.response);
+            let filled =
+                period.saturating_mul(not_asked + 1 + self.turn()).saturating_add(response);
             return core.begins(&self.tasks).max(now).saturating_add(filled);
         }
         let mut steady = now;
@@ -298,6 +300,8 @@ impl Stream {
         has_writer: bool,
     ) -> impl Iterator<Item = (u64, Instant)> + 'a {
         let first = self.block_at(self.position);
+        // By when a block is there after its release, where that may be longer than a period.
+        let response = self.odds.map_or(Duration::ZERO, |odds| odds.response);
         let mut next: Vec<(DiskIndex, Instant, Duration)> = self
             .tasks
             .iter()
@@ -318,8 +322,9 @@ impl Stream {
                         // The stray in its place is done within a period.
                         *release = (*release).max(now + *period);
                     }
+                    let by = *release + response.max(*period);
                     *release += *period;
-                    *release
+                    by
                 }
             };
             (block, by)

@@ -12,7 +12,8 @@
 //! how a reader goes elsewhere in `seek.rs`, and a writer in `going.rs`; what a sync within a
 //! block writes in `partial.rs`.
 
-use crate::admission::contract::{self, Joined};
+use crate::admission::contract::{self, Joined, Share};
+use crate::admission::odds::AtOdds;
 use crate::api::*;
 use crate::core::Core;
 use crate::memory::places::WindowMemory;
@@ -98,6 +99,8 @@ pub(crate) struct Stream {
     pub mode: Mode,
     pub contract: Contract,
     pub tasks: Vec<Joined>,
+    /// Its requests may be late now and then.
+    pub odds: Option<AtOdds>,
     /// Tasks of before a resize, left once no command up to the named one is
     /// under way.
     pub retired: Vec<(Vec<Joined>, CommandId)>,
@@ -185,6 +188,7 @@ impl Stream {
             mode,
             contract,
             tasks,
+            odds: None,
             retired: Vec::new(),
             window: Window::new(start / contract.block, slots),
             places: places.into(),
@@ -228,6 +232,11 @@ impl Stream {
     /// Writer: everything before this is on the device.
     pub(crate) fn written(&self) -> Bytes {
         self.written
+    }
+
+    /// How its volume's extents are shared out, and how late its requests may be.
+    pub(crate) fn shares(&self, core: &Core) -> Vec<Share> {
+        core.shares_with(self.volume, self.odds)
     }
 
     /// Writer: from the first block that is not on the disk to where the program writes next.
@@ -560,6 +569,7 @@ impl Stream {
             account: self.account,
             open_since: self.open_since,
             shares: contract::used(&self.tasks),
+            miss: self.odds.map(|odds| odds.miss),
             promised: false,
         }
     }
@@ -571,12 +581,18 @@ pub(crate) fn admit(
     core: &mut Core,
     now: Instant,
     volume: VolumeId,
-    mode: Mode,
-    asked: &Contract,
+    (mode, asked, miss): (Mode, &Contract, Option<Chance>),
     home: &mut WindowMemory,
-) -> Result<(Vec<Joined>, Vec<Bytes>), Error> {
+) -> Result<Admitted, Error> {
     asked.check()?;
-    let shares = core.shares(volume);
+    let (shares, odds) = match miss.filter(|&miss| miss > Chance::NEVER) {
+        None => (core.shares(volume), None),
+        Some(miss) => {
+            core.may_be_at_odds(volume, mode, asked)?;
+            let (shares, odds) = core.shares_at(volume, (mode, asked), miss);
+            (shares, Some(odds))
+        }
+    };
     contract::check_block(asked, &shares, |disk| core.seen(disk).profile)?;
     let blocks = contract::window_blocks(asked, &shares, mode, core.late);
     let patience = match mode {
@@ -598,5 +614,12 @@ pub(crate) fn admit(
         home.leave(core, asked.block, places.into_iter());
         return Err(error);
     }
-    Ok((tasks, places))
+    Ok(Admitted { tasks, places, odds })
+}
+
+/// What a stream was given.
+pub(crate) struct Admitted {
+    pub tasks: Vec<Joined>,
+    pub places: Vec<Bytes>,
+    pub odds: Option<AtOdds>,
 }

@@ -30,7 +30,7 @@ impl Node {
             let stream = self.streams.get_mut(round.told).expect("just found");
             if !stream.closing {
                 let core = &mut self.core;
-                let shares = core.shares(stream.volume);
+                let shares = stream.shares(core);
                 let blocks =
                     contract::window_blocks(&stream.contract, &shares, stream.mode, core.late);
                 stream.resize(core, blocks);

@@ -30,7 +30,7 @@ impl Schedule {
         self.release(now);
         assert!(!self.has_early(id), "a request of the task has its turn still to come");
         let (turn, from) = (self.core.next_release(id), from.max(now));
-        if turn <= from || self.core.servers.knows(id.index) || self.core.is_in_sweeps(id) {
+        if turn <= from || self.core.servers.knows(id.index) || self.core.is_not_kept(id) {
             return;
         }
         self.core.release_from(id, from);
@@ -54,7 +54,7 @@ impl Schedule {
         if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
             return false;
         }
-        if old.times.deadline <= by || self.core.is_swept(&old) {
+        if old.times.deadline <= by || self.core.is_served_otherwise(&old) {
             return old.times.deadline <= by;
         }
         self.core.queues.set_deadline(key, by);
@@ -87,7 +87,7 @@ impl Schedule {
         if !matches!(old.class, Class::RealTime(_)) || old.times.release > now {
             return None;
         }
-        if old.over_cost || self.core.is_swept(&old) {
+        if old.over_cost || self.core.is_served_otherwise(&old) {
             return Some(old.promised);
         }
         let free_at = now.max(self.core.busy_until).saturating_add(others);

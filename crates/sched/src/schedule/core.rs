@@ -491,6 +491,16 @@ impl Core {
         self.tasks.has_odds() && self.tasks.get(id).is_some_and(|task| task.odds.is_some())
     }
 
+    /// A request for which nothing is kept by its deadline: it is served in a sweep, or in slack.
+    pub(super) fn is_served_otherwise(&self, waiting: &Waiting) -> bool {
+        self.is_swept(waiting) || self.is_at_odds(waiting)
+    }
+
+    /// The same of all requests of a task.
+    pub(super) fn is_not_kept(&self, id: TaskId) -> bool {
+        self.tasks.get(id).is_some_and(|task| task.sweep.is_some() || task.odds.is_some())
+    }
+
     /// A request of a task that is served in sweeps.
     pub(crate) fn is_swept(&self, waiting: &Waiting) -> bool {
         matches!(waiting.class, Class::RealTime(id) if self.is_in_sweeps(id))

@@ -36,7 +36,8 @@ pub fn ms(ms: u64) -> Duration {
 /// A profile by which time is easily told.
 pub fn profile(capacity: Bytes, fixed: Duration, flush: Duration) -> Profile {
     let line = Line { fixed, rate: SPEED };
-    let kind = LinearProfile { read: line, write: line, depth: 1, latency: Duration::ZERO };
+    let kind =
+        LinearProfile { read: line, write: line, depth: 1, latency: Duration::ZERO, spread: None };
     Profile {
         source: "a test".into(),
         confidence: "by definition".into(),
