@@ -682,12 +682,13 @@ impl<W> Queue<W> {
             {
                 let Entry { work, .. } = self.remove(key).expect("just seen");
                 let (late_by, latency) = (Duration::ZERO, Duration::ZERO);
-                let (promised, took) = (false, None);
+                let (promised, took, due) = (false, None, None);
                 let (suspects_changed, is_last) = (false, true);
                 return Some(Ended {
                     work,
                     late_by,
                     latency,
+                    due,
                     promised,
                     took,
                     suspects_changed,
