@@ -42,6 +42,8 @@ fn a_stopped_program_loses_its_contract_and_nothing_that_it_wrote() {
     while length().unwrap_or(0) < 500_000 {
         input.write_all(&[7; 1_000]).unwrap();
     }
+    // At work: a recording whose source is silent says that it pauses.
+    input.write_all(&[7; 2_000_000]).unwrap();
     let pid = Pid::from_raw(child.id() as i32).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
     while !streams(&dir).is_empty() {}
