@@ -42,6 +42,8 @@ fn a_stopped_program_loses_its_contract_and_nothing_that_it_wrote() {
     while length().unwrap_or(0) < 500_000 {
         input.write_all(&[7; 1_000]).unwrap();
     }
+    // At work: a recording whose source is silent says that it pauses.
+    input.write_all(&[7; 2_000_000]).unwrap();
     let pid = Pid::from_raw(child.id() as i32).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
     while !streams(&dir).is_empty() {}
@@ -95,6 +97,53 @@ fn who_says_that_it_pauses_keeps_its_contract_and_who_does_not_is_told_why_it_ha
     }
     // The pause is over: silent again, it goes the same way.
     while !streams(&dir).is_empty() {}
+}
+
+/// A player whose output nobody takes, one that is stopped with ctrl-Z, and a recording whose source
+/// brings nothing keep their contracts; a program that says nothing loses its own meanwhile.
+#[test]
+fn the_commands_say_that_they_pause_where_they_wait_for_somebody_else() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let daemon = dir.try_serve(&disks, &["--keep-alive", "5s"]);
+    let _daemon = daemon.unwrap_or_else(|ran| panic!("{}", ran.err));
+    let film: Vec<u8> = (0..400_000u32).map(|at| (at / 1_000) as u8).collect();
+    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &film).succeeded();
+    let contract = ["--rate", "50kB/s", "--block", "64KiB"];
+    let piped = std::process::Stdio::piped;
+    let copy = dir.text("copy");
+    let mut unread = dir.command(&[&["play", "v"][..], &contract].concat());
+    let mut unread = unread.stdout(piped()).stderr(piped()).spawn().unwrap();
+    let mut stopped = dir.command(&[&["play", "v", &copy][..], &contract].concat());
+    let mut stopped = stopped.stdout(piped()).spawn().unwrap();
+    let mut waiting = dir.command(&[&["record", "w", "--create", "8MiB"][..], &contract].concat());
+    let mut waiting = waiting.stdin(piped()).stdout(piped()).spawn().unwrap();
+    let mut source = waiting.stdin.take().unwrap();
+    source.write_all(&[7; 70_000]).unwrap();
+    // All have begun: the pipe of the first is full with a block.
+    let moved = |volume: &str| {
+        let all = dir.run(&["stream", "list", "--json"]).succeeded().json();
+        let all = all["streams"].as_array().unwrap().clone();
+        let of = all.iter().filter(|stream| stream["volume"] == volume);
+        of.filter(|stream| stream["position_bytes"].as_u64() >= Some(1 << 16)).count()
+    };
+    while moved("v") < 2 || moved("w") < 1 {}
+    let pid = Pid::from_raw(stopped.id() as i32).unwrap();
+    kill_process(pid, Signal::TSTP).unwrap();
+    let client = Client::at(dir.path("s.sock"));
+    let mut silent = client.reader("v", PLAYER, Bytes::ZERO).unwrap();
+    silent.read_exact(&mut [0; 1_000]).unwrap();
+    while streams(&dir).contains(&silent.stream()) {}
+    assert_eq!(streams(&dir).len(), 3);
+
+    kill_process(pid, Signal::CONT).unwrap();
+    let mut taken = Vec::new();
+    unread.stdout.take().unwrap().read_to_end(&mut taken).unwrap();
+    assert!(taken == film && unread.wait().unwrap().success());
+    assert!(stopped.wait().unwrap().success() && std::fs::read(&copy).unwrap() == film);
+    source.write_all(&[8; 70_000]).unwrap();
+    drop(source);
+    assert!(waiting.wait().unwrap().success());
 }
 
 /// A jump tells how soon its bytes are there, and from when on the contract holds in full.

@@ -161,3 +161,37 @@ fn name(variation: &Variation, disks: usize) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::{Duration, Rate};
+
+    fn other(variation: Variation, fits: bool, utilisation_ppm: u64) -> Alternative {
+        Alternative {
+            variation,
+            fits,
+            admitted: 0,
+            utilisation_ppm,
+            slack_ns: Duration::ZERO,
+            window_bytes: Bytes::ZERO,
+            best_effort_estimate_bytes_per_second: Rate::ZERO,
+        }
+    }
+
+    /// Neither the shortest block that just fits, nor the longest, which takes most memory.
+    #[test]
+    fn the_block_that_is_advised_promises_little_more_than_the_best_one() {
+        let block =
+            |mib, fits, ppm| other(Variation::Blocks { block_bytes: Bytes::mib(mib) }, fits, ppm);
+        let asked = other(Variation::Asked {}, false, 0);
+        let outer = other(Variation::Zone { zone: Zone::Outer }, true, 100_000);
+        let all = [asked, block(1, false, 990_000), block(2, true, 950_000)];
+        let mut all =
+            [&all[..], &[block(4, true, 640_000), block(8, true, 600_000), outer]].concat();
+        assert_eq!(best(&all), Some(&all[3]));
+        all.retain(|one| !matches!(one.variation, Variation::Blocks { .. }));
+        assert_eq!(best(&all), Some(&all[1]), "without blocks what else there is");
+        assert_eq!(best(&all[..1]), None);
+    }
+}
