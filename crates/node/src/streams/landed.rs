@@ -59,6 +59,7 @@ impl Stream {
             Some(one) => one.due.max(asked),
             None => asked,
         };
-        Promise { whose: UnderContract::Stream(self.id), from, due, handed: now }
+        let (whose, was_late) = (UnderContract::Stream(self.id), now > due);
+        Promise { whose, from, due, handed: now, was_late }
     }
 }

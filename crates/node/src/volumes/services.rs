@@ -175,7 +175,8 @@ impl Services {
         account.late_max = account.late_max.max(late_by);
         account.latency_max = account.latency_max.max(latency);
         let from = now - latency.min(now.saturating_since(Instant::EPOCH));
-        Some(Promise { whose: UnderContract::Service(holder), from, due, handed: now })
+        let (whose, was_late) = (UnderContract::Service(holder), !late_by.is_zero());
+        Some(Promise { whose, from, due, handed: now, was_late })
     }
 }
 
