@@ -6,8 +6,9 @@
 //! node when it likes ([`Node::carried`](crate::Node::carried)): accounts are then by the whole
 //! clock. One that does not say anything has its programs' accounts end where it gets the answers.
 
-use super::{ServiceAccount, StreamAccount, StreamId};
-use crate::volumes::services::Holder;
+use super::holder::Holder;
+use super::status::{ServiceAccount, StreamAccount};
+use super::words::StreamId;
 use units::{Duration, Instant};
 
 /// UnderContract account an answer is in.

@@ -13,32 +13,12 @@
 //! default, and for each disk of it a task where the service is a contract.
 
 use crate::admission::contract::{self, Joined};
+pub(crate) use crate::api::Holder;
 use crate::api::*;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::ops::RangeInclusive;
 use store::VolumeId;
 use units::{Bytes, Direction, Duration, Instant, Lba};
-
-/// Who has a service: a volume, or one handle on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Holder {
-    pub volume: VolumeId,
-    pub handle: Option<HandleId>,
-}
-
-impl From<VolumeId> for Holder {
-    fn from(volume: VolumeId) -> Self {
-        Self { volume, handle: None }
-    }
-}
-
-impl Holder {
-    /// The volume and all handles on it.
-    pub(crate) fn on(volume: VolumeId) -> RangeInclusive<Self> {
-        Self::from(volume)..=Self { volume, handle: Some(HandleId(u64::MAX)) }
-    }
-}
 
 /// How one volume, or one handle, is served.
 #[derive(Clone, Debug, Default)]
