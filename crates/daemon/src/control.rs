@@ -166,7 +166,7 @@ pub struct Carriage {
 impl Carriage {
     /// These bytes of an answer, which the pool handed out then, go into the socket next.
     pub fn sends(&self, ask: &Ask, handed: Handed) {
-        self.lane.answered(&handed);
+        self.lane.answered(handed.is_promised());
         self.sending.lock().push((ask.clone(), handed));
     }
 

@@ -13,7 +13,6 @@
 
 mod budget;
 
-use crate::pool::Handed;
 use budget::{Budget, Budgets};
 use std::cell::Cell;
 use std::pin::Pin;
@@ -172,8 +171,8 @@ impl Lane {
     }
 
     /// An answer was under contract, or not.
-    pub fn answered(&self, handed: &Handed) {
-        match handed.is_promised() {
+    pub fn answered(&self, is_promised: bool) {
+        match is_promised {
             true => self.promise(),
             false => {
                 // No more than it takes: it does not go round.

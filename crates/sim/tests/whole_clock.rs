@@ -58,8 +58,10 @@ fn a_services_account_is_what_its_program_saw_with_what_carrying_takes() {
         assert!(seen.late > 3 && seen.answers > 50, "for a test: {seen:?}");
         assert_eq!((account.late_requests, account.late_max), (seen.late, seen.late_max));
         assert_eq!(account.latency_max, seen.longest);
-        // By the pool's clock nobody is.
-        assert_eq!((account.late_carried, late(&world)), (seen.late, 0));
+        assert_eq!(late(&world), 0, "no disk was late");
+        // A write whose room was long on its way comes late to the pool.
+        assert!(account.late_carried > 0 && account.late_carried <= seen.late, "{account:?}");
+        assert!(writes > 0 || account.late_carried == seen.late, "{account:?} of {seen:?}");
         // One may be on its way.
         assert!(account.requests - seen.answers <= 1, "{account:?}");
     }

@@ -230,7 +230,7 @@ impl Shared {
 
     /// An answer that the pool handed out then is in the socket.
     fn note(&self, handed: Handed) {
-        self.lane.answered(&handed);
+        self.lane.answered(handed.is_promised());
         self.ask.delivered(&handed);
     }
 
@@ -239,7 +239,7 @@ impl Shared {
     }
 
     async fn fail(&self, tag: u64, error: &Error) -> Result<(), Over> {
-        self.lane.answered(&Handed::now()); // nothing is promised of what is refused
+        self.lane.answered(false); // nothing is promised of what is refused
         let error = match error {
             Error::NoSuchVolume { .. } => &Error::NoSuchVolume { name: self.name.clone() },
             error => error,

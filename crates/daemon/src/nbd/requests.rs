@@ -439,13 +439,13 @@ impl Shared {
 
     /// Sends what the pool was done with then.
     async fn send_handed(&self, head: &[u8], body: &[u8], handed: Handed) -> Result<(), Over> {
-        self.lane.answered(&handed);
+        self.lane.answered(handed.is_promised());
         let sent = |full| self.ask.delivered(&handed.without(full));
         self.output.send_parts_noting(head, body, sent).await
     }
 
     async fn refuse(&self, request: &Request, error: Errno) -> Result<(), Over> {
-        self.lane.answered(&Handed::now());
+        self.lane.answered(false);
         match request.is_read() && self.chosen.is_structured {
             true => self.output.send_parts(&reply::error(request.cookie, error, ""), &[]).await,
             false => self.output.send_parts(&reply::simple(request.cookie, Some(error)), &[]).await,
@@ -453,7 +453,7 @@ impl Shared {
     }
 
     async fn fail(&self, cookie: u64, reads: bool, error: &Error) -> Result<(), Over> {
-        self.lane.answered(&Handed::now()); // nothing is promised of what is refused
+        self.lane.answered(false); // nothing is promised of what is refused
         let number = errno(error);
         match reads && self.chosen.is_structured {
             true => {

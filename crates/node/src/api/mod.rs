@@ -2,6 +2,7 @@
 
 mod disk;
 mod error;
+mod holder;
 mod ops;
 mod promise;
 mod service;
@@ -12,6 +13,7 @@ mod words;
 
 pub use disk::*;
 pub use error::*;
+pub(crate) use holder::Holder;
 pub use ops::*;
 pub use promise::{AccountOf, Carried, Promise};
 pub(crate) use promise::{UnderContract, carry};

@@ -6,8 +6,9 @@
 //! node when it likes ([`Node::carried`](crate::Node::carried)): accounts are then by the whole
 //! clock. One that does not say anything has its programs' accounts end where it gets the answers.
 
-use super::{ServiceAccount, StreamAccount, StreamId};
-use crate::volumes::services::Holder;
+use super::holder::Holder;
+use super::status::{ServiceAccount, StreamAccount};
+use super::words::StreamId;
 use units::{Duration, Instant};
 
 /// UnderContract account an answer is in.
@@ -30,6 +31,8 @@ pub struct Promise {
     pub(crate) due: Instant,
     /// When the node gave the answer out: until then its account has counted it.
     pub(crate) handed: Instant,
+    /// It was late by then, and is counted as that.
+    pub(crate) was_late: bool,
 }
 
 impl Promise {
@@ -59,8 +62,7 @@ impl Carried {
     pub fn add(&mut self, promise: &Promise, took: Duration) {
         let at = promise.handed.saturating_add(took);
         let late_by = at.saturating_since(promise.due);
-        let was_late = promise.handed > promise.due;
-        self.late += u64::from(!late_by.is_zero() && !was_late);
+        self.late += u64::from(!late_by.is_zero() && !promise.was_late);
         self.late_max = self.late_max.max(late_by);
         self.latency_max = self.latency_max.max(at.saturating_since(promise.from));
         self.took_max = self.took_max.max(took);
@@ -82,4 +84,25 @@ pub(crate) fn carry(account: &mut StreamAccount, carried: &Carried) {
     account.late_requests += carried.late;
     account.late_max = account.late_max.max(carried.late_max);
     account.latency_max = account.latency_max.max(carried.latency_max);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Late when it was handed out is late once, though by more at its program.
+    #[test]
+    fn an_answer_that_was_late_before_it_was_carried_is_counted_once() {
+        let at = |ms| Instant::EPOCH + Duration::from_millis(ms);
+        let whose = UnderContract::Stream(StreamId(1));
+        let in_time = Promise { whose, from: at(10), due: at(50), handed: at(40), was_late: false };
+        let mut carried = Carried::default();
+        carried.add(&in_time, Duration::from_millis(10));
+        assert_eq!((carried.late, carried.late_max), (0, Duration::ZERO));
+        carried.add(&in_time, Duration::from_millis(12));
+        // One of its commands was late on its disk, which its account knows.
+        carried.add(&Promise { was_late: true, ..in_time }, Duration::from_millis(13));
+        assert_eq!((carried.late, carried.late_max), (1, Duration::from_millis(3)));
+        assert_eq!(carried.latency_max, Duration::from_millis(43));
+    }
 }

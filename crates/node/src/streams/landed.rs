@@ -9,22 +9,9 @@
 
 use crate::api::{Promise, UnderContract};
 use crate::core::Core;
+use crate::streams::landing::Landing;
 use crate::streams::stream::Stream;
-use alloc::vec::Vec;
 use units::{Bytes, Duration, Instant};
-
-/// The end of a block's request.
-#[derive(Clone, Copy, Debug)]
-struct Landing {
-    block: u64,
-    at: Instant,
-    from: Instant,
-    due: Instant,
-}
-
-/// The ends that answers may still follow from.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Landed(Vec<Landing>);
 
 impl Stream {
     /// The request of a block has ended, after so long; it was due then.
@@ -59,6 +46,7 @@ impl Stream {
             Some(one) => one.due.max(asked),
             None => asked,
         };
-        Promise { whose: UnderContract::Stream(self.id), from, due, handed: now }
+        let (whose, was_late) = (UnderContract::Stream(self.id), now > due);
+        Promise { whose, from, due, handed: now, was_late }
     }
 }

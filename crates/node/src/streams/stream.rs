@@ -17,7 +17,7 @@ use crate::admission::odds::AtOdds;
 use crate::api::*;
 use crate::core::Core;
 use crate::memory::places::WindowMemory;
-use crate::streams::landed::Landed;
+use crate::streams::landing::Landed;
 use crate::streams::shared::Shared;
 use crate::volumes::writes::Claim;
 use alloc::collections::VecDeque;

@@ -13,32 +13,12 @@
 //! default, and for each disk of it a task where the service is a contract.
 
 use crate::admission::contract::{self, Joined};
+pub(crate) use crate::api::Holder;
 use crate::api::*;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::ops::RangeInclusive;
 use store::VolumeId;
 use units::{Bytes, Direction, Duration, Instant, Lba};
-
-/// Who has a service: a volume, or one handle on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Holder {
-    pub volume: VolumeId,
-    pub handle: Option<HandleId>,
-}
-
-impl From<VolumeId> for Holder {
-    fn from(volume: VolumeId) -> Self {
-        Self { volume, handle: None }
-    }
-}
-
-impl Holder {
-    /// The volume and all handles on it.
-    pub(crate) fn on(volume: VolumeId) -> RangeInclusive<Self> {
-        Self::from(volume)..=Self { volume, handle: Some(HandleId(u64::MAX)) }
-    }
-}
 
 /// How one volume, or one handle, is served.
 #[derive(Clone, Debug, Default)]
@@ -175,7 +155,8 @@ impl Services {
         account.late_max = account.late_max.max(late_by);
         account.latency_max = account.latency_max.max(latency);
         let from = now - latency.min(now.saturating_since(Instant::EPOCH));
-        Some(Promise { whose: UnderContract::Service(holder), from, due, handed: now })
+        let (whose, was_late) = (UnderContract::Service(holder), !late_by.is_zero());
+        Some(Promise { whose, from, due, handed: now, was_late })
     }
 }
 
