@@ -160,7 +160,11 @@ impl Destination {
 /// # Errors
 /// A range that says something else than the length, or something else than where the bytes go.
 pub fn place(asked: &HeaderMap) -> Result<Destination, Failure> {
-    let len = asked.typed_get::<ContentLength>().map(|len| Bytes::new(len.0));
+    let Ok(len) = asked.typed_try_get::<ContentLength>() else {
+        let next = "write one number of bytes";
+        return Err(Problem::new(Code::BadRequest, "content-length: no number", next).into());
+    };
+    let len = len.map(|len| Bytes::new(len.0));
     let mut values = asked.get_all(header::CONTENT_RANGE).iter();
     let Some(text) = values.next() else {
         return Ok(Destination { offset: Bytes::ZERO, len, is_whole: true });
@@ -300,5 +304,10 @@ mod tests {
             asked.insert(header::CONTENT_RANGE, HeaderValue::from_str(bad).unwrap());
             assert!(place(&asked).is_err(), "{bad}");
         }
+        // Two lengths; a fuzzed input.
+        asked.insert(header::CONTENT_RANGE, HeaderValue::from_static("bytes 7-11/*"));
+        assert!(place(&asked).is_ok());
+        asked.append(header::CONTENT_LENGTH, HeaderValue::from_static("6"));
+        assert!(place(&asked).is_err());
     }
 }

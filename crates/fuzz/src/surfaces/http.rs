@@ -90,6 +90,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "if-none-match: TAG\nrange: bytes=7-7",
         "content-range: bytes 7-11/*\ncontent-length: 5",
         "content-range: bytes 4096-8191/1000000",
+        // Two lengths: a failure that was found.
+        "content-range: bytes 7-11/*\ncontent-length: 5\ncontent-length: 6",
         "content-range: bytes 1152921504606846970-1152921504606846975/*",
     ];
     let seed = |text: &&str| [&1_000_000u64.to_le_bytes()[..], text.as_bytes()].concat();

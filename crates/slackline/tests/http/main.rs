@@ -97,6 +97,11 @@ fn a_tag_is_of_these_bytes_and_conditions_are_held_to_it() {
     assert_eq!(put.status, 412);
     let put = http.ask("PUT", V, &[("if-none-match", "*")], b"lost?");
     assert_eq!(put.status, 412);
+    // A condition that cannot be understood is not held.
+    let put = http.ask("PUT", V, &[("if-match", "five")], b"lost?");
+    assert_eq!(put.status, 412);
+    let asked = [("range", "bytes=0-0"), ("if-range", "five")];
+    assert_eq!(http.get(V, &asked).status, 200);
     assert_eq!(http.get(V, &[]).body, b"three");
     let before = tag();
     daemon.kill();

@@ -202,9 +202,12 @@ fn a_contract_is_read_and_set_as_an_attribute_of_the_file() {
     let Some(mounted) = Mounted::new() else { return };
     fs::write(mounted.path("f"), noise(300_000, 2)).unwrap();
     let python = "import os,sys
-for n, v in (('rate', '1 MB/s'), ('priority', 'background')):
+for n, v in (('rate', '1 MB/s'), ('rate', '1234567 B/s'), ('priority', 'background')):
     os.setxattr('f', 'user.slackline.' + n, v.encode())
     assert os.getxattr('f', 'user.slackline.' + n) == v.encode()
+try: os.setxattr('f', 'user.slackline.rate', b'1 MB/s' + b' ' * 300)
+except OSError as e: assert e.errno == 7, e
+else: sys.exit('a value was taken in part')
 try: os.setxattr('f', 'user.slackline.rate', b'100 GB/s')
 except OSError as e: assert e.errno == 16, e
 else: sys.exit('an impossible rate was taken')
