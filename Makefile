@@ -3,6 +3,7 @@
 #   make demo    the main job on an emulated disk in real time, under 3 minutes
 #   make test    formatting, lints, all tests, the rules of the house, docs, and `make short`
 #   make short   every other target, as short as it can be: does it run at all?
+#   make install the command, its libraries, man pages, completions and unit, below PREFIX
 #   make wheel   the package for Python: built by maturin, installed, tested as it is then
 #   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy,
 #                answers under contract beside greedy programs, block devices beside nbdkit;
@@ -15,7 +16,7 @@
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test short wheel bench rwrt lab soak mutants fmt clean
+.PHONY: demo test short install wheel bench rwrt lab soak mutants fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
 # what they can. PROFILE: how cargo builds what the targets below run; `dev` is what
@@ -50,6 +51,13 @@ test:
 short:
 	@scripts/setup short
 	scripts/short-runs
+
+# As root; DESTDIR=/some/where packs it instead.
+PREFIX ?= /usr/local
+install:
+	@scripts/setup build
+	cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
+	scripts/install $(PREFIX) $(dir $(SLACKLINE))
 
 # Python's own index is asked for maturin and NumPy. WHEEL_PYTHON: any Python from 3.11 on,
 # for example: make wheel WHEEL_PYTHON=python3.13. WHEEL_ARGS="--release" is what a wheel
@@ -108,7 +116,8 @@ lab:
 # the threads of a pool. DAEMON_HISTORIES: lives of a daemon with programs beside each
 # other. INPUTS: which libFuzzer makes for each surface of crates/fuzz (0: none), slow
 # ones a hundredth of that.
-# BUSES: random machines of disks that share buses.
+# BUSES: random machines of disks that share buses. CHUNKS: random pools whose requests
+# are served in chunks. GAPS: random schedules of which the host delays every command.
 # Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.
 SETS ?= 50000
 HISTORIES ?= 5000
@@ -122,6 +131,8 @@ PREEMPTIONS ?= 5
 SCHEDULES ?= 20000
 DAEMON_HISTORIES ?= 1000
 LOADS ?= 1000000
+CHUNKS ?= 2000
+GAPS ?= 1000000
 BUSES ?= 10000
 CYCLES ?= 1000000
 INPUTS ?= 100000000
@@ -137,6 +148,7 @@ soak:
 		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_MINUTES=$(MINUTES) \
 		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
 		SLACKLINE_SCHEDULES=$(SCHEDULES) SLACKLINE_LOADS=$(LOADS) \
+		SLACKLINE_CHUNKS=$(CHUNKS) SLACKLINE_GAPS=$(GAPS) \
 		SLACKLINE_BUSES=$(BUSES) SLACKLINE_CYCLES=$(CYCLES) \
 		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) \
 		$(SOAK) $(SOAK_TESTS)

@@ -47,6 +47,7 @@ mod pieces;
 mod reader;
 mod shared_reader;
 mod shared_writer;
+mod undecided;
 mod updater;
 mod writer;
 
@@ -367,7 +368,8 @@ impl Client {
     /// As [`Client::best_effort`]; [`Code::Refused`] where the contract does not fit, and
     /// [`Code::Quota`] where it is more than the user may have.
     pub fn best_effort_in_time(&self, volume: &str, contract: InTime) -> Result<BestEffort> {
-        BestEffort::attach_in_time(&wire::socket::data_path(&self.socket), volume, contract)
+        let socket = wire::socket::data_path(&self.socket);
+        undecided::patiently(|| BestEffort::attach_in_time(&socket, volume, contract))
     }
 
     /// As [`Client::best_effort`], with a priority of this handle's own: before or behind
@@ -396,7 +398,7 @@ impl Client {
             early,
             miss_per_billion,
         };
-        http::call(&self.socket, "POST", "/v1/streams", Some(&open))
+        undecided::patiently(|| http::call(&self.socket, "POST", "/v1/streams", Some(&open)))
     }
 }
 

@@ -919,8 +919,11 @@ async fn quota_list(State(control): State<Control>) -> Json<api::Quotas> {
     (status = 200, description = "All devices in the order of their first use",
         body = api::FileDevices),
 ))]
-async fn file_devices(State(control): State<Control>) -> Json<api::FileDevices> {
-    Json(control.files.told())
+async fn file_devices(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+) -> Json<api::FileDevices> {
+    Json(control.files.told(&control.quotas.who(&peer)))
 }
 
 /// Tell whether a list of streams would fit, and what would. Changes nothing.

@@ -8,8 +8,10 @@ use crate::api;
 use crate::door::{Door, Full, Kind, Place};
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN};
 use crate::lock::Mutex;
+use crate::pool::{Ask, Handed};
 use crate::quotas::{Peer, Quotas};
 use crate::reception::{accept, full, say};
+use crate::timely::{Lane, Timely};
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
@@ -35,8 +37,7 @@ use wire::control::PROBLEM_TYPE;
 pub async fn serve(
     listener: UnixListener,
     router: Router,
-    door: Arc<Door>,
-    quotas: Arc<Quotas>,
+    (door, quotas, timely): (Arc<Door>, Arc<Quotas>, Timely),
     mut stopping: watch::Receiver<bool>,
 ) {
     let is_stopping = stopping.clone();
@@ -46,9 +47,13 @@ pub async fn serve(
             let peer = Peer::of(&connection);
             match door.enter(Kind::Control, peer.uid, quotas.is_administrator(&peer)).await {
                 Ok(place) => {
+                    // Until it is asked for something under contract.
+                    let lane = timely.lane(peer.uid, false);
+                    let carriage = Carriage { lane: lane.clone(), sending: Arc::default() };
+                    let caller = (peer, carriage);
                     let carried =
-                        carry(connection, place, router.clone(), peer, is_stopping.clone());
-                    tokio::spawn(carried);
+                        carry(connection, place, router.clone(), caller, is_stopping.clone());
+                    lane.spawn(carried);
                 }
                 Err(why) => refuse(&connection, &full(why, &quotas.name(&peer))),
             }
@@ -77,16 +82,17 @@ async fn carry(
     connection: UnixStream,
     place: Place,
     router: Router,
-    peer: Peer,
+    (peer, carriage): (Peer, Carriage),
     mut stopping: watch::Receiver<bool>,
 ) {
     let place = Arc::new(place);
     let answered = Arc::new(AtomicBool::new(false));
-    let io = Taken::new(connection, Arc::clone(&place), Arc::clone(&answered));
+    let io = Taken::new(connection, Arc::clone(&place), Arc::clone(&answered), carriage.clone());
     let service = {
         let place = Arc::clone(&place);
         service_fn(move |request| {
-            let answer = answer(request, Arc::clone(&place), router.clone(), peer.clone());
+            let caller = (peer.clone(), carriage.clone());
+            let answer = answer(request, Arc::clone(&place), router.clone(), caller);
             let answered = Arc::clone(&answered);
             async move {
                 let answer = answer.await;
@@ -117,13 +123,15 @@ async fn answer(
     mut request: hyper::Request<Incoming>,
     place: Arc<Place>,
     router: Router,
-    peer: Peer,
+    (peer, carriage): (Peer, Carriage),
 ) -> Result<Response, Infallible> {
+    carriage.lane.unpromise();
     if !place.at_work() {
         return Ok(api::Failure::from(full(Full::GaveWay, "")).into_response());
     }
     let turn = Turn::new(place.requests().acquire_owned().await.expect("never closed"));
     request.extensions_mut().insert(turn.clone());
+    request.extensions_mut().insert(carriage);
     request.extensions_mut().insert(ConnectInfo(peer));
     let answer = TowerToHyperService::new(router).call(request).await;
     turn.end();
@@ -146,6 +154,29 @@ impl Turn {
     }
 }
 
+/// How the bytes of an answer go to the program.
+#[derive(Clone)]
+pub struct Carriage {
+    /// Which threads serve the connection.
+    pub lane: Lane,
+    /// What of the pool's is on its way into the socket.
+    sending: Arc<Mutex<Vec<(Ask, Handed)>>>,
+}
+
+impl Carriage {
+    /// These bytes of an answer, which the pool handed out then, go into the socket next.
+    pub fn sends(&self, ask: &Ask, handed: Handed) {
+        self.lane.answered(&handed);
+        self.sending.lock().push((ask.clone(), handed));
+    }
+
+    /// All are there, or the program has to make room: what comes then is its own time.
+    fn sent(&self) {
+        let sent = std::mem::take(&mut *self.sending.lock());
+        sent.iter().for_each(|(ask, handed)| ask.delivered(handed));
+    }
+}
+
 /// A connection whose program takes its answers: each within [`ANSWER_TAKEN_WITHIN`], or
 /// writing fails. With the last byte of an answer it waits for the next request.
 struct Taken {
@@ -153,17 +184,24 @@ struct Taken {
     place: Arc<Place>,
     /// There is an answer, which has not been written as a whole.
     answered: Arc<AtomicBool>,
+    carriage: Carriage,
     /// When the answer must be taken, from when it first was not.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 impl Taken {
-    fn new(connection: UnixStream, place: Arc<Place>, answered: Arc<AtomicBool>) -> Self {
-        Self { connection, place, answered, until: None }
+    fn new(
+        connection: UnixStream,
+        place: Arc<Place>,
+        answered: Arc<AtomicBool>,
+        carriage: Carriage,
+    ) -> Self {
+        Self { connection, place, answered, carriage, until: None }
     }
 
     /// What becomes of a write that has to wait.
     fn wait<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        self.carriage.sent();
         let begin = || Box::pin(sleep_until(Instant::now() + ANSWER_TAKEN_WITHIN));
         ready!(self.until.get_or_insert_with(begin).as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -210,6 +248,7 @@ impl AsyncWrite for Taken {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // Asked for when nothing is left to be written.
         self.until = None;
+        self.carriage.sent();
         if self.answered.swap(false, Ordering::Relaxed) {
             self.place.waits_again();
         }

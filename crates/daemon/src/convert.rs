@@ -112,6 +112,8 @@ fn service_account(account: node::ServiceAccount) -> api::ServiceAccount {
         late_requests: account.late_requests,
         late_max_ns: account.late_max,
         latency_max_ns: account.latency_max,
+        late_carried_requests: account.late_carried,
+        carried_max_ns: account.carried_max,
     }
 }
 
@@ -265,7 +267,7 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
 }
 
 /// What is charged for something that the host takes, and why not for more.
-fn host_time(time: HostTime, refused: Option<&Error>) -> api::HostTime {
+pub fn host_time(time: HostTime, refused: Option<&Error>) -> api::HostTime {
     api::HostTime {
         stated_ns: time.stated,
         p999_ns: time.quantile,
@@ -414,6 +416,7 @@ pub fn status(
         memory: api::Memory {
             total_bytes: status.memory.total,
             window_bytes: status.memory.windows + status.memory.services,
+            shared_window_bytes: status.memory.regions,
             best_effort_bytes: status.memory.best_effort,
             free_bytes: status.memory.free,
         },

@@ -111,12 +111,8 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     let Some(Greeting { hello, body, given, connection }) = greeting else {
         return; // said nothing, or nothing that can be understood
     };
-    let is_timely = is_under_contract(&hello, &body, &house);
-    let connection = match is_timely {
-        true => house.timely.watch(connection),
-        false => Ok(connection),
-    };
-    let Ok(connection) = connection else { return };
+    let lane = house.timely.lane(peer.uid, is_under_contract(&hello, &body, &house));
+    let Ok(connection) = lane.watch(connection) else { return };
     let (input, output) = connection.into_split();
     let (input, output) = (Incoming::new(input), Outgoing::new(output));
     let (Head::HelloStream { version, .. }
@@ -138,7 +134,7 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     if let Head::HelloFile { .. } = hello {
         return file::open(&body, given, peer, house, &output).await;
     }
-    let House { entry, sessions, quotas, keep_alive, timely, .. } = house;
+    let House { entry, sessions, quotas, keep_alive, .. } = house;
     let ask = entry.by(quotas.who(&peer));
     match hello {
         Head::HelloStream { stream, .. } | Head::HelloWindow { stream, .. } => {
@@ -148,7 +144,7 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
                 return output.fail_last(&problem).await;
             }
             let input = Listening::new(input, keep_alive);
-            timely.serve(serve_stream(stream, maps, input, output, ask, sessions)).await;
+            lane.serve(serve_stream(stream, maps, input, output, ask, sessions)).await;
         }
         Head::HelloVolume { .. } | Head::HelloInTime { .. } => {
             let Ok(volume) = String::from_utf8(body) else {
@@ -163,11 +159,8 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
                 Head::HelloVolume { priority, .. } => {
                     let priority = place.granted(priority.map(crate::convert::priority));
                     let connection = best_effort::Connection { place, input, output, ask, stop };
-                    let served = best_effort::serve(volume, priority, connection, is_timely);
-                    match is_timely {
-                        true => timely.serve(served).await,
-                        false => served.await,
-                    }
+                    let served = best_effort::serve(volume, priority, connection, lane.clone());
+                    lane.serve(served).await;
                 }
                 Head::HelloInTime { len, within, every, .. } => {
                     let service = node::Service::Latency { len, within, every };
@@ -177,8 +170,8 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
                             let stop = open.stop.clone();
                             let connection =
                                 best_effort::Connection { place, input, output, ask, stop };
-                            let served = best_effort::serve(volume, None, connection, true);
-                            timely.serve(served).await;
+                            let served = best_effort::serve(volume, None, connection, lane.clone());
+                            lane.serve(served).await;
                         }
                         Err(problem) => output.fail_last(&problem).await,
                     }

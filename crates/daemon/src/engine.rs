@@ -3,7 +3,7 @@
 use crate::pool::{Answer, Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use engine::{ChunkMut, Reply};
 use node::{
-    Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Status, StreamId,
+    Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Promise, Status, StreamId,
     StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::any::Any;
@@ -15,6 +15,9 @@ use wire::control::Lateness;
 impl Chunk for engine::Chunk {
     fn bytes(&self) -> &[u8] {
         self
+    }
+    fn promise(&self) -> Option<Promise> {
+        self.promise()
     }
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
@@ -34,6 +37,9 @@ impl Room for ChunkMut {
     fn bytes_mut(&mut self) -> &mut [u8] {
         self
     }
+    fn promise(&self) -> Option<Promise> {
+        self.promise()
+    }
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
     }
@@ -42,6 +48,7 @@ impl Room for ChunkMut {
 fn answer(reply: Reply) -> Answer {
     match reply {
         Reply::Done => Answer::Done,
+        Reply::Promised(promise) => Answer::Promised(promise),
         Reply::Stream { stream, window } => Answer::Stream { stream, window },
         Reply::Data { chunk, offset } => Answer::Data { chunk: Box::new(chunk), offset },
         Reply::Room { room } => Answer::Room { room: Box::new(room) },
@@ -49,7 +56,7 @@ fn answer(reply: Reply) -> Answer {
         Reply::Gap { offset, len } => Answer::Gap { offset, len },
         Reply::Durable { upto } => Answer::Durable { upto },
         Reply::Shared { stream, window, memory } => Answer::Shared { stream, window, memory },
-        Reply::Piece { piece, seeks } => Answer::Piece { piece, seeks },
+        Reply::Piece { piece, seeks, promise } => Answer::Piece { piece, seeks, promise },
         Reply::Ready { at, steady, seeks } => Answer::Ready { at, steady, seeks },
         Reply::Block { block } => Answer::Block { block },
         Reply::Handle { handle } => Answer::Handle { handle },
@@ -188,6 +195,10 @@ impl Pool for engine::Pool {
 
     fn delivered(&self, took: Duration) {
         self.delivered(took);
+    }
+
+    fn carried(&self, promise: &Promise, took: Duration) {
+        self.carried(promise, took);
     }
 
     fn deliveries(&self) -> HostTime {

@@ -22,9 +22,9 @@ use crate::problem;
 use desk::{Desk, Opening};
 use disk::Profile;
 use engine::{BlockDevice, HostFile, IoClass};
-use files::{FileMap, Options, Piece};
+use files::{FileMap, Measuring, Options, Piece};
 use given::Hands;
-use node::{Contract, DiskIndex, Op, StreamId, StreamStatus};
+use node::{Contract, DiskIndex, Op, StreamId, StreamStatus, Who};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,16 @@ pub struct Files {
     finding: Mutex<HashMap<String, Arc<Mutex<()>>>>,
     hands: Arc<Hands>,
     next_stream: AtomicU64,
+    carried: Mutex<Carried>,
+}
+
+/// How long answers under contract take to their programs. The threads that carry them are the
+/// same for the pool's answers and for those of files, and so is what they take.
+#[derive(Default)]
+struct Carried {
+    measuring: Measuring,
+    /// What every device is to count.
+    wanted: Duration,
 }
 
 /// A file that was looked at and may be given a contract.
@@ -89,6 +99,7 @@ impl Files {
             finding: Mutex::default(),
             hands: Arc::default(),
             next_stream: AtomicU64::new(FIRST_STREAM),
+            carried: Mutex::default(),
         })
     }
 
@@ -185,7 +196,14 @@ impl Files {
         };
         let mut desks = self.desks.lock();
         let index = DiskIndex(FIRST_DEVICE + desks.len() as u16);
-        let notes = notes(device, &profile, own.is_some_and(|own| own.profile.is_some()));
+        let mut notes = notes(device, &profile, own.is_some_and(|own| own.profile.is_some()));
+        if let Some((drive, disk)) = taken(&file.drives(), &self.settings.pool_file_drives) {
+            notes.push(format!(
+                "the pool's disk {} is a file on the same drive, {drive}: what its contracts take \
+                 is not counted here, so that both may be late",
+                disk.display()
+            ));
+        }
         for note in &notes {
             eprintln!("slackline: files on {}: {note}", device.name);
         }
@@ -195,12 +213,15 @@ impl Files {
             share_ppm: share.map_or(settings::SHARE_PPM, |share| share.0),
             others,
             host_latency: self.host_latency,
+            gap: engine::first_gap(true, self.host_latency).min(files::GAP_MAX),
             ride_out: self.settings.ride_out.unwrap_or(settings::RIDE_OUT),
             memory: self.settings.memory.unwrap_or(settings::MEMORY),
         };
         options.check().map_err(|error| (error.to_string(), "correct [files]".to_owned()))?;
         let desk = Desk::start(index, device.clone(), profile, options, notes)
             .map_err(|error| (error.to_string(), "see the daemon's messages".to_owned()))?;
+        let carried = self.carried.lock().wanted;
+        desk.set_delivery(carried);
         desks.push(Arc::clone(&desk));
         Ok(desk)
     }
@@ -250,9 +271,29 @@ impl Files {
         self.desks().iter().for_each(|desk| desk.stop());
     }
 
-    /// All devices, with what happened on them.
-    pub fn told(&self) -> api::FileDevices {
-        api::FileDevices { devices: self.desks().iter().map(|desk| desk.told()).collect() }
+    /// An answer under contract took so long from here to its program.
+    fn delivered(&self, took: Duration) {
+        let wanted = {
+            let Carried { measuring, wanted } = &mut *self.carried.lock();
+            measuring.record(took, *wanted);
+            measuring.take_wanted().inspect(|takes| *wanted = *takes)
+        };
+        if let Some(takes) = wanted {
+            self.desks().iter().for_each(|desk| desk.set_delivery(takes));
+        }
+    }
+
+    /// All devices, with what happened on them, as `who` is shown them.
+    pub fn told(&self, who: &Who) -> api::FileDevices {
+        let carried = |counted| self.carried.lock().measuring.seen(counted);
+        let told = |desk: &Arc<Desk>| {
+            let mut told = desk.told(carried, who);
+            for time in [&mut told.gap, &mut told.delivery] {
+                time.refused = time.refused.take().map(|text| named(&text, desk));
+            }
+            told
+        };
+        api::FileDevices { devices: self.desks().iter().map(told).collect() }
     }
 
     /// The operation is about a stream on a file, whose device this is.

@@ -13,7 +13,7 @@ mod read;
 mod write;
 
 use crate::api::{Control, Failure, Text};
-use crate::control::Turn;
+use crate::control::{Carriage, Turn};
 use crate::priority;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
@@ -122,6 +122,7 @@ async fn data_get(
     Text(name): Text,
     service: Result<Query<Service>, QueryRejection>,
     method: Method,
+    Extension(carriage): Extension<Carriage>,
     asked: HeaderMap,
 ) -> Result<Response, Failure> {
     let service = told(service)?;
@@ -151,8 +152,11 @@ async fn data_get(
         return Ok((status, headers, Body::empty()).into_response());
     }
     let body = match service.rate {
-        Some(rate) => read::under_contract(&control, &peer, found, range, rate).await?,
-        None => read::best_effort(&control, &peer, found, range, service.priority)?,
+        Some(rate) => read::under_contract(&control, &peer, found, range, (rate, carriage)).await?,
+        None => {
+            let how = (service.priority, carriage);
+            read::best_effort(&control, &peer, found, range, how)?
+        }
     };
     Ok((status, headers, body).into_response())
 }

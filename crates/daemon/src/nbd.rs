@@ -20,6 +20,8 @@ use crate::data::frames::{Outgoing, Over};
 use crate::door::{Door, Place};
 use crate::limits::{FRAME_WITHIN, GOODBYE_WITHIN, HELLO_WITHIN};
 use crate::quotas::Peer;
+use crate::sessions::Stop;
+use crate::timely::Lane;
 use crate::{data, reception};
 use exports::{Export, Offer};
 use std::sync::Arc;
@@ -77,12 +79,37 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     let priority = quota.granted(export.priority);
     let account = Account::new(quota);
     let mut stop = house.sessions.stop_signal();
+    let lane = house.timely.lane(peer.uid, ask.guaranteed(&volume, priority) > 0);
+    let Some((input, output)) = watched(input, output, &lane) else { return };
+    let output = (output, lane.clone());
     let device = requests::Device::new((volume, id), priority, chosen, ask, output);
+    let served = async move { transmit(device, input, account, &mut stop).await };
+    lane.serve(served).await;
+}
+
+/// The same connection, watched by the threads that are to serve it; none where the system has no
+/// way for that. A client that did not wait for the end of the negotiation stays with the others.
+fn watched(input: Input, output: Outgoing, lane: &Lane) -> Option<(Input, Outgoing)> {
+    if !input.buffer().is_empty() || !lane.is_promised() {
+        return Some((input, output));
+    }
+    let whole = input.into_inner().reunite(output.into_half()).ok()?;
+    let (input, output) = lane.watch(whole).ok()?.into_split();
+    Some((BufReader::with_capacity(HEADS_BUFFER, input), Outgoing::new(output)))
+}
+
+/// Serves requests until the client or the daemon ends it.
+async fn transmit(
+    device: requests::Device,
+    mut input: Input,
+    account: Account,
+    stop: &mut watch::Receiver<Stop>,
+) {
     let mut is_gone = device.is_gone();
     let over = tokio::select! {
         over = requests::take(&device, &mut input, &account) => over,
         _ = is_gone.wait_for(|&gone| gone) => Over::Gone,
-        why = data::stopped(&mut stop) => Over::Stopped(why),
+        why = data::stopped(stop) => Over::Stopped(why),
     };
     match over {
         // The daemon stops: a program that takes no answers is not waited for.

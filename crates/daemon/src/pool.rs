@@ -9,7 +9,7 @@
 
 use node::{
     DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Planner, Policy, Priority,
-    Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,6 +22,10 @@ use wire::control::Lateness;
 pub trait Chunk: Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
+    /// What is owed of the answer that this is, where it is under contract.
+    fn promise(&self) -> Option<Promise> {
+        None
+    }
     /// For the pool, to find its own handle again.
     fn into_any(self: Box<Self>) -> Box<dyn std::any::Any>;
 }
@@ -38,6 +42,10 @@ pub trait Pieces: Send + Sync {
 pub trait Room: Send {
     /// The memory.
     fn bytes_mut(&mut self) -> &mut [u8];
+    /// As [`Chunk::promise`].
+    fn promise(&self) -> Option<Promise> {
+        None
+    }
     /// For the pool, to find its own handle again.
     fn into_any(self: Box<Self>) -> Box<dyn std::any::Any>;
 }
@@ -47,6 +55,8 @@ pub trait Room: Send {
 pub enum Answer {
     /// Done, nothing to tell.
     Done,
+    /// The same of a write under contract, with what is owed of that.
+    Promised(Promise),
     /// The stream is open.
     Stream { stream: StreamId, window: Bytes },
     /// Bytes are in memory.
@@ -62,7 +72,7 @@ pub enum Answer {
     /// The stream is open, and its program can map its window.
     Shared { stream: StreamId, window: Bytes, memory: Arc<Memory> },
     /// The next piece of a shared window, and how many seeks were asked for before.
-    Piece { piece: Piece, seeks: u64 },
+    Piece { piece: Piece, seeks: u64, promise: Option<Promise> },
     /// After a seek, of this number.
     Ready { at: Instant, steady: Instant, seeks: u64 },
     /// A handle has a contract of its own.
@@ -71,6 +81,19 @@ pub enum Answer {
     Block { block: Bytes },
     /// What planning needs to know of the pool.
     Planner(Box<Planner>),
+}
+
+impl Answer {
+    /// What is owed of it, where it is under contract.
+    pub fn promise(&self) -> Option<Promise> {
+        match self {
+            Self::Data { chunk, .. } => chunk.promise(),
+            Self::Room { room } => room.promise(),
+            Self::Piece { promise, .. } => *promise,
+            Self::Promised(promise) => Some(*promise),
+            _ => None,
+        }
+    }
 }
 
 /// What is called, once, with the end of an operation. It runs on a thread of
@@ -224,8 +247,10 @@ pub trait Pool: Send + Sync + 'static {
     /// How late the host was.
     fn host_lateness(&self) -> HostLateness;
     /// An answer under contract took so long from when this pool handed it out until it was in
-    /// the socket or the window of its program.
+    /// the socket or the window of its program: to be counted with every contract.
     fn delivered(&self, _took: Duration) {}
+    /// The same of one of which so much is owed, for its account.
+    fn carried(&self, _promise: &Promise, _took: Duration) {}
     /// What was measured of that, and what is counted for it.
     fn deliveries(&self) -> HostTime {
         HostTime::default()
@@ -240,22 +265,56 @@ pub trait Pool: Send + Sync + 'static {
 
 /// When the pool handed out an answer: what it takes from then on is the daemon's.
 #[derive(Clone, Copy, Debug)]
-pub struct Handed(std::time::Instant);
+pub struct Handed {
+    at: std::time::Instant,
+    /// What is owed of it, where it is under contract.
+    promise: Option<Promise>,
+}
 
 impl Handed {
-    /// Now.
+    /// Now, and nothing is owed.
     pub fn now() -> Self {
-        Self(std::time::Instant::now())
+        Self { at: std::time::Instant::now(), promise: None }
+    }
+
+    /// This answer, now.
+    pub fn of(answer: &Result<Answer, Error>) -> Self {
+        Self { promise: answer.as_ref().ok().and_then(Answer::promise), ..Self::now() }
+    }
+
+    /// The same instant for an answer of which so much is owed.
+    pub fn owing(self, promise: Option<Promise>) -> Self {
+        Self { promise, ..self }
+    }
+
+    /// It is under contract.
+    pub fn is_promised(&self) -> bool {
+        self.promise.is_some()
     }
 
     /// This, or the instant at which the daemon had done what came before it, if that is later.
     pub fn or_later(self, free: Self) -> Self {
-        Self(self.0.max(free.0))
+        Self { at: self.at.max(free.at), ..self }
+    }
+
+    /// So much of what came since is not the daemon's.
+    pub fn without(self, excused: Duration) -> Self {
+        Self { at: self.at + std::time::Duration::from_nanos(excused.as_nanos()), ..self }
+    }
+
+    /// Of two that go to the program as one: the later one, and what is due later.
+    pub fn with(self, other: Self) -> Self {
+        let later = |one: &Self| one.promise.map(|promise| promise.due());
+        let promise = if later(&self) < later(&other) { other.promise } else { self.promise };
+        Self { at: self.at.max(other.at), promise }
     }
 
     /// How long ago.
-    pub fn ago(self) -> Duration {
-        Duration::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    fn ago(&self) -> Duration {
+        Duration::from_nanos(
+            u64::try_from(std::time::Instant::now().saturating_duration_since(self.at).as_nanos())
+                .unwrap_or(u64::MAX),
+        )
     }
 }
 
@@ -265,7 +324,10 @@ pub type Coming = oneshot::Receiver<(Result<Answer, Error>, Handed)>;
 /// A callback that says when it was called, and what it was called with.
 fn stamped() -> (Callback, Coming) {
     let (answer, coming) = oneshot::channel();
-    let callback = move |result| drop(answer.send((result, Handed::now())));
+    let callback = move |result| {
+        let handed = Handed::of(&result);
+        drop(answer.send((result, handed)));
+    };
     (Box::new(callback), coming)
 }
 
@@ -317,6 +379,13 @@ impl Ask {
         handed(coming).await
     }
 
+    /// The same, begun, for whoever wants to wait for other things as well.
+    pub fn begin_since(&self, arrived: Instant, op: Op) -> Coming {
+        let (callback, coming) = stamped();
+        self.0.submit_since(self.1.clone(), arrived, op, callback);
+        coming
+    }
+
     /// The same of an operation that waits for nothing else: begun, for whoever wants to wait
     /// for other things as well.
     pub fn begin_handed(&self, op: Op) -> Coming {
@@ -355,6 +424,19 @@ impl Ask {
         coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
     }
 
+    /// An answer is in the socket or the window of its program. Its account hears of it; what
+    /// carrying takes is counted with every contract where it was carried by those threads that
+    /// contracts are promised.
+    pub fn delivered(&self, handed: &Handed) {
+        let took = handed.ago();
+        if let Some(promise) = &handed.promise {
+            self.0.carried(promise, took);
+        }
+        if crate::timely::is_here() {
+            self.0.delivered(took);
+        }
+    }
+
     /// Operations on a volume for which the pool has memory set aside: under the contract of the
     /// handle that asks, or of the volume, where what the handle states does not leave it.
     pub fn guaranteed(&self, volume: &str, stated: Option<Priority>) -> u64 {
@@ -367,7 +449,7 @@ impl Ask {
     /// The end of an operation that has nothing to tell.
     pub async fn done(&self, op: Op) -> Result<(), Error> {
         match self.op(op).await? {
-            Answer::Done | Answer::Durable { .. } => Ok(()),
+            Answer::Done | Answer::Promised(_) | Answer::Durable { .. } => Ok(()),
             _ => unreachable!("the pool answers Done to what has no result"),
         }
     }

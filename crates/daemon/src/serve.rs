@@ -153,8 +153,8 @@ pub async fn serve(
         House { entry: own, sessions: sessions_of_house, quotas, files, keep_alive, timely };
     let router = routes::router(control);
     let quotas = Arc::clone(&house.quotas);
-    let control =
-        control::serve(listeners.control, router, Arc::clone(&door), quotas, is_stopping.clone());
+    let reception = (Arc::clone(&door), quotas, house.timely.clone());
+    let control = control::serve(listeners.control, router, reception, is_stopping.clone());
     let control = tokio::spawn(control);
     let nbd = nbd::listen(listeners.nbd, house.clone(), Arc::clone(&door), is_stopping.clone());
     let nbd = tokio::spawn(nbd);

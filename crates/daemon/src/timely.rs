@@ -1,17 +1,44 @@
 //! The threads on which connections under contract are served: few, with real-time priority
 //! where the system permits it, beside those that serve everybody else.
 //!
-//! Invariants: streams, handles with a contract of their own, and connections to volumes that
-//! have a contract when they begin are served here, and nobody else; at least one processor is
-//! left to ordinary threads, where there are several, whatever these programs do.
+//! What is served here is what was promised something: streams, handles with a contract of their
+//! own, and connections to volumes under contract, by whichever protocol. A connection moves: to
+//! these threads with the first answer under contract, and away from them when many answers in a
+//! row were under none ([`Lane::answered`]).
+//!
+//! Invariants: at least one processor is left to ordinary threads, where there are several,
+//! whatever these programs do; each user has a bounded part of the time of these threads, and all
+//! together have one ([`budget`]): whoever has used up his part goes on with ordinary threads
+//! until he has some again, and makes no contract of others wait.
 
+mod budget;
+
+use crate::pool::Handed;
+use budget::{Budget, Budgets};
+use std::cell::Cell;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::oneshot;
 
 /// What these threads are called.
 pub const NAME: &str = "slackline-timely";
 /// How many there are at the most: they only move bytes and words.
 const THREADS_MAX: usize = 2;
+/// A connection of which so many answers in a row were under no contract is under none.
+const UNPROMISED_MAX: u32 = 64;
+
+thread_local! {
+    static IS_TIMELY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is one of these threads.
+pub fn is_here() -> bool {
+    IS_TIMELY.get()
+}
 
 /// Which threads serve what is under contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +54,7 @@ pub enum Serving {
 /// The threads. They end when this is dropped.
 pub struct TimelyThreads {
     runtime: Option<Runtime>,
-    handle: Handle,
+    timely: Timely,
     /// They have real-time priority.
     pub in_real_time: bool,
 }
@@ -39,7 +66,9 @@ impl TimelyThreads {
     /// Where the system gives no threads.
     pub fn start(serving: Serving) -> std::io::Result<Self> {
         if serving == Serving::WithOthers {
-            return Ok(Self { runtime: None, handle: Handle::current(), in_real_time: false });
+            let (here, others) = (Handle::current(), Handle::current());
+            let timely = Timely { here, others, is_apart: false, budgets: Arc::default() };
+            return Ok(Self { runtime: None, timely, in_real_time: false });
         }
         let realtime = serving == Serving::InRealTime;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -50,6 +79,7 @@ impl TimelyThreads {
             .worker_threads(THREADS_MAX.min(processors - 1).max(1))
             .thread_name(NAME)
             .on_thread_start(move || {
+                IS_TIMELY.set(true);
                 if realtime {
                     // The warning of the disks' threads is of this, too.
                     let _ = engine::deliver_in_time();
@@ -57,13 +87,14 @@ impl TimelyThreads {
             })
             .enable_all()
             .build()?;
-        let handle = runtime.handle().clone();
-        Ok(Self { runtime: Some(runtime), handle, in_real_time })
+        let (here, others) = (runtime.handle().clone(), Handle::current());
+        let timely = Timely { here, others, is_apart: true, budgets: Arc::default() };
+        Ok(Self { runtime: Some(runtime), timely, in_real_time })
     }
 
     /// The way to them.
     pub fn handle(&self) -> Timely {
-        Timely(self.handle.clone())
+        self.timely.clone()
     }
 }
 
@@ -76,24 +107,159 @@ impl Drop for TimelyThreads {
     }
 }
 
-/// The way to the threads.
+/// The way to the threads, and to those that serve everybody else.
 #[derive(Clone)]
-pub struct Timely(Handle);
+pub struct Timely {
+    here: Handle,
+    others: Handle,
+    /// They are others' threads, too.
+    is_apart: bool,
+    budgets: Arc<Budgets>,
+}
 
 impl Timely {
-    /// The same connection, watched by these threads.
+    /// Where a user's connection is served: by these threads as long as it `is_promised`
+    /// something and its user has time left on them.
+    pub fn lane(&self, uid: u32, is_promised: bool) -> Lane {
+        let unpromised = AtomicU32::new(if is_promised { 0 } else { UNPROMISED_MAX });
+        let standing = Standing { unpromised, budget: self.budgets.of(engine::now(), uid) };
+        Lane { timely: self.clone(), standing: Arc::new(standing) }
+    }
+}
+
+/// Where one connection is served.
+#[derive(Clone)]
+pub struct Lane {
+    timely: Timely,
+    standing: Arc<Standing>,
+}
+
+/// Whether it may be by these threads.
+struct Standing {
+    /// Answers in a row that were under no contract.
+    unpromised: AtomicU32,
+    budget: Arc<Budget>,
+}
+
+impl Standing {
+    fn is_promised(&self) -> bool {
+        self.unpromised.load(Ordering::Relaxed) < UNPROMISED_MAX
+    }
+
+    fn may_stay(&self) -> bool {
+        self.is_promised() && self.budget.may_stay(engine::now())
+    }
+
+    fn may_come(&self) -> bool {
+        self.is_promised() && self.budget.may_come(engine::now())
+    }
+}
+
+impl Lane {
+    /// The connection is under contract as it stands.
+    pub fn is_promised(&self) -> bool {
+        self.standing.is_promised()
+    }
+
+    /// It is under contract from now on, until its answers say otherwise.
+    pub fn promise(&self) {
+        self.standing.unpromised.store(0, Ordering::Relaxed);
+    }
+
+    /// It is under no contract any more.
+    pub fn unpromise(&self) {
+        self.standing.unpromised.store(UNPROMISED_MAX, Ordering::Relaxed);
+    }
+
+    /// An answer was under contract, or not.
+    pub fn answered(&self, handed: &Handed) {
+        match handed.is_promised() {
+            true => self.promise(),
+            false => {
+                // No more than it takes: it does not go round.
+                let more = |count: u32| (count < UNPROMISED_MAX).then_some(count + 1);
+                let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+                let _ = self.standing.unpromised.fetch_update(set, fetch, more);
+            }
+        }
+    }
+
+    /// The same connection, watched by the threads that are to serve it.
     ///
     /// # Errors
     /// Those of the system.
     pub fn watch(&self, connection: UnixStream) -> std::io::Result<UnixStream> {
+        if !self.is_promised() {
+            return Ok(connection);
+        }
         let connection = connection.into_std()?;
-        let _in = self.0.enter();
+        let _in = self.timely.here.enter();
         UnixStream::from_std(connection)
     }
 
-    /// Serves a connection there to its end.
+    /// Serves something of the connection, and waits for its end.
     pub async fn serve(&self, served: impl Future<Output = ()> + Send + 'static) {
+        let (ends, ended) = oneshot::channel::<()>();
+        self.spawn(async move {
+            served.await;
+            drop(ends);
+        });
         // A panic there has said why; at the end of the process nothing is left to do.
-        let _ = self.0.spawn(served).await;
+        let _ = ended.await;
+    }
+
+    /// Serves something of the connection by the threads that it may be served by, and moves
+    /// with that.
+    pub fn spawn(&self, served: impl Future<Output = ()> + Send + 'static) {
+        if !self.timely.is_apart {
+            self.timely.others.spawn(served);
+            return;
+        }
+        let is_here = if is_here() { self.standing.may_stay() } else { self.standing.may_come() };
+        Stint { served: Some(Box::pin(served)), lane: self.clone(), is_here }.begin();
+    }
+}
+
+/// What is served, as long as it stays where it is.
+struct Stint {
+    served: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    lane: Lane,
+    is_here: bool,
+}
+
+impl Stint {
+    fn begin(self) {
+        let Timely { here, others, .. } = &self.lane.timely;
+        let threads = if self.is_here { here.clone() } else { others.clone() };
+        threads.spawn(self);
+    }
+
+    /// The rest of it, where it is to go on with the other threads.
+    fn goes(&mut self) -> Option<Self> {
+        let standing = &self.lane.standing;
+        let goes = if self.is_here { !standing.may_stay() } else { standing.may_come() };
+        let served = if goes { self.served.take() } else { None };
+        let (lane, is_here) = (self.lane.clone(), !self.is_here);
+        served.map(|served| Self { served: Some(served), lane, is_here })
+    }
+}
+
+impl Future for Stint {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(rest) = self.goes() {
+            rest.begin();
+            return Poll::Ready(());
+        }
+        let Self { served, lane, is_here } = &mut *self;
+        let Some(running) = served else { return Poll::Ready(()) };
+        let began = is_here.then(engine::thread_time);
+        let polled = running.as_mut().poll(context);
+        if let Some(began) = began {
+            let took = engine::thread_time().saturating_sub(began);
+            lane.standing.budget.spend(engine::now(), took);
+        }
+        polled
     }
 }

@@ -1,14 +1,26 @@
 //! What it takes to carry answers under contract to their programs: measured on threads of their
 //! own, which have real-time priority where the system permits it, and shown.
 
+#[path = "../../slackline/tests/nbd/client.rs"]
+#[allow(dead_code)]
+mod nbd;
 #[path = "support/real.rs"]
 mod real;
 
-use client::InTime;
+use client::control::VolumeCreate;
+use client::{Client, InTime};
 use daemon::config::SocketMode;
 use daemon::serve::{ServeOptions, Serving};
+use daemon::socket::Claim;
+use engine::{Backend, Completion, CreateOptions, DeviceSpec, Options, Pool};
+use nbd::Nbd;
+use node::{DiskAction, DiskCommand};
 use real::{Real, bytes, contract};
 use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use units::{Bytes, Duration};
 use wire::control::{HostTime, Service};
 
@@ -84,6 +96,228 @@ fn answers_under_contract_are_measured_and_others_are_not() {
         reader.read_exact(&mut back).unwrap();
         assert!(delivery(&daemon).sample > written);
     }
+}
+
+/// A contract of 4 KiB within 2 s for volume "v", all of which is written.
+fn serve_in_time(daemon: &Real) {
+    let mut writer = daemon.client.best_effort("v").unwrap();
+    (0..4).for_each(|mib| {
+        writer.write_at(Bytes::mib(mib), &bytes(mib << 20, 1 << 20)).unwrap();
+    });
+    let long = Duration::from_secs(2);
+    let service = Service::Latency { len_bytes: Bytes::kib(4), within_ns: long, every_ns: long };
+    daemon.client.volume_service("v", &service).unwrap();
+}
+
+fn requests(daemon: &Real) -> u64 {
+    daemon.client.volume("v").unwrap().account.requests
+}
+
+fn nbd_socket(daemon: &Real) -> std::path::PathBuf {
+    wire::socket::nbd_path(daemon.client.socket())
+}
+
+/// 4 KiB of an export, so many times, one after the other.
+fn read_export(nbd: &mut Nbd, times: u64) {
+    for at in 0..times {
+        let (offset, len) = (at % 1024 * 4096, 4096);
+        let cookie = nbd.begin(nbd::READ, 0, offset, len, &[]);
+        assert_eq!(nbd.end(cookie, (offset, len), true).unwrap(), bytes(offset, len as usize));
+    }
+}
+
+/// What a block device asks under its volume's contract is carried as over a data socket; what
+/// leaves the contract to others is best effort.
+#[test]
+fn a_block_devices_answers_under_contract_are_measured_and_its_best_effort_is_not() {
+    let daemon = daemon();
+    serve_in_time(&daemon);
+    for is_structured in [true, false] {
+        let (sample, counted) = (delivery(&daemon).sample, requests(&daemon));
+        let mut device = Nbd::open(&nbd_socket(&daemon), "v", is_structured).unwrap();
+        read_export(&mut device, 10);
+        let cookie = device.begin(nbd::WRITE, 0, 0, 4096, &bytes(0, 4096));
+        device.end(cookie, (0, 4096), false).unwrap();
+        assert_eq!(requests(&daemon) - counted, 11);
+        assert_eq!(delivery(&daemon).sample - sample, 11);
+    }
+    let (sample, counted) = (delivery(&daemon).sample, requests(&daemon));
+    let mut device = Nbd::open(&nbd_socket(&daemon), "v@background", true).unwrap();
+    read_export(&mut device, 10);
+    assert_eq!((delivery(&daemon).sample, requests(&daemon)), (sample, counted));
+}
+
+/// A device that was attached before its volume got its contract is carried so from its first
+/// answer under contract on.
+#[test]
+fn a_connection_moves_to_these_threads_with_its_first_answer_under_contract() {
+    let daemon = daemon();
+    let mut device = Nbd::open(&nbd_socket(&daemon), "v", true).unwrap();
+    let mut handle = daemon.client.best_effort("v").unwrap();
+    serve_in_time(&daemon);
+    let mut block = vec![0; 4096];
+    read_export(&mut device, 1);
+    handle.read_at(Bytes::ZERO, &mut block).unwrap();
+    let before = delivery(&daemon).sample;
+    assert_eq!(before, 0, "the answer that says so is carried by the others");
+    read_export(&mut device, 10);
+    (0..10).for_each(|_| handle.read_at(Bytes::ZERO, &mut block).unwrap());
+    assert_eq!(delivery(&daemon).sample, 20);
+}
+
+/// What needs no disk is under no contract: whoever asks for that alone, however fast, is served
+/// with everybody else before long.
+#[test]
+fn a_connection_leaves_these_threads_when_nothing_of_it_is_under_contract() {
+    let daemon = daemon();
+    let long = Duration::from_secs(2);
+    let service = Service::Latency { len_bytes: Bytes::kib(4), within_ns: long, every_ns: long };
+    daemon.client.volume_service("v", &service).unwrap();
+    let mut handle = daemon.client.best_effort("v").unwrap();
+    let mut block = vec![0; 1 << 20];
+    (0..200).for_each(|_| handle.read_at(Bytes::ZERO, &mut block).unwrap());
+    // As many as it takes to see it.
+    assert_eq!((delivery(&daemon).sample, requests(&daemon)), (64, 0));
+}
+
+/// The body of an answer to a GET of the volume, of so many bytes.
+fn get(daemon: &Real, query: &str, len: usize) -> Vec<u8> {
+    let mut socket = UnixStream::connect(daemon.client.socket()).unwrap();
+    let asked = format!(
+        "GET /v1/volumes/v/data{query} HTTP/1.1\r\nhost: x\r\nrange: bytes=0-{}\r\n\
+         connection: close\r\n\r\n",
+        len - 1
+    );
+    socket.write_all(asked.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 206"), "{}", String::from_utf8_lossy(&answer));
+    answer.split_off(answer.len() - len)
+}
+
+/// Bytes over HTTP under a volume's contract, and under one of their own.
+#[test]
+fn http_under_contract_is_measured_and_best_effort_is_not() {
+    let daemon = daemon();
+    let len = 256 << 10;
+    serve_in_time(&daemon);
+    assert_eq!(get(&daemon, "?priority=background", len), bytes(0, len));
+    assert_eq!(delivery(&daemon).sample, 0);
+    // 4 KiB each: the volume's contract has so much in 2 s.
+    assert_eq!(get(&daemon, "", 4096), bytes(0, 4096));
+    assert_eq!((delivery(&daemon).sample, requests(&daemon)), (1, 1));
+    daemon.client.volume_service("v", &Service::default()).unwrap();
+    assert_eq!(get(&daemon, "", len), bytes(0, len));
+    assert_eq!(delivery(&daemon).sample, 1);
+    assert_eq!(get(&daemon, "?rate=1MB/s", len), bytes(0, len));
+    assert!(delivery(&daemon).sample > 1);
+}
+
+/// A disk that says when it has a read, and does not begin before it may.
+struct Holding {
+    disk: Box<dyn Backend>,
+    holds: Arc<AtomicBool>,
+    has: Sender<()>,
+    may: Arc<std::sync::Mutex<Receiver<()>>>,
+}
+
+impl Backend for Holding {
+    fn start(&mut self, command: DiskCommand) {
+        let reads = matches!(command.action, DiskAction::Read { .. });
+        if reads && self.holds.swap(false, Ordering::SeqCst) {
+            self.has.send(()).unwrap();
+            self.may.lock().unwrap().recv().unwrap();
+        }
+        self.disk.start(command);
+    }
+    fn submit(&mut self) {
+        self.disk.submit();
+    }
+    fn wait(&mut self, until: Option<units::Instant>, done: &mut Vec<Completion>) {
+        self.disk.wait(until, done);
+    }
+    fn in_flight(&self) -> usize {
+        self.disk.in_flight()
+    }
+}
+
+/// The daemon's own thread stands still from before the disk is done until the answer is due: the
+/// pool was in time, and the account says what the program saw.
+#[test]
+fn an_answer_that_the_daemon_carries_too_late_is_late_in_the_account() {
+    let dir = std::env::temp_dir().join(format!("slackline-carried-{}", std::process::id()));
+    std::fs::create_dir(&dir).unwrap();
+    let devices = [DeviceSpec::Real { path: dir.join("disk") }];
+    let profile = Some(disk::Profile::parse(real::PROFILE).unwrap());
+    let size = Some(Bytes::mib(64));
+    Pool::create("tape", &devices, &CreateOptions { profile, size, ..Default::default() }).unwrap();
+    let (has, has_it) = channel();
+    let (go, may) = channel();
+    let (holds, may) = (Arc::new(AtomicBool::new(false)), Arc::new(std::sync::Mutex::new(may)));
+    let will_hold = Arc::clone(&holds);
+    let wrap: engine::Wrap = Arc::new(move |_, disk| {
+        let (holds, has, may) = (Arc::clone(&will_hold), has.clone(), Arc::clone(&may));
+        Box::new(Holding { disk, holds, has, may })
+    });
+    let mut options = Options { realtime: false, wrap: Some(wrap), ..Options::default() };
+    options.config.remeasure = false;
+    let pool = Arc::new(Pool::open(&devices, options).unwrap());
+
+    let (socket, serving) = (dir.join("s.sock"), Arc::clone(&pool));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (listening, is_listening) = channel();
+    let at = socket.clone();
+    let thread = std::thread::spawn(move || {
+        let claim = Claim::new(&at).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let stop = async move {
+            listening.send(tokio::runtime::Handle::current()).unwrap();
+            let _ = stopped.await;
+        };
+        let mode = SocketMode(0o600);
+        let options = ServeOptions { timely: Serving::WithOthers, ..ServeOptions::from(mode) };
+        runtime.block_on(daemon::serve::serve(serving, &claim, options, stop))
+    });
+    let runtime = is_listening.recv().unwrap();
+    let client = Client::connect(&socket).unwrap();
+    client.volume_create(&VolumeCreate::new("v", Bytes::mib(4))).unwrap();
+    let mut block = vec![0; 4096];
+    client.best_effort("v").unwrap().write_at(Bytes::ZERO, &block).unwrap();
+    let within = Duration::from_secs(2);
+    let service =
+        Service::Latency { len_bytes: Bytes::kib(4), within_ns: within, every_ns: within };
+    client.volume_service("v", &service).unwrap();
+
+    holds.store(true, Ordering::SeqCst);
+    let mut handle = client.best_effort("v").unwrap();
+    let program = std::thread::spawn(move || handle.read_at(Bytes::ZERO, &mut block).unwrap());
+    has_it.recv().unwrap();
+    let (stands, is_still) = channel();
+    let (goes_on, may_go_on) = channel::<()>();
+    runtime.spawn(async move {
+        stands.send(()).unwrap();
+        let _ = may_go_on.recv(); // the thread stands still, not the task
+    });
+    is_still.recv().unwrap();
+    let due = engine::now() + within;
+    go.send(()).unwrap();
+    let account = || pool.volume("v").unwrap().account;
+    while account().requests == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(account().late_requests, 0, "the pool was in time");
+    while engine::now() <= due {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    drop(goes_on);
+    program.join().unwrap();
+    drop(stop);
+    thread.join().unwrap().unwrap();
+    let account = account();
+    assert_eq!((account.requests, account.late_requests), (1, 1), "{account:?}");
+    assert!(account.latency_max > within && !account.late_max.is_zero(), "{account:?}");
+    drop(pool);
+    std::fs::remove_dir_all(dir).unwrap();
 }
 
 /// Where the system permits it these threads have real-time priority, below the disks', and the

@@ -262,7 +262,10 @@ fn a_contract_changes_while_the_window_is_open_and_is_told() {
     more.burst_bytes = Bytes::kib(512);
     reader.set_contract(more).unwrap();
     assert_eq!(reader.contract(), more);
-    assert!(reader.stats().unwrap().window_bytes > before);
+    let window = reader.stats().unwrap().window_bytes;
+    assert!(window > before);
+    let memory = daemon.client.status().unwrap().memory;
+    assert_eq!((memory.shared_window_bytes, memory.window_bytes), (window, Bytes::ZERO));
     reader.read_to_end(&mut back).unwrap();
     assert!(back == bytes(0, 2_000_000));
     more.rate_bytes_per_second = client::units::Rate::per_second(10_000_000_000);

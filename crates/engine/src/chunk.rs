@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code)]
 
-use node::{Span, StreamId};
+use node::{Promise, Span, StreamId};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -34,12 +34,19 @@ pub(crate) struct Loan {
     lender: Arc<dyn Lender>,
     span: Span,
     owner: Owner,
+    promise: Option<Promise>,
 }
 
 impl Loan {
-    /// A loan of pages that [`Arena::lend`](crate::arena::Arena::lend) has lent for it.
-    pub(crate) fn new(lender: Arc<dyn Lender>, span: Span, owner: Owner) -> Self {
-        Self { lender, span, owner }
+    /// A loan of pages that [`Arena::lend`](crate::arena::Arena::lend) has lent for it, with what
+    /// is owed of the answer that it is.
+    pub(crate) fn new(
+        lender: Arc<dyn Lender>,
+        span: Span,
+        owner: Owner,
+        promise: Option<Promise>,
+    ) -> Self {
+        Self { lender, span, owner, promise }
     }
 
     /// The loan's span and owner, leaving the pages lent: for giving them on.
@@ -88,6 +95,12 @@ impl Chunk {
         Self(loan)
     }
 
+    /// What is owed of the answer that this is, where it is under contract: for
+    /// [`Pool::carried`](crate::Pool::carried).
+    pub fn promise(&self) -> Option<Promise> {
+        self.0.promise
+    }
+
     /// What this handle holds, without giving it back.
     pub(crate) fn into_span(self) -> (Span, Owner) {
         self.0.into_parts()
@@ -101,6 +114,11 @@ impl Chunk {
 impl ChunkMut {
     pub(crate) fn new(loan: Loan) -> Self {
         Self(loan)
+    }
+
+    /// As [`Chunk::promise`].
+    pub fn promise(&self) -> Option<Promise> {
+        self.0.promise
     }
 
     /// What this handle holds, without giving it back.

@@ -11,6 +11,7 @@
 //! gives them back with the pool's ([`Held`]). Nobody waits for the pool's lock under a
 //! disk's.
 
+mod carried;
 mod disk;
 mod later;
 #[cfg(test)]
@@ -30,10 +31,9 @@ use crate::sys::{self, Event};
 use crate::{Pieces, Reply};
 use node::{
     CommandEnded, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op, Opening,
-    Output, Ownership, Policy, RateSearch, Region, Span, Status, StreamId, StreamStatus, Terms,
-    Ticket, VolumeId, VolumeStatus, Who, Wish,
+    Output, Ownership, Policy, Promise, RateSearch, Region, Span, Status, StreamId, StreamStatus,
+    Terms, Ticket, VolumeId, VolumeStatus, Who, Wish,
 };
-use queue::HostTime;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Range};
@@ -284,6 +284,7 @@ impl Core {
 
     /// Everything that can be seen, gathered in steps that each hold the lock for a moment.
     pub(crate) fn status(&self) -> Status {
+        self.tell_carried();
         let mut look = Look::new(self.lock().read_clock());
         while self.lock().node.look(&mut look) {}
         let (status, analysed) = look.finish();
@@ -292,6 +293,7 @@ impl Core {
     }
 
     pub(crate) fn volume(&self, name: &str) -> Option<VolumeStatus> {
+        self.tell_carried();
         self.lock().node.volume(name)
     }
 
@@ -314,6 +316,7 @@ impl Core {
     }
 
     pub(crate) fn stream(&self, id: StreamId) -> Option<StreamStatus> {
+        self.tell_carried();
         self.lock().node.stream(id)
     }
 
@@ -384,19 +387,6 @@ impl Core {
         ended.into_iter().for_each(|ended| inner.node.command_ended(now, ended));
         self.collect(&mut inner, &mut news);
         news
-    }
-
-    /// An answer under contract took so long from here to its program.
-    pub(crate) fn delivered(self: &Arc<Self>, took: Duration) {
-        if let Some(takes) = self.deliveries.record(took) {
-            // Where it does not fit the node keeps why, to be shown.
-            self.submit((Who::root(), None), Op::Delivery { takes }, Box::new(drop));
-        }
-    }
-
-    /// What was measured of that.
-    pub(crate) fn deliveries(&self) -> HostTime {
-        self.deliveries.seen()
     }
 
     /// No disk starts anything any more. Whoever still waits is told so.
@@ -482,8 +472,8 @@ impl Core {
 
     fn take_outputs(self: &Arc<Self>, inner: &mut Inner, news: &mut News) {
         while let Some(output) = inner.node.poll_output() {
-            let Output { ticket, result, search } = output;
-            match (inner.answer(self, ticket, result, news), search) {
+            let Output { ticket, result, search, promise } = output;
+            match (inner.answer(self, (ticket, promise), result, news), search) {
                 (Some((callback, Err(error))), Some(search)) => {
                     news.refusals.push((callback, error, search));
                 }
@@ -654,7 +644,7 @@ impl Inner {
     fn answer(
         &mut self,
         core: &Arc<Core>,
-        ticket: Ticket,
+        (ticket, promise): (Ticket, Option<Promise>),
         result: Result<node::Reply, Error>,
         news: &mut News,
     ) -> Option<(Callback, Result<Reply, Error>)> {
@@ -663,7 +653,7 @@ impl Inner {
         }
         let Caller { callback, stream, about } = self.callers.remove(ticket);
         if let Some(about) = about {
-            let result = self.answer_window(core.arena(), about, result, news);
+            let result = self.answer_window(core.arena(), about, (result, promise), news);
             return Some((callback, result));
         }
         if let Some(stream) = stream {
@@ -676,10 +666,10 @@ impl Inner {
                 self.lent.insert(stream, Lent::Held { close: None });
             }
             let lender: Arc<dyn Lender> = core.clone();
-            Loan::new(lender, span, owner)
+            Loan::new(lender, span, owner, promise)
         };
         let result = result.map(|reply| match reply {
-            node::Reply::Done => Reply::Done,
+            node::Reply::Done => promise.map_or(Reply::Done, Reply::Promised),
             node::Reply::Stream { stream, window } => Reply::Stream { stream, window },
             node::Reply::Data { span, offset } => {
                 Reply::Data { chunk: Chunk::new(lend(span)), offset }
@@ -705,7 +695,7 @@ impl Inner {
         &mut self,
         arena: &Arena,
         about: About,
-        result: Result<node::Reply, Error>,
+        (result, promise): (Result<node::Reply, Error>, Option<Promise>),
         news: &mut News,
     ) -> Result<Reply, Error> {
         match (about, result) {
@@ -728,7 +718,7 @@ impl Inner {
                     news.rooms.push((region, span));
                 }
                 let seeks = self.windows.get(&stream).map_or(0, |window| window.seeks);
-                Ok(Reply::Piece { piece: piece(reply), seeks })
+                Ok(Reply::Piece { piece: piece(reply), seeks, promise })
             }
             (About::Seek(seeks), Ok(node::Reply::Ready { at, steady })) => {
                 Ok(Reply::Ready { at, steady, seeks })
@@ -748,7 +738,8 @@ impl Inner {
             }
             (About::Pieces(pieces), result) => {
                 let seeks = self.windows.get(&pieces.stream()).map_or(0, |window| window.seeks);
-                let told = result.map(|reply| Reply::Piece { piece: piece(reply), seeks });
+                let piece = |reply| Reply::Piece { piece: piece(reply), seeks, promise };
+                let told = result.map(piece);
                 if pieces.tell(told) {
                     self.next_piece(&pieces);
                 }

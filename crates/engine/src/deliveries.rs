@@ -1,12 +1,20 @@
 //! What whoever drives the pool takes from when it is handed an answer under contract until its
 //! program has it: measured here, counted by the node ([`node::Op::Delivery`]).
 //!
-//! The measurement has a lock of its own, which nothing is done under.
+//! The accounts are the programs': what carrying an answer has made of them is gathered here, and
+//! told to the node when somebody looks ([`node::Node::carried`]).
+//!
+//! Measurement and accounts have locks of their own, which nothing is done under.
 
 use crate::lock::Mutex;
+use node::{AccountOf, Carried, Promise};
 use queue::{HostTime, Measuring};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::Duration;
+
+/// Accounts for which something is gathered, at the most, until the node is told.
+const ACCOUNTS_MAX: usize = 256;
 
 /// The measurement, and what is counted for it.
 #[derive(Default)]
@@ -14,6 +22,7 @@ pub(crate) struct Deliveries {
     measuring: Mutex<Measuring>,
     /// In ns: as the node has it, without a look under the pool's lock.
     counted: AtomicU64,
+    carried: Mutex<BTreeMap<AccountOf, Carried>>,
 }
 
 impl Deliveries {
@@ -24,6 +33,18 @@ impl Deliveries {
         let mut measuring = self.measuring.lock();
         measuring.record(took, counted);
         measuring.take_wanted()
+    }
+
+    /// An answer of this account took so long. Says whether the node is to be told of all.
+    pub(crate) fn carried(&self, promise: &Promise, took: Duration) -> bool {
+        let mut carried = self.carried.lock();
+        carried.entry(promise.account()).or_default().add(promise, took);
+        carried.len() >= ACCOUNTS_MAX
+    }
+
+    /// What the node was not told of.
+    pub(crate) fn take_carried(&self) -> BTreeMap<AccountOf, Carried> {
+        std::mem::take(&mut *self.carried.lock())
     }
 
     /// The node counts so much.

@@ -295,6 +295,10 @@ fn check_sector(file: &File, path: &Path) -> Result<(), PoolError> {
 /// Makes a file of `size` with its space reserved, or none at all. Nobody else may open
 /// it: what may be read of a volume is for the volume to say.
 fn make_file(path: &Path, size: Bytes) -> Result<(), PoolError> {
+    if path.starts_with("/dev") && !path.starts_with("/dev/shm") {
+        // A name that was not written as it is. The file would be memory.
+        return Err(PoolError::NoDevice { path: path.to_owned() });
+    }
     let mut options = OpenOptions::new();
     let made = options.read(true).write(true).create_new(true).mode(0o600).open(path);
     let file = made.map_err(PoolError::io(path, "make it"))?;
@@ -339,6 +343,17 @@ impl TryFrom<&OsStr> for DeviceSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_file_is_made_where_a_device_was_meant() {
+        let path = Path::new("/dev/slackline-no-such-disk");
+        let refused = make_file(path, Bytes::MIB).unwrap_err();
+        assert!(matches!(&refused, PoolError::NoDevice { path: named } if named == path));
+        assert!(!path.exists());
+        let shared = PathBuf::from(format!("/dev/shm/slackline-{}", std::process::id()));
+        make_file(&shared, Bytes::MIB).unwrap();
+        std::fs::remove_file(shared).unwrap();
+    }
 
     #[test]
     fn names_are_paths_or_emulated_disks() {

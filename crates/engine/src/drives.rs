@@ -142,6 +142,18 @@ pub fn whole_drives(specs: &[DeviceSpec]) -> Vec<(String, PathBuf)> {
     all
 }
 
+/// The drives on which files of a pool lie, each with the file: what is promised there knows
+/// nothing of what else is.
+pub fn file_drives(specs: &[DeviceSpec]) -> Vec<(String, PathBuf)> {
+    let mut all = Vec::new();
+    for spec in specs {
+        let DeviceSpec::Real { path } = spec else { continue };
+        let Lies { drives, parts } = lies(path);
+        all.extend(drives.into_iter().filter(|_| parts.is_empty()).map(|it| (it, path.clone())));
+    }
+    all
+}
+
 /// Refuses disks of a pool that are one drive, unless `shared` says that it may be so; tells
 /// of the others that are.
 pub(crate) fn check(

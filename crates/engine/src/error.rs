@@ -31,6 +31,11 @@ pub enum PoolError {
         /// Which device.
         path: PathBuf,
     },
+    /// There is no such device, and no file is made among devices.
+    NoDevice {
+        /// The name as given.
+        path: PathBuf,
+    },
     /// The file may only be read.
     ReadOnly {
         /// Which file.
@@ -155,6 +160,12 @@ impl fmt::Display for PoolError {
                 f,
                 "{} is in use: one process at a time has a pool; stop the other one or talk to it \
                  (`lslocks` shows who has it)",
+                path.display()
+            ),
+            Self::NoDevice { path } => write!(
+                f,
+                "there is no device {}; `lsblk` lists those that there are, and a file of that \
+                 name would be memory",
                 path.display()
             ),
             Self::ReadOnly { path } => write!(

@@ -14,7 +14,7 @@ const FIRST_QUANTILE_PPM: u64 = 500_000;
 /// What the host is taken to need from the end of a command until the next one begins, before
 /// that is measured: as long as it takes to run a thread like a disk's that is to be woken, and
 /// no longer than the host is said to be late (`most`).
-pub(crate) fn first_gap(realtime: bool, most: Duration) -> Duration {
+pub fn first_gap(realtime: bool, most: Duration) -> Duration {
     let measure = move || -> std::io::Result<Distribution> {
         thread::prepare(realtime, &mut Vec::new());
         let event = sys::Event::new()?;

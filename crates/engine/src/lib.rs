@@ -51,8 +51,9 @@ pub use chunk::{Chunk, ChunkMut};
 pub use claim::open_to_others;
 pub use create::{CreateOptions, Created};
 pub use device::{DeviceSpec, Found};
-pub use drives::whole_drives;
+pub use drives::{file_drives, whole_drives};
 pub use error::PoolError;
+pub use first_gap::first_gap;
 pub use host_file::{BlockDevice, Buffer, FileError, HostFile};
 pub use lateness::HostLateness;
 pub use lock::{Condvar, Fatal, Mutex, MutexGuard};
@@ -67,6 +68,11 @@ pub use units::Distribution;
 /// The time now, as a pool's clock tells it: nanoseconds since the boot of the machine.
 pub fn now() -> units::Instant {
     sys::now()
+}
+
+/// What this thread has had of its processors so far.
+pub fn thread_time() -> units::Duration {
+    sys::thread_time()
 }
 
 /// The further groups of the process at the other end of a unix socket.

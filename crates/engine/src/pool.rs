@@ -17,7 +17,7 @@ use crate::{arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
     Config, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Node, Op, Opening, Ownership, Policy,
-    Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use queue::HostTime;
 use std::fs::File;
@@ -533,6 +533,13 @@ impl Pool {
     /// another time is to be counted than is.
     pub fn delivered(&self, took: Duration) {
         self.core.delivered(took);
+    }
+
+    /// An answer of which so much was owed took so long from when the pool handed it out until its
+    /// program had it: the accounts that are shown are those of the programs. Without this they
+    /// end where the pool hands answers out.
+    pub fn carried(&self, promise: &Promise, took: Duration) {
+        self.core.carried(promise, took);
     }
 
     /// What was measured of deliveries, and what is counted for them.

@@ -1,7 +1,7 @@
 //! Good answers, with handles in place of spans.
 
 use crate::{Chunk, ChunkMut};
-use node::{Planner, StreamId};
+use node::{Planner, Promise, StreamId};
 use std::sync::Arc;
 use units::{Bytes, Instant};
 use window::{Memory, Piece};
@@ -11,6 +11,8 @@ use window::{Memory, Piece};
 pub enum Reply {
     /// Done, and nothing to tell.
     Done,
+    /// The same of a write under contract, with what is owed of that.
+    Promised(Promise),
     /// The stream is open.
     Stream {
         /// Its number.
@@ -62,6 +64,8 @@ pub enum Reply {
         /// How many seeks had been asked for before: what was told before a seek that
         /// succeeds is void.
         seeks: u64,
+        /// What is owed of it, where it is under contract.
+        promise: Option<Promise>,
     },
     /// After a seek.
     Ready {

@@ -31,7 +31,7 @@ fn open(pool: &Pool, mode: Mode, rate: &str) -> (StreamId, Arc<Memory>) {
 
 fn next(pool: &Pool, stream: StreamId) -> Piece {
     match pool.call(Op::WindowNext { stream }) {
-        Ok(Reply::Piece { piece, seeks: 0 }) => piece,
+        Ok(Reply::Piece { piece, seeks: 0, .. }) => piece,
         other => panic!("{other:?}"),
     }
 }

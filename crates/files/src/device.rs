@@ -4,6 +4,7 @@
 //! slot of its stream; what contracts have of the device's time is at most
 //! `Options::share_ppm`, whatever a profile would allow, because the device is not ours.
 
+use crate::host::Host;
 use crate::map::FileMap;
 use crate::stream::{Slot, Stream};
 use alloc::boxed::Box;
@@ -37,6 +38,9 @@ pub struct Options {
     pub others: Duration,
     /// Deadlines are advanced by this much, so that a late wake-up does no harm.
     pub host_latency: Duration,
+    /// What the host takes from the end of a read until the next one begins, until that is
+    /// measured.
+    pub gap: Duration,
     /// Windows hold so much more than the contract needs, filled when nothing else is due,
     /// so that the device may be others' for so long.
     pub ride_out: Duration,
@@ -62,6 +66,7 @@ impl Options {
             Self { host_latency, .. } if *host_latency > OTHERS_MAX => {
                 invalid("host latency", "at most a minute")
             }
+            Self { gap, .. } if *gap > queue::limits::GAP_MAX => invalid("gap", "at most 10 ms"),
             Self { ride_out, .. } if *ride_out > RIDE_OUT_MAX => {
                 invalid("ride_out", "at most an hour")
             }
@@ -131,18 +136,22 @@ pub enum Reply {
 
 /// What a read is for.
 #[derive(Clone, Copy, Debug)]
-struct Purpose {
+pub(crate) struct Purpose {
     stream: StreamId,
     block: u64,
     started: Instant,
 }
 
+/// The task of a stream, and the name that it has in the schedule.
+pub(crate) type TaskOf = (TaskId, Task);
+
 /// One block device, as far as contracts on its files go.
 #[derive(Clone, Debug)]
 pub struct Device {
-    index: DiskIndex,
+    pub(crate) index: DiskIndex,
     options: Options,
-    queue: Queue<Purpose>,
+    pub(crate) queue: Queue<Purpose>,
+    pub(crate) host: Host,
     streams: BTreeMap<StreamId, Stream>,
     outputs: VecDeque<Output>,
     next_key: u64,
@@ -157,6 +166,7 @@ impl Device {
         options.check().expect("options that were checked");
         let under = sched::Options {
             reserve: options.others,
+            gap: options.gap,
             burst: Duration::ZERO, // no best effort of ours is here
             depth: profile.depth().min(READS_MAX),
             ..sched::Options::default()
@@ -173,6 +183,7 @@ impl Device {
             index,
             queue: Queue::new(device, schedule, []),
             options,
+            host: Host::default(),
             streams: BTreeMap::new(),
             outputs: VecDeque::new(),
             next_key: 0,
@@ -211,19 +222,33 @@ impl Device {
         self.largest(self.queue.tasks(), Bytes::MIB, cost, Rate::of(Bytes::MIB, cost))
     }
 
-    fn task(&self, contract: &Contract, cost: Duration) -> Result<Task, Refusal> {
+    pub(crate) fn task(&self, contract: &Contract, cost: Duration) -> Result<Task, Refusal> {
+        self.task_within(contract, cost, self.deadline_advance())
+    }
+
+    /// The same where deadlines are so much earlier.
+    pub(crate) fn task_within(
+        &self,
+        contract: &Contract,
+        cost: Duration,
+        advance: Duration,
+    ) -> Result<Task, Refusal> {
         let (period, cost) =
             (contract.rate.time_for(contract.block), cost.max(Duration::from_nanos(1)));
-        let deadline = period.saturating_sub(self.options.host_latency);
+        let deadline = period.saturating_sub(advance);
         if cost > deadline {
-            let late = (cost + self.options.host_latency).saturating_sub(period);
+            let late = (cost + advance).saturating_sub(period);
             let utilisation_ppm = self.utilisation_ppm().saturating_add(ppm(cost, period));
             return Err(self.refusal(utilisation_ppm, Some((period, late))));
         }
         Ok(Task::new(period, deadline, cost))
     }
 
-    fn refusal(&self, utilisation_ppm: u64, deadline: Option<(Duration, Duration)>) -> Refusal {
+    pub(crate) fn refusal(
+        &self,
+        utilisation_ppm: u64,
+        deadline: Option<(Duration, Duration)>,
+    ) -> Refusal {
         let bus = self.queue.profile().bus.clone().map(Box::new);
         Refusal {
             disk: self.index,
@@ -238,13 +263,12 @@ impl Device {
 
     /// Whether these tasks and this one are within the share and the analysis.
     fn admits(&self, set: &TaskSet, task: &Task) -> Result<(), Refusal> {
-        let utilisation_ppm = set.utilisation().ppm().saturating_add(ppm(task.cost, task.period));
+        let charged = task.cost.saturating_add(set.gap());
+        let utilisation_ppm = set.utilisation().ppm().saturating_add(ppm(charged, task.period));
         if utilisation_ppm > self.options.share_ppm {
             return Err(self.refusal(utilisation_ppm, None));
         }
-        let refused =
-            |refusal: sched::Refusal| self.refusal(refusal.utilisation_ppm, refusal.deadline);
-        set.admits(task).map(drop).map_err(refused)
+        set.admits(task).map(drop).map_err(|refusal| self.refused(&refusal))
     }
 
     /// The largest rate up to `most` that these tasks leave room for, in such blocks.
@@ -263,13 +287,13 @@ impl Device {
 
     /// Blocks of a window: what the contract needs, and with what is to be ridden out.
     fn blocks(&self, contract: &Contract) -> (u64, u64) {
-        let needed = contract.blocks_on_one_disk(self.options.host_latency);
+        let needed = contract.blocks_on_one_disk(self.deadline_advance());
         let more = contract.rate.bytes_in(self.options.ride_out).div_ceil(contract.block);
         (needed, needed + more)
     }
 
     /// The memory of a window, whether or not there is so much.
-    fn window(&self, contract: &Contract) -> Bytes {
+    pub(crate) fn window(&self, contract: &Contract) -> Bytes {
         contract.block.saturating_mul(self.blocks(contract).1)
     }
 
@@ -353,9 +377,7 @@ impl Device {
         self.admits(self.queue.tasks(), &task)?;
         let patience = task.period / 2;
         let joined = self.queue.join_within(now, task, patience);
-        let id =
-            joined.map_err(|refusal| self.refusal(refusal.utilisation_ppm, refusal.deadline))?;
-        Ok((id, task))
+        Ok((joined.map_err(|refusal| self.refused(&refusal))?, task))
     }
 
     /// A refusal that says what would fit instead.
@@ -434,8 +456,24 @@ impl Device {
         others.remove(id);
         self.admits(&others, &task)?;
         let changed = self.queue.change(now, id, task);
-        changed.map_err(|refusal| self.refusal(refusal.utilisation_ppm, refusal.deadline))?;
+        changed.map_err(|refusal| self.refused(&refusal))?;
         Ok(task)
+    }
+
+    /// The contracts, in the order in which they were given.
+    pub(crate) fn tasks_of_streams(&self) -> Vec<(StreamId, TaskOf, Contract)> {
+        let streams = self.streams.values();
+        streams.map(|stream| (stream.id, stream.task, stream.contract)).collect()
+    }
+
+    /// A stream has another deadline for the same contract, and the window that goes with it.
+    pub(crate) fn advanced(&mut self, now: Instant, id: StreamId, task: TaskOf) {
+        let (needed, target) = self.blocks(&self.streams[&id].contract);
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.task = task;
+        (stream.needed, stream.window.target) = (needed, target);
+        stream.fit();
+        self.pump(now, id);
     }
 
     /// The next bytes at the playout point, at most `len_max`, when they are there.
@@ -515,13 +553,14 @@ impl Device {
     ///
     /// # Errors
     /// Where there is none.
-    pub fn close(&mut self, id: StreamId) -> Result<(), Error> {
+    pub fn close(&mut self, now: Instant, id: StreamId) -> Result<(), Error> {
         let stream = self.streams.remove(&id).ok_or(Error::NoSuchStream { stream: id })?;
         self.queue.leave(stream.task.0);
         if let Some(ask) = stream.ask {
             let result = Err(Error::NoSuchStream { stream: id });
             self.outputs.push_back(Output { ticket: ask.ticket, result });
         }
+        self.try_host(now);
         Ok(())
     }
 
@@ -565,6 +604,7 @@ impl Device {
         let started = self.queue.work(key).expect("a read ends once").started;
         let is_wanted = self.is_wanted(key);
         let ended = self.queue.ended(key, started, now, result.is_ok());
+        self.follow_gap(now);
         let Ended { work: Purpose { stream, block, .. }, late_by: late, latency, .. } = ended;
         let Some(stream) = self.streams.get_mut(&stream) else { return };
         stream.account.ended(late, latency);

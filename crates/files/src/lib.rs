@@ -12,10 +12,13 @@
 
 extern crate alloc;
 
+mod charging;
 mod device;
+mod host;
 mod map;
 mod stream;
 
 pub use device::{Device, Next, Options, Output, READS_MAX, Reply};
 pub use map::{FileMap, MapError, Piece};
-pub use queue::Account;
+pub use queue::limits::GAP_MAX;
+pub use queue::{Account, HostTime, Measuring};

@@ -25,6 +25,7 @@ fn options() -> Options {
         share_ppm: 900_000,
         others: OTHERS,
         host_latency: Duration::ZERO,
+        gap: Duration::ZERO,
         ride_out: Duration::ZERO,
         memory: Bytes::mib(256),
     }
@@ -78,6 +79,8 @@ struct World {
     percent: u64,
     /// Others have the device for so long before a read; at random up to that.
     others: Duration,
+    /// The host takes so long from the end of a read until it asks for the next.
+    gap: Duration,
     /// Nothing is served in this time.
     pause: Option<(Instant, Instant)>,
     programs: BTreeMap<u64, Program>,
@@ -96,6 +99,7 @@ impl World {
             random: Random(seed),
             percent: 100,
             others: Duration::ZERO,
+            gap: Duration::ZERO,
             pause: None,
             programs: BTreeMap::new(),
             truth: BTreeMap::new(),
@@ -121,8 +125,11 @@ impl World {
         let mut heard = false;
         while let Some(Output { ticket, result }) = self.device.poll_output() {
             heard = true;
-            let program = self.programs.get_mut(&ticket).unwrap();
             let id = StreamId(ticket);
+            let program = self.programs.get_mut(&ticket).unwrap();
+            if result == Err(Error::NoSuchStream { stream: id }) {
+                continue; // it was closed
+            }
             match result.unwrap() {
                 Reply::Data { offset, len, block } => {
                     assert_eq!(offset, program.position, "what comes next");
@@ -152,6 +159,7 @@ impl World {
             self.hear();
             if let Some((_, key, result)) = self.flight.take_if(|flight| flight.0 <= self.now) {
                 self.device.finished(self.now, key, result);
+                self.now += self.gap;
                 continue;
             }
             match self.device.next(self.now) {
@@ -362,8 +370,8 @@ fn the_end_of_a_file_holes_and_errors_are_told() {
     world.device.read(world.now, StreamId(3), 3, Bytes::kib(60));
     world.run(Duration::from_secs(10));
     assert_eq!(world.programs[&3].position, Bytes::mib(3));
-    world.device.close(StreamId(3)).unwrap();
-    assert!(matches!(world.device.close(StreamId(3)), Err(Error::NoSuchStream { .. })));
+    world.device.close(world.now, StreamId(3)).unwrap();
+    assert!(matches!(world.device.close(world.now, StreamId(3)), Err(Error::NoSuchStream { .. })));
 }
 
 #[test]
@@ -402,6 +410,97 @@ fn windows_have_a_bound_and_a_file_in_pieces_costs_more() {
     let whole = map(64, Bytes::mib(8), gib(3)).worst(&profile(), Bytes::mib(1));
     let pieces = map(64, Bytes::kib(128), gib(3)).worst(&profile(), Bytes::mib(1));
     assert!(pieces > whole * 4, "{pieces} and {whole}");
+}
+
+/// As many films as are admitted, each read at its worst, on a host that takes 3 ms after each.
+fn full(gap: Duration) -> World {
+    let options = Options { gap, others: Duration::ZERO, share_ppm: 1_000_000, ..options() };
+    let mut world = World::new(options, 8);
+    (world.percent, world.gap) = (1_000_000, Duration::from_millis(3));
+    for id in 1.. {
+        let file = map(2_000, Bytes::mib(8), gib(1));
+        match world.open(id, contract(100_000, Bytes::kib(64)), file) {
+            Ok(_) => {}
+            Err(Error::Refused(_)) => {
+                // The first one has what is left.
+                let more = |rate| contract(rate, Bytes::kib(64));
+                let refused = world.device.change(world.now, StreamId(1), &more(9_000_000));
+                let Err(Error::Refused(refusal)) = refused else { panic!("{refused:?}") };
+                let all = more(refusal.rate_max.get());
+                world.device.change(world.now, StreamId(1), &all).unwrap();
+                return world;
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    unreachable!("no device takes all")
+}
+
+#[test]
+fn contracts_are_kept_on_a_host_with_gaps_that_are_charged_and_broken_where_they_are_not() {
+    let mut uncharged = full(Duration::ZERO);
+    uncharged.run(Duration::from_secs(10));
+    assert!(uncharged.device.account().late_requests > 10, "{:?}", uncharged.device.account());
+    let mut charged = full(Duration::from_millis(3));
+    assert!(charged.device.streams() < uncharged.device.streams());
+    charged.run(Duration::from_secs(60));
+    let account = charged.device.account();
+    assert_eq!((account.late_requests, charged.underruns()), (0, 0), "{account:?}");
+    assert!(account.real_time.requests > 1_000, "{account:?}");
+}
+
+#[test]
+fn a_gap_that_is_measured_is_charged_once_those_have_gone_who_do_not_fit_with_it() {
+    let mut world = full(Duration::ZERO);
+    world.run(Duration::from_secs(60));
+    let (gap, refused) = world.device.gaps();
+    assert_eq!(gap.stated, Duration::ZERO);
+    assert!(
+        (Duration::from_millis(3)..Duration::from_millis(4)).contains(&gap.quantile),
+        "{gap:?}"
+    );
+    let Some(Error::GapRefused { disk: DiskIndex(7), streams, .. }) = refused else {
+        panic!("{refused:?}")
+    };
+    let last = world.device.streams() as u64;
+    assert_eq!(streams.last(), Some(&StreamId(last)), "the last to come do not fit");
+    for stream in streams.clone() {
+        world.device.close(world.now, stream).unwrap();
+    }
+    // What came too late until then is in the way until it is served.
+    world.run(Duration::from_secs(120));
+    let (gap, refused) = world.device.gaps();
+    assert!(gap.stated >= gap.quantile && refused.is_none(), "{gap:?} {refused:?}");
+    let late = world.device.account().late_requests;
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.device.account().late_requests, late);
+}
+
+/// Deadlines are as much earlier as answers take to their programs, or those are named with whom
+/// that does not fit.
+#[test]
+fn what_answers_take_to_their_programs_is_counted_where_all_fit_with_it() {
+    let mut world = full(Duration::from_millis(3));
+    let takes = Duration::from_millis(8);
+    world.device.set_delivery(world.now, takes);
+    let (counted, refused) = world.device.delivery();
+    let Some(Error::DeliveryRefused { streams, takes: asked, .. }) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!((counted, *asked), (Duration::ZERO, takes));
+    assert!(!streams.is_empty());
+    for stream in streams.clone() {
+        world.device.close(world.now, stream).unwrap();
+    }
+    assert_eq!(world.device.delivery(), (takes, None));
+    world.run(Duration::from_secs(30));
+    let account = world.device.account();
+    assert_eq!((account.late_requests, world.underruns()), (0, 0), "{account:?}");
+    // Less is counted at once; more than makes sense never.
+    world.device.set_delivery(world.now, Duration::ZERO);
+    assert_eq!(world.device.delivery(), (Duration::ZERO, None));
+    world.device.set_delivery(world.now, Duration::from_secs(1));
+    assert!(world.device.delivery().0 <= Duration::from_millis(10));
 }
 
 #[test]

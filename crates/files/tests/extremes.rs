@@ -48,6 +48,7 @@ fn options() -> Options {
         share_ppm: 900_000,
         others: Duration::from_millis(40),
         host_latency: Duration::from_millis(2),
+        gap: Duration::ZERO,
         ride_out: Duration::from_secs(1),
         memory: Bytes::mib(256),
     }
@@ -122,7 +123,7 @@ fn files_are_opened_changed_and_read_with_any_numbers() {
                 let _ =
                     device.change(now(), StreamId(id), &Contract { burst: Bytes::MIB, ..contract });
                 let _ = device.rate_max();
-                device.close(StreamId(id)).unwrap();
+                device.close(now(), StreamId(id)).unwrap();
             }
         }
         assert!(opened > 50, "{opened}");

@@ -624,11 +624,11 @@ impl BestEffort {
         id: u64,
         part: Part,
         result: Result<(), (DiskIndex, DeviceError)>,
-        promised: Option<(Duration, Duration)>,
+        promised: Option<(Duration, Duration, Instant)>,
     ) {
         let operation = self.operation(id);
-        if let Some((late_by, latency)) = promised {
-            operation.kept.ended(late_by, latency);
+        if let Some((late_by, latency, due)) = promised {
+            operation.kept.ended(late_by, latency, due);
         }
         if let Err((disk, error)) = result {
             operation.error.get_or_insert(Error::Device { disk, error });
@@ -681,7 +681,7 @@ impl BestEffort {
 
     fn end(&mut self, core: &mut Core, now: Instant, id: u64) {
         let operation = self.operations.remove(&id).expect("an operation ends once");
-        core.services.account(now, operation.holder(), &operation.kept);
+        let promise = core.services.account(now, operation.holder(), &operation.kept);
         if operation.is_of_line {
             self.line.end(now);
             // Who waits is refused after a time only where nothing is under way.
@@ -707,7 +707,7 @@ impl BestEffort {
             (None, None, Some(span)) => Ok(Reply::Data { span, offset }),
             (None, None, None) => Ok(Reply::Done),
         };
-        core.answer(ticket, answer);
+        core.answer_promised(ticket, answer, promise);
         if let (true, Some(span)) = (give_back, span) {
             self.give(core, now, span);
             self.serve_waiting(core, now);

@@ -40,6 +40,8 @@ pub(crate) struct Ended {
     /// Real-time requests: how late, and how long since the release.
     pub late_by: Duration,
     pub latency: Duration,
+    /// By when they were promised.
+    pub due: Option<Instant>,
     /// It was under a contract.
     pub promised: bool,
     /// It took so long, and this was its bound; only where it was alone on the device,
@@ -207,7 +209,18 @@ impl Core {
         }
         let is_refused = matches!(result, Err(Error::Refused(_)));
         let search = self.search.take().filter(|_| is_refused);
-        self.outputs.push_back(Output { ticket, result, search });
+        self.outputs.push_back(Output { ticket, result, search, promise: None });
+    }
+
+    /// The same of an answer under contract.
+    pub(crate) fn answer_promised(
+        &mut self,
+        ticket: Ticket,
+        result: Result<Reply, Error>,
+        promise: Option<Promise>,
+    ) {
+        self.answer(ticket, result);
+        self.outputs.back_mut().expect("just answered").promise = promise;
     }
 
     /// A part of a region is not needed any more.
@@ -430,7 +443,7 @@ impl Core {
     /// A command has ended in the queue of its disk: whom it concerns.
     pub(crate) fn command_ended(&mut self, ended: CommandEnded) -> Ended {
         let CommandEnded { disk, finished, result, of_queue } = ended;
-        let queue::Ended { work, late_by, latency, promised, took, suspects_changed, is_last } =
+        let queue::Ended { work, late_by, latency, due, promised, took, suspects_changed, is_last } =
             of_queue;
         if suspects_changed {
             let seen = self.disks[disk.as_usize()].queue.seen();
@@ -440,7 +453,7 @@ impl Core {
                 self.changed(finished);
             }
         }
-        Ended { disk, owner: work.owner, result, late_by, latency, promised, took, is_last }
+        Ended { disk, owner: work.owner, result, late_by, latency, due, promised, took, is_last }
     }
 
     /// Makes [`Core::due_timer`] name `stream` at `at`; returns the timer, to

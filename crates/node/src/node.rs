@@ -839,7 +839,7 @@ impl Node {
 
     /// A command has ended.
     fn ended(&mut self, now: Instant, ended: Ended) {
-        let Ended { disk, owner, result, late_by, latency, promised, took, is_last } = ended;
+        let Ended { disk, owner, result, late_by, latency, due, promised, took, is_last } = ended;
         let whose = match owner {
             Owner::Block { stream, .. } | Owner::Early { stream, .. } => Carrier::Stream(stream),
             Owner::Piece { operation, .. } => {
@@ -857,6 +857,7 @@ impl Node {
                 let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
                 if is_last {
                     stream.account.ended(late_by, latency);
+                    stream.landed(now, block, latency, due.unwrap_or(now));
                 }
                 let result = result.map_err(|error| (disk, error));
                 let part = (part, is_last);
@@ -890,7 +891,7 @@ impl Node {
             }
             Owner::Piece { operation, part } => {
                 let result = result.map_err(|error| (disk, error));
-                let times = promised.then_some((late_by, latency));
+                let times = due.filter(|_| promised).map(|due| (late_by, latency, due));
                 self.best_effort.command_done(&mut self.core, now, operation, part, result, times);
                 while let Some(stream) = self.best_effort.unopened() {
                     self.begin_close(now, stream);

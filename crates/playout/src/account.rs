@@ -9,7 +9,7 @@ pub struct Account {
     pub moved: Bytes,
     /// Blocks that a disk has brought or taken, or failed on.
     pub requests: u64,
-    /// Those done after their deadline.
+    /// Those done after their deadline, and answers that were late at the program.
     pub late_requests: u64,
     /// The most that one was late by.
     pub late_max: Duration,

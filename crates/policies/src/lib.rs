@@ -16,6 +16,7 @@ use sched::{Admission, Policy, PolicyKind, Promise, Settings, admits_always};
 mod abiss;
 mod anticipatory;
 mod best_effort_first;
+mod beyond;
 mod bubble_up;
 mod c_scan;
 mod cello;

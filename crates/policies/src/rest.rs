@@ -12,6 +12,8 @@ use sched::{Choice, View};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rest {
     pub elevator: Elevator,
+    /// Of those that were set aside, the next one that is looked at arrived at this or later.
+    pub from: u64,
 }
 
 impl Rest {

@@ -13,11 +13,14 @@
 //! Promises: a request of a stream that was admitted for sweeps is done within two cycles: it
 //! waits for the next one to begin, and is done by its end; all others by their deadlines; everyone
 //! is served while tasks keep to their contracts. Does not: keep streams that were admitted for
-//! deadlines with long ways of the arm for each request any cheaper than these. Cost: O(log n)
+//! deadlines with long ways of the arm for each request any cheaper than these; what takes longer
+//! than admission counts with waits until neither the cycle nor a deadline suffers, perhaps for
+//! ever. Cost: O(log n)
 //! per decision and O(n) for each request of a stream, O(n log n) once a cycle. Source: UCSB QoS scheduler,
 //! section III.B, and Clockwise thesis; the bound is that of Gemmell and Christodoulakis 1992 and
 //! of Chen, Kandlur and Yu 1993.
 
+use super::beyond;
 use super::rest::Rest;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -90,11 +93,72 @@ impl Sweeps {
     }
 
     /// Best effort that goes before the next request of the sweep.
-    fn within_register(&mut self, view: &View<'_>) -> Option<Waiting> {
-        let pick = self.elevator.pick(view)?;
-        self.slack = self.slack.checked_sub(self.interruption(view, &pick.request))?;
-        self.elevator.took(&pick);
-        Some(pick.request)
+    fn within_register(&mut self, view: &mut View<'_>) -> Option<Waiting> {
+        let (mut elevator, mut slack) = (self.elevator, self.slack);
+        let may = |view: &mut View<'_>, request: &Waiting| {
+            let left = slack.checked_sub(self.interruption(view, request));
+            let Some(left) = left.filter(|_| deadlines_bear(view, request)) else { return false };
+            slack = left;
+            true
+        };
+        let picked = beyond::pick(view, &mut elevator, may, is_long);
+        (self.elevator, self.slack) = (elevator, slack);
+        picked
+    }
+
+    /// The request with the earliest deadline of those that are in no sweep. One that costs more
+    /// than its contract covers waits among best effort.
+    fn by_deadline(&self, view: &mut View<'_>) -> Option<u64> {
+        loop {
+            let mut ready = view.queues().ready();
+            let other = *ready.find(|request| !view.is_swept(request))?;
+            drop(ready);
+            if !view.options().admission || !view.is_over_cost(&other) {
+                return Some(other.key);
+            }
+            view.set_over_cost(other.key);
+        }
+    }
+
+    /// Where the sweep is done, and nothing under contract waits.
+    fn idle(&mut self, view: &mut View<'_>) -> Choice {
+        let ends = self.ends;
+        let until = ends.max(view.now().saturating_add(self.cycle / 8));
+        self.rest.choose_of(view, until, |view, request| ends_in_time(view, request, ends))
+    }
+
+    /// A request that was released after the sweep began goes when that is done. One that takes
+    /// longer than it is charged for must not run further into the next cycle than is counted
+    /// there; else it waits among best effort.
+    fn released_meanwhile(&self, view: &mut View<'_>) -> Option<u64> {
+        while let Some(ready) = view.queues().ready_first().copied() {
+            let is_charged = beyond_charge(view, &ready).is_zero();
+            if is_charged || ends_in_time(view, &ready, self.ends) {
+                return Some(ready.key);
+            }
+            view.set_over_cost(ready.key);
+        }
+        None
+    }
+
+    /// The next request of the sweep; one that takes longer than it is charged for is the
+    /// register's beyond that, or waits among best effort.
+    fn next_of_sweep(&mut self, view: &mut View<'_>) -> Option<u64> {
+        while let Some(key) = self.sweep.pop() {
+            let Some(request) = view.queues().get(key).copied() else { continue };
+            let beyond = beyond_charge(view, &request);
+            if beyond.is_zero() {
+                return Some(key);
+            }
+            if let Some(left) = self.slack.checked_sub(beyond)
+                && deadlines_bear(view, &request)
+            {
+                self.slack = left;
+                return Some(key);
+            }
+            view.set_over_cost(key);
+        }
+        None
     }
 
     /// What the sweep loses to a request in front of its next one: its own time, and
@@ -111,6 +175,44 @@ impl Sweeps {
     }
 }
 
+/// It takes longer than admission counts with for best effort.
+fn is_long(view: &View<'_>, request: &Waiting) -> bool {
+    let options = view.options();
+    let takes = view.predicted(request).saturating_add(options.gap);
+    options.admission && !view.tasks().is_empty() && takes > view.tasks().left()
+}
+
+/// By how much a request of a sweep takes longer than it is charged for, with the longest way of
+/// the arm to it.
+fn beyond_charge(view: &View<'_>, request: &Waiting) -> Duration {
+    let charged = view.cost_in_sweep(request);
+    let takes = view.predicted(request).saturating_add(view.options().gap);
+    if takes <= charged {
+        return Duration::ZERO;
+    }
+    let way = view.cycle().map_or(Duration::MAX, |cycle| cycle.sweep.back);
+    takes.saturating_sub(charged.saturating_add(way))
+}
+
+/// It runs no further into the next cycle, which begins at `ends`, than is counted there. The
+/// register of that cycle is no help: who joins meanwhile takes of it.
+fn ends_in_time(view: &mut View<'_>, request: &Waiting, ends: Instant) -> bool {
+    if !is_long(view, request) {
+        return true;
+    }
+    let done = view.now().saturating_add(view.predicted(request));
+    let done = done.saturating_add(view.options().gap);
+    let fits = |cycle: sched::Cycle| done <= ends.saturating_add(cycle.in_the_way);
+    let is_kept = !view.tasks().has_sweeps() || view.cycle().is_none_or(fits);
+    is_kept && deadlines_bear(view, request)
+}
+
+/// Contracts with deadlines bear it, where it is started now.
+fn deadlines_bear(view: &mut View<'_>, request: &Waiting) -> bool {
+    let takes = view.predicted(request);
+    !is_long(view, request) || view.slack_covers(takes)
+}
+
 impl Policy for Sweeps {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
         // What the disk holds is in nobody's sum; without contracts that is nobody's concern.
@@ -120,18 +222,20 @@ impl Policy for Sweeps {
         if self.sweep.is_empty() && view.now() >= self.ends {
             self.begin(view);
         }
-        if let Some(other) = view.queues().ready().find(|request| !view.is_swept(request)) {
-            return Choice::Start(other.key);
+        if let Some(key) = self.by_deadline(view) {
+            return Choice::Start(key);
         }
         if !self.sweep.is_empty() {
             if let Some(request) = self.within_register(view) {
                 return Choice::Start(request.key);
             }
-            return Choice::Start(self.sweep.pop().expect("it is not empty"));
+            if let Some(key) = self.next_of_sweep(view) {
+                return Choice::Start(key);
+            }
         }
-        match view.queues().ready_first() {
-            Some(ready) => Choice::Start(ready.key),
-            None => self.rest.choose(view),
+        match self.released_meanwhile(view) {
+            Some(key) => Choice::Start(key),
+            None => self.idle(view),
         }
     }
 

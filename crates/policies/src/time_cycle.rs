@@ -17,9 +17,11 @@
 //! requests of a set that was admitted by cycles are done within two, whenever they come;
 //! everyone is served while tasks keep to their contracts. Does not:
 //! a request released within a cycle may wait for the next, so that those of a set
-//! that was admitted for its deadlines can be late. Cost: O(log n) per decision, and
+//! that was admitted for its deadlines can be late; what takes longer than admission counts with
+//! waits for the register to cover what is beyond, perhaps for ever. Cost: O(log n) per decision, and
 //! O(n log n) once a cycle. Source: UCSB QoS scheduler, section III.B.
 
+use super::beyond;
 use super::rest::Rest;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -76,7 +78,8 @@ impl TimeCycle {
     }
 
     /// A new cycle, from the end of the last one where that was just now.
-    fn begin(&mut self, view: &View<'_>) {
+    fn begin(&mut self, view: &mut View<'_>) {
+        beyond::set_aside(view);
         // Without an admission by cycles, as the paper has it: requests come with the cycle.
         let cycle = view.cycle();
         let periods = view.tasks().iter().map(|(_, task)| task.period);
@@ -108,17 +111,23 @@ impl TimeCycle {
     }
 
     /// Best effort that goes before the sweep.
-    fn before_sweep(&mut self, view: &View<'_>) -> Option<Waiting> {
+    fn before_sweep(&mut self, view: &mut View<'_>) -> Option<Waiting> {
         if let Some(interactive) = view.queues().best_effort_oldest(true)
             && let Some(left) = self.bubble.checked_sub(self.interruption(view, interactive))
         {
             self.bubble = left;
             return Some(*interactive);
         }
-        let pick = self.elevator.pick(view)?;
-        self.slack = self.slack.checked_sub(self.interruption(view, &pick.request))?;
-        self.elevator.took(&pick);
-        Some(pick.request)
+        let (mut elevator, mut slack) = (self.elevator, self.slack);
+        let may = |view: &mut View<'_>, request: &Waiting| {
+            let left = slack.checked_sub(self.interruption(view, request));
+            left.inspect(|left| slack = *left).is_some()
+        };
+        let picked = beyond::pick(view, &mut elevator, may, |view, one| {
+            !beyond::uncounted(view, one).is_zero()
+        });
+        (self.elevator, self.slack) = (elevator, slack);
+        picked
     }
 
     /// What the sweep loses to a request in front of its next one: its own time, and
@@ -148,9 +157,12 @@ impl Policy for TimeCycle {
             }
             return Choice::Start(self.sweep.pop().expect("it is not empty"));
         }
-        match view.queues().ready_first() {
+        match beyond::ready_first(view) {
             Some(ready) => Choice::Start(ready.key),
-            None => self.rest.choose(view),
+            None => {
+                let (ends, slack) = (self.ends, &mut self.slack);
+                self.rest.choose_of(view, ends, |view, one| beyond::pays(view, one, slack))
+            }
         }
     }
 

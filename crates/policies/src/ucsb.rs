@@ -15,13 +15,16 @@
 //! request waits; the inequality of section III.B leaves that, and what is in the way, to
 //! the part that is not for contracts); everyone but background is served while tasks keep
 //! to their contracts. Does not: priorities are no deadlines, so that requests of a set that
-//! was admitted for its deadlines can be late. A low-priority request is one command here:
+//! was admitted for its deadlines can be late; what takes longer than admission counts with waits
+//! for the register to cover what is beyond, perhaps for ever. A low-priority request is one command here:
 //! whoever submits it cuts it into chunks. Cost: O(log n) per decision, O(tasks) once a
 //! cycle. Source: UCSB QoS scheduler, sections III.A and III.B.
 
+use super::beyond;
 use super::deadline::{self, Deadline};
 use super::ranked::Ranked;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sched::Class;
 use sched::Waiting;
@@ -72,6 +75,11 @@ pub(super) struct Ucsb {
     best_effort: Deadline,
     /// Goes next of the best effort, once the register covers it or nothing is above.
     next: Option<Waiting>,
+    /// Best effort that the register does not cover even where nothing is above, by arrival: others
+    /// pass it.
+    long: BTreeMap<u64, Waiting>,
+    /// The next one of those that is looked at arrived at this or later.
+    from: u64,
     register: Duration,
     ends: Instant,
     has_joined: bool,
@@ -101,6 +109,11 @@ impl Ucsb {
         self.ends = length.map_or(Instant::MAX, |length| view.now().saturating_add(length));
     }
 
+    fn starts(&mut self, request: &Waiting) -> Choice {
+        self.dropped(request);
+        Choice::Start(request.key)
+    }
+
     /// The register was set for a smaller set. It is empty until the cycle ends: set anew
     /// with each of many contracts it could be spent as often.
     fn shorten(&mut self, view: &View<'_>) {
@@ -111,9 +124,40 @@ impl Ucsb {
         };
     }
 
-    fn high_priority(&mut self, view: &View<'_>) -> Option<u64> {
+    fn high_priority(&mut self, view: &mut View<'_>) -> Option<u64> {
         self.high.release(view.now());
-        Some(self.high.first()?.0)
+        while let Some((key, _)) = self.high.first() {
+            let request = *view.queues().get(key).expect("it waits");
+            if !view.is_over_cost(&request) || view.cycle().is_none() {
+                return Some(key);
+            }
+            // It costs more than its contract covers: it is best effort, and late alone.
+            self.high.remove(&request, request.times.release);
+            view.set_over_cost(key);
+            self.best_effort.insert(&request);
+        }
+        None
+    }
+
+    /// Best effort where nothing under contract waits: what is beyond what a cycle counts for it
+    /// is the register's, or it is set aside.
+    fn unhindered(&mut self, view: &View<'_>) -> Option<u64> {
+        let long = self.long.range(self.from..).next().or(self.long.first_key_value());
+        if let Some((&arrival, &long)) = long {
+            self.from = arrival + 1;
+            if beyond::pays(view, &long, &mut self.register) {
+                self.long.remove(&arrival);
+                return Some(long.key);
+            }
+        }
+        for _ in 0..beyond::TRIES {
+            let next = self.next.take().or_else(|| self.best_effort.take(view))?;
+            if beyond::pays(view, &next, &mut self.register) {
+                return Some(next.key);
+            }
+            self.long.insert(next.arrival, next);
+        }
+        None
     }
 }
 
@@ -125,26 +169,35 @@ impl Policy for Ucsb {
         if view.now() >= self.ends {
             self.set_register(view);
         }
-        self.next = self.next.take().or_else(|| self.best_effort.take(view));
         let high = self.high_priority(view);
+        if high.is_none() {
+            if let Some(key) = self.unhindered(view) {
+                return Choice::Start(key);
+            }
+            let early = view.queues().early_first().into_iter();
+            let rest = early.chain(view.queues().background().take(beyond::TRIES)).copied();
+            let rest: Vec<Waiting> = rest.collect();
+            let waits = !rest.is_empty() || !self.long.is_empty();
+            let register = &mut self.register;
+            return match rest.into_iter().find(|one| beyond::pays(view, one, register)) {
+                Some(request) => self.starts(&request),
+                None => Choice::Wait { until: Some(self.ends).filter(|_| waits) },
+            };
+        }
+        self.next = self.next.take().or_else(|| self.best_effort.take(view));
         if let Some(next) = self.next {
             let cost = view.predicted(&next).saturating_add(view.options().gap);
-            let left = self.register.checked_sub(cost);
-            if high.is_none() || left.is_some() {
-                self.register = if high.is_none() { self.register } else { left.unwrap() };
-                self.next = None;
+            if let Some(left) = self.register.checked_sub(cost) {
+                (self.register, self.next) = (left, None);
                 return Choice::Start(next.key);
             }
-        }
-        let queues = view.queues();
-        let early = queues.early_first().or_else(|| queues.background_first());
-        match high.or_else(|| early.map(|request| request.key)) {
-            Some(key) => {
-                self.dropped(&queues.get(key).copied().expect("what is chosen waits"));
-                Choice::Start(key)
+            if !beyond::uncounted(view, &next).is_zero() {
+                self.long.insert(next.arrival, next);
+                self.next = None;
             }
-            None => Choice::Wait { until: None },
         }
+        let key = high.expect("one is above");
+        self.starts(&view.queues().get(key).copied().expect("what is chosen waits"))
     }
 
     fn submitted(&mut self, request: &Waiting) {
@@ -164,6 +217,7 @@ impl Policy for Ucsb {
     fn dropped(&mut self, request: &Waiting) {
         self.high.remove(request, request.times.release);
         self.best_effort.remove(request);
+        self.long.remove(&request.arrival);
         self.next = self.next.filter(|next| next.key != request.key);
     }
 
@@ -176,6 +230,7 @@ impl Policy for Ucsb {
         self.best_effort.write_state(state);
         state.extend(self.has_joined.then_some(1));
         state.extend(self.next.map(|next| next.key));
+        state.extend(self.long.values().map(|long| long.key));
         state.extend([self.register, self.ends.saturating_since(now)].map(Duration::as_nanos));
     }
 

@@ -133,6 +133,8 @@ pub struct Ended<W> {
     pub late_by: Duration,
     /// From its release to its end; zero where nothing was asked of the device.
     pub latency: Duration,
+    /// By when it was to end, where it had a deadline.
+    pub due: Option<Instant>,
     /// It was under a contract.
     pub promised: bool,
     /// It took so long, and this was its bound; only where it was alone on the device, not
@@ -713,12 +715,20 @@ impl<W> Queue<W> {
         let latency = outcome.as_ref().map(|of| noticed.saturating_since(of.times.release));
         let latency = latency.unwrap_or_default();
         // Asked at the end: a change of the contract may have moved them.
-        let late_by = outcome.as_ref().map_or(Duration::ZERO, |of| {
-            noticed.saturating_since(of.times.deadline.saturating_add(self.device.advance))
-        });
+        let due = outcome.as_ref().map(|of| of.times.deadline.saturating_add(self.device.advance));
+        let late_by = due.map_or(Duration::ZERO, |due| noticed.saturating_since(due));
         let Some(command) = command else {
             let (took, suspects_changed) = (None, false);
-            return Ended { work, late_by, latency, promised, took, suspects_changed, is_last };
+            return Ended {
+                work,
+                late_by,
+                latency,
+                due,
+                promised,
+                took,
+                suspects_changed,
+                is_last,
+            };
         };
         let time = finished.saturating_since(started);
         self.gaps.ended(key, (started, finished), self.schedule.tasks().gap());
@@ -768,7 +778,7 @@ impl<W> Queue<W> {
             good,
         });
         let promised = class.task().is_some();
-        Ended { work, late_by, latency, promised, took, suspects_changed, is_last }
+        Ended { work, late_by, latency, due, promised, took, suspects_changed, is_last }
     }
 
     /// A command of a request has ended of which more is left, and others may go first.

@@ -119,11 +119,13 @@ impl View<'_> {
         let of = |one: &&Waiting| !self.core.is_at_odds(one);
         self.queues().ready().find(of).copied()
     }
-    /// What a request takes in a sweep at the most, with what the host takes after it; what is
-    /// kept for it where it is in none.
+    /// What a request takes in a sweep at the most, with what the host takes after it: by the
+    /// contract under which it came, or by the present one where that says more. What is kept for it
+    /// where it is in none.
     pub fn cost_in_sweep(&self, request: &Waiting) -> Duration {
         let task = request.class.task().and_then(|id| self.core.tasks.get(id));
-        task.map_or(request.cost, |task| self.core.tasks.charged(&task).cost)
+        let present = task.map_or(request.cost, |task| self.core.tasks.charged(&task).cost);
+        present.max(request.in_sweep)
     }
     /// How the schedule is set up.
     pub fn options(&self) -> &Options {

@@ -33,6 +33,9 @@ pub struct Waiting {
     pub times: Times,
     /// The cost of its task, or what a request to a server says itself; zero for others.
     pub cost: Duration,
+    /// What it takes of a sweep, where it is served in one: what its task's contract said when it
+    /// came, with the gap behind it.
+    pub(crate) in_sweep: Duration,
     /// The period of its task; zero without one.
     pub period: Duration,
     /// Best effort for which somebody waits, or behind which such a request waits.

@@ -6,7 +6,10 @@
 mod common;
 
 use common::{Random, brute, random_set};
-use sched::{Class, Contract, Next, Options, PolicyKind, Predict, Request, Schedule, Task, TaskId};
+use sched::{
+    Admission, Class, Contract, First, Next, Options, PolicyKind, Predict, Request, Rest, Schedule,
+    Task, TaskId,
+};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
 const fn ms(ms: u64) -> Duration {
@@ -183,6 +186,107 @@ fn a_wider_profile_charges_what_waits() {
     assert!(taken > 20 && refused > 20, "both: {taken} taken, {refused} refused");
 }
 
+/// A disk that reads 25 sectors of a request at a time, in so many tenths of a millisecond each.
+struct InChunks(u64);
+
+/// What is read at a time.
+const CHUNK: u64 = 25;
+
+impl Predict for InChunks {
+    fn bound(&self, _: Lba, command: &Command) -> Duration {
+        let sectors = command.access().expect("only transfers here").len / SECTOR;
+        Duration::from_micros(sectors * self.0 * 100)
+    }
+
+    fn first_of(&self, from: Lba, key: u64, command: &Command) -> Option<First> {
+        let access = *command.access().filter(|_| key < 3)?; // not best effort
+        let left = (access.len / SECTOR).saturating_sub(CHUNK);
+        let first =
+            Command::Transfer(Access { len: SECTOR * CHUNK.min(access.len / SECTOR), ..access });
+        let bound = Duration::from_micros(left * self.0 * 100);
+        let rest = Rest { bound, commands: (left / CHUNK) as u32 };
+        Some(First { command: first, bound: self.bound(from, &first), rest })
+    }
+}
+
+/// The same where the first command of a request is done, or under way, and a nearer deadline has
+/// come between.
+#[test]
+fn a_wider_profile_charges_what_has_begun() {
+    let (long, near) = (ms(400), ms(60));
+    let task =
+        |cost: u64| Task::new(long, ms(200), ms(cost)).in_chunks(ms(cost / 4), 4, Duration::ZERO);
+    for under_way in [false, true] {
+        let (reserve, burst) = (Duration::ZERO, Duration::ZERO);
+        let options = Options { reserve, burst, ..Options::default() };
+        let mut schedule = Schedule::new(PolicyKind::SLACK, options);
+        let stream = schedule.join(at(0), task(100)).unwrap();
+        let other = schedule.join(at(0), Task::new(long, near, ms(10))).unwrap();
+        let real_time =
+            |id, sectors| Request { class: Class::RealTime(id), command: read(1_000, sectors) };
+        schedule.submit(at(0), 1, real_time(stream, 4 * CHUNK));
+        let started = schedule.next(at(0), &InChunks(10));
+        assert_eq!(started, Next::Start { key: 1, predicted: ms(25) });
+        schedule.submit(at(10), 2, real_time(other, 10));
+        if under_way {
+            schedule.change(at(20), stream, task(160)).unwrap();
+        }
+        // As it is known by then.
+        let rest = Rest { bound: ms(if under_way { 120 } else { 75 }), commands: 3 };
+        schedule.finished_part(at(25), 1, read(1_000 + CHUNK, 3 * CHUNK), rest);
+        let started = schedule.next(at(25), &InChunks(10));
+        assert_eq!(started, Next::Start { key: 2, predicted: ms(10) });
+        if !under_way {
+            schedule.change(at(30), stream, task(160)).unwrap();
+        }
+        // There is time for it beside 75 ms, and not beside the 120 ms that the rest takes now.
+        let offer = Request { class: Class::best_effort(true), command: read(9_000, 50) };
+        schedule.submit(at(30), 3, offer);
+        schedule.finished(at(35), 2);
+        let mut now = at(35);
+        let mut done = 1;
+        while done < 4 {
+            let Next::Start { key, predicted } = schedule.next(now, &InChunks(16)) else {
+                panic!()
+            };
+            assert_eq!(key, 1, "{now}: {done} are done");
+            now += predicted;
+            done += 1;
+            if done < 4 {
+                let left = 4 - done;
+                let rest = Rest { bound: ms(40 * left), commands: left as u32 };
+                schedule.finished_part(now, 1, read(1_000 + done * CHUNK, left * CHUNK), rest);
+            }
+        }
+        let outcome = schedule.finished(now, 1);
+        assert_eq!(outcome.late_by, Duration::ZERO, "{now}");
+    }
+}
+
+/// Where what is left of a request under way would be late by the wider profile, that is refused.
+#[test]
+fn a_wider_profile_is_refused_where_what_has_begun_does_not_fit_with_it() {
+    let task = |cost: u64| {
+        Task::new(ms(400), ms(200), ms(cost)).in_chunks(ms(cost / 4), 4, Duration::ZERO)
+    };
+    let (reserve, burst) = (Duration::ZERO, Duration::ZERO);
+    let options = Options { reserve, burst, ..Options::default() };
+    let mut schedule = Schedule::new(PolicyKind::SLACK, options);
+    let stream = schedule.join(at(0), task(100)).unwrap();
+    schedule.join(at(0), Task::new(ms(400), ms(60), ms(10))).unwrap();
+    let offer = Request { class: Class::best_effort(true), command: read(9_000, 50) };
+    schedule.submit(at(0), 3, offer);
+    assert_eq!(schedule.next(at(0), &InChunks(10)), Next::Start { key: 3, predicted: ms(50) });
+    let request = Request { class: Class::RealTime(stream), command: read(1_000, 4 * CHUNK) };
+    schedule.submit(at(1), 1, request);
+    schedule.finished(at(50), 3);
+    assert_eq!(schedule.next(at(50), &InChunks(10)), Next::Start { key: 1, predicted: ms(25) });
+    // From 75 ms on 138 are left of it, and it is due at 201.
+    let refused = schedule.change(at(60), stream, task(184)).unwrap_err();
+    assert!(refused.undecided, "{refused:?}");
+    schedule.change(at(60), stream, task(152)).unwrap();
+}
+
 /// Streams hand in all that they have at once; what is to be released yet is changed with
 /// the rest.
 #[test]
@@ -265,7 +369,9 @@ fn another_policy_serves_what_waited_for_slack() {
         let key = world.schedule.queues().by_arrival()[0].key;
         world.run(at(1_200));
         let waits = world.schedule.queues().get(key).is_some();
-        assert_eq!(waits, kind.promise.contracts, "{kind}");
+        // Those that keep deadlines let it wait; the others serve it in its turn.
+        let keeps = kind.promise.contracts || matches!(kind.admission, Admission::Sweeps(_));
+        assert_eq!(waits, keeps, "{kind}");
     }
 }
 

@@ -10,7 +10,9 @@
 use crate::disk::Finished;
 use crate::keeps::{Everything, Keeps};
 use crate::{Random, SimDisk};
-use node::{CommandEnded, DiskIndex, DiskPoll, Error, Event, Mode, Node, Op, Reply, Ticket, Who};
+use node::{
+    CommandEnded, DiskIndex, DiskPoll, Error, Event, Mode, Node, Op, Output, Reply, Ticket, Who,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use units::{Duration, Instant};
@@ -117,6 +119,12 @@ pub struct World<K: Keeps = Everything> {
     /// How long after the end of a command the disk's thread notices it and goes on, where
     /// it does not at once: what this says for each command.
     pub gap: Option<Box<dyn FnMut() -> Duration>>,
+    /// What an answer takes from the node to its program, where it is not there at once: what
+    /// this says for each. (Those to [`World::call`] are.)
+    pub delivery: Option<Box<dyn FnMut() -> Duration>>,
+    /// Answers on their way, in the order in which they come: to which program, its tag, what is
+    /// owed of it, and how long it takes.
+    carried: BTreeMap<(Instant, Ticket), OnItsWay>,
     /// Ends that the threads have not noticed, and when they will.
     unnoticed: BTreeMap<(Instant, u64), (usize, Finished)>,
     /// What it is to be told, and when, in that order.
@@ -125,6 +133,14 @@ pub struct World<K: Keeps = Everything> {
     pub watch: Option<Watch<K>>,
     /// Sees the end of every command.
     pub observe: Option<Observe>,
+}
+
+/// An answer on its way to a program.
+struct OnItsWay {
+    index: usize,
+    tag: u64,
+    took: Duration,
+    output: Output,
 }
 
 /// When a disk is to be asked what it shall do.
@@ -161,6 +177,8 @@ impl<K: Keeps> World<K> {
             polls,
             told_after: None,
             gap: None,
+            delivery: None,
+            carried: BTreeMap::new(),
             unnoticed: BTreeMap::new(),
             to_tell: VecDeque::new(),
             watch: None,
@@ -241,6 +259,7 @@ impl<K: Keeps> World<K> {
         self.disks = disks.into_iter().map(|disk| disk.cut(random)).collect();
         self.alarms.clear();
         self.tickets.clear();
+        self.carried.clear();
         self.to_tell.clear();
         self.unnoticed.clear();
         self.node = open(&mut self.disks)?;
@@ -284,6 +303,17 @@ impl<K: Keeps> World<K> {
             self.node.command_ended(self.now, ended);
             self.note_wakes();
             self.observed(of);
+        }
+        while let Some(first) = self.carried.first_entry()
+            && first.key().0 <= self.now
+        {
+            let OnItsWay { index, tag, took, output } = first.remove();
+            if let Some(promise) = output.promise {
+                let mut carried = node::Carried::default();
+                carried.add(&promise, took);
+                self.node.carried(promise.account(), &carried);
+            }
+            self.run(index, |program, context| program.answer(context, tag, output.result));
         }
         for poll in &mut self.polls {
             poll.now |= poll.at.is_some_and(|at| at <= self.now);
@@ -335,7 +365,8 @@ impl<K: Keeps> World<K> {
         let waits = self.polls.iter().filter_map(|poll| poll.at).min();
         let told = self.to_tell.front().map(|(at, ..)| *at);
         let noticed = self.unnoticed.keys().next().map(|&(at, _)| at);
-        [commands, alarm, waits, told, noticed].into_iter().flatten().min()
+        let comes = self.carried.keys().next().map(|&(at, _)| at);
+        [commands, alarm, waits, told, noticed, comes].into_iter().flatten().min()
     }
 
     fn settle(&mut self) {
@@ -359,6 +390,12 @@ impl<K: Keeps> World<K> {
             }
             let (index, tag) =
                 self.tickets.remove(&output.ticket).expect("an answer to a question");
+            if let Some(delivery) = &mut self.delivery {
+                let took = delivery();
+                let answer = OnItsWay { index, tag, took, output };
+                self.carried.insert((self.now + took, answer.output.ticket), answer);
+                continue;
+            }
             self.run(index, |program, context| program.answer(context, tag, output.result));
         }
     }

@@ -127,10 +127,10 @@ fn answers_between_the_chunks_of_long_blocks_make_nobody_late() {
 
 /// Pools of one disk or two with random streams, some of which write, close and come again, and
 /// answers as soon as can be promised or a little later, changed again and again, beside somebody
-/// greedy: nobody is late, and every byte is right. `SLACKLINE_LOADS` says how many.
+/// greedy: nobody is late, and every byte is right. `SLACKLINE_CHUNKS` says how many.
 #[test]
 fn whatever_streams_and_answers_there_are_nobody_is_late() {
-    let loads = std::env::var("SLACKLINE_LOADS").map_or(6, |text| text.parse().unwrap());
+    let loads = std::env::var("SLACKLINE_CHUNKS").map_or(6, |text| text.parse().unwrap());
     let (mut in_chunks, mut answers) = (0, 0);
     for seed in 0..loads {
         let mut random = Random::new(900 + seed);

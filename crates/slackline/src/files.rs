@@ -3,6 +3,7 @@
 use crate::Common;
 use crate::failure::Failure;
 use crate::output::Table;
+use crate::pool::charge_note;
 use client::control::FileDevices;
 use std::fmt::Write;
 
@@ -47,6 +48,11 @@ fn table(all: &FileDevices) -> String {
     let mut text = table.text("");
     for device in &all.devices {
         let _ = write!(text, "\n{}: profile: {}\n", device.device, device.profile);
+        let (gap, way) = (device.gap.stated_ns, device.delivery.stated_ns);
+        let charged = format!("each read is charged {gap} for the gap to the next");
+        text.push_str(&charge_note("  ", &charged, &device.gap, "measured gap"));
+        let counted = format!("{way} are counted for the way of an answer to its program");
+        text.push_str(&charge_note("  ", &counted, &device.delivery, "measured answer"));
         for note in &device.notes {
             let _ = writeln!(text, "  {note}");
         }

@@ -129,13 +129,36 @@ enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+    /// Write the man pages of this command and of all its subcommands
+    Man {
+        /// Where to, for example /usr/local/share/man/man1
+        directory: PathBuf,
+    },
 }
 
 /// The command, from its line of arguments to its exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
     let result = run(cli.command, &cli.common);
     result.map_or_else(|failure| failure.report(cli.common.json), |()| ExitCode::SUCCESS)
+}
+
+/// Says what was wrong with the line of arguments, or what was asked for, as help: to a program,
+/// which has `--json` in it, as JSON.
+fn misused(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.render().to_string();
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).take_while(|it| !it.is_empty()).collect();
+        let what = lines.join(" ");
+        let what = what.strip_prefix("error: ").unwrap_or(&what);
+        return Failure::usage(what, "`slackline --help` has the commands, and each its own")
+            .report(true);
+    }
+    error.exit()
 }
 
 fn run(command: Command, common: &Common) -> Result<(), Failure> {
@@ -161,6 +184,14 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "slackline", &mut text);
             output::print(&text)
+        }
+        Command::Man { directory } => {
+            // No page of its own for `help SUBCOMMAND`.
+            fn pages(command: clap::Command) -> clap::Command {
+                command.disable_help_subcommand(true).mut_subcommands(pages)
+            }
+            clap_mangen::generate_to(pages(Cli::command()), &directory)
+                .map_err(|error| Failure::file(&directory, &error))
         }
     }
 }

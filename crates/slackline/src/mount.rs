@@ -145,7 +145,8 @@ fn not_mounted(error: NotMounted, directory: &Path) -> Failure {
         ),
         NotMounted::Fuse(error) => Failure::new(
             format!("cannot mount on {directory}: {error}"),
-            "run it as root, or install fuse3; the kernel needs FUSE (modprobe fuse)",
+            "run it as root; or install fuse3, and let everybody open /dev/fuse (`ls -l` shows it as \
+             crw-rw-rw-; `chmod 666 /dev/fuse`); the kernel needs FUSE (`modprobe fuse`)",
         ),
     }
 }

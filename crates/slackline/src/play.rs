@@ -16,8 +16,8 @@ use units::Bytes;
 
 /// Read a volume, or an ordinary file, under contract.
 ///
-/// A VOLUME with a slash in it is the path of a file on ext4 or xfs. Others use its device
-/// as well, so that the promise is a weaker one: what can disturb it is said first.
+/// A VOLUME that begins with /, ./ or ../ is the path of a file on ext4 or xfs. Others use its
+/// device as well, so that the promise is a weaker one: what can disturb it is said first.
 ///
 /// Writes to standard output, or FILE, up to the end of what is recorded. Bytes
 /// that a disk has lost come as zeros, and are counted; the command then ends
@@ -44,7 +44,8 @@ const PIECE: usize = wire::frame::BODY_MAX;
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
-    let is_file = args.volume.contains('/');
+    // A volume's name may have slashes within.
+    let is_file = ["/", "./", "../"].iter().any(|begin| args.volume.starts_with(begin));
     if is_file && args.contract.miss.is_some() {
         let text = "a file outside the pool has no odds of being late".to_owned();
         return Err(Failure::usage(text, "leave --miss away, or play a volume"));

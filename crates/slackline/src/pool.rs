@@ -377,8 +377,13 @@ fn shown(status: &Status, state: &PolicyState) -> String {
     text.push_str(&disks(&status.disks));
     let memory = &status.memory;
     text.push_str(&format!(
-        "memory   {}: windows {}, best effort {}, free {}\n",
-        memory.total_bytes, memory.window_bytes, memory.best_effort_bytes, memory.free_bytes
+        "memory   {}: windows {}, best effort {}, free {}; beside it {} in windows that programs \
+         share\n",
+        memory.total_bytes,
+        memory.window_bytes,
+        memory.best_effort_bytes,
+        memory.free_bytes,
+        memory.shared_window_bytes
     ));
     text.push_str(&late("woke the disks' threads late", &status.host_wakeups));
     text.push_str(&late("noticed ends of emulated commands late", &status.host_completions));
@@ -475,7 +480,7 @@ fn gap_note(disk: u16, gap: &HostTime) -> String {
 }
 
 /// What is charged for something that the host takes, beside what was measured of it.
-fn charge_note(before: &str, charged: &str, time: &HostTime, what: &str) -> String {
+pub fn charge_note(before: &str, charged: &str, time: &HostTime, what: &str) -> String {
     let HostTime { p999_ns, sample, beyond, beyond_max_ns, refused, .. } = time;
     let mut text = format!("{before}{charged}");
     if *sample > 0 {
@@ -571,7 +576,7 @@ fn delivery_note(delivery: &HostTime, realtime: bool) -> String {
     let priority = if realtime { "real-time" } else { "ordinary" };
     let charged = format!(
         "contracts are charged {stated} for what threads of {priority} priority take to carry an \
-         answer to its program"
+         answer to its program (in the advance of all deadlines)"
     );
     charge_note("host     ", &charged, delivery, "measured answer")
 }

@@ -48,7 +48,11 @@ pub enum Command {
         /// Its name
         name: String,
         /// Space to reserve from now on
-        size: Bytes,
+        #[arg(required_unless_present = "size_named")]
+        size: Option<Bytes>,
+        /// The same, as `create` has it
+        #[arg(long = "size", id = "size_named", value_name = "SIZE", conflicts_with = "size")]
+        size_named: Option<Bytes>,
         /// Do not ask, also when recorded data is cut
         #[arg(long)]
         yes: bool,
@@ -157,7 +161,8 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             output.result(&volumes, |all| table(&all.volumes))
         }
         Command::Show { name } => output.result(&client.volume(&name)?, shown),
-        Command::Resize { name, size, yes } => {
+        Command::Resize { name, size, size_named, yes } => {
+            let size = size.or(size_named).expect("one of the two is there");
             let volume = resize(&client, &name, size, yes)?;
             let words =
                 |volume: &Volume| format!("volume {} has {} now\n", volume.name, volume.size_bytes);
@@ -315,13 +320,23 @@ pub fn kept_out_words(kept_out: &KeptOut) -> String {
 
 /// What became of a contract so far.
 fn kept(account: &ServiceAccount) -> String {
+    let carried = match account.carried_max_ns {
+        Duration::ZERO => String::new(),
+        most => format!(", of which carrying the answer takes up to {most}"),
+    };
+    let on_the_way = match account.late_carried_requests {
+        0 => String::new(),
+        late => format!(" ({late} of them on the way from the pool to the program)"),
+    };
     match (account.requests, account.late_requests) {
         (0, _) => String::new(),
         (requests, 0) => {
-            format!("; {requests} requests, none late, longest {}", account.latency_max_ns)
+            let longest = account.latency_max_ns;
+            format!("; {requests} requests, none late, longest {longest}{carried}")
         }
         (requests, late) => {
-            format!("; {requests} requests, {late} late, by {} at the most", account.late_max_ns)
+            let most = account.late_max_ns;
+            format!("; {requests} requests, {late} late, by {most} at the most{on_the_way}")
         }
     }
 }

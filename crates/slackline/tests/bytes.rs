@@ -43,6 +43,9 @@ fn an_emulated_disk_keeps_time_and_bytes() {
     let bytes = noise(4, 2_500_000).bytes();
     dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &bytes).succeeded();
     assert!(dir.run(&["play", "v", "--rate", "1MB/s"]).succeeded().out == bytes);
+    // In a directory of the mount, too.
+    dir.run(&["volume", "rename", "v", "films/v"]).succeeded();
+    assert!(dir.run(&["play", "films/v", "--rate", "1MB/s"]).succeeded().out == bytes);
     let status = dir.run(&["pool", "status", "--json"]).succeeded().json();
     let device = status["disks"][0]["device"].as_str().unwrap();
     assert!(device.starts_with("emulated:laptop-4200:"), "{device}");

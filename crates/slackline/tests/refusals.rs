@@ -109,6 +109,35 @@ fn wrong_usage_ends_with_2_and_a_missing_daemon_with_1() {
 /// Another policy is followed at once; one that keeps nothing takes no contract, and says what
 /// to do; without admission it takes them, and they are shown as what they are.
 #[test]
+fn wrong_usage_is_told_to_a_program_as_json() {
+    let dir = Scratch::new();
+    let ran = dir.run(&["volume", "list", "--json", "--nonsense"]);
+    assert_eq!(ran.code, Some(2));
+    let told: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
+    assert_eq!(told["detail"], "unexpected argument '--nonsense' found");
+    assert_eq!(told["exit_code"], 2);
+    let ran = dir.run(&["play", "v", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
+    let missing = "the following required arguments were not provided: --rate <RATE>";
+    assert_eq!(told["detail"], missing);
+    dir.run(&["volume", "--json", "--help"]).succeeded();
+}
+
+#[test]
+fn a_volume_is_resized_with_its_size_named_or_not() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let _daemon = dir.serve(&disks);
+    dir.run(&["volume", "create", "v", "--size", "1MiB"]).succeeded();
+    for (size, told) in [(&["--size", "3MiB"][..], "3 MiB"), (&["2MiB"], "2 MiB")] {
+        let ran = dir.run(&[&["volume", "resize", "v"], size].concat()).succeeded();
+        assert_eq!(ran.out, format!("volume v has {told} now\n").as_bytes());
+    }
+    assert_eq!(dir.run(&["volume", "resize", "v"]).code, Some(2));
+    assert_eq!(dir.run(&["volume", "resize", "v", "1MiB", "--size", "2MiB"]).code, Some(2));
+}
+
+#[test]
 fn the_policy_is_changed_while_the_daemon_runs_and_one_that_keeps_nothing_promises_nothing() {
     let dir = Scratch::new();
     let disks = dir.make_pool(&["a"]);

@@ -1,8 +1,10 @@
 //! Quantities as people write and read them.
 //!
 //! Sizes: `4096`, `64k`, `8MiB`, `2 MB`. As in fio and dd, a bare letter and
-//! the `iB` forms count in 1024; the `B` forms (`kB`, `MB`) in 1000.
-//! Rates: a size and `/s`, or bits as `25 Mbit/s`. Times: `250ms`, `1.5 s`.
+//! the `iB` forms count in 1024; the `B` forms (`kB`, `MB`) in 1000. Small letters do as well
+//! as large ones.
+//! Rates: a size and `/s`, or bits as `25 Mbit/s`, `25Mbps` or `25Mb/s`: a small `b` is a bit
+//! behind a large letter, and before `ps`; `mb/s` is megabytes. Times: `250ms`, `1.5 s`.
 //! A text comes from outside: it is held to the limits of [`Outside`].
 
 use crate::{Bytes, Duration, Instant, Outside, Rate};
@@ -61,19 +63,37 @@ fn scaled<Q: Outside>(
     Q::from_outside(number).map_err(|_| error(limit))
 }
 
+/// How many factors a letter stands for, from `k` on.
+fn factors(letter: char) -> Option<u32> {
+    Some(1 + "kmgt".find(letter.to_ascii_lowercase())? as u32)
+}
+
 fn size_unit(unit: &str) -> Option<u64> {
-    Some(match unit {
-        "" | "B" => 1,
-        "k" | "K" | "KiB" => 1 << 10,
-        "m" | "M" | "MiB" => 1 << 20,
-        "g" | "G" | "GiB" => 1 << 30,
-        "t" | "T" | "TiB" => 1 << 40,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "TB" => 1_000_000_000_000,
-        _ => return None,
-    })
+    let mut letters = unit.chars();
+    let letter = match letters.next() {
+        None => return Some(1),
+        Some('b' | 'B') if unit.len() == 1 => return Some(1),
+        Some(letter) => factors(letter)?,
+    };
+    match letters.as_str() {
+        "" => Some(1 << (10 * letter)),
+        rest if rest.eq_ignore_ascii_case("ib") => Some(1 << (10 * letter)),
+        rest if rest.eq_ignore_ascii_case("b") => Some(1_000_u64.pow(letter)),
+        _ => None,
+    }
+}
+
+/// How many bits a unit of them is, as `Mbit` or `Mb`; `b_is_bit` where a small `b` is one
+/// whatever letter is before it.
+fn bit_unit(unit: &str, b_is_bit: bool) -> Option<u64> {
+    let (letter, bits) = unit.split_at(unit.find('b')?);
+    let is_bit = bits == "bit" || bits == "b" && (b_is_bit || matches!(letter, "M" | "G" | "T"));
+    let mut letters = letter.chars();
+    match (letters.next(), letters.as_str()) {
+        (None, _) if is_bit => Some(1),
+        (Some(letter), "") if is_bit => Some(1_000_u64.pow(factors(letter)?)),
+        _ => None,
+    }
 }
 
 impl FromStr for Bytes {
@@ -87,13 +107,13 @@ impl FromStr for Rate {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
         scaled(text, RATES, "more than 1 PiB/s", |unit| {
-            let unit = unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps"));
-            match unit?.trim() {
-                "bit" => Some((1, 8)),
-                "kbit" => Some((1_000, 8)),
-                "Mbit" => Some((1_000_000, 8)),
-                "Gbit" => Some((1_000_000_000, 8)),
-                bytes => Some((size_unit(bytes)?, 1)),
+            let (unit, b_is_bit) = match unit.strip_suffix("ps") {
+                Some(unit) => (unit, true),
+                None => (unit.strip_suffix("/s")?, false),
+            };
+            match bit_unit(unit.trim(), b_is_bit) {
+                Some(bits) => Some((bits, 8)),
+                None => Some((size_unit(unit.trim())?, 1)),
             }
         })
     }
@@ -202,11 +222,28 @@ mod tests {
             ("8MiB", 8 << 20),
             ("2 MB", 2_000_000),
             ("1.5G", 3 << 29),
+            ("7", 7),
+            ("7 b", 7),
+            ("2tib", 2 << 40),
+            ("3gb", 3_000_000_000),
+            ("3Kb", 3_000),
         ];
         for (text, bytes) in sizes {
             assert_eq!(text.parse::<Bytes>().unwrap().get(), bytes, "{text}");
         }
-        let rates = [("2 MB/s", 2_000_000), ("25Mbit/s", 3_125_000), ("1MiB/s", 1 << 20)];
+        let rates = [
+            ("2 MB/s", 2_000_000),
+            ("25Mbit/s", 3_125_000),
+            ("1MiB/s", 1 << 20),
+            ("25Mbps", 3_125_000),
+            ("25mbps", 3_125_000),
+            ("25 Mb/s", 3_125_000),
+            ("800 bit/s", 100),
+            ("2mb/s", 2_000_000),
+            ("2MBps", 2_000_000),
+            ("1gb/s", 1_000_000_000),
+            ("64k/s", 65_536),
+        ];
         for (text, rate) in rates {
             assert_eq!(text.parse::<Rate>().unwrap().get(), rate, "{text}");
         }
@@ -218,7 +255,18 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_refused_with_an_example() {
-        for text in ["", "MB", "1.2.3k", "-4k", "5 bananas", "99999999999999999999", "1e9", "5"] {
+        for text in [
+            "",
+            "MB",
+            "1.2.3k",
+            "-4k",
+            "5 bananas",
+            "99999999999999999999",
+            "1e9",
+            "5",
+            "1é/s",
+            "1xb/s",
+        ] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
         let error = "12 parsecs".parse::<Bytes>().unwrap_err();

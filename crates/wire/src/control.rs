@@ -389,7 +389,7 @@ pub struct Stream {
     pub durable_bytes: Bytes,
     /// Disk requests done.
     pub requests: u64,
-    /// Disk requests done after their deadline.
+    /// Disk requests done after their deadline, and answers that reached the program too late.
     pub late_requests: u64,
     /// The latest of them, after its deadline.
     #[serde(with = "quantity")]
@@ -818,6 +818,11 @@ pub struct Memory {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub window_bytes: Bytes,
+    /// In playout windows that programs share with the daemon: beside all of it, and counted
+    /// against what windows may have.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub shared_window_bytes: Bytes,
     /// In best-effort transfers.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]

@@ -8,6 +8,7 @@
 use super::frames::Over;
 use crate::limits::{BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT};
 use crate::quotas;
+use crate::timely::Lane;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use units::Bytes;
@@ -36,10 +37,11 @@ impl Place {
     /// ended. `gone` is set where the program does not take its answer.
     pub fn serve(
         self,
+        lane: &Lane,
         gone: watch::Sender<bool>,
         served: impl Future<Output = Result<(), Over>> + Send + 'static,
     ) {
-        tokio::spawn(async move {
+        lane.spawn(async move {
             if served.await.is_err() {
                 gone.send_replace(true);
             }

@@ -14,6 +14,7 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::pool::{Answer, Ask, Handed, Room};
 use crate::quotas;
 use crate::sessions::Stop;
+use crate::timely::Lane;
 use node::{Act, Error, Op, Priority, Target, WriteRange};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -36,8 +37,8 @@ struct Shared {
     failed: Mutex<Option<Error>>,
     /// Set when the program does not take its answers.
     gone: watch::Sender<bool>,
-    /// It is under contract: what its answers take from the pool to here is measured.
-    is_timely: bool,
+    /// Which threads serve it: what answers under contract take from the pool to here is measured.
+    lane: Lane,
 }
 
 /// A connection on which nothing was served yet.
@@ -54,7 +55,7 @@ pub async fn serve(
     volume: String,
     priority: Option<Priority>,
     Connection { place, mut input, output, ask, mut stop }: Connection,
-    is_timely: bool,
+    lane: Lane,
 ) {
     // Which of the two he may do, the pool holds each request to.
     let either = [Act::Read, Act::Write];
@@ -74,7 +75,7 @@ pub async fn serve(
         None => volume.clone(),
     };
     let failed = Mutex::default();
-    let shared = Shared { volume, name, reserved, priority, ask, output, failed, gone, is_timely };
+    let shared = Shared { volume, name, reserved, priority, ask, output, failed, gone, lane };
     let shared = Arc::new(shared);
     let account = Account::new(place);
     let over = tokio::select! {
@@ -162,7 +163,7 @@ impl Shared {
         S: FnOnce(Arc<Self>) -> F + Send + 'static,
         F: Future<Output = Result<(), Over>> + Send + 'static,
     {
-        place.serve(self.gone.clone(), serve(Arc::clone(self)));
+        place.serve(&self.lane, self.gone.clone(), serve(Arc::clone(self)));
     }
 
     /// Operations for which the pool has memory set aside, where this handle is under its
@@ -185,7 +186,9 @@ impl Shared {
         match read {
             Ok(Answer::Data { chunk, .. }) => {
                 let head = Head::ReadDone { tag };
-                self.output.send_noting(head, chunk.bytes(), || self.note(handed)).await
+                self.output
+                    .send_noting(head, chunk.bytes(), |full| self.note(handed.without(full)))
+                    .await
             }
             Ok(_) => unreachable!("the pool answers a read with data"),
             Err(error) => self.fail(tag, &error).await,
@@ -204,7 +207,7 @@ impl Shared {
         match written {
             Ok(()) => {
                 let head = Head::WriteDone { tag };
-                self.output.send_noting(head, &[], || self.note(handed)).await
+                self.output.send_noting(head, &[], |full| self.note(handed.without(full))).await
             }
             Err(error) => {
                 self.failed().get_or_insert(error.clone());
@@ -227,9 +230,8 @@ impl Shared {
 
     /// An answer that the pool handed out then is in the socket.
     fn note(&self, handed: Handed) {
-        if self.is_timely {
-            self.ask.0.delivered(handed.ago());
-        }
+        self.lane.answered(&handed);
+        self.ask.delivered(&handed);
     }
 
     fn failed(&self) -> MutexGuard<'_, Option<Error>> {
@@ -237,6 +239,7 @@ impl Shared {
     }
 
     async fn fail(&self, tag: u64, error: &Error) -> Result<(), Over> {
+        self.lane.answered(&Handed::now()); // nothing is promised of what is refused
         let error = match error {
             Error::NoSuchVolume { .. } => &Error::NoSuchVolume { name: self.name.clone() },
             error => error,

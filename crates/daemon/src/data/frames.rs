@@ -2,7 +2,7 @@
 
 use crate::files::{Given, Hand};
 use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN};
-use crate::lock::AsyncMutex;
+use crate::lock::{AsyncMutex, Mutex};
 use crate::pool::Room;
 use bytes::Buf;
 use rustix::net::{
@@ -18,6 +18,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Interes
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, timeout, timeout_at};
+use units::Duration;
 use wire::Problem;
 use wire::frame::{HEAD_LEN, Head, text_body};
 
@@ -31,7 +32,7 @@ pub enum Over {
     /// The program is told why, then the connection ends.
     Failed(Problem),
     /// The program was silent for longer than this.
-    Silent(units::Duration),
+    Silent(Duration),
     /// The daemon wants it.
     Stopped(crate::sessions::Stop),
 }
@@ -190,7 +191,30 @@ impl Incoming {
 /// A send that is dropped or timed out half-way leaves a torn frame behind, so
 /// every later send fails: nothing may follow it. One that the program does not take
 /// in time fails as if it had gone.
-pub struct Outgoing(AsyncMutex<Sending>);
+pub struct Outgoing {
+    sending: AsyncMutex<Sending>,
+    full: Mutex<Full>,
+}
+
+/// The time in which the socket was found full: the program had to make room.
+#[derive(Default)]
+struct Full {
+    since: Option<std::time::Instant>,
+    before: std::time::Duration,
+}
+
+impl Full {
+    fn so_far(&self) -> std::time::Duration {
+        self.before + self.since.map_or(std::time::Duration::ZERO, |since| since.elapsed())
+    }
+
+    fn is(&mut self, full: bool) {
+        match full {
+            true => drop(self.since.get_or_insert_with(std::time::Instant::now)),
+            false => *self = Self { since: None, before: self.so_far() },
+        }
+    }
+}
 
 struct Sending {
     half: OwnedWriteHalf,
@@ -200,7 +224,13 @@ struct Sending {
 
 impl Outgoing {
     pub fn new(half: OwnedWriteHalf) -> Self {
-        Self(AsyncMutex::new(Sending { half, whole: true }))
+        let sending = AsyncMutex::new(Sending { half, whole: true });
+        Self { sending, full: Mutex::default() }
+    }
+
+    /// Its socket, where nothing is being sent.
+    pub fn into_half(self) -> OwnedWriteHalf {
+        self.sending.into_inner().half
     }
 
     /// Sends one frame.
@@ -208,25 +238,29 @@ impl Outgoing {
         self.send_parts(&head.encode(body.len()), body).await
     }
 
-    /// The same; `sent` is called when it is in the socket, or when it turns out that the program
-    /// has to make room there first: what comes then is the program's own time.
+    /// The same; `sent` is called when it is in the socket, with how long the program had to make
+    /// room there meanwhile, for this or for what was sent before: that is its own time.
     pub async fn send_noting(
         &self,
         head: Head,
         body: &[u8],
-        sent: impl FnOnce(),
+        sent: impl FnOnce(Duration),
     ) -> Result<(), Over> {
-        let head = head.encode(body.len());
-        let mut sending = pin!(self.send_parts(&head, body));
-        let mut sent = Some(sent);
-        poll_fn(|context| {
-            let polled = sending.as_mut().poll(context);
-            if let Some(sent) = sent.take() {
-                sent();
-            }
-            polled
-        })
-        .await
+        self.send_parts_noting(&head.encode(body.len()), body, sent).await
+    }
+
+    /// The same of one message of any protocol.
+    pub async fn send_parts_noting(
+        &self,
+        head: &[u8],
+        body: &[u8],
+        sent: impl FnOnce(Duration),
+    ) -> Result<(), Over> {
+        let before = self.full.lock().so_far();
+        self.send_parts(head, body).await?;
+        let full = self.full.lock().so_far().saturating_sub(before);
+        sent(Duration::from_nanos(u64::try_from(full.as_nanos()).unwrap_or(u64::MAX)));
+        Ok(())
     }
 
     /// Sends one message of any protocol, in two parts.
@@ -241,19 +275,25 @@ impl Outgoing {
 
     async fn send_whole(&self, head: &[u8], body: &[u8]) -> Result<(), Over> {
         let mut frame = Buf::chain(head, body);
-        let mut sending = self.0.lock().await;
+        let mut sending = self.sending.lock().await;
         if !sending.whole {
             return Err(Over::Gone);
         }
         sending.whole = false;
-        sending.half.write_all_buf(&mut frame).await?;
+        let mut writing = pin!(sending.half.write_all_buf(&mut frame));
+        let written = poll_fn(|context| {
+            let polled = writing.as_mut().poll(context);
+            self.full.lock().is(polled.is_pending());
+            polled
+        });
+        written.await?;
         sending.whole = true;
         Ok(())
     }
 
     async fn send_whole_with(&self, head: Head, fds: &[BorrowedFd<'_>]) -> Result<(), Over> {
         let bytes = head.encode(0);
-        let mut sending = self.0.lock().await;
+        let mut sending = self.sending.lock().await;
         if !sending.whole {
             return Err(Over::Gone);
         }
@@ -310,4 +350,39 @@ pub fn failed(error: node::Error) -> Over {
 /// A frame that does not belong on this connection.
 pub fn misplaced(head: Head, on: &str) -> Over {
     Over::Failed(super::protocol(format!("{head:?} has no meaning on a connection for {on}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use tokio::io::AsyncReadExt;
+
+    /// An answer behind one that its program does not take waits for the program, not for the
+    /// daemon.
+    #[tokio::test]
+    async fn what_waits_for_a_program_to_make_room_is_its_own_time() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let output = Outgoing::new(ours.into_split().1);
+        let (long, times) = (vec![7; 4 << 20], [const { Cell::new(None) }; 2]);
+        let mut first = pin!(output.send_parts_noting(&long, &[], |full| times[0].set(Some(full))));
+        let mut second =
+            pin!(output.send_parts_noting(&[1], &[2], |full| times[1].set(Some(full))));
+        poll_fn(|context| {
+            // The first has the socket, and finds it full; the second waits for it.
+            assert!(first.as_mut().poll(context).is_pending());
+            assert!(second.as_mut().poll(context).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        assert_eq!(times.each_ref().map(Cell::get), [None, None], "neither is in the socket");
+        let mut taken = vec![0; long.len() + 2];
+        let (first, second, _) = tokio::join!(first, second, theirs.read_exact(&mut taken));
+        first.and(second).unwrap();
+        assert!(times.iter().all(|full| full.get().is_some_and(|full| !full.is_zero())));
+        // With room there is nothing to wait for.
+        let full = Cell::new(None);
+        output.send_parts_noting(&[3], &[], |time| full.set(Some(time))).await.unwrap();
+        assert_eq!(full.get(), Some(Duration::ZERO));
+    }
 }

@@ -72,7 +72,7 @@ async fn next(
             assert!(len <= len_max && offset == position, "the pool gives what comes next");
             // The bytes go from the window to the socket; only then does the window move on.
             let head = Head::Data { offset };
-            let sent = || ask.0.delivered(handed.ago());
+            let sent = |full| ask.delivered(&handed.without(full));
             output.send_noting(head, chunk.bytes(), sent).await?;
             ask.advance(stream, chunk, len).await.map_err(failed)?;
             Ok(offset + len)

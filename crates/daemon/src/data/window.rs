@@ -20,7 +20,7 @@ use node::{Error, Mode, Op};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 use window::{Kind, Piece};
 use wire::frame::Head;
 
@@ -161,14 +161,15 @@ impl<'a> Session<'a> {
 
     /// Publishes what the pool has told by itself, as far as the ring has slots.
     async fn publish_what_was_told(&mut self) -> Result<(), Over> {
-        // Of those that were told together, the first has waited longest. What finds no slot
-        // waits for the program.
-        self.handed = self.bell.rang.lock().take();
+        // What finds no slot waits for the program.
+        let rang = self.bell.rang.lock().take();
         while !self.end.is_full()
             && let Some(told) = self.pieces.as_ref().and_then(|pieces| pieces.take())
         {
+            self.handed = rang;
             self.told(told).await?;
         }
+        self.handed = None;
         Ok(())
     }
 
@@ -276,7 +277,8 @@ impl<'a> Session<'a> {
             Ok(Answer::Piece { piece: Piece { kind: Kind::End, .. }, .. }) if !self.waits => {
                 self.paused = true;
             }
-            Ok(Answer::Piece { piece, .. }) => {
+            Ok(Answer::Piece { piece, promise, .. }) => {
+                self.handed = self.handed.map(|handed| handed.owing(promise));
                 self.paused = piece.kind == Kind::End;
                 self.publish(piece).await?;
             }
@@ -307,12 +309,14 @@ impl<'a> Session<'a> {
         // Who waits for the next one says so anew, and then there are news for it.
         self.waits = false;
         let ask = self.ask;
-        let noted = || handed.into_iter().for_each(|handed| ask.0.delivered(handed.ago()));
+        let noted = |full| {
+            handed.iter().for_each(|handed| ask.delivered(&handed.without(full)));
+        };
         if news {
             self.output.send_noting(Head::News, &[], noted).await?;
             self.free = Handed::now();
         } else {
-            noted();
+            noted(Duration::ZERO);
         }
         if passed {
             self.take_note().await?;

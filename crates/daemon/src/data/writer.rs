@@ -93,7 +93,7 @@ async fn write(
         let mut room = match room {
             Ok(Answer::Room { room }) => {
                 // From here on the program's bytes are read into it.
-                ask.0.delivered(handed.ago());
+                ask.delivered(&handed);
                 room
             }
             Ok(_) => unreachable!("the pool answers Room to a request for room"),

@@ -5,16 +5,17 @@
 //! the thread that fills it, or in `blocks` and never written to again while anybody has
 //! it.
 
+use crate::convert;
 use crate::lock::{Condvar, Mutex, MutexGuard};
 use crate::pool::{Answer, Callback, Chunk};
 use disk::Profile;
 use engine::{BlockDevice, Buffer, HostFile, IoClass};
 use files::{Device, FileMap, Next, Options, Output, Piece, Reply};
-use node::{Contract, DiskIndex, Error, Op, StreamId, StreamStatus};
+use node::{Contract, DiskIndex, Error, HostTime, Op, StreamId, StreamStatus, Who};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
-use units::{Bytes, Instant, Lba};
+use units::{Bytes, Duration, Instant, Lba};
 use wire::control as api;
 
 /// See the module.
@@ -193,7 +194,7 @@ impl Desk {
                 calls.push((callback, answer));
             }
             Op::StreamClose { stream } => {
-                let closed = state.device.close(stream).map(|()| Answer::Done);
+                let closed = state.device.close(now, stream).map(|()| Answer::Done);
                 state.open.remove(&stream);
                 calls.push((callback, closed));
             }
@@ -302,7 +303,7 @@ impl Desk {
         state.stopping = true;
         let all: Vec<StreamId> = state.open.keys().copied().collect();
         for stream in all {
-            let _ = state.device.close(stream);
+            let _ = state.device.close(engine::now(), stream);
             state.open.remove(&stream);
         }
         let mut calls = Calls::new();
@@ -312,9 +313,31 @@ impl Desk {
         call(calls);
     }
 
-    /// What happened on it.
-    pub fn told(&self) -> api::FileDevice {
+    /// Answers take so long to their programs; counted where all contracts fit with it.
+    pub fn set_delivery(&self, takes: Duration) {
+        self.state().device.set_delivery(engine::now(), takes);
+        self.news.notify_all();
+    }
+
+    /// What happened on it, and what was measured where so much is counted for deliveries.
+    pub fn told(&self, carried: impl Fn(Duration) -> HostTime, who: &Who) -> api::FileDevice {
         let state = self.state();
+        // Whose streams do not fit is told to administrators.
+        let refused = |error: Option<&Error>| {
+            error.map(|error| match error {
+                Error::GapRefused { refusal, .. } | Error::DeliveryRefused { refusal, .. }
+                    if !who.is_superuser =>
+                {
+                    Error::Refused((**refusal).clone()).to_string()
+                }
+                other => other.to_string(),
+            })
+        };
+        let host_time = |time: HostTime, error: Option<&Error>| api::HostTime {
+            refused: refused(error),
+            ..convert::host_time(time, None)
+        };
+        let (gap, delivery) = (state.device.gaps(), state.device.delivery());
         let (device, account) = (&state.device, state.device.account());
         api::FileDevice {
             device: self.device.name.clone(),
@@ -331,6 +354,8 @@ impl Desk {
             predicted_ns: account.predicted_total,
             actual_ns: account.actual_total,
             rate_max_bytes_per_second: device.rate_max(),
+            gap: host_time(gap.0, gap.1),
+            delivery: host_time(carried(delivery.0), delivery.1),
             notes: self.notes.clone(),
         }
     }

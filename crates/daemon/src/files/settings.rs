@@ -31,6 +31,9 @@ pub struct Settings {
     /// Drives that the pool has, each with the pool's disk on it: no setting.
     #[serde(skip)]
     pub pool_drives: Vec<(String, PathBuf)>,
+    /// Drives on which disks of the pool lie as files: no setting.
+    #[serde(skip)]
+    pub pool_file_drives: Vec<(String, PathBuf)>,
 }
 
 impl Default for Settings {
@@ -42,6 +45,7 @@ impl Default for Settings {
             memory: None,
             device: Vec::new(),
             pool_drives: Vec::new(),
+            pool_file_drives: Vec::new(),
         }
     }
 }

@@ -4,8 +4,8 @@
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
 use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
 use node::{
-    DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Status,
-    StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Promise,
+    Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -168,6 +168,11 @@ impl Pool for Together {
 
     fn delivered(&self, took: Duration) {
         self.pool.delivered(took);
+        self.files.delivered(took);
+    }
+
+    fn carried(&self, promise: &Promise, took: Duration) {
+        self.pool.carried(promise, took);
     }
 
     fn deliveries(&self) -> HostTime {

@@ -6,9 +6,10 @@
 
 use super::Found;
 use crate::api::{Control, Failure, open_stream};
+use crate::control::Carriage;
 use crate::data::account::{Account, Place};
 use crate::pieces::{Piece, pieces};
-use crate::pool::{Answer, Ask, Chunk};
+use crate::pool::{self, Answer, Ask, Chunk, Handed, handed};
 use crate::quotas::Peer;
 use crate::sessions::Stop;
 use axum::body::Body;
@@ -18,8 +19,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::sync::{mpsc, oneshot};
-use units::{Bytes, Rate};
+use tokio::sync::mpsc;
+use units::{Bytes, Instant, Rate};
 use wire::control as api;
 use wire::frame::BODY_MAX;
 
@@ -37,13 +38,20 @@ impl std::fmt::Display for Broken {
 }
 impl std::error::Error for Broken {}
 
+/// Bytes of the pool's, and when it handed them out.
+type Part = (bytes::Bytes, Handed);
+
 /// Where a task puts the bytes of a body.
-type Taker = mpsc::Sender<Result<bytes::Bytes, Broken>>;
+type Taker = mpsc::Sender<Result<Part, Broken>>;
 
 /// Bytes that a task sends, of which it is known how many they are.
 struct Coming {
-    bytes: mpsc::Receiver<Result<bytes::Bytes, Broken>>,
+    parts: mpsc::Receiver<Result<Part, Broken>>,
     left: u64,
+    ask: Ask,
+    carriage: Carriage,
+    /// Since when the connection has had room for the next ones.
+    free: Option<Handed>,
 }
 
 impl hyper::body::Body for Coming {
@@ -57,9 +65,12 @@ impl hyper::body::Body for Coming {
         if self.left == 0 {
             return Poll::Ready(None);
         }
-        let came = ready!(self.bytes.poll_recv(cx));
+        let free = *self.free.get_or_insert_with(Handed::now);
+        let came = ready!(self.parts.poll_recv(cx));
+        self.free = None;
         Poll::Ready(Some(match came {
-            Some(Ok(bytes)) => {
+            Some(Ok((bytes, handed))) => {
+                self.carriage.sends(&self.ask, handed.or_later(free));
                 self.left = self.left.saturating_sub(bytes.len() as u64);
                 Ok(Frame::data(bytes))
             }
@@ -73,10 +84,11 @@ impl hyper::body::Body for Coming {
     }
 }
 
-fn body(len: Bytes) -> (Taker, Body) {
+fn body(range: &Range<Bytes>, ask: Ask, carriage: Carriage) -> (Taker, Body) {
     // The next piece waits where it can be counted.
-    let (taker, bytes) = mpsc::channel(1);
-    (taker, Body::new(Coming { bytes, left: len.get() }))
+    let (taker, parts) = mpsc::channel(1);
+    let left = range.end.saturating_sub(range.start).get();
+    (taker, Body::new(Coming { parts, left, ask, carriage, free: None }))
 }
 
 /// A piece's bytes, without a copy. With the last use of them its memory goes back.
@@ -101,14 +113,17 @@ pub fn best_effort(
     peer: &Peer,
     found: Found,
     range: Range<Bytes>,
-    priority: Option<Priority>,
+    (priority, carriage): (Option<Priority>, Carriage),
 ) -> Result<Body, Failure> {
     let quota = control.quotas.connect(peer)?;
     let priority = quota.granted(priority);
-    let (taker, body) = body(range.end.saturating_sub(range.start));
-    let ask = control.by(peer);
+    let (ask, lane) = (control.by(peer), carriage.lane.clone());
+    if ask.guaranteed(&found.known, priority) > 0 {
+        lane.promise();
+    }
+    let (taker, body) = body(&range, ask.clone(), carriage);
     let reading = Reading { ask, found, priority, account: Account::new(quota) };
-    tokio::spawn(async move {
+    lane.spawn(async move {
         if let Err(Some(error)) = reading.send(range, &taker).await {
             // The client may be gone.
             let _ = taker.send(Err(Broken(error.to_string()))).await;
@@ -128,8 +143,8 @@ struct Reading {
 struct Ahead {
     piece: Piece,
     place: Place,
-    coming: oneshot::Receiver<Result<Answer, Error>>,
-    came: Option<Result<Answer, Error>>,
+    coming: pool::Coming,
+    came: Option<(Result<Answer, Error>, Handed)>,
 }
 
 impl Reading {
@@ -137,16 +152,19 @@ impl Reading {
     async fn send(&self, range: Range<Bytes>, taker: &Taker) -> Result<(), Option<Error>> {
         let len = range.end.saturating_sub(range.start);
         let (mut left, mut ahead) = (pieces(range.start.get(), len.get()), VecDeque::new());
-        let mut next = left.next();
+        let (mut next, mut since) = (left.next(), None);
         while next.is_some() || !ahead.is_empty() {
             let wanted = next.filter(|_| ahead.len() < AHEAD);
+            // What it waits for from here on is in the clock of a contract.
+            since = wanted.map(|_| since.unwrap_or_else(|| self.ask.0.now()));
             tokio::select! {
                 biased;
                 sent = send_first(&mut ahead, taker), if !ahead.is_empty() => sent?,
                 // Whoever waits for a place holds none that does not come back by itself.
                 place = self.place(wanted), if wanted.is_some() => {
                     let piece = wanted.expect("looked at above");
-                    ahead.push_back(self.begin(piece, place));
+                    let since = since.take().expect("of what is wanted");
+                    ahead.push_back(self.begin(since, piece, place));
                     next = left.next();
                 }
             }
@@ -160,11 +178,11 @@ impl Reading {
         self.account.place(name, len, || self.ask.guaranteed(name, self.priority)).await
     }
 
-    fn begin(&self, piece: Piece, place: Place) -> Ahead {
+    fn begin(&self, since: Instant, piece: Piece, place: Place) -> Ahead {
         let volume = self.found.known.clone();
         let (offset, len) = piece.blocks();
         let op = Op::Read { volume, offset, len, priority: self.priority };
-        Ahead { piece, place, coming: self.ask.begin(op), came: None }
+        Ahead { piece, place, coming: self.ask.begin_since(since, op), came: None }
     }
 }
 
@@ -172,14 +190,15 @@ impl Reading {
 async fn send_first(ahead: &mut VecDeque<Ahead>, taker: &Taker) -> Result<(), Option<Error>> {
     let first = ahead.front_mut().expect("asked only where there is one");
     if first.came.is_none() {
-        let came = (&mut first.coming).await.unwrap_or(Err(Error::ShuttingDown));
-        first.came = Some(came);
+        first.came = Some(handed(&mut first.coming).await);
     }
     let room = taker.reserve().await.map_err(|_| None)?;
     let Ahead { piece, place, came, .. } = ahead.pop_front().expect("looked at above");
-    match came.expect("it came")? {
+    let (came, handed) = came.expect("it came");
+    match came? {
         Answer::Data { chunk, .. } => {
-            room.send(Ok(bytes::Bytes::from_owner(Held { chunk, piece, _place: place })));
+            let held = Held { chunk, piece, _place: place };
+            room.send(Ok((bytes::Bytes::from_owner(held), handed)));
             Ok(())
         }
         _ => unreachable!("the pool answers a read with data"),
@@ -195,7 +214,7 @@ pub async fn under_contract(
     peer: &Peer,
     found: Found,
     range: Range<Bytes>,
-    rate: Rate,
+    (rate, carriage): (Rate, Carriage),
 ) -> Result<Body, Failure> {
     let block = Op::Block { volume: found.known.clone(), mode: Mode::Read, rate };
     let Answer::Block { block } = control.by(peer).op(block).await? else {
@@ -219,9 +238,10 @@ pub async fn under_contract(
     let Ok(attached) = control.sessions.attach(stream) else {
         return Err(Error::NoSuchStream { stream }.into());
     };
-    let (taker, body) = body(range.end.saturating_sub(range.start));
-    let ask = control.by(peer);
-    tokio::spawn(async move {
+    let (ask, lane) = (control.by(peer), carriage.lane.clone());
+    lane.promise();
+    let (taker, body) = body(&range, ask.clone(), carriage);
+    lane.spawn(async move {
         let mut stop = attached.stop.clone();
         let sent = tokio::select! {
             sent = play(&ask, stream, range, &taker) => sent,
@@ -251,12 +271,13 @@ async fn play(
     let told = |error: Error| Some(error.to_string());
     while at < range.end {
         let len_max = range.end.saturating_sub(at).min(Bytes::new(BODY_MAX as u64));
-        match ask.op(Op::StreamRead { stream, len_max }).await.map_err(told)? {
+        let (read, handed) = ask.op_handed(Op::StreamRead { stream, len_max }).await;
+        match read.map_err(told)? {
             Answer::Data { chunk, .. } => {
                 let len = Bytes::new(chunk.bytes().len() as u64);
                 // The window moves on when the client can take the next bytes.
                 let room = taker.reserve().await.map_err(|_| None)?;
-                room.send(Ok(bytes::Bytes::copy_from_slice(chunk.bytes())));
+                room.send(Ok((bytes::Bytes::copy_from_slice(chunk.bytes()), handed)));
                 ask.advance(stream, chunk, len).await.map_err(told)?;
                 at += len;
             }

@@ -12,7 +12,8 @@ use crate::data::frames::{Outgoing, Over};
 use crate::limits::FRAME_WITHIN;
 use crate::lock::Mutex;
 use crate::pieces::{Piece, pieces};
-use crate::pool::{Answer, Ask, Chunk, Room};
+use crate::pool::{Answer, Ask, Chunk, Handed, Room};
+use crate::timely::Lane;
 use node::{Error, Op, Priority, Target, VolumeId, WriteRange};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,6 +48,8 @@ struct Shared {
     chosen: Chosen,
     ask: Ask,
     output: Outgoing,
+    /// Which threads serve it.
+    lane: Lane,
     /// Set when the client does not take its replies.
     gone: watch::Sender<bool>,
 }
@@ -59,12 +62,15 @@ struct Whole {
     /// Parts that have not ended.
     parts: AtomicUsize,
     failed: Mutex<Option<Error>>,
+    /// When the pool was done with the parts that are answered together, so far.
+    handed: Mutex<Option<Handed>>,
 }
 
 impl Whole {
     fn new(cookie: u64, durable: bool, parts: usize) -> Arc<Self> {
-        let (is_one, parts, failed) = (parts == 1, AtomicUsize::new(parts), Mutex::default());
-        Arc::new(Self { cookie, durable, is_one, parts, failed })
+        let (is_one, parts) = (parts == 1, AtomicUsize::new(parts));
+        let (failed, handed) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { cookie, durable, is_one, parts, failed, handed })
     }
 
     fn fail(&self, error: Error) {
@@ -74,6 +80,12 @@ impl Whole {
     /// One part has ended; true for the last.
     fn is_last(&self) -> bool {
         self.parts.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// The pool is done with a part that is answered with others.
+    fn done(&self, handed: Handed) {
+        let mut all = self.handed.lock();
+        *all = Some(all.map_or(handed, |all| all.with(handed)));
     }
 
     fn is_sound(&self) -> bool {
@@ -92,10 +104,11 @@ impl Device {
         priority: Option<Priority>,
         chosen: Chosen,
         ask: Ask,
-        output: Outgoing,
+        (output, lane): (Outgoing, Lane),
     ) -> Self {
         let (reserved, gone) = (volume.clone(), watch::Sender::new(false));
-        Self(Arc::new(Shared { volume, id, reserved, priority, chosen, ask, output, gone }))
+        let shared = Shared { volume, id, reserved, priority, chosen, ask, output, lane, gone };
+        Self(Arc::new(shared))
     }
 
     /// Becomes true when the client does not take its replies.
@@ -255,7 +268,7 @@ impl Shared {
         S: FnOnce(Arc<Self>) -> F + Send + 'static,
         F: Future<Output = Result<(), Over>> + Send + 'static,
     {
-        place.serve(self.gone.clone(), serve(Arc::clone(self)));
+        place.serve(&self.lane, self.gone.clone(), serve(Arc::clone(self)));
     }
 
     /// Operations for which the pool has memory set aside, where this export is under its
@@ -272,13 +285,15 @@ impl Shared {
     }
 
     /// The whole blocks around a piece.
-    async fn blocks(&self, came: Instant, piece: Piece) -> Result<Box<dyn Chunk>, Error> {
+    async fn blocks(&self, came: Instant, piece: Piece) -> (Result<Box<dyn Chunk>, Error>, Handed) {
         let ((offset, len), volume) = (piece.blocks(), self.volume.clone());
         let read = Op::Read { volume, offset, len, priority: self.priority };
-        match self.ask.op_since(came, read).await.0? {
-            Answer::Data { chunk, .. } => Ok(chunk),
+        let (read, handed) = self.ask.op_since(came, read).await;
+        let chunk = read.map(|answer| match answer {
+            Answer::Data { chunk, .. } => chunk,
             _ => unreachable!("the pool answers a read with data"),
-        }
+        });
+        (chunk, handed)
     }
 
     /// What of a range was ever written, as far as one look at the pool says it: runs from its
@@ -318,15 +333,15 @@ impl Shared {
                 return self.read_part(whole).await;
             }
         }
-        let read = self.blocks(came, piece).await;
+        let (read, handed) = self.blocks(came, piece).await;
         match read {
             Ok(chunk) if !self.chosen.is_structured => {
                 let bytes = piece.within(chunk.bytes());
-                return self.output.send_parts(&reply::simple(cookie, None), bytes).await;
+                return self.send_handed(&reply::simple(cookie, None), bytes, handed).await;
             }
             Ok(chunk) => {
                 let head = reply::data(cookie, whole.is_one, piece.offset, piece.len);
-                self.output.send_parts(&head, piece.within(chunk.bytes())).await?;
+                self.send_handed(&head, piece.within(chunk.bytes()), handed).await?;
             }
             Err(error) => whole.fail(error),
         }
@@ -361,16 +376,19 @@ impl Shared {
             true => Some(LARGE_GATHERS.acquire().await.expect("it is never closed")),
             false => None,
         };
-        let mut bytes = Vec::with_capacity(len as usize);
+        let (mut bytes, mut handed) = (Vec::with_capacity(len as usize), None);
         for piece in pieces(offset, len.into()) {
-            match self.blocks(came, piece).await {
+            let (read, of_piece) = self.blocks(came, piece).await;
+            match read {
                 Ok(chunk) => bytes.extend_from_slice(piece.within(chunk.bytes())),
                 Err(error) => return self.fail(cookie, true, &error).await,
             }
+            handed = Some(handed.map_or(of_piece, |before: Handed| before.with(of_piece)));
         }
+        let handed = handed.unwrap_or_else(Handed::now);
         match self.chosen.is_structured {
-            true => self.output.send_parts(&reply::data(cookie, true, offset, len), &bytes).await,
-            false => self.output.send_parts(&reply::simple(cookie, None), &bytes).await,
+            true => self.send_handed(&reply::data(cookie, true, offset, len), &bytes, handed).await,
+            false => self.send_handed(&reply::simple(cookie, None), &bytes, handed).await,
         }
     }
 
@@ -382,8 +400,10 @@ impl Shared {
         whole: &Whole,
     ) -> Result<(), Over> {
         let (volume, priority) = (self.volume.clone(), self.priority);
-        if let Err(error) = self.ask.write(came, volume, priority, piece.range(), room).await.0 {
-            whole.fail(error);
+        let (written, handed) = self.ask.write(came, volume, priority, piece.range(), room).await;
+        match written {
+            Ok(()) => whole.done(handed),
+            Err(error) => whole.fail(error),
         }
         self.part(whole).await
     }
@@ -406,13 +426,26 @@ impl Shared {
             None if whole.durable => self.ask.done(Op::Sync).await.err(),
             failed => failed,
         };
-        match failed {
-            None => self.output.send_parts(&reply::simple(whole.cookie, None), &[]).await,
-            Some(error) => self.fail(whole.cookie, false, &error).await,
+        // What is durable was promised nothing: the wait for that is in no account.
+        let handed = whole.handed.lock().take().filter(|_| !whole.durable);
+        match (failed, handed) {
+            (None, Some(handed)) => {
+                self.send_handed(&reply::simple(whole.cookie, None), &[], handed).await
+            }
+            (None, None) => self.output.send_parts(&reply::simple(whole.cookie, None), &[]).await,
+            (Some(error), _) => self.fail(whole.cookie, false, &error).await,
         }
     }
 
+    /// Sends what the pool was done with then.
+    async fn send_handed(&self, head: &[u8], body: &[u8], handed: Handed) -> Result<(), Over> {
+        self.lane.answered(&handed);
+        let sent = |full| self.ask.delivered(&handed.without(full));
+        self.output.send_parts_noting(head, body, sent).await
+    }
+
     async fn refuse(&self, request: &Request, error: Errno) -> Result<(), Over> {
+        self.lane.answered(&Handed::now());
         match request.is_read() && self.chosen.is_structured {
             true => self.output.send_parts(&reply::error(request.cookie, error, ""), &[]).await,
             false => self.output.send_parts(&reply::simple(request.cookie, Some(error)), &[]).await,
@@ -420,6 +453,7 @@ impl Shared {
     }
 
     async fn fail(&self, cookie: u64, reads: bool, error: &Error) -> Result<(), Over> {
+        self.lane.answered(&Handed::now()); // nothing is promised of what is refused
         let number = errno(error);
         match reads && self.chosen.is_structured {
             true => {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use units::{Bytes, Duration, Rate};
 
-const PROFILE: &str = r#"
+pub const PROFILE: &str = r#"
 kind = "linear"
 source = "made up for a test"
 confidence = "none"

@@ -133,7 +133,7 @@ fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
             rung.recv().unwrap();
             continue;
         };
-        let Ok(Reply::Piece { piece: Piece { kind, offset, len, .. }, seeks: 0 }) = told else {
+        let Ok(Reply::Piece { piece: Piece { kind, offset, len, .. }, seeks: 0, .. }) = told else {
             panic!("{told:?} is no piece")
         };
         assert_eq!((kind, offset, len), (Kind::Data, at, BLOCK), "in their order, each once");
@@ -192,7 +192,7 @@ fn pieces_come_by_themselves_over_a_jump_until_the_end() {
     assert!(matches!(sought, Reply::Ready { seeks: 1, .. }), "{sought:?}");
     let (mut last, mut ends) = (None, 0);
     while ends == 0 {
-        let Ok(Reply::Piece { piece, seeks }) = next() else { panic!("no piece") };
+        let Ok(Reply::Piece { piece, seeks, .. }) = next() else { panic!("no piece") };
         match (seeks, piece.kind) {
             (0, _) => assert!(last.is_none(), "of before the jump, after it"),
             (1, Kind::Data) => assert_eq!(last.replace(piece.offset), None),

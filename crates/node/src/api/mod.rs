@@ -3,6 +3,7 @@
 mod disk;
 mod error;
 mod ops;
+mod promise;
 mod service;
 mod status;
 mod texts;
@@ -12,6 +13,8 @@ mod words;
 pub use disk::*;
 pub use error::*;
 pub use ops::*;
+pub use promise::{AccountOf, Carried, Promise};
+pub(crate) use promise::{UnderContract, carry};
 pub use service::*;
 pub use status::*;
 pub use who::*;

@@ -257,6 +257,8 @@ pub struct Output {
     pub result: Result<Reply, Error>,
     /// Where it is a refusal: what is left to be searched, for [`Output::complete`].
     pub search: Option<Box<RateSearch>>,
+    /// What is owed of it where it is under contract, for [`Carried::add`](super::Carried::add).
+    pub promise: Option<super::Promise>,
 }
 
 impl Output {

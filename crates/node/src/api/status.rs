@@ -229,9 +229,13 @@ pub struct ServiceAccount {
     /// Requests answered after their time, and by how much at the most.
     pub late_requests: u64,
     pub late_max: Duration,
-    /// The longest of them: of answers in time from the program's call to the answer, of a
-    /// rate from when the budget let the request in to its end.
+    /// The longest of them: of answers in time from the program's call until it has the answer, of
+    /// a rate from when the budget let the request in.
     pub latency_max: Duration,
+    /// Of those that were late: in time when they were handed out, and late at their programs.
+    pub late_carried: u64,
+    /// The longest time from when an answer was handed out until its program had it.
+    pub carried_max: Duration,
 }
 
 /// One stream at one instant.

@@ -17,6 +17,21 @@ impl Node {
         self.core.delivery.counted
     }
 
+    /// The driver has carried answers of an account to their programs ([`Carried`]). Nothing
+    /// where the account is gone by then.
+    pub fn carried(&mut self, account: AccountOf, carried: &Carried) {
+        match account.0 {
+            UnderContract::Service(holder) => {
+                let served = self.core.services.0.get_mut(&holder);
+                served.into_iter().for_each(|served| served.account.carry(carried));
+            }
+            UnderContract::Stream(stream) => {
+                let stream = self.streams.get_mut(stream);
+                stream.into_iter().for_each(|stream| carry(&mut stream.account, carried));
+            }
+        }
+    }
+
     /// [`Op::Delivery`].
     pub(crate) fn set_delivery(&mut self, now: Instant, takes: Duration) -> Result<(), Error> {
         let (takes, before) = (takes.min(limits::DELIVERY_MAX), self.core.delivery.counted);

@@ -5,6 +5,7 @@ pub(crate) mod early;
 pub(crate) mod excess;
 pub(crate) mod going;
 pub(crate) mod index;
+pub(crate) mod landed;
 pub(crate) mod partial;
 pub(crate) mod reader;
 pub(crate) mod rounds;

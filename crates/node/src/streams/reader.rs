@@ -187,7 +187,8 @@ impl Stream {
         let block = self.block_at(self.position);
         let end = self.end_of(block, length);
         if let Some(upto) = self.early_upto(self.position) {
-            return self.hand_out(core, now, ask, upto);
+            // Nothing is promised of it.
+            return self.hand_out(core, now, ask, upto, None);
         }
         if self.is_early_with_disk(block) {
             return;
@@ -200,7 +201,8 @@ impl Stream {
             }
             Slot::Ready => {
                 let end = self.before_lost(self.position, end);
-                self.hand_out(core, now, ask, end);
+                let promise = self.promise_of(core, now, block);
+                self.hand_out(core, now, ask, end, Some(promise));
             }
             Slot::Failed(..) => self.declare_gap(core, now, has_writer),
             Slot::Moving(id) => self.wait_for_block(core, now, (block, id), has_writer),
@@ -210,12 +212,21 @@ impl Stream {
     }
 
     /// Answers with what is there up to `end`, as much as is asked for, when the rate allows it.
-    fn hand_out(&mut self, core: &mut Core, now: Instant, ask: Ask<Ticket>, end: Bytes) {
+    fn hand_out(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        ask: Ask<Ticket>,
+        end: Bytes,
+        promise: Option<Promise>,
+    ) {
         let len = ask.len_max.min(end - self.position);
         if self.within_rate(core, now, len) {
             self.held = len;
             let span = Span { offset: self.place(self.position), len };
-            self.reply(core, Ok(Reply::Data { span, offset: self.position }));
+            let ask = self.ask.take().expect("somebody asked");
+            let data = Reply::Data { span, offset: self.position };
+            core.answer_promised(ask.ticket, Ok(data), promise);
         }
     }
 

@@ -17,6 +17,7 @@ use crate::admission::odds::AtOdds;
 use crate::api::*;
 use crate::core::Core;
 use crate::memory::places::WindowMemory;
+use crate::streams::landed::Landed;
 use crate::streams::shared::Shared;
 use crate::volumes::writes::Claim;
 use alloc::collections::VecDeque;
@@ -134,6 +135,8 @@ pub(crate) struct Stream {
     pub short: Vec<(u64, Bytes)>,
     /// Reader: what of its first block comes ahead of it.
     pub early: Option<Early>,
+    /// By when answers are to be with the program (`landed.rs`).
+    pub landed: Landed,
     /// Reader: what is lost of blocks of the window.
     pub lost: Vec<Lost>,
     /// Writer: of blocks that are being written, those of which a part failed, and why.
@@ -204,6 +207,7 @@ impl Stream {
             behind_writer: false,
             short: Vec::new(),
             early: None,
+            landed: Landed::default(),
             lost: Vec::new(),
             part_failed: Vec::new(),
             in_a_row,

@@ -161,7 +161,7 @@ impl Stream {
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
         if shared.told >= length {
             if !has_writer {
-                self.tell(core, Ok(Reply::End), shared.told);
+                self.tell(core, Ok(Reply::End), shared.told, None);
             }
             return;
         }
@@ -174,7 +174,7 @@ impl Stream {
         let len = whole - offset;
         if let Some(upto) = self.early_upto(offset) {
             let span = Span { offset: self.place(offset), len: upto - offset };
-            return self.tell(core, Ok(Reply::Data { span, offset }), upto);
+            return self.tell(core, Ok(Reply::Data { span, offset }), upto, None);
         }
         if self.is_early_with_disk(block) {
             return;
@@ -188,16 +188,18 @@ impl Stream {
                 if let Some(lost) = self.lost_at(offset) {
                     let upto = lost.end.min(whole);
                     self.account.gaps += upto - offset;
-                    return self.tell(core, Ok(Reply::Gap { offset, len: upto - offset }), upto);
+                    let gap = Reply::Gap { offset, len: upto - offset };
+                    return self.tell(core, Ok(gap), upto, None);
                 }
                 let end = self.before_lost(offset, end);
                 let len = end - offset;
                 let span = Span { offset: self.place(offset), len };
-                self.tell(core, Ok(Reply::Data { span, offset }), end);
+                let promise = self.promise_of(core, now, block);
+                self.tell(core, Ok(Reply::Data { span, offset }), end, Some(promise));
             }
             Some(Slot::Failed(..)) => {
                 self.account.gaps += len;
-                self.tell(core, Ok(Reply::Gap { offset, len }), whole);
+                self.tell(core, Ok(Reply::Gap { offset, len }), whole, None);
             }
             // A failing disk cannot hold a program for ever: it gives this block up
             // when it has waited for as long as the whole window lasts.
@@ -209,7 +211,7 @@ impl Stream {
                 } else if self.gives_up(core, block, id) {
                     self.never_came(core, block);
                     self.account.gaps += len;
-                    self.tell(core, Ok(Reply::Gap { offset, len }), whole);
+                    self.tell(core, Ok(Reply::Gap { offset, len }), whole, None);
                 }
             }
             Some(Slot::Moving(_) | Slot::Open | Slot::Loaded | Slot::Nowhere) | None => {}
@@ -227,21 +229,28 @@ impl Stream {
         let block = self.block_at(shared.told);
         let end = (self.contract.block * (block + 1)).min(size);
         if shared.told >= end {
-            return self.tell(core, Err(Error::VolumeFull { size }), shared.told);
+            return self.tell(core, Err(Error::VolumeFull { size }), shared.told, None);
         }
         // As much ahead of the playout point as the window holds: a disk that is quicker
         // makes nobody's contract larger.
         let is_near = block < self.block_at(shared.point) + self.window.target;
         if is_near && block < self.window.end() && self.is_loaded(core, now, block) {
             let span = Span { offset: self.place(shared.told), len: end - shared.told };
-            self.tell(core, Ok(Reply::Room { span }), end);
+            let promise = self.promise_of_room(core, now);
+            self.tell(core, Ok(Reply::Room { span }), end, Some(promise));
         }
     }
 
-    fn tell(&mut self, core: &mut Core, result: Result<Reply, Error>, told: Bytes) {
+    fn tell(
+        &mut self,
+        core: &mut Core,
+        result: Result<Reply, Error>,
+        told: Bytes,
+        promise: Option<Promise>,
+    ) {
         let ask = self.ask.take().expect("somebody asked");
         self.shared.as_mut().expect("a shared window").told = told;
-        core.answer(ask.ticket, result);
+        core.answer_promised(ask.ticket, result, promise);
     }
 
     /// The program knows of some of this block.

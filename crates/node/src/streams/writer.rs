@@ -130,7 +130,8 @@ impl Stream {
         self.ask = None;
         self.held = len;
         let span = Span { offset: self.place(self.position), len };
-        core.answer(ask.ticket, Ok(Reply::Room { span }));
+        let promise = self.promise_of_room(core, now);
+        core.answer_promised(ask.ticket, Ok(Reply::Room { span }), Some(promise));
     }
 
     /// A block is on the disk, or a part of it, or the device failed on it. What of the block

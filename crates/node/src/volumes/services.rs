@@ -64,8 +64,9 @@ pub(crate) struct Kept {
     arrived: Instant,
     /// By when it is to be answered, as far as its turns go; none where there are none.
     due: Option<Instant>,
-    /// The latest of its commands under contract, and the longest, as their disks saw them.
-    seen: Option<(Duration, Duration)>,
+    /// The latest of its commands under contract, and the longest, as their disks saw them, and
+    /// by when the last of them was due there.
+    seen: Option<(Duration, Duration, Instant)>,
     /// Some of it is under no contract.
     is_outside: bool,
 }
@@ -92,9 +93,9 @@ impl Kept {
     }
 
     /// A command under contract has ended, so late and after so long.
-    pub(crate) fn ended(&mut self, late_by: Duration, latency: Duration) {
-        let (late, longest) = self.seen.unwrap_or_default();
-        self.seen = Some((late.max(late_by), longest.max(latency)));
+    pub(crate) fn ended(&mut self, late_by: Duration, latency: Duration, due: Instant) {
+        let (late, longest, last) = self.seen.unwrap_or((late_by, latency, due));
+        self.seen = Some((late.max(late_by), longest.max(latency), last.max(due)));
     }
 
     /// Its volume is served in another way from now on: what waits counts from now.
@@ -102,10 +103,11 @@ impl Kept {
         (self.arrived, self.due) = (now, None);
     }
 
-    /// Answered now: how late, and after how long; none where nothing was promised.
-    fn answered(&self, now: Instant) -> Option<(Duration, Duration)> {
+    /// Answered now: how late, after how long, and by when it is due; none where nothing was
+    /// promised.
+    fn answered(&self, now: Instant) -> Option<(Duration, Duration, Instant)> {
         let seen = self.seen.filter(|_| !self.is_outside)?;
-        let by_call = |due| (now.saturating_since(due), now.saturating_since(self.arrived));
+        let by_call = |due| (now.saturating_since(due), now.saturating_since(self.arrived), due);
         Some(self.due.map_or(seen, by_call))
     }
 }
@@ -160,19 +162,20 @@ impl Services {
         }
     }
 
-    /// An operation is answered.
-    pub(crate) fn account(&mut self, now: Instant, holder: Holder, kept: &Kept) {
-        let Some(served) = self.0.get_mut(&holder) else { return };
-        let (false, Some((late_by, latency))) =
-            (matches!(served.service, Service::BestEffort(_)), kept.answered(now))
-        else {
-            return;
-        };
+    /// An operation is answered: what is owed of that until its program has it.
+    pub(crate) fn account(&mut self, now: Instant, holder: Holder, kept: &Kept) -> Option<Promise> {
+        let served = self.0.get_mut(&holder)?;
+        if let Service::BestEffort(_) = served.service {
+            return None;
+        }
+        let (late_by, latency, due) = kept.answered(now)?;
         let account = &mut served.account;
         account.requests += 1;
         account.late_requests += u64::from(!late_by.is_zero());
         account.late_max = account.late_max.max(late_by);
         account.latency_max = account.latency_max.max(latency);
+        let from = now - latency.min(now.saturating_since(Instant::EPOCH));
+        Some(Promise { whose: UnderContract::Service(holder), from, due, handed: now })
     }
 }
 

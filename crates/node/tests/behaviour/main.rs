@@ -2,6 +2,7 @@
 
 mod driver;
 
+mod again;
 mod chunks;
 mod commits;
 mod door;
@@ -11,6 +12,7 @@ mod memory;
 mod naming;
 mod permission;
 mod plan;
+mod questions;
 mod seeks;
 mod services;
 mod status;

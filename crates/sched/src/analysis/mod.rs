@@ -556,8 +556,9 @@ impl TaskSet {
         Duration::from_nanos(self.reserve)
     }
 
-    /// The slack that admission leaves: the reserve, and what the host takes after it.
-    pub(crate) fn left(&self) -> Duration {
+    /// The slack that admission leaves: the reserve, and what the host takes after it; no less than
+    /// the longest request of a sweep.
+    pub fn left(&self) -> Duration {
         Duration::from_nanos(self.leaves())
     }
 

@@ -68,8 +68,10 @@ impl Schedule {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
+        // What waits by a contract that was eased may take as much as before in the next cycle.
         let is_swept = [&old, &contract.task()].iter().any(|task| task.sweep.is_some());
-        if let Some(rule) = self.core.tasks.sweep_rule().filter(|_| is_swept) {
+        let is_less = asks_more(&contract.task(), &old);
+        if let Some(rule) = self.core.tasks.sweep_rule().filter(|_| is_swept || is_less) {
             self.core.eased = self.core.eased.max(now.saturating_add(rule.cycle));
         }
         self.core.release_again(now, id, &mut moves);
@@ -118,7 +120,12 @@ impl Core {
         let released = self.queues.ready().filter(of_task).map(|waiting| waiting.key);
         let released: Vec<u64> = released.collect();
         if let Contract::Stream(_) = contract {
-            self.charge(&released, self.kept_for(&contract.task()));
+            let cost = self.kept_for(&contract.task());
+            self.charge(&released, cost);
+            if cost > self.kept_for(old) {
+                let command = self.tasks.charged(&contract.task()).command;
+                self.charge_begun(id, &released, (cost, command));
+            }
         }
         self.carry_over.extend(released);
         for waiting in &moves {
@@ -156,6 +163,25 @@ impl Core {
             let is_whole = matches!(waiting.class, Class::RealTime(_)) && !waiting.begun;
             if is_whole && waiting.cost < cost {
                 self.queues.charge(key, cost);
+            }
+        }
+    }
+
+    /// The same for those of which some commands are done. How long the rest takes by now is
+    /// known when its next command begins; until then each of its commands counts as the longest,
+    /// which has the way back to it in it, and all of them as no more than a whole request.
+    fn charge_begun(&mut self, id: TaskId, keys: &[u64], (cost, command): (Duration, Duration)) {
+        let rest_of = |commands: u32| command.saturating_mul(commands.into()).min(cost);
+        for &key in keys {
+            let waiting = *self.queues.get(key).expect("it waits");
+            let rest = rest_of(waiting.commands);
+            if waiting.begun && waiting.cost < rest {
+                self.queues.charge(key, rest);
+            }
+        }
+        for flight in &mut self.in_flight {
+            if flight.rest.commands > 0 && flight.request.class.task() == Some(id) {
+                flight.rest.bound = flight.rest.bound.max(rest_of(flight.rest.commands));
             }
         }
     }
@@ -208,7 +234,7 @@ impl Core {
             let without = Times { release: now, deadline: Instant::MAX };
             let (class, times) = if is_server {
                 (Class::server(id, old.cost.saturating_sub(old.overheads)), without)
-            } else if old.cost > charged.cost {
+            } else if old.cost.max(old.in_sweep) > charged.cost {
                 (Class::best_effort(true), without)
             } else {
                 (old.class, self.regulate(now, id, &task))
@@ -233,12 +259,20 @@ impl Core {
     pub(super) fn advance_carry_over(&mut self, now: Instant, moves: &mut Vec<Waiting>) {
         for key in self.carry_over.clone() {
             let waiting = *self.queues.get(key).expect("it is still there");
-            let by = now.saturating_add(self.bears(waiting.cost));
+            let by = now.saturating_add(self.bears(self.in_the_way(&waiting)));
             if by < waiting.times.deadline {
                 moves.push(waiting);
                 self.queues.set_deadline(key, by);
             }
         }
+    }
+
+    /// For how long a request that waits can be in the way of nearer deadlines: one that makes way
+    /// between its commands, for one of these.
+    fn in_the_way(&self, waiting: &Waiting) -> Duration {
+        let task = waiting.class.task().filter(|_| self.makes_way(waiting));
+        let task = task.and_then(|id| self.tasks.get(id));
+        task.map_or(waiting.cost, |task| waiting.cost.min(self.tasks.charged(&task).command))
     }
 
     /// The set bears a carry-over request of `cost` that is due within this.

@@ -381,6 +381,8 @@ impl Core {
         let resume = task.map_or(Duration::ZERO, |task| task.resume);
         let commands = task.map_or(1, |task| task.commands);
         let period = task.map_or(Duration::ZERO, |task| task.period);
+        let swept = task.filter(|task| task.sweep.is_some());
+        let in_sweep = swept.map_or(Duration::ZERO, |task| self.tasks.charged(&task).cost);
         let synchronous = class.is_synchronous();
         let (arrival, submitted, promised) = (self.arrivals, now, times.deadline);
         self.arrivals += 1;
@@ -393,6 +395,7 @@ impl Core {
             command,
             times,
             cost,
+            in_sweep,
             overheads,
             begun: false,
             commands,

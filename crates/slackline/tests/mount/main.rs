@@ -13,7 +13,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use support::{Daemon, Scratch};
@@ -240,6 +240,46 @@ open('f', 'r+b').write(b'his own')";
     fs::write(mounted.dir.path("x.py"), python).unwrap();
     mounted.shell(&format!("python3 {}", mounted.dir.text("x.py")));
     assert_eq!(&fs::read(mounted.path("f")).unwrap()[..7], b"his own");
+}
+
+#[test]
+fn whoever_has_no_rights_serves_and_mounts_a_pool_of_his_own() {
+    let dir = Scratch::new();
+    let fuse = fs::metadata("/dev/fuse").is_ok_and(|it| it.mode() & 0o006 == 0o006);
+    if !fuse || !has("fusermount3") || !rustix::process::geteuid().is_root() {
+        println!("/dev/fuse is not open to everybody, or not root: not tried");
+        return;
+    }
+    fs::set_permissions(dir.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    // Where he can run it, wherever it was built.
+    fs::copy(env!("CARGO_BIN_EXE_slackline"), dir.path("program")).unwrap();
+    let user = |line: &str| {
+        let mut user = Command::new("setpriv");
+        user.args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-ec", line]);
+        user.current_dir(dir.path(".")).stdin(Stdio::piped());
+        user.env("HOME", dir.path(".")).env("XDG_RUNTIME_DIR", dir.path("."));
+        user
+    };
+    let made = user("./program pool create test --size 256MiB ./a").status().unwrap();
+    assert!(made.success());
+    // It ends with its input, and that with the test.
+    let mut daemon = user("exec ./program serve --end-with-input --memory 64MiB ./a");
+    let mut daemon = daemon.stderr(Stdio::null()).spawn().unwrap();
+    let script = "
+for _ in $(seq 600); do ./program pool status >/dev/null 2>&1 && break; sleep 0.1; done
+mkdir mnt; ./program mount mnt >/dev/null
+trap './program unmount mnt' EXIT
+mkdir mnt/d; echo bytes >mnt/d/f; test \"$(cat mnt/d/f)\" = bytes
+test \"$(stat -c %u-%a mnt/d/f)\" = 65534-644
+# What he may only read he makes as every program does: the bytes come after the mode.
+install -m 444 mnt/d/f mnt/r; test \"$(cat mnt/r)\" = bytes
+if sh -c 'echo more >mnt/r' 2>/dev/null; then exit 9; fi
+git init -q one; cd one; git -c user.name=a -c user.email=b commit -q --allow-empty -m c; cd ..
+git clone -q one mnt/two; git -C mnt/two fsck; rm -rf mnt/two; test \"$(echo $(ls mnt))\" = 'd r'";
+    let ran = user(script).output().unwrap();
+    drop(daemon.stdin.take());
+    daemon.wait().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Contracts on ordinary files, which no pool holds.
 
-use super::Contract;
+use super::{Contract, HostTime};
 use crate::quantity;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate};
@@ -77,6 +77,13 @@ pub struct FileDevice {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub rate_max_bytes_per_second: Rate,
+    /// What the host takes from the end of a read until the next one begins that waits.
+    #[serde(default)]
+    pub gap: HostTime,
+    /// What the daemon takes to carry an answer under contract to its program: what was measured
+    /// is of all programs, what is counted of this device.
+    #[serde(default)]
+    pub delivery: HostTime,
     /// What can disturb the promise, in words.
     pub notes: Vec<String>,
 }

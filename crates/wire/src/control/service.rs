@@ -104,15 +104,23 @@ pub struct ServiceAccount {
     /// Requests done.
     pub requests: u64,
     /// Requests answered after their time: of answers in time, counted from when the daemon
-    /// had read the request.
+    /// had read the request until the answer was in the socket or the window of its program.
     pub late_requests: u64,
     /// The latest of them, after its time.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub late_max_ns: Duration,
-    /// Longest time of a request: of answers in time, from when the daemon had read it to the
-    /// answer; of a rate, from when the budget let it in to its completion.
+    /// Longest time of a request: of answers in time, from when the daemon had read it until the
+    /// answer was with its program; of a rate, from when the budget let it in.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub latency_max_ns: Duration,
+    /// Of those that were late: in time when the pool handed the answer out, and late when it was
+    /// with its program.
+    #[serde(default)]
+    pub late_carried_requests: u64,
+    /// The longest time from when the pool handed out an answer until it was with its program.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub carried_max_ns: Duration,
 }

@@ -196,6 +196,12 @@ impl Driver {
         Self::over(self.setup, self.disks).expect("as before")
     }
 
+    /// The same, on disks that are found to be of this profile.
+    pub fn after_a_power_cut_on(mut self, profile: Profile) -> Self {
+        self.setup.profiles.fill(profile);
+        self.after_a_power_cut()
+    }
+
     /// Asks for something, of which the program asked at `arrived`.
     pub fn begin_since(&mut self, arrived: Instant, op: Op) -> Ticket {
         self.tickets += 1;

@@ -1,0 +1,125 @@
+//! What was promised is decided again: when a pool is served again, when a disk is found on a bus,
+//! when answers take longer to arrive, when a handle is closed, when another policy is chosen.
+
+use crate::driver::*;
+use disk::BusPlan;
+use node::{DiskIndex, Error, Op, Policy, Reply, Service};
+use units::{Bytes, Duration, Rate};
+
+const LEN: Bytes = Bytes::kib(64);
+
+fn utilisation(driver: &Driver) -> u64 {
+    driver.node.status(driver.now).disks[0].utilisation_ppm
+}
+
+/// A handle has a part of the disk for as long as it is open; to close it again is no error.
+#[test]
+fn a_handle_gives_back_what_it_had_of_the_disk() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::MIB, Bytes::MIB, 1);
+    let handles = |driver: &Driver| driver.node.volume("film").unwrap().handles.len();
+    let before = utilisation(&driver);
+    let service = in_time(LEN, ms(200), ms(400));
+    let opened = driver.at_once(Op::HandleOpen { volume: "film".into(), service });
+    let Ok(Reply::Handle { handle }) = opened else { panic!("{opened:?}") };
+    assert!(utilisation(&driver) > before + 20_000);
+    assert_eq!(handles(&driver), 1);
+    for _ in 0..2 {
+        driver.done(Op::HandleClose { handle });
+        assert_eq!((utilisation(&driver), handles(&driver)), (before, 0));
+    }
+}
+
+/// Two volumes have answers in time; the disk is slower when the pool is served again, and only
+/// the older one's contract fits. The other is told why, and has its own again a while after the
+/// first has given its own up.
+#[test]
+fn a_kept_service_that_does_not_fit_waits_until_it_does() {
+    let mut driver = Setup::new(1).open();
+    let given = in_time(LEN, ms(250), ms(250));
+    for name in ["old", "new"] {
+        driver.recorded(name, Bytes::MIB, Bytes::MIB, 1);
+        driver.done(service(name, given));
+    }
+    let slower = profile(Bytes::mib(256), FIXED * 10, FLUSH);
+    let mut driver = driver.after_a_power_cut_on(slower);
+    let service_of = |driver: &Driver, name: &str| driver.node.volume(name).unwrap().service;
+    assert_eq!(service_of(&driver, "old"), given, "from the first request on");
+    assert_eq!(service_of(&driver, "new"), Service::default());
+    let kept_out = driver.node.volume("new").unwrap().kept_out.expect("it was given one");
+    assert_eq!(kept_out.service, given);
+    assert!(matches!(*kept_out.why, Error::Refused(_)), "{:?}", kept_out.why);
+    let all: Vec<_> = driver.node.kept_out().map(|(name, _)| name).collect();
+    assert_eq!(all, ["new"]);
+    driver.run(Duration::from_secs(5));
+    assert_eq!(driver.node.kept_out().count(), 1, "nothing was given back");
+
+    driver.done(service("old", Service::default()));
+    driver.run(Duration::from_secs(3));
+    assert_eq!(service_of(&driver, "new"), given);
+    assert_eq!(driver.node.kept_out().count(), 0);
+}
+
+/// Disks that share a bus wait for it, and every contract counts that; they do no longer when they
+/// are taken off.
+#[test]
+fn a_bus_is_counted_while_disks_share_it() {
+    let mut driver = Setup::new(2).open();
+    driver.recorded("film", Bytes::mib(2), Bytes::mib(2), 1);
+    driver.reader("film", usual());
+    let before = utilisation(&driver);
+    let disks = vec![DiskIndex(0), DiskIndex(1)];
+    let plan = BusPlan::new("shelf", Rate::per_second(200 << 20), 2);
+    let on = |bus| Op::BusSet { disks: disks.clone(), bus };
+    driver.done(on(Some(Box::new(plan))));
+    let bus = |driver: &Driver| driver.node.status(driver.now).disks[1].bus.clone();
+    assert!(bus(&driver).is_some() && utilisation(&driver) > before);
+    driver.done(on(None));
+    assert_eq!((bus(&driver), utilisation(&driver)), (None, before));
+    let none = driver.at_once(Op::BusSet { disks: vec![DiskIndex(2)], bus: None });
+    assert_eq!(none, Err(Error::NoSuchDisk { disk: DiskIndex(2), disks: 2 }));
+    assert_eq!((bus(&driver), utilisation(&driver)), (None, before));
+}
+
+/// How long answers take is a part of the host's lateness from then on, more or less than before.
+#[test]
+fn what_deliveries_take_is_counted_anew_each_time() {
+    let mut driver = Setup::new(1).with(|config| config.host_latency = ms(3)).open();
+    driver.recorded("film", Bytes::MIB, Bytes::MIB, 1);
+    for takes in [ms(2), ms(5), ms(1)] {
+        driver.done(Op::Delivery { takes });
+        let counted = (driver.node.delivery(), driver.node.config().host_latency);
+        assert_eq!(counted, (takes, ms(3) + takes));
+    }
+    // A contract that would be late for it is in the way, and all is as it was.
+    let tightest = |within| driver.ask(service("film", in_time(LEN, ms(within), ms(300)))).is_ok();
+    assert!((15..300).any(tightest));
+    let told = driver.at_once(Op::Delivery { takes: ms(9) });
+    assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+    assert_eq!((driver.node.delivery(), driver.node.config().host_latency), (ms(1), ms(4)));
+}
+
+/// A policy that keeps no contracts is chosen only where there are none; whoever is in the way is
+/// named.
+#[test]
+fn a_policy_that_keeps_nothing_is_refused_beside_contracts() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::MIB, Bytes::MIB, 1);
+    let to = |policy: Policy| Op::PolicySet { policy: policy.into(), keep: true };
+    let stream = driver.reader("film", usual());
+    driver.done(service("film", in_time(LEN, ms(200), ms(400))));
+    let refused = |streams: Vec<_>| Error::PolicyRefused {
+        policy: Policy::EDF.into(),
+        streams,
+        volumes: vec!["film".into()],
+        refusal: None,
+    };
+    assert_eq!(driver.at_once(to(Policy::EDF)), Err(refused(vec![stream])));
+    driver.close(stream).unwrap();
+    assert_eq!(driver.at_once(to(Policy::EDF)), Err(refused(vec![])));
+    assert_eq!(driver.node.config().policy, Policy::SLACK);
+    driver.done(service("film", Service::default()));
+    driver.done(to(Policy::EDF));
+    assert_eq!(driver.node.config().policy, Policy::EDF);
+    driver.done(to(Policy::SLACK));
+}
