@@ -33,6 +33,8 @@ const SIZES: [Bytes; 5] =
     [Bytes::kib(4), Bytes::kib(16), Bytes::kib(64), Bytes::kib(256), Bytes::MIB];
 /// What is timed one at a time, for what commands mostly cost.
 const SPREAD_SIZES: [Bytes; 4] = [Bytes::kib(4), Bytes::kib(64), Bytes::kib(256), Bytes::MIB];
+/// Of fewer than so many nothing is known but the longest.
+const SPREAD_LEAST: usize = 100;
 /// The windows that are tried, in powers of two.
 const DEPTH_MAX: u32 = 32;
 /// A window is deep enough when it gives this part of the best throughput.
@@ -305,6 +307,9 @@ fn cost_of(size: Bytes, times: &[Duration]) -> Cost {
     let deviation = variance.isqrt();
     let most = times.iter().max().copied().unwrap_or_default();
     let most = (most + most * MARGIN_PERCENT / 100).max(Duration::from_nanos(1));
+    if times.len() < SPREAD_LEAST {
+        return Cost { size, mean: most, deviation: most, most };
+    }
     let within =
         |nanos: u128| Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(most);
     Cost {
