@@ -8,10 +8,11 @@ use crate::api;
 use crate::door::{Door, Full, Kind, Place};
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN};
 use crate::lock::Mutex;
+use crate::made_room::MadeRoom;
 use crate::pool::{Ask, Handed};
 use crate::quotas::{Peer, Quotas};
 use crate::reception::{accept, full, say};
-use crate::timely::{Lane, Timely};
+use crate::timely::{self, Lane, Timely};
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
@@ -30,6 +31,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep_until};
+use units::Duration;
 use wire::Problem;
 use wire::control::PROBLEM_TYPE;
 
@@ -126,6 +128,10 @@ async fn answer(
     (peer, carriage): (Peer, Carriage),
 ) -> Result<Response, Infallible> {
     carriage.lane.unpromise();
+    if timely::is_here() {
+        // The head was read there. What is asked is done by the threads that serve everybody.
+        tokio::task::yield_now().await;
+    }
     if !place.at_work() {
         return Ok(api::Failure::from(full(Full::GaveWay, "")).into_response());
     }
@@ -160,20 +166,38 @@ pub struct Carriage {
     /// Which threads serve the connection.
     pub lane: Lane,
     /// What of the pool's is on its way into the socket.
-    sending: Arc<Mutex<Vec<(Ask, Handed)>>>,
+    sending: Arc<Mutex<Sending>>,
+}
+
+#[derive(Default)]
+struct Sending {
+    /// Each with the time in which its program had made room before.
+    answers: Vec<(Ask, Handed, Duration)>,
+    room: MadeRoom,
 }
 
 impl Carriage {
     /// These bytes of an answer, which the pool handed out then, go into the socket next.
     pub fn sends(&self, ask: &Ask, handed: Handed) {
         self.lane.answered(handed.is_promised());
-        self.sending.lock().push((ask.clone(), handed));
+        let mut sending = self.sending.lock();
+        let before = sending.room.so_far();
+        sending.answers.push((ask.clone(), handed, before));
     }
 
-    /// All are there, or the program has to make room: what comes then is its own time.
+    /// All are in the socket.
     fn sent(&self) {
-        let sent = std::mem::take(&mut *self.sending.lock());
-        sent.iter().for_each(|(ask, handed)| ask.delivered(handed));
+        let mut sending = self.sending.lock();
+        let (answers, so_far) = (std::mem::take(&mut sending.answers), sending.room.so_far());
+        drop(sending);
+        for (ask, handed, before) in answers {
+            ask.delivered(&handed.without(so_far.saturating_sub(before)));
+        }
+    }
+
+    /// The socket was found full, so that the program has to make room, or not.
+    fn finds(&self, full: bool) {
+        self.sending.lock().room.is(full);
     }
 }
 
@@ -201,7 +225,6 @@ impl Taken {
 
     /// What becomes of a write that has to wait.
     fn wait<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        self.carriage.sent();
         let begin = || Box::pin(sleep_until(Instant::now() + ANSWER_TAKEN_WITHIN));
         ready!(self.until.get_or_insert_with(begin).as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -224,10 +247,9 @@ impl AsyncWrite for Taken {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match Pin::new(&mut self.connection).poll_write(cx, buf) {
-            Poll::Pending => self.wait(cx),
-            done => done,
-        }
+        let written = Pin::new(&mut self.connection).poll_write(cx, buf);
+        self.carriage.finds(written.is_pending());
+        if written.is_pending() { self.wait(cx) } else { written }
     }
 
     fn poll_write_vectored(
@@ -235,10 +257,9 @@ impl AsyncWrite for Taken {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match Pin::new(&mut self.connection).poll_write_vectored(cx, bufs) {
-            Poll::Pending => self.wait(cx),
-            done => done,
-        }
+        let written = Pin::new(&mut self.connection).poll_write_vectored(cx, bufs);
+        self.carriage.finds(written.is_pending());
+        if written.is_pending() { self.wait(cx) } else { written }
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -23,6 +23,7 @@ pub mod files;
 pub mod http;
 pub mod limits;
 mod lock;
+mod made_room;
 mod nbd;
 pub mod notify;
 mod people;

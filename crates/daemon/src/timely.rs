@@ -254,7 +254,11 @@ impl Future for Stint {
         let Self { served, lane, is_here } = &mut *self;
         let Some(running) = served else { return Poll::Ready(()) };
         let began = is_here.then(engine::thread_time);
+        // What it starts besides, and what it waits for, is not for these threads: they serve
+        // what was promised something, and nobody else's work.
+        let others = lane.timely.others.enter();
         let polled = running.as_mut().poll(context);
+        drop(others);
         if let Some(began) = began {
             let took = engine::thread_time().saturating_sub(began);
             lane.standing.budget.spend(engine::now(), took);

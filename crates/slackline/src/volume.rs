@@ -322,7 +322,7 @@ pub fn kept_out_words(kept_out: &KeptOut) -> String {
 fn kept(account: &ServiceAccount) -> String {
     let carried = match account.carried_max_ns {
         Duration::ZERO => String::new(),
-        most => format!(", of which carrying the answer takes up to {most}"),
+        most => format!("; carrying an answer to its program took up to {most}"),
     };
     let on_the_way = match account.late_carried_requests {
         0 => String::new(),
@@ -335,8 +335,11 @@ fn kept(account: &ServiceAccount) -> String {
             format!("; {requests} requests, none late, longest {longest}{carried}")
         }
         (requests, late) => {
-            let most = account.late_max_ns;
-            format!("; {requests} requests, {late} late, by {most} at the most{on_the_way}")
+            let (most, longest) = (account.late_max_ns, account.latency_max_ns);
+            format!(
+                "; {requests} requests, {late} late, by {most} at the most{on_the_way}, longest \
+                 {longest}{carried}"
+            )
         }
     }
 }

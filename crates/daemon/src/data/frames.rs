@@ -3,6 +3,7 @@
 use crate::files::{Given, Hand};
 use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN};
 use crate::lock::{AsyncMutex, Mutex};
+use crate::made_room::MadeRoom;
 use crate::pool::Room;
 use bytes::Buf;
 use rustix::net::{
@@ -193,27 +194,7 @@ impl Incoming {
 /// in time fails as if it had gone.
 pub struct Outgoing {
     sending: AsyncMutex<Sending>,
-    full: Mutex<Full>,
-}
-
-/// The time in which the socket was found full: the program had to make room.
-#[derive(Default)]
-struct Full {
-    since: Option<std::time::Instant>,
-    before: std::time::Duration,
-}
-
-impl Full {
-    fn so_far(&self) -> std::time::Duration {
-        self.before + self.since.map_or(std::time::Duration::ZERO, |since| since.elapsed())
-    }
-
-    fn is(&mut self, full: bool) {
-        match full {
-            true => drop(self.since.get_or_insert_with(std::time::Instant::now)),
-            false => *self = Self { since: None, before: self.so_far() },
-        }
-    }
+    room: Mutex<MadeRoom>,
 }
 
 struct Sending {
@@ -225,7 +206,7 @@ struct Sending {
 impl Outgoing {
     pub fn new(half: OwnedWriteHalf) -> Self {
         let sending = AsyncMutex::new(Sending { half, whole: true });
-        Self { sending, full: Mutex::default() }
+        Self { sending, room: Mutex::default() }
     }
 
     /// Its socket, where nothing is being sent.
@@ -256,10 +237,9 @@ impl Outgoing {
         body: &[u8],
         sent: impl FnOnce(Duration),
     ) -> Result<(), Over> {
-        let before = self.full.lock().so_far();
+        let before = self.room.lock().so_far();
         self.send_parts(head, body).await?;
-        let full = self.full.lock().so_far().saturating_sub(before);
-        sent(Duration::from_nanos(u64::try_from(full.as_nanos()).unwrap_or(u64::MAX)));
+        sent(self.room.lock().so_far().saturating_sub(before));
         Ok(())
     }
 
@@ -283,7 +263,7 @@ impl Outgoing {
         let mut writing = pin!(sending.half.write_all_buf(&mut frame));
         let written = poll_fn(|context| {
             let polled = writing.as_mut().poll(context);
-            self.full.lock().is(polled.is_pending());
+            self.room.lock().is(polled.is_pending());
             polled
         });
         written.await?;

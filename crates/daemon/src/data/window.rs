@@ -341,6 +341,8 @@ impl<'a> Session<'a> {
             self.beyond = upto;
             if self.end.durable(upto) {
                 self.output.send(Head::News, &[]).await?;
+                // What the program took to make room for that is its own time.
+                self.free = Handed::now();
             }
         }
         Ok(())

@@ -82,6 +82,12 @@ impl Whole {
         self.parts.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
+    /// What was done until now is to be answered from now on.
+    fn go_on(&self) {
+        let mut all = self.handed.lock();
+        *all = all.take().map(|handed| handed.or_later(Handed::now()));
+    }
+
     /// The pool is done with a part that is answered with others.
     fn done(&self, handed: Handed) {
         let mut all = self.handed.lock();
@@ -201,6 +207,8 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
                 });
             }
             let place = place(Bytes::ZERO).await;
+            // What it waited for its place is its own time.
+            whole.go_on();
             shared.spawn(place, move |shared| async move { shared.part(&whole).await });
             Ok(())
         }
@@ -324,6 +332,7 @@ impl Shared {
         match self.is_hole(piece).await {
             Ok(true) if self.chosen.is_structured => {
                 let hole = reply::hole(cookie, whole.is_one, piece.offset, piece.len);
+                self.lane.answered(false);
                 self.output.send_parts(&hole, &[]).await?;
                 return self.read_part(whole).await;
             }
@@ -432,7 +441,10 @@ impl Shared {
             (None, Some(handed)) => {
                 self.send_handed(&reply::simple(whole.cookie, None), &[], handed).await
             }
-            (None, None) => self.output.send_parts(&reply::simple(whole.cookie, None), &[]).await,
+            (None, None) => {
+                self.lane.answered(false);
+                self.output.send_parts(&reply::simple(whole.cookie, None), &[]).await
+            }
             (Some(error), _) => self.fail(whole.cookie, false, &error).await,
         }
     }

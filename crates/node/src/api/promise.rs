@@ -11,7 +11,7 @@ use super::status::{ServiceAccount, StreamAccount};
 use super::words::StreamId;
 use units::{Duration, Instant};
 
-/// UnderContract account an answer is in.
+/// The account that an answer is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountOf(pub(crate) UnderContract);
 
@@ -33,10 +33,12 @@ pub struct Promise {
     pub(crate) handed: Instant,
     /// It was late by then, and is counted as that.
     pub(crate) was_late: bool,
+    /// The block of a stream that it is a part of: a stream's account counts blocks.
+    pub(crate) block: Option<u64>,
 }
 
 impl Promise {
-    /// UnderContract account it is in.
+    /// The account that it is in.
     pub fn account(&self) -> AccountOf {
         AccountOf(self.whose)
     }
@@ -50,8 +52,10 @@ impl Promise {
 /// What the way to their programs has made of the answers of one account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Carried {
-    /// Answers that were in time when they were handed out, and late at their programs.
+    /// Answers that were in time when they were handed out, and late at their programs; of one
+    /// block of a stream, once.
     late: u64,
+    late_block: Option<u64>,
     late_max: Duration,
     latency_max: Duration,
     took_max: Duration,
@@ -62,7 +66,11 @@ impl Carried {
     pub fn add(&mut self, promise: &Promise, took: Duration) {
         let at = promise.handed.saturating_add(took);
         let late_by = at.saturating_since(promise.due);
-        self.late += u64::from(!late_by.is_zero() && !promise.was_late);
+        if !late_by.is_zero() && !promise.was_late {
+            let is_same = promise.block.is_some() && promise.block == self.late_block;
+            self.late += u64::from(!is_same);
+            self.late_block = promise.block;
+        }
         self.late_max = self.late_max.max(late_by);
         self.latency_max = self.latency_max.max(at.saturating_since(promise.from));
         self.took_max = self.took_max.max(took);
@@ -95,7 +103,14 @@ mod tests {
     fn an_answer_that_was_late_before_it_was_carried_is_counted_once() {
         let at = |ms| Instant::EPOCH + Duration::from_millis(ms);
         let whose = UnderContract::Stream(StreamId(1));
-        let in_time = Promise { whose, from: at(10), due: at(50), handed: at(40), was_late: false };
+        let in_time = Promise {
+            whose,
+            from: at(10),
+            due: at(50),
+            handed: at(40),
+            was_late: false,
+            block: None,
+        };
         let mut carried = Carried::default();
         carried.add(&in_time, Duration::from_millis(10));
         assert_eq!((carried.late, carried.late_max), (0, Duration::ZERO));
@@ -104,5 +119,19 @@ mod tests {
         carried.add(&Promise { was_late: true, ..in_time }, Duration::from_millis(13));
         assert_eq!((carried.late, carried.late_max), (1, Duration::from_millis(3)));
         assert_eq!(carried.latency_max, Duration::from_millis(43));
+    }
+
+    #[test]
+    fn a_block_that_comes_late_in_many_answers_is_one_late_request() {
+        let at = |ms| Instant::EPOCH + Duration::from_millis(ms);
+        let whose = UnderContract::Stream(StreamId(1));
+        let (from, due, handed) = (at(10), at(50), at(40));
+        let mut carried = Carried::default();
+        for block in [7, 7, 7, 8] {
+            let block = Some(block);
+            let promise = Promise { whose, from, due, handed, was_late: false, block };
+            carried.add(&promise, Duration::from_millis(20));
+        }
+        assert_eq!(carried.late, 2);
     }
 }

@@ -5,7 +5,8 @@
 //! the answer takes no more than what windows are made for the host to take. An answer that the
 //! end of a command has given counts from the request's release, any other one from the ask.
 //!
-//! Invariant: at most one entry for each block of the window, and none for others.
+//! Invariant: at most one entry for each block of the window, and of others only the one that
+//! ended last: a block that was written has left the window, and its room follows from its end.
 
 use crate::api::{Promise, UnderContract};
 use crate::core::Core;
@@ -26,15 +27,22 @@ impl Stream {
     /// What is owed of an answer with bytes of this block.
     pub(crate) fn promise_of(&self, core: &Core, now: Instant, block: u64) -> Promise {
         let landing = self.landed.0.iter().find(|one| one.block == block);
-        self.promise_after(core, now, landing)
+        self.promise_after(core, now, landing, Some(block))
     }
 
     /// What is owed of room, which comes when a block has gone.
     pub(crate) fn promise_of_room(&self, core: &Core, now: Instant) -> Promise {
-        self.promise_after(core, now, self.landed.0.last().filter(|one| one.at == now))
+        let landing = self.landed.0.last().filter(|one| one.at == now);
+        self.promise_after(core, now, landing, landing.map(|one| one.block))
     }
 
-    fn promise_after(&self, core: &Core, now: Instant, landing: Option<&Landing>) -> Promise {
+    fn promise_after(
+        &self,
+        core: &Core,
+        now: Instant,
+        landing: Option<&Landing>,
+        block: Option<u64>,
+    ) -> Promise {
         let from = landing.filter(|one| one.at == now).map_or(now, |one| one.from);
         // A program that was told more needs this when it is done with that.
         let ahead = self.shared.map_or(Bytes::ZERO, |shared| shared.told - shared.program);
@@ -47,6 +55,6 @@ impl Stream {
             None => asked,
         };
         let (whose, was_late) = (UnderContract::Stream(self.id), now > due);
-        Promise { whose, from, due, handed: now, was_late }
+        Promise { whose, from, due, handed: now, was_late, block }
     }
 }

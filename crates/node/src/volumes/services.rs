@@ -156,7 +156,7 @@ impl Services {
         account.latency_max = account.latency_max.max(latency);
         let from = now - latency.min(now.saturating_since(Instant::EPOCH));
         let (whose, was_late) = (UnderContract::Service(holder), !late_by.is_zero());
-        Some(Promise { whose, from, due, handed: now, was_late })
+        Some(Promise { whose, from, due, handed: now, was_late, block: None })
     }
 }
 
