@@ -266,3 +266,41 @@ impl Future for Stint {
         polled
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a connection under contract starts besides is nobody's promise, and could take these
+    /// threads' processors from all contracts.
+    #[tokio::test]
+    async fn what_is_started_there_runs_with_ordinary_threads() {
+        let threads = TimelyThreads::start(Serving::Apart).unwrap();
+        let (said, heard) = oneshot::channel();
+        let served = async move {
+            let itself = is_here();
+            let spawned = tokio::spawn(async { is_here() }).await.unwrap();
+            let blocking = tokio::task::spawn_blocking(is_here).await.unwrap();
+            let _ = said.send((itself, spawned, blocking));
+        };
+        threads.handle().lane(1, true).serve(served).await;
+        assert_eq!(heard.await, Ok((true, false, false)));
+    }
+
+    /// A control request is behind an answer under contract on the same connection.
+    #[tokio::test]
+    async fn who_is_promised_nothing_any_more_leaves_with_the_next_turn() {
+        let threads = TimelyThreads::start(Serving::Apart).unwrap();
+        let lane = threads.handle().lane(1, true);
+        let (said, heard) = oneshot::channel();
+        let leaving = lane.clone();
+        let served = async move {
+            let before = is_here();
+            leaving.unpromise();
+            tokio::task::yield_now().await;
+            let _ = said.send((before, is_here()));
+        };
+        lane.serve(served).await;
+        assert_eq!(heard.await, Ok((true, false)));
+    }
+}
