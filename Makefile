@@ -110,7 +110,8 @@ lab:
 
 # SETS: task sets searched exhaustively. HISTORIES: random histories whose power
 # is cut at every write. KILLS: recordings ended by kill -9. REQUESTS: how many each
-# load of the statistical admission serves. MINUTES: how long each sweep runs. LARGE:
+# load of the statistical admission serves. ODDS_REQUESTS: the same at odds beside contracts by
+# bounds. MINUTES: how long each sweep runs. LARGE:
 # requests in random large worlds. SECONDS_EACH: simulated in each cell of the table of
 # best effort. TRACES: random accesses through windows, held against what is promised.
 # PREEMPTIONS: in the orders in which the two ends of a window are tried. SCHEDULES: of
@@ -123,7 +124,8 @@ lab:
 SETS ?= 50000
 HISTORIES ?= 5000
 KILLS ?= 50
-REQUESTS ?= 100000000
+REQUESTS ?= 20000000
+ODDS_REQUESTS ?= 100000000
 MINUTES ?= 1000
 LARGE ?= 100000000
 SECONDS_EACH ?= 3000
@@ -146,7 +148,8 @@ soak:
 	SLACKLINE_SECONDS=$(SECONDS_EACH) $(SOAK) \
 		--test best_effort_table -- --nocapture
 	SLACKLINE_SETS=$(SETS) SLACKLINE_HISTORIES=$(HISTORIES) SLACKLINE_KILLS=$(KILLS) \
-		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_MINUTES=$(MINUTES) \
+		SLACKLINE_REQUESTS=$(REQUESTS) SLACKLINE_ODDS_REQUESTS=$(ODDS_REQUESTS) \
+		SLACKLINE_MINUTES=$(MINUTES) \
 		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
 		SLACKLINE_SCHEDULES=$(SCHEDULES) SLACKLINE_LOADS=$(LOADS) \
 		SLACKLINE_CHUNKS=$(CHUNKS) SLACKLINE_GAPS=$(GAPS) \

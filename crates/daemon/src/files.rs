@@ -194,8 +194,6 @@ impl Files {
                 (format!("cannot measure it: {error}"), "see the daemon's messages".to_owned())
             })?,
         };
-        let mut desks = self.desks.lock();
-        let index = DiskIndex(FIRST_DEVICE + desks.len() as u16);
         let mut notes = notes(device, &profile, own.is_some_and(|own| own.profile.is_some()));
         if let Some((drive, disk)) = taken(&file.drives(), &self.settings.pool_file_drives) {
             notes.push(format!(
@@ -213,12 +211,16 @@ impl Files {
             share_ppm: share.map_or(settings::SHARE_PPM, |share| share.0),
             others,
             host_latency: self.host_latency,
-            gap: engine::first_gap(true, self.host_latency).min(files::GAP_MAX),
+            gap: engine::first_gap(self.settings.realtime, self.host_latency).min(files::GAP_MAX),
             ride_out: self.settings.ride_out.unwrap_or(settings::RIDE_OUT),
             memory: self.settings.memory.unwrap_or(settings::MEMORY),
         };
         options.check().map_err(|error| (error.to_string(), "correct [files]".to_owned()))?;
-        let desk = Desk::start(index, device.clone(), profile, options, notes)
+        // Every answer of every stream looks here: nothing that takes its time goes before this.
+        let mut desks = self.desks.lock();
+        let index = DiskIndex(FIRST_DEVICE + desks.len() as u16);
+        let realtime = self.settings.realtime;
+        let desk = Desk::start(index, device.clone(), profile, options, notes, realtime)
             .map_err(|error| (error.to_string(), "see the daemon's messages".to_owned()))?;
         let carried = self.carried.lock().wanted;
         desk.set_delivery(carried);

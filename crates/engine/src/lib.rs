@@ -62,7 +62,7 @@ pub use pool::{Description, Options, Pool, Wrap};
 pub use profiling::{ProfileError, ProfileOptions, Profiled, profile};
 pub use reply::Reply;
 pub use sys::Extent;
-pub use thread::{IoClass, deliver_in_time, io_class, keep_time};
+pub use thread::{IoClass, deliver_in_time, io_class, keep_time, wake_sharply};
 pub use units::Distribution;
 
 /// The time now, as a pool's clock tells it: nanoseconds since the boot of the machine.

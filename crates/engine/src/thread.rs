@@ -40,6 +40,11 @@ pub(crate) fn prepare(realtime: bool, warnings: &mut Vec<String>) {
     ));
 }
 
+/// Gives this thread sharp timers, for one that keeps time without real-time priority.
+pub fn wake_sharply() {
+    sys::sharpen_timers();
+}
+
 /// Gives this thread the priority of a disk's thread, and sharp timers, for a program
 /// that keeps time beside a pool.
 ///

@@ -304,7 +304,9 @@ impl<W> Queue<W> {
     /// Where what is promised would not fit any more.
     pub fn join(&mut self, now: Instant, contract: impl Into<Contract>) -> Result<TaskId, Refusal> {
         let now = self.time(now);
-        self.schedule.join(now, contract)
+        let task = self.schedule.join(now, contract)?;
+        self.odds_changed(task);
+        Ok(task)
     }
 
     /// As [`Schedule::join_within`].
@@ -318,7 +320,16 @@ impl<W> Queue<W> {
         patience: Duration,
     ) -> Result<TaskId, Refusal> {
         let now = self.time(now);
-        self.schedule.join_within(now, contract, patience)
+        let task = self.schedule.join_within(now, contract, patience)?;
+        self.odds_changed(task);
+        Ok(task)
+    }
+
+    /// This task has come or goes: where it has odds, what is held against odds is another set.
+    fn odds_changed(&mut self, task: TaskId) {
+        if self.tasks().get(task).is_some_and(|task| task.odds.is_some()) {
+            self.odds.tasks_changed();
+        }
     }
 
     /// As [`Schedule::change`].
@@ -598,6 +609,7 @@ impl<W> Queue<W> {
 
     /// A contract ends. What waits under it is dropped, and what it was for returned.
     pub fn leave(&mut self, task: TaskId) -> Vec<W> {
+        self.odds_changed(task);
         let dropped = self.schedule.leave(task);
         dropped.into_iter().filter_map(|key| self.remove(key)).map(|entry| entry.work).collect()
     }

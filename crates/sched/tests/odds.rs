@@ -2,7 +2,7 @@
 //! best effort: the production schedule admits them and serves them, costs are drawn. No request
 //! that may not be late is, and of the others no more than was said.
 //!
-//! `SLACKLINE_REQUESTS`: how many requests each load serves (default 350,000).
+//! `SLACKLINE_ODDS_REQUESTS`: how many requests each load serves (default 350,000).
 #![allow(clippy::print_stdout)] // how much was covered is part of the result
 
 mod common;
@@ -150,7 +150,7 @@ fn stream(miss: Chance, within: u64) -> Task {
 }
 
 fn requests() -> u64 {
-    let set = std::env::var("SLACKLINE_REQUESTS").ok().and_then(|text| text.parse().ok());
+    let set = std::env::var("SLACKLINE_ODDS_REQUESTS").ok().and_then(|text| text.parse().ok());
     set.unwrap_or(350_000)
 }
 
@@ -242,5 +242,81 @@ fn too_many_late_ones_are_noticed_and_the_odds_that_were_said_are_not() {
         }
         let found = watch.broken();
         assert_eq!(found, broken.then_some(BrokenOdds::Late), "{} late", watch.late());
+    }
+}
+
+/// Frequent ones among which some are late as often as was said are no reproach to a rare one;
+/// and rare ones that are late too often do not hide among them.
+#[test]
+fn each_late_request_is_judged_by_odds_like_its_own() {
+    let [often, rarely] = [50, 1_000_000].map(|per| COSTS.odds(Chance::one_in(per)));
+    let mut watch = OddsWatch::default();
+    (0..100_000).for_each(|at| watch.ended(&often, Costs::OFTEN, at % 200 == 0));
+    watch.ended(&rarely, Costs::OFTEN, true);
+    assert_eq!((watch.broken(), watch.late()), (None, 501), "one may happen");
+    (0..100).for_each(|at| watch.ended(&rarely, Costs::OFTEN, at % 20 == 0));
+    assert_eq!(watch.broken(), Some(BrokenOdds::Late), "six of a hundred at once in a million");
+    watch.tasks_changed();
+    assert_eq!((watch.broken(), watch.requests()), (None, 0), "that was of other tasks");
+}
+
+/// Commands of 64 KiB take as long as the reserve, longer ones half as long again.
+struct ByLength;
+impl Predict for ByLength {
+    fn bound(&self, _: Lba, command: &Command) -> Duration {
+        match command {
+            Command::Transfer(access) if access.len > Bytes::kib(64) => BOUND * 3 / 2,
+            _ => BOUND,
+        }
+    }
+}
+
+fn long_command() -> Command {
+    let lba = Lba::new(0);
+    Command::Transfer(Access { lba, len: Bytes::kib(128), direction: Direction::Read })
+}
+
+/// Odds are promised for commands in the way that are no longer than the reserve.
+#[test]
+fn while_there_are_odds_nothing_longer_than_the_reserve_begins_in_the_slack() {
+    for policy in [PolicyKind::SLACK, PolicyKind::EDL] {
+        let options = Options { reserve: RESERVE, burst: Duration::ZERO, ..Options::default() };
+        let mut schedule = Schedule::new(policy, options);
+        let start = Instant::EPOCH;
+        let kept = schedule.join(start, Task::new(ms(1_000), ms(1_000), BOUND)).unwrap();
+        let at_odds = schedule.join(start, stream(Chance::one_in(1_000_000), 800)).unwrap();
+        let submit = |schedule: &mut Schedule, at, key, class, command| {
+            schedule.submit(at, key, Request { class, command });
+        };
+        submit(&mut schedule, start, 1, Class::best_effort(true), long_command());
+        submit(&mut schedule, start, 2, Class::RealTime(kept), long_command());
+        let nothing = matches!(schedule.next(start, &ByLength), Next::Wait { .. });
+        assert!(nothing, "neither best effort nor what costs more than its contract");
+        assert!(schedule.never_fits(start, 1, &ByLength), "who waits is told");
+        submit(&mut schedule, start, 3, Class::best_effort(true), command());
+        let short = schedule.next(start, &ByLength);
+        assert!(matches!(short, Next::Start { key: 3, .. }), "{short:?}");
+        schedule.finished(start + BOUND, 3);
+        assert!(schedule.leave(at_odds).is_empty());
+        let later = start + ms(10_000);
+        let freed = schedule.next(later, &ByLength);
+        assert!(matches!(freed, Next::Start { key: 1 | 2, .. }), "{freed:?}");
+    }
+}
+
+/// Under each policy that takes such tasks, however much slack there is.
+#[test]
+fn while_there_are_odds_best_effort_goes_before_no_released_request() {
+    for policy in [PolicyKind::SLACK, PolicyKind::EDL] {
+        let options = Options { reserve: RESERVE, burst: Duration::ZERO, ..Options::default() };
+        let mut schedule = Schedule::new(policy, options);
+        let start = Instant::EPOCH;
+        let kept = schedule.join(start, Task::new(ms(1_000), ms(1_000), BOUND)).unwrap();
+        schedule.join(start, stream(Chance::one_in(1_000_000), 800)).unwrap();
+        let best_effort = Request { class: Class::best_effort(true), command: command() };
+        schedule.submit(start, 1, best_effort);
+        schedule.submit(start, 2, Request { class: Class::RealTime(kept), command: command() });
+        let first = schedule.next(start, &Bound);
+        assert!(matches!(first, Next::Start { key: 2, .. }), "{policy:?}: {first:?}");
     }
 }

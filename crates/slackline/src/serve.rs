@@ -109,6 +109,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     if !shared_drive {
         settings.files.pool_drives = engine::whole_drives(&specs);
     }
+    settings.files.realtime = realtime;
     settings.files.pool_file_drives = engine::file_drives(&specs);
     let config = settings.node;
     let find_policy = if says_policy { None } else { Some(daemon::config::kept_policy as _) };

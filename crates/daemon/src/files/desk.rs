@@ -97,6 +97,7 @@ impl Desk {
         profile: Profile,
         options: Options,
         notes: Vec<String>,
+        realtime: bool,
     ) -> io::Result<Arc<Self>> {
         // One more than reads at once: where all of these hang, it still looks after the time.
         let (threads, capacity) =
@@ -113,7 +114,7 @@ impl Desk {
         for number in 0..threads {
             let own = Arc::clone(&desk);
             let name = format!("files-{}-{number}", desk.device.name);
-            std::thread::Builder::new().name(name).spawn(move || own.serve())?;
+            std::thread::Builder::new().name(name).spawn(move || own.serve(realtime))?;
         }
         Ok(desk)
     }
@@ -176,6 +177,8 @@ impl Desk {
         let now = engine::now();
         let mut state = self.state();
         let mut calls = Calls::new();
+        // What was told until now may be about bytes that go with this operation.
+        state.hear(&mut calls);
         match *op {
             Op::StreamRead { stream, len_max } => {
                 let ticket = state.next_ticket;
@@ -235,11 +238,14 @@ impl Desk {
     }
 
     /// Reads what is to be read until the daemon stops.
-    fn serve(&self) {
+    fn serve(&self, realtime: bool) {
         let _fatal = engine::Fatal::new("in a thread of a device");
         // Both were tried, and told where they are not permitted, when the device was found.
         let _ = engine::io_class(IoClass::RealTime);
-        let _ = engine::keep_time();
+        match realtime {
+            true => drop(engine::keep_time()),
+            false => engine::wake_sharply(),
+        }
         let mut state = self.state();
         while !state.stopping {
             let next = state.device.next(engine::now());
@@ -301,12 +307,13 @@ impl Desk {
     pub fn stop(&self) {
         let mut state = self.state();
         state.stopping = true;
+        let mut calls = Calls::new();
         let all: Vec<StreamId> = state.open.keys().copied().collect();
         for stream in all {
+            state.hear(&mut calls);
             let _ = state.device.close(engine::now(), stream);
             state.open.remove(&stream);
         }
-        let mut calls = Calls::new();
         state.hear(&mut calls);
         drop(state);
         self.news.notify_all();
@@ -315,8 +322,12 @@ impl Desk {
 
     /// Answers take so long to their programs; counted where all contracts fit with it.
     pub fn set_delivery(&self, takes: Duration) {
-        self.state().device.set_delivery(engine::now(), takes);
+        let (mut state, mut calls) = (self.state(), Calls::new());
+        state.device.set_delivery(engine::now(), takes);
+        state.hear(&mut calls);
+        drop(state);
         self.news.notify_all();
+        call(calls);
     }
 
     /// What happened on it, and what was measured where so much is counted for deliveries.
@@ -370,20 +381,30 @@ impl State {
     fn hear(&mut self, calls: &mut Calls) {
         while let Some(Output { ticket, result }) = self.device.poll_output() {
             let (stream, callback) = self.calls.remove(&ticket).expect("each ask ends once");
-            let answer = result.map(|reply| match reply {
-                Reply::Data { block, offset, len } => {
-                    let open = &self.open[&stream];
-                    let buffer = Arc::clone(&open.blocks[&block]);
-                    let block_len = self.device.block_of(stream).expect("an open stream");
-                    let from = (offset - block_len * block).as_usize();
-                    let part = Part { buffer, from, len: len.as_usize() };
-                    Answer::Data { chunk: Box::new(part), offset }
-                }
-                Reply::Gap { offset, len } => Answer::Gap { offset, len },
-                Reply::End => Answer::End,
+            let answer = result.and_then(|reply| match reply {
+                Reply::Data { block, offset, len } => self.part(stream, block, offset, len),
+                Reply::Gap { offset, len } => Ok(Answer::Gap { offset, len }),
+                Reply::End => Ok(Answer::End),
             });
             calls.push((callback, answer));
         }
+    }
+
+    /// Bytes of a block of a stream, where both are still there.
+    fn part(
+        &self,
+        stream: StreamId,
+        block: u64,
+        offset: Bytes,
+        len: Bytes,
+    ) -> Result<Answer, Error> {
+        let gone = || Error::NoSuchStream { stream };
+        let buffer = self.open.get(&stream).and_then(|open| open.blocks.get(&block));
+        let buffer = Arc::clone(buffer.ok_or_else(gone)?);
+        let block_len = self.device.block_of(stream).ok_or_else(gone)?;
+        let from = (offset - block_len * block).as_usize();
+        let part = Part { buffer, from, len: len.as_usize() };
+        Ok(Answer::Data { chunk: Box::new(part), offset })
     }
 
     /// Takes back the blocks that have left a stream's window, as far as nobody has them.
@@ -396,6 +417,111 @@ impl State {
         let kept = open.blocks.split_off(&first);
         for (_, buffer) in std::mem::replace(&mut open.blocks, kept) {
             open.spare.extend(Arc::try_unwrap(buffer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use units::Rate;
+
+    const STREAM: StreamId = StreamId(7);
+    const BLOCK: Bytes = Bytes::kib(64);
+
+    /// A desk without threads, with one stream whose window is full and whose answer is due;
+    /// None where no contract can be given on files of the temporary folder.
+    fn due(callback: Callback) -> Option<Desk> {
+        let place = std::env::temp_dir().join(format!("slackline-desk-{}", std::process::id()));
+        std::fs::write(&place, [1; 4096]).unwrap();
+        let given = std::fs::File::open(&place).unwrap();
+        std::fs::remove_file(&place).unwrap();
+        let file = HostFile::take(given.into()).ok()?;
+        let text = "kind = 'linear'\nsource = 'stated by the tests'\nconfidence = 'none'\n\
+                    capacity = '1GiB'\nflush = '2ms'\n[linear]\ndepth = 1\nlatency = '1ms'\n\
+                    read = { fixed = '200us', rate = '100MB/s' }\n\
+                    write = { fixed = '2ms', rate = '100MB/s' }\n";
+        let profile = Profile::parse(text).unwrap();
+        let options = Options {
+            share_ppm: 900_000,
+            others: Duration::from_millis(1),
+            host_latency: Duration::ZERO,
+            gap: Duration::ZERO,
+            ride_out: Duration::ZERO,
+            memory: Bytes::mib(16),
+        };
+        let piece = Piece { at: Bytes::ZERO, len: Bytes::mib(64), lba: Lba::default() };
+        let map = FileMap::new(vec![piece], piece.len, profile.capacity()).unwrap();
+        let mut device = Device::new(DiskIndex(0), profile, options);
+        // Long ago: what was asked for then is due by now.
+        let then = Instant::EPOCH + engine::now().saturating_since(Instant::EPOCH) / 2;
+        let contract =
+            Contract { rate: Rate::per_second(1_000_000), block: BLOCK, burst: Bytes::ZERO };
+        device.open(then, STREAM, "f".into(), &contract, Bytes::ZERO, map).unwrap();
+        device.read(then, STREAM, 0, Bytes::kib(4));
+        let mut blocks = BTreeMap::new();
+        while let Next::Read { key, block, len, .. } = device.next(then) {
+            blocks.insert(block, Arc::new(Buffer::new(len)));
+            device.finished(then, key, Ok(len));
+        }
+        assert_eq!(device.poll_output(), None, "it is not due then");
+        let open = Open { file: Arc::new(file), start: Bytes::ZERO, blocks, spare: Vec::new() };
+        let state = State {
+            device,
+            open: HashMap::from([(STREAM, open)]),
+            calls: HashMap::from([(0, (STREAM, callback))]),
+            next_ticket: 1,
+            stopping: false,
+        };
+        Some(Desk {
+            index: DiskIndex(0),
+            device: BlockDevice {
+                name: "of-the-tests".into(),
+                start: Bytes::ZERO,
+                size: Bytes::GIB,
+                scheduler: String::new(),
+                depth: 1,
+                longest: Bytes::MIB,
+            },
+            notes: Vec::new(),
+            capacity: Bytes::GIB,
+            state: Mutex::new(state),
+            news: Condvar::default(),
+        })
+    }
+
+    fn told() -> (Callback, mpsc::Receiver<Result<Answer, Error>>) {
+        let (told, heard) = mpsc::channel();
+        (Box::new(move |answer| drop(told.send(answer))), heard)
+    }
+
+    /// Where deliveries are counted anew, a stream may find its answer due: it is told then, and
+    /// the program that closes at that moment does not take the bytes from under it.
+    #[test]
+    fn an_answer_that_is_due_when_deliveries_are_counted_anew_is_told_at_once() {
+        let (callback, heard) = told();
+        let Some(desk) = due(callback) else { return };
+        desk.set_delivery(Duration::from_millis(1));
+        assert!(matches!(heard.try_recv(), Ok(Ok(Answer::Data { .. }))));
+        let (callback, closed) = told();
+        desk.begin(&Op::StreamClose { stream: STREAM }, callback);
+        assert!(matches!(closed.try_recv(), Ok(Ok(Answer::Done))));
+    }
+
+    /// Whatever has answers waiting untold: a close, or the end of the daemon, tells them first.
+    #[test]
+    fn what_is_not_told_yet_is_told_before_a_stream_goes() {
+        for stops in [false, true] {
+            let (callback, heard) = told();
+            let Some(desk) = due(callback) else { return };
+            desk.state().device.set_delivery(engine::now(), Duration::from_millis(1));
+            let (callback, _closed) = told();
+            match stops {
+                true => desk.stop(),
+                false => desk.begin(&Op::StreamClose { stream: STREAM }, callback),
+            }
+            assert!(matches!(heard.try_recv(), Ok(Ok(Answer::Data { .. }))), "stops: {stops}");
         }
     }
 }

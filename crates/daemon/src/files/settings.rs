@@ -34,6 +34,9 @@ pub struct Settings {
     /// Drives on which disks of the pool lie as files: no setting.
     #[serde(skip)]
     pub pool_file_drives: Vec<(String, PathBuf)>,
+    /// Threads that read files under contract ask for real-time priority: no setting.
+    #[serde(skip)]
+    pub realtime: bool,
 }
 
 impl Default for Settings {
@@ -46,6 +49,7 @@ impl Default for Settings {
             device: Vec::new(),
             pool_drives: Vec::new(),
             pool_file_drives: Vec::new(),
+            realtime: true,
         }
     }
 }

@@ -36,6 +36,8 @@ impl Policy for Edl {
         let ready = match over_cost::turn(view, |view, cost| view.slack_covers(cost)) {
             Turn::OverCost(key) => return Choice::Start(key),
             Turn::Held => return Choice::Wait { until: view.slack_may_grow() },
+            // Beside those that may be late now and then best effort goes before nobody.
+            Turn::Due(ready) if view.tasks().has_odds() => return start_ready(view, &ready),
             Turn::Due(ready) => Some(ready),
             Turn::None => None,
         };

@@ -96,6 +96,9 @@ impl Core {
 
     /// True where `cost` may be spent now.
     pub(crate) fn slack_covers(&mut self, now: Instant, cost: u64) -> bool {
+        if self.is_beyond_odds(cost) {
+            return false;
+        }
         let cost = bounded(cost);
         let free_at = self.free_at(now).as_nanos();
         if self.slack_least(free_at) >= cost {
@@ -315,7 +318,15 @@ impl Core {
     pub(crate) fn slack_always(&self) -> Duration {
         let admission = self.options.admission;
         let reserve = if admission { self.tasks.left() } else { Duration::ZERO };
-        reserve.max(self.tasks.slack_least())
+        let is_at_odds = admission && self.tasks.has_odds();
+        if is_at_odds { reserve } else { reserve.max(self.tasks.slack_least()) }
+    }
+
+    /// Longer, with its gap, than what the odds of those that may be late now and then allow to be
+    /// in their way (`analysis/odds.rs`): nothing like it begins in the slack while they are there.
+    fn is_beyond_odds(&self, cost: u64) -> bool {
+        let promised = self.options.admission && self.tasks.has_odds();
+        promised && cost > self.tasks.left().as_nanos()
     }
 
     /// It waits for a server that serves it, sooner or later, out of its budget, as long as
@@ -333,6 +344,9 @@ impl Core {
     pub(crate) fn never_covers(&self, now: Instant, cost: u64, visits: &mut u64) -> bool {
         if !self.options.admission && self.tasks.cannot_be_kept() {
             return false;
+        }
+        if self.is_beyond_odds(cost) {
+            return true;
         }
         let just_served = |live: &Live| live.just_served(now.as_nanos());
         let live: Vec<Live> = self.live.iter().map(just_served).collect();
