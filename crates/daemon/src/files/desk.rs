@@ -424,6 +424,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::mpsc;
     use units::Rate;
 
@@ -433,7 +434,10 @@ mod tests {
     /// A desk without threads, with one stream whose window is full and whose answer is due;
     /// None where no contract can be given on files of the temporary folder.
     fn due(callback: Callback) -> Option<Desk> {
-        let place = std::env::temp_dir().join(format!("slackline-desk-{}", std::process::id()));
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("slackline-desk-{}-{number}", std::process::id());
+        let place = std::env::temp_dir().join(name);
         std::fs::write(&place, [1; 4096]).unwrap();
         let given = std::fs::File::open(&place).unwrap();
         std::fs::remove_file(&place).unwrap();
