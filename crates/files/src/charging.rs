@@ -3,7 +3,9 @@
 //!
 //! Where more was measured than is charged, all contracts are admitted again with it. Where
 //! they do not all fit, what is charged stays, those that do not fit are named, and it is tried
-//! again when a stream has closed. The share that contracts may have of the device is looked at
+//! again when a stream has closed: at once, then once a second for all that have closed, because
+//! each time all contracts are admitted anew. Until it fits no contract is given or widened that
+//! does not fit with it. The share that contracts may have of the device is looked at
 //! when they are given, and not here: it is no bound on what can be kept.
 //!
 //! Invariant: a set that was changed in part is never left so.
@@ -15,6 +17,9 @@ use node::{Contract, Error, HostTime, Refusal, StreamId};
 use queue::limits::GAP_MAX;
 use sched::TaskSet;
 use units::{Duration, Instant};
+
+/// So often at the most all contracts are admitted anew because streams have closed.
+const TRIED_EVERY: Duration = Duration::from_secs(1);
 
 impl Device {
     /// By how much deadlines are advanced.
@@ -43,6 +48,16 @@ impl Device {
 
     /// A stream has closed: perhaps what did not fit fits now.
     pub(crate) fn try_host(&mut self, now: Instant) {
+        if self.host.gap_refused.is_none() && self.host.delivery_refused.is_none() {
+            self.host.again = None;
+            return;
+        }
+        let due = self.host.tried.map_or(now, |tried| tried.saturating_add(TRIED_EVERY));
+        if now < due {
+            self.host.again = Some(due);
+            return;
+        }
+        (self.host.tried, self.host.again) = (Some(now), None);
         if let Some(gap) = self.host.gap_refused.as_ref().map(|(gap, _)| *gap) {
             self.try_gap(now, gap);
         }
@@ -136,6 +151,49 @@ impl Device {
             .filter(|(_, (_, task), contract)| !fits(contract, task.cost, &mut set))
             .map(|(id, ..)| id)
             .collect()
+    }
+
+    /// Whether a contract fits also with what was measured and is not charged: that is what the
+    /// host takes, whoever is refused for it. A contract that the stream has goes.
+    pub(crate) fn bears_host(
+        &self,
+        id: StreamId,
+        contract: &Contract,
+        cost: Duration,
+    ) -> Result<(), Error> {
+        let host = &self.host;
+        let (gap, delivery) = match (&host.gap_refused, &host.delivery_refused) {
+            (None, None) => return Ok(()),
+            (gap, delivery) => (
+                gap.as_ref().map_or(self.queue.gap(), |(gap, _)| *gap),
+                delivery.as_ref().map_or(host.delivery, |(takes, _)| *takes),
+            ),
+        };
+        let advance = self.options().host_latency.saturating_add(delivery);
+        let mut set = TaskSet::new(self.options().others).with_gap(gap).with_online_slack(true);
+        let tasks = self.tasks_of_streams().into_iter().filter(|(other, ..)| *other != id);
+        let tasks = tasks.map(|(_, (_, task), contract)| (contract, task.cost));
+        for (contract, cost) in tasks.chain([(*contract, cost)]) {
+            let task = self.task_within(&contract, cost, advance);
+            let added = task
+                .and_then(|task| set.add(task).map(drop).map_err(|refusal| self.refused(&refusal)));
+            let Err(refusal) = added else { continue };
+            // Others' streams that do not fit are told to administrators, with the device.
+            let (streams, volumes, refusal) = ([id].into(), Vec::new(), Box::new(refusal));
+            let undecided = refusal.undecided;
+            return Err(match host.gap_refused {
+                Some(_) => Error::GapRefused {
+                    disk: self.index,
+                    gap,
+                    undecided,
+                    streams,
+                    volumes,
+                    refusal,
+                },
+                None => Error::DeliveryRefused { takes: delivery, streams, volumes, refusal },
+            });
+        }
+        Ok(())
     }
 
     /// A refusal as programs hear it.

@@ -335,6 +335,7 @@ impl Device {
         }
         self.check_memory(contract, None)?;
         let cost = map.worst(self.profile(), contract.block);
+        self.bears_host(id, contract, cost)?;
         let joined = self.join(now, contract, cost);
         let task = joined.map_err(|refusal| self.with_rate(refusal, contract, cost, None))?;
         let begins = self.queue.schedule().next_release(task.0).max(now);
@@ -420,6 +421,9 @@ impl Device {
         }
         self.check_memory(contract, Some(id))?;
         let cost = self.streams[&id].task.1.cost;
+        if contract.rate > old.rate {
+            self.bears_host(id, contract, cost)?;
+        }
         let changed = self.put_in_place(now, task_id, contract, cost);
         let task =
             changed.map_err(|refusal| self.with_rate(refusal, contract, cost, Some(task_id)))?;
@@ -566,6 +570,9 @@ impl Device {
 
     /// What to read now. Programs may hear something by it, whose time has come.
     pub fn next(&mut self, now: Instant) -> Next {
+        if self.host.again.is_some_and(|at| at <= now) {
+            self.try_host(now);
+        }
         let due: Vec<StreamId> = self
             .streams
             .values_mut()
@@ -583,7 +590,7 @@ impl Device {
             }
             queue::Next::Wait { until } => {
                 let timer = self.streams.values().filter_map(|stream| stream.timer).min();
-                Next::Wait { until: until.into_iter().chain(timer).min() }
+                Next::Wait { until: until.into_iter().chain(timer).chain(self.host.again).min() }
             }
         }
     }

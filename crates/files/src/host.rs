@@ -2,7 +2,7 @@
 //! is not charged.
 
 use node::Error;
-use units::Duration;
+use units::{Duration, Instant};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -13,4 +13,8 @@ pub(crate) struct Host {
     pub gap_refused: Option<(Duration, Error)>,
     /// The same of deliveries.
     pub delivery_refused: Option<(Duration, Error)>,
+    /// When it was last tried again because a stream had closed,
+    pub tried: Option<Instant>,
+    /// and when it is to be tried again because more have closed since.
+    pub again: Option<Instant>,
 }

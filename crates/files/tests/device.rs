@@ -492,6 +492,7 @@ fn what_answers_take_to_their_programs_is_counted_where_all_fit_with_it() {
     for stream in streams.clone() {
         world.device.close(world.now, stream).unwrap();
     }
+    world.run(Duration::from_secs(2));
     assert_eq!(world.device.delivery(), (takes, None));
     world.run(Duration::from_secs(30));
     let account = world.device.account();
@@ -501,6 +502,54 @@ fn what_answers_take_to_their_programs_is_counted_where_all_fit_with_it() {
     assert_eq!(world.device.delivery(), (Duration::ZERO, None));
     world.device.set_delivery(world.now, Duration::from_secs(1));
     assert!(world.device.delivery().0 <= Duration::from_millis(10));
+}
+
+/// Each time all contracts are admitted anew, under the lock that answers need: who closes many
+/// does not buy as many of these.
+#[test]
+fn what_did_not_fit_is_tried_again_once_a_second_however_many_close() {
+    let mut world = full(Duration::from_millis(3));
+    let (takes, last) = (Duration::from_millis(8), world.device.streams() as u64);
+    world.device.set_delivery(world.now, takes);
+    assert!(world.device.delivery().1.is_some());
+    world.device.close(world.now, StreamId(last)).unwrap();
+    assert_eq!(world.device.delivery(), (takes, None), "at once");
+    world.device.set_delivery(world.now, Duration::ZERO);
+    let file = map(2_000, Bytes::mib(8), gib(1));
+    world.open(last, contract(100_000, Bytes::kib(64)), file).unwrap();
+    world.device.set_delivery(world.now, takes);
+    world.device.close(world.now, StreamId(last)).unwrap();
+    assert!(world.device.delivery().1.is_some(), "tried a moment ago");
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.device.delivery(), (takes, None));
+}
+
+/// What was measured is what the host takes: nobody new is promised what it does not leave, though
+/// those who are promised more already go on.
+#[test]
+fn while_a_delivery_does_not_fit_no_contract_is_given_that_does_not_fit_with_it() {
+    let mut world = full(Duration::from_millis(3));
+    let (last, takes) = (StreamId(world.device.streams() as u64), Duration::from_millis(8));
+    let at = |rate| contract(rate, Bytes::kib(64));
+    let is_refused =
+        |result: Result<Bytes, Error>| matches!(result, Err(Error::DeliveryRefused { .. }));
+    world.device.set_delivery(world.now, takes);
+    world.device.change(world.now, last, &at(1_000)).expect("less is granted");
+    assert!(is_refused(world.device.change(world.now, last, &at(100_000))));
+    world.device.set_delivery(world.now, Duration::ZERO);
+    world.device.change(world.now, last, &at(100_000)).unwrap();
+
+    // It is tried at once when the first one has closed, and not when the second one has.
+    let file = map(2_000, Bytes::mib(8), gib(1));
+    world.device.set_delivery(world.now, takes);
+    world.device.close(world.now, last).unwrap();
+    world.device.set_delivery(world.now, Duration::ZERO);
+    world.open(last.0, at(100_000), file.clone()).unwrap();
+    world.device.set_delivery(world.now, takes);
+    world.device.close(world.now, last).unwrap();
+    assert!(is_refused(world.open(last.0, at(100_000), file.clone())));
+    world.device.set_delivery(world.now, Duration::ZERO);
+    world.open(last.0, at(100_000), file).unwrap();
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use daemon::quotas::{Quotas, Rules, Whole};
 use daemon::{convert, planning};
 use disk::{Model, Profile};
-use node::{Config, DiskIndex, DiskSetup, Node, Op, Policy, Reply, StreamId};
+use node::{Chance, Config, DiskIndex, DiskSetup, Node, Op, Opening, Policy, Reply, StreamId};
 use serde::de::DeserializeOwned;
 use sim::{Metadata, SimDisk, Timing, World};
 use units::{Bytes, Duration};
@@ -105,12 +105,15 @@ fn op(kind: char, json: &str, stream: StreamId) -> Option<Op> {
         }
         'o' => {
             let asked: api::StreamOpen = parsed(json)?;
-            Op::StreamOpen {
+            let opening = Opening {
                 volume: name(),
                 mode: convert::mode(asked.mode),
                 contract: convert::contract(&asked.contract),
                 start: asked.start_bytes,
-            }
+                early: asked.early,
+                miss: asked.miss_per_billion.map(Chance::of_billion),
+            };
+            Op::Open { opening: Box::new(opening), region: None }
         }
         'c' => {
             let asked: api::StreamChange = parsed(json)?;
@@ -159,6 +162,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let contract = r#"{"rate_bytes_per_second":1000000,"block_bytes":65536,"burst_bytes":65536}"#;
     let open = format!(r#"o{{"volume":"v","mode":"read","contract":{contract},"start_bytes":0}}"#);
     let write = open.replace("read", "write");
+    let options = r#""early":true,"miss_per_billion":1000,"start_bytes""#;
+    let early = open.replace(r#""start_bytes""#, options);
     let change = format!(r#"c{{"contract":{}}}"#, contract.replace("1000000", "2000000"));
     let rate = r#"s{"class":"rate","rate_bytes_per_second":100000,"block_bytes":4096,"period_ns":100000000}"#;
     let latency =
@@ -170,6 +175,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "r{\"size_bytes\":5000000}\nr{\"size_bytes\":1000}".into(),
         format!("{open}\n{change}\nx"),
         format!("{write}\n{change}\nx"),
+        format!("{early}\n{change}\nx"),
         format!("{rate}\ni{{\"size_bytes\":0}}\ni{{\"size_bytes\":4096}}"),
         format!("{latency}\ni{{\"size_bytes\":0}}\n{rate}"),
         r#"b{"mode":"read","rate_bytes_per_second":1000000}"#.into(),
