@@ -6,7 +6,8 @@
 //! until the disk has begun with the stream's own request for the block, which then reads only
 //! the rest. These reads go in the slack, as interactive best effort does: they make no
 //! contract late, take turns with others who wait, and nothing is promised of them. From when
-//! on the contract holds does not depend on them.
+//! on the contract holds does not depend on them. A drive that takes several commands at a time
+//! is not asked for them.
 //!
 //! Invariants: an early read lies in one run of the disk, and in one block, for which the
 //! stream's own request waits when the read is asked for. What was told is not transferred
@@ -62,7 +63,10 @@ impl Stream {
             return;
         }
         let (disk, action, upto) = self.reading_early(core, there.end..upto);
-        if action.needs_no_disk() {
+        // A drive that has several commands at a time could be given both, into the same memory;
+        // one that has them is soon done with a block.
+        let takes_several = core.disks[disk.as_usize()].queue.profile().depth() > 1;
+        if takes_several || action.needs_no_disk() {
             return;
         }
         let place = self.place(self.contract.block * block);
