@@ -4,7 +4,7 @@
 //! Invariant: of every directory that the kernel knows and that no volume stands for the path is
 //! known here, as it is after the renames that were made here. The path of one that a volume
 //! stands for is the volume's name, whoever renames it: what is known of it here is old after
-//! [`PATH_KNOWN_FOR`].
+//! `PATH_KNOWN_FOR`.
 
 use crate::lock::locked;
 use std::collections::HashMap;

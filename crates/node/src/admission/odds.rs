@@ -6,7 +6,7 @@
 //! double of the shortest, of some that are tried, with which the odds hold on all of its disks, so
 //! that others may still join, and its window holds what is used up meanwhile. The response stays as long as the stream is open.
 //!
-//! Invariant: what a stream was admitted with, it is admitted with again: [`Stream::shares`]
+//! Invariant: what a stream was admitted with, it is admitted with again: `Stream::shares`
 //! (crate::streams) gives its shares with its response.
 
 use crate::admission::contract::{Seen, Share, fits, period};
