@@ -29,6 +29,7 @@ mod rwrt;
 mod serve;
 mod simulate;
 mod source;
+mod status;
 mod stream;
 mod summary;
 mod volume;
@@ -96,6 +97,12 @@ impl Common {
 enum Command {
     Demo(demo::Args),
     Serve(serve::Args),
+    /// Tell on one screen whether contracts are kept, and what needs somebody
+    ///
+    /// Says what is broken or needs a look, and what to do about it; then each disk, and what each
+    /// stream asked for and got. Ends with 0 also where something is broken: `--json` has `sound`
+    /// for scripts.
+    Status,
     /// Make, show and check pools
     #[command(subcommand)]
     Pool(pool::Command),
@@ -164,6 +171,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
     match command {
         Command::Demo(args) => demo::run(&args, common),
         Command::Serve(args) => serve::run(args, common),
+        Command::Status => status::run(common),
         Command::Pool(command) => pool::run(command, common),
         Command::Volume(command) => volume::run(command, common),
         Command::Stream(command) => stream::run(command, common),

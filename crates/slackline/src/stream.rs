@@ -60,7 +60,8 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     }
 }
 
-fn direction(mode: Mode) -> &'static str {
+/// Which way, in a word.
+pub fn direction(mode: Mode) -> &'static str {
     match mode {
         Mode::Read => "read",
         Mode::Write => "write",

@@ -344,6 +344,20 @@ fn kept(account: &ServiceAccount) -> String {
     }
 }
 
+/// The contract that a volume has without streams, and those of connections on it, a line each.
+pub fn contracts(volume: &Volume) -> String {
+    let own = match volume.service {
+        Service::BestEffort { .. } => String::new(),
+        _ => format!(
+            "service    {}{}{}\n",
+            service_words(&volume.service),
+            no_promise(volume.promised),
+            kept(&volume.account)
+        ),
+    };
+    own + &handles(&volume.handles)
+}
+
 /// Connections with contracts of their own.
 fn handles(handles: &[Handle]) -> String {
     let line = |handle: &Handle| {

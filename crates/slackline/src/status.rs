@@ -1,0 +1,159 @@
+//! `slackline status`: on one screen, whether contracts are kept, and what needs a person.
+//!
+//! Everything is of one answer of the daemon's. `slackline pool status` has the details.
+
+mod findings;
+
+use crate::failure::Failure;
+use crate::output::{Table, counted, percent, span};
+use crate::stream::{direction, no_promise};
+use crate::{Common, volume};
+use client::control::{Disk, PolicyState, Service, Status, Stream, Verdict, Volume};
+use findings::{Finding, Weight};
+use serde::Serialize;
+use units::Rate;
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Overview {
+    /// True where nothing was found.
+    sound: bool,
+    /// What was found, the gravest first.
+    findings: Vec<Finding>,
+    /// What it was found in.
+    status: Status,
+}
+
+/// Runs it.
+pub fn run(common: &Common) -> Result<(), Failure> {
+    let client = common.client()?;
+    let (status, policy) = (client.status()?, client.policy()?);
+    let findings = findings::findings(&status, &policy);
+    let overview = Overview { sound: findings.is_empty(), findings, status };
+    common.output().result(&overview, |overview| screen(overview, &policy))
+}
+
+fn screen(overview: &Overview, policy: &PolicyState) -> String {
+    let Overview { findings, status, .. } = overview;
+    let mut text = format!("{}\n", verdict(findings, status, policy));
+    for finding in findings {
+        let weight = match finding.weight {
+            Weight::Broken => "BROKEN",
+            Weight::Look => "look",
+        };
+        text += &format!("  {weight}: {}\n    next: {}\n", finding.what, finding.next_step);
+    }
+    text += &format!(
+        "\npool {}, served for {} under the policy {}\n",
+        status.pool,
+        span(status.up_ns),
+        status.policy
+    );
+    text += &disks(&status.disks);
+    text += &streams(status);
+    text + &volumes(&status.volumes)
+}
+
+fn verdict(findings: &[Finding], status: &Status, policy: &PolicyState) -> String {
+    if !findings.is_empty() {
+        let broken = findings.iter().filter(|one| one.weight == Weight::Broken).count() as u64;
+        let look = findings.len() as u64 - broken;
+        let parts =
+            [(broken, "thing is broken", "things are broken"), (look, "to look at", "to look at")];
+        let parts = parts.iter().filter(|part| part.0 > 0);
+        let parts = parts.map(|(n, one, many)| format!("{n} {}", if *n == 1 { one } else { many }));
+        return parts.collect::<Vec<_>>().join(", ");
+    }
+    let services = status.volumes.iter().filter(|one| is_contract(&one.service)).count();
+    let handles: usize = status.volumes.iter().map(|one| one.handles.len()).sum();
+    match status.streams.len() + services + handles {
+        0 if policy.promised => "sound: no contract is open".into(),
+        0 => format!("sound: nothing is promised under the policy {}", status.policy),
+        contracts => {
+            format!("sound: {} kept, no request late", counted(contracts as u64, "contract"))
+        }
+    }
+}
+
+fn is_contract(service: &Service) -> bool {
+    !matches!(service, Service::BestEffort { .. })
+}
+
+fn disks(disks: &[Disk]) -> String {
+    let headings =
+        ["disk", "device", ">free", ">promised", ">slack", ">late", ">errors", "profile"];
+    let mut table = Table::new(&headings);
+    for disk in disks {
+        let trust = match disk.profile.verdict {
+            Verdict::Fresh => "holds",
+            Verdict::Drifted => "drifted",
+            Verdict::Stale => "does not hold",
+        };
+        table.row(vec![
+            disk.disk.to_string(),
+            disk.device.clone(),
+            format!("{} of {}", disk.free_bytes, disk.capacity_bytes),
+            percent(disk.utilisation_ppm),
+            disk.slack_ns.to_string(),
+            disk.late_requests.to_string(),
+            disk.errors.to_string(),
+            trust.into(),
+        ]);
+    }
+    table.text("  ") + "  (promised: to contracts, and to the daemon's own log of changes)\n"
+}
+
+/// What each stream asked for and got.
+fn streams(status: &Status) -> String {
+    if status.streams.is_empty() {
+        return "no streams are open\n".into();
+    }
+    let headings = [
+        "stream",
+        "volume",
+        "user",
+        "mode",
+        ">asked",
+        ">got",
+        ">late",
+        ">not ready",
+        ">slowed",
+        ">full in",
+    ];
+    let mut table = Table::new(&headings);
+    for stream in &status.streams {
+        let size = findings::size_of(status, &stream.volume);
+        table.row(vec![
+            stream.id.to_string(),
+            stream.volume.clone(),
+            stream.user.clone(),
+            direction(stream.mode).into(),
+            format!("{}{}", stream.contract.rate_bytes_per_second, no_promise(stream.promised)),
+            got(stream),
+            stream.late_requests.to_string(),
+            stream.underruns.to_string(),
+            stream.throttled.to_string(),
+            findings::left(stream, size).map_or_else(|| "-".into(), span),
+        ]);
+    }
+    format!("{}:\n{}", counted(status.streams.len() as u64, "stream"), table.text("  "))
+}
+
+/// The mean rate since the stream was opened.
+fn got(stream: &Stream) -> String {
+    match stream.attached {
+        true => Rate::of(stream.moved_bytes, stream.open_ns).to_string(),
+        false => "no program".into(),
+    }
+}
+
+/// The volumes that have contracts without streams.
+fn volumes(volumes: &[Volume]) -> String {
+    let mut text = String::new();
+    for one in volumes {
+        for line in volume::contracts(one).lines() {
+            text += &format!("volume {}: {line}\n", one.name);
+        }
+    }
+    text
+}

@@ -1,0 +1,357 @@
+//! What a person should know of a pool, and what to do about it: the gravest first.
+//!
+//! Invariant: a finding says what is the case, with its figures, and what to do next; where
+//! nothing is found, every contract was kept so far and nothing that is known endangers one.
+
+use crate::output::{counted, span};
+use crate::volume::kept_out_words;
+use client::control::{
+    Disk, HostTime, Mode, OddsBroken, PolicyState, Status, Stream, Verdict, Volume,
+};
+use serde::Serialize;
+use units::{Bytes, Duration, Rate};
+
+/// A recording that has less than this left is told of.
+const SOON_FULL: Duration = Duration::from_secs(3_600);
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// A contract was not kept, or what stands there is no promise, or data is in danger.
+    Broken,
+    /// Nothing is broken yet, and somebody should look.
+    Look,
+}
+
+/// One thing that a person should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How grave it is.
+    pub weight: Weight,
+    /// What is the case.
+    pub what: String,
+    /// What to do.
+    pub next_step: String,
+}
+
+fn broken(what: String, next_step: impl Into<String>) -> Finding {
+    Finding { weight: Weight::Broken, what, next_step: next_step.into() }
+}
+
+fn look(what: String, next_step: impl Into<String>) -> Finding {
+    Finding { weight: Weight::Look, what, next_step: next_step.into() }
+}
+
+/// All that is found, the gravest first.
+pub fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if status.read_only {
+        let what = "the pool is read-only, because a write of metadata failed";
+        let next = "look into the kernel's log for what the disk reported, stop the daemon, and \
+                    run `slackline pool check DEVICE...`";
+        found.push(broken(what.into(), next));
+    }
+    let has_contracts = !status.streams.is_empty() || status.volumes.iter().any(is_under_contract);
+    if !policy.promised && has_contracts {
+        let what = format!("no contract is a promise under the policy {}", status.policy);
+        found.push(broken(
+            what,
+            "choose one that keeps contracts: `slackline pool set --policy slack`",
+        ));
+    }
+    status.disks.iter().for_each(|disk| of_disk(disk, &mut found));
+    found.extend(of_host("an answer's way to its program", &status.delivery));
+    status.volumes.iter().for_each(|volume| of_volume(volume, &mut found));
+    for stream in &status.streams {
+        of_stream(stream, size_of(status, &stream.volume), &mut found);
+    }
+    found.extend(
+        status
+            .warnings
+            .iter()
+            .map(|warning| look(warning.clone(), "do what it says, and start the daemon again")),
+    );
+    found.sort_by_key(|finding| finding.weight); // stable: in the order of what they are about
+    found
+}
+
+fn is_under_contract(volume: &Volume) -> bool {
+    use client::control::Service::BestEffort;
+    !matches!(volume.service, BestEffort { .. }) || !volume.handles.is_empty()
+}
+
+/// How large the volume of that name is.
+pub fn size_of(status: &Status, volume: &str) -> Option<Bytes> {
+    status.volumes.iter().find(|one| one.name == volume).map(|one| one.size_bytes)
+}
+
+fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
+    let (number, device) = (disk.disk, &disk.device);
+    if disk.errors > 0 {
+        let what = format!("disk {number} ({device}) failed {}", counted(disk.errors, "command"));
+        let next = "copy what matters to another disk; `slackline pool status` lists the places, \
+                    and the kernel's log says more";
+        found.push(broken(what, next));
+    }
+    if disk.profile.verdict != Verdict::Fresh {
+        let what = format!(
+            "disk {number}: its profile is {}; contracts on it may be late",
+            disk.profile.detail
+        );
+        let next = format!(
+            "the daemon measures it again by itself when nothing else wants the disk; at once: \
+             `slackline pool reprofile --disk {number}`"
+        );
+        found.push(look(what, next));
+    }
+    if let Some(reason) = disk.odds.as_ref().and_then(|odds| odds.broken) {
+        let reason = match reason {
+            OddsBroken::Late => "more requests are late than was said",
+            OddsBroken::Costs => "its commands cost more than was measured",
+        };
+        let what = format!("the odds on disk {number} do not hold: {reason}");
+        found.push(broken(
+            what,
+            "close streams that were opened with --miss, or give them other odds",
+        ));
+    }
+    found.extend(of_host(&format!("the gap between two commands on disk {number}"), &disk.gap));
+}
+
+/// Where the host takes longer than is charged, and charging more was refused.
+fn of_host(what: &str, time: &HostTime) -> Option<Finding> {
+    let refused = time.refused.as_ref()?;
+    let what = format!("{what} takes longer than contracts are charged for: {refused}");
+    Some(look(what, "end one of these contracts, or take load off this machine"))
+}
+
+fn of_volume(volume: &Volume, found: &mut Vec<Finding>) {
+    if let Some(kept_out) = &volume.kept_out {
+        let next = kept_out.next_step.clone();
+        found.push(broken(format!("volume {} is {}", volume.name, kept_out_words(kept_out)), next));
+    }
+    let handles = volume.handles.iter().map(|handle| &handle.account);
+    for account in std::iter::once(&volume.account).chain(handles) {
+        if account.late_requests > 0 {
+            let what = format!(
+                "volume {}: {} of {} under contract late, by {} at the most",
+                volume.name,
+                account.late_requests,
+                counted(account.requests, "request"),
+                account.late_max_ns
+            );
+            found.push(broken(what, WHY_LATE));
+        }
+    }
+}
+
+/// Where to look for the cause.
+const WHY_LATE: &str = "`slackline pool status` says whether the disk took longer than its \
+                        profile says (overruns) or the host was late";
+
+fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
+    let name = format!("stream {} on {}", stream.id, stream.volume);
+    // What may be late is judged by the odds of its disk.
+    if stream.late_requests > 0 && stream.miss_per_billion.is_none() {
+        let (late, all) = (stream.late_requests, counted(stream.requests, "request"));
+        let what = format!("{name}: {late} of {all} late, by {} at the most", stream.late_max_ns);
+        found.push(broken(what, WHY_LATE));
+    }
+    if !stream.gap_bytes.is_zero() {
+        let what = format!(
+            "{name}: {} were given up, because a disk did not answer in time",
+            stream.gap_bytes
+        );
+        found.push(broken(what, WHY_LATE));
+    }
+    if let Some(rate) = faster_source(stream) {
+        let what = format!(
+            "{name}: its program was slowed {} times to {}",
+            stream.throttled, stream.contract.rate_bytes_per_second
+        );
+        let next = format!(
+            "if it cannot wait, as a camera cannot, give it more: `slackline stream set {} --rate {}`",
+            stream.id,
+            disk::exact_rate(rate)
+        );
+        found.push(look(what, next));
+    }
+    if let Some(left) = left(stream, size).filter(|left| *left < SOON_FULL) {
+        let what = format!(
+            "volume {} is full in {} at the rate of its contract",
+            stream.volume,
+            span(left)
+        );
+        let twice = size.unwrap_or_default().saturating_add(size.unwrap_or_default());
+        let twice = disk::exact_size(twice);
+        let next =
+            format!("give it more room: `slackline volume resize {} {twice}`", stream.volume);
+        found.push(look(what, next));
+    }
+}
+
+/// What a writer that was slowed would have to ask for at least: a tenth more than it has.
+fn faster_source(stream: &Stream) -> Option<Rate> {
+    if stream.mode != Mode::Write || stream.throttled == 0 {
+        return None;
+    }
+    let rate = stream.contract.rate_bytes_per_second.get();
+    Some(Rate::per_second(rate.saturating_add(rate / 10)))
+}
+
+/// How long a writer can go on at its rate until its volume is full; none for what does not
+/// write.
+pub fn left(stream: &Stream, size: Option<Bytes>) -> Option<Duration> {
+    let rate = stream.contract.rate_bytes_per_second.get();
+    if stream.mode != Mode::Write || rate == 0 {
+        return None;
+    }
+    let room = size?.get().saturating_sub(stream.position_bytes.get());
+    Some(Duration::from_secs(room / rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use client::control::PolicyAdmission;
+    use serde_json::{Value, json};
+
+    /// A pool with one disk, one volume under contract and one stream that writes, of which
+    /// nothing is to be said.
+    fn sound() -> Value {
+        let traffic = json!({ "requests": 0, "bytes": 0 });
+        let lateness = json!({ "count": 0, "p50_ns": 0, "p999_ns": 0, "max_ns": 0 });
+        let disk = json!({
+            "disk": 0, "device": "/dev/sdb", "capacity_bytes": 0, "free_bytes": 0,
+            "utilisation_ppm": 0, "slack_ns": 0, "waiting_real_time": 0,
+            "waiting_best_effort": 0, "real_time": traffic, "best_effort": traffic,
+            "overruns": 0, "overrun_max_ns": 0, "predicted_ns": 0, "actual_ns": 0,
+            "late_requests": 0, "late_max_ns": 0, "errors": 0,
+            "profile": {
+                "verdict": "fresh", "detail": "", "commands": 0, "overruns": 0,
+                "ratio_ppm": 0, "drift_ppm": 0, "suspects": 0, "suspect_extents": [],
+                "occupied": 0, "moved": 0, "stuck": [], "for_next_start": false,
+            },
+        });
+        let stream = json!({
+            "id": 3, "volume": "cam1", "mode": "write", "attached": true, "contract": {
+                "rate_bytes_per_second": 1_000_000, "block_bytes": 262_144,
+                "burst_bytes": 262_144,
+            },
+            "window_bytes": 0, "position_bytes": 0, "moved_bytes": 0, "durable_bytes": 0,
+            "requests": 9, "late_requests": 0, "late_max_ns": 0, "underruns": 0,
+            "throttled": 0, "gap_bytes": 0, "latency_max_ns": 0, "open_ns": 1,
+        });
+        json!({
+            "pool": "tape", "version": "0", "policy": "slack", "up_ns": 1, "read_only": false,
+            "host_wakeups": lateness, "host_completions": lateness, "warnings": [],
+            "memory": {
+                "total_bytes": 0, "window_bytes": 0, "best_effort_bytes": 0, "free_bytes": 0,
+            },
+            "disks": [disk],
+            "volumes": [{
+                "name": "cam1", "owner": { "uid": 1, "gid": 1, "user": "u", "group": "g", "mode": "600" },
+                "size_bytes": 100_000_000_000_u64, "length_bytes": 0,
+                "placement": {}, "extents": [0], "streams": 1,
+                "service": { "class": "latency", "len_bytes": 4096, "within_ns": 1, "every_ns": 1 },
+                "account": {
+                    "requests": 7, "late_requests": 0, "late_max_ns": 0, "latency_max_ns": 0,
+                },
+            }],
+            "streams": [stream],
+        })
+    }
+
+    fn policy(promised: bool) -> PolicyState {
+        PolicyState {
+            policy: "slack".into(),
+            summary: String::new(),
+            admission: PolicyAdmission::Nothing,
+            promised,
+            settings: Vec::new(),
+            kept: false,
+        }
+    }
+
+    /// What is found after this part of the status, named as in RFC 6901, has become that.
+    fn after(pointer: &str, value: Value) -> Vec<Finding> {
+        let mut status = sound();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        status.pointer_mut(parent).unwrap()[key] = value;
+        findings(&serde_json::from_value(status).unwrap(), &policy(true))
+    }
+
+    #[test]
+    fn nothing_is_found_where_nothing_is_wrong() {
+        let status: Status = serde_json::from_value(sound()).unwrap();
+        assert_eq!(findings(&status, &policy(true)), []);
+        assert!(findings(&status, &policy(false))[0].what.contains("no contract is a promise"));
+    }
+
+    #[test]
+    fn each_thing_that_is_wrong_is_told_with_what_to_do() {
+        let stream = |field: &str| format!("/streams/0/{field}");
+        let cases: [(&str, Value, Weight, &str, &str); 12] = [
+            ("/read_only", json!(true), Weight::Broken, "read-only", "pool check"),
+            ("/disks/0/errors", json!(2), Weight::Broken, "/dev/sdb) failed 2 commands", "copy"),
+            ("/disks/0/profile/verdict", json!("stale"), Weight::Look, "disk 0", "--disk 0"),
+            (
+                "/disks/0/gap",
+                json!({ "stated_ns": 1, "p999_ns": 2, "sample": 3, "beyond": 4,
+                    "beyond_max_ns": 5, "refused": "stream 3 would not fit" }),
+                Weight::Look,
+                "stream 3 would not fit",
+                "end one",
+            ),
+            (
+                "/disks/0/odds",
+                json!({ "requests": 9, "late_requests": 3, "broken": "late" }),
+                Weight::Broken,
+                "the odds on disk 0",
+                "--miss",
+            ),
+            ("/volumes/0/account/late_requests", json!(1), Weight::Broken, "1 of 7", "pool status"),
+            (
+                "/volumes/0/kept_out",
+                json!({ "service": { "class": "best_effort" }, "detail": "too much",
+                    "next_step": "close one" }),
+                Weight::Broken,
+                "too much",
+                "close one",
+            ),
+            (&stream("late_requests"), json!(4), Weight::Broken, "4 of 9", "pool status"),
+            (&stream("gap_bytes"), json!(4096), Weight::Broken, "given up", "pool status"),
+            (&stream("throttled"), json!(5), Weight::Look, "5 times", "set 3 --rate 1.1MB/s"),
+            (
+                &stream("position_bytes"),
+                json!(99_940_000_000_u64),
+                Weight::Look,
+                "full in 1 min 0 s",
+                "resize cam1 200GB",
+            ),
+            ("/warnings", json!(["no memory is locked"]), Weight::Look, "no memory", "again"),
+        ];
+        for (pointer, value, weight, what, next) in cases {
+            let found = after(pointer, value);
+            let [one] = &found[..] else { panic!("{pointer}: {found:?}") };
+            assert_eq!(one.weight, weight, "{pointer}: {found:?}");
+            assert!(one.what.contains(what), "{pointer}: {found:?}");
+            assert!(one.next_step.contains(next), "{pointer}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_broken_comes_first_and_what_may_be_late_is_not_broken() {
+        let mut status = sound();
+        status["warnings"] = json!(["no memory is locked"]);
+        status["streams"][0]["late_requests"] = json!(1);
+        let found = |status: &Value| -> Vec<Weight> {
+            let status = serde_json::from_value(status.clone()).unwrap();
+            findings(&status, &policy(true)).iter().map(|one| one.weight).collect()
+        };
+        assert_eq!(found(&status), [Weight::Broken, Weight::Look]);
+        status["streams"][0]["miss_per_billion"] = json!(1_000_000);
+        assert_eq!(found(&status), [Weight::Look]);
+    }
+}
