@@ -9,6 +9,7 @@ mod naming;
 use crate::convert;
 use crate::files::Files;
 use crate::limits::ATTACH_WITHIN;
+use crate::metrics;
 use crate::planning;
 use crate::pool::{Answer, Ask, Entry};
 use crate::problem;
@@ -18,7 +19,7 @@ use crate::shared::Shared;
 use crate::view;
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
 use extract::{Body, Number, VolumeAndHandle};
@@ -91,6 +92,7 @@ pub fn routes() -> OpenApiRouter<Control> {
     OpenApiRouter::new()
         .routes(routes!(health))
         .routes(routes!(status))
+        .routes(routes!(figures))
         .routes(routes!(volume_list, volume_create))
         .routes(routes!(volume_show, volume_resize, volume_delete))
         .routes(routes!(volume_access))
@@ -140,6 +142,24 @@ async fn status(
 ) -> Json<api::Status> {
     let (pool, shown) = (&*control.entry.0, control.shown(&peer));
     Json(convert::status(pool, shown, &control.sessions, &control.quotas, control.since))
+}
+
+/// Figures for whoever collects them over time: of volumes and streams, those that the asker may see.
+/// As OpenMetrics where the request accepts that, else in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "daemon", responses(
+    (status = 200, description = "Figures at one instant", content(
+        (String = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        (String = "text/plain; version=0.0.4; charset=utf-8"),
+    )),
+))]
+async fn figures(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    headers: HeaderMap,
+) -> Response {
+    let (pool, shown) = (&*control.entry.0, control.shown(&peer));
+    let (sessions, quotas) = (&control.sessions, &control.quotas);
+    metrics::answer(convert::status(pool, shown, sessions, quotas, control.since), &headers)
 }
 
 /// Show how the disks are scheduled, and what that promises.

@@ -24,6 +24,7 @@ pub mod http;
 pub mod limits;
 mod lock;
 mod made_room;
+mod metrics;
 mod nbd;
 pub mod notify;
 mod people;

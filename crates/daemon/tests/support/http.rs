@@ -1,4 +1,5 @@
 //! Requests by hand, as no client of ours would send them.
+#![allow(dead_code)] // each test file uses its part
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -6,10 +7,21 @@ use std::path::Path;
 
 /// One exchange by hand: status, media type and body of the answer.
 pub fn ask(socket: &Path, method: &str, path: &str, body: &str) -> (u16, String, String) {
+    ask_with(socket, method, path, "", body)
+}
+
+/// The same with more lines in the head, each with its end.
+pub fn ask_with(
+    socket: &Path,
+    method: &str,
+    path: &str,
+    head: &str,
+    body: &str,
+) -> (u16, String, String) {
     let mut socket = UnixStream::connect(socket).unwrap();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+         content-type: application/json\r\ncontent-length: {}\r\n{head}\r\n{body}",
         body.len()
     );
     // A request that is too large is answered before it is read to its end.
