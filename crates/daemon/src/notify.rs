@@ -42,11 +42,11 @@ mod tests {
 
     #[test]
     fn the_service_manager_hears_it_at_a_path_and_at_an_abstract_name() {
-        let pid = std::process::id();
-        let path = std::env::temp_dir().join(format!("slackline-notify-{pid}"));
+        let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let path = dir.path().join("s");
         let by_path = UnixDatagram::bind(&path).unwrap();
         send(path.as_os_str(), "READY=1").unwrap();
-        let name = format!("slackline-notify-{pid}");
+        let name = path.display().to_string(); // nobody else's
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let by_name = UnixDatagram::bind_addr(&address).unwrap();
         send(OsStr::new(&format!("@{name}")), "STOPPING=1").unwrap();
@@ -55,6 +55,5 @@ mod tests {
             let len = socket.recv(&mut heard).unwrap();
             assert_eq!(&heard[..len], wanted.as_bytes());
         }
-        std::fs::remove_file(path).unwrap();
     }
 }

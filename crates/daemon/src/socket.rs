@@ -8,7 +8,7 @@
 use crate::config::SocketMode;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
@@ -130,9 +130,8 @@ fn listen(path: &Path, mode: SocketMode) -> Result<UnixListener, SocketError> {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
         Err(cause) => return Err(error(cause)),
     }
-    let nest = path.with_extension(format!("{}.nest", std::process::id()));
-    fs::DirBuilder::new().mode(0o700).create(&nest).map_err(error)?;
-    let inside = nest.join("s");
+    let nest = nest(path).map_err(error)?;
+    let inside = nest.join(IN_NEST);
     let made = (|| {
         let listener = UnixListener::bind(&inside)?;
         fs::set_permissions(&inside, fs::Permissions::from_mode(mode.0))?;
@@ -144,49 +143,100 @@ fn listen(path: &Path, mode: SocketMode) -> Result<UnixListener, SocketError> {
     made.map_err(error)
 }
 
+/// The name of a socket in its nest.
+const IN_NEST: &str = "s";
+
+/// Makes the directory in which the socket for `path` is made. One that is there is stale, as the
+/// sockets are: its daemon was killed in that moment. It is removed where it is this user's; a
+/// link is not followed, and what somebody else has put there stays and is an error.
+fn nest(path: &Path) -> io::Result<PathBuf> {
+    let nest = path.with_extension("nest");
+    let make = || fs::DirBuilder::new().mode(0o700).create(&nest);
+    match make() {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+            let found = fs::symlink_metadata(&nest)?;
+            if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+                return Err(cause);
+            }
+            match fs::remove_file(nest.join(IN_NEST)) {
+                Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+                _ => fs::remove_dir(&nest)?,
+            }
+            make()?;
+        }
+        made => made?,
+    }
+    Ok(nest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt;
 
-    fn scratch(name: &str) -> PathBuf {
-        let name = format!("slackline-socket-{name}-{}", std::process::id());
-        let dir = std::env::temp_dir().join(name);
-        fs::create_dir_all(&dir).unwrap();
-        dir
+    fn scratch() -> tempfile::TempDir {
+        tempfile::Builder::new().prefix("slackline-").tempdir().unwrap()
     }
 
     #[tokio::test]
     async fn a_stale_socket_is_replaced_and_a_second_daemon_is_refused() {
-        let dir = scratch("stale");
-        let path = dir.join("run/s.sock");
+        let dir = scratch();
+        let path = dir.path().join("run/s.sock");
         let claim = Claim::new(&path).unwrap();
         assert!(matches!(Claim::new(&path), Err(SocketError::Taken(_))));
         let listeners = claim.listen(SocketMode(0o660)).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
         // As a kill leaves it: the socket files stay, the lock does not.
         drop(listeners);
-        fs::hard_link(&path, dir.join("kept")).unwrap();
+        fs::hard_link(&path, dir.path().join("kept")).unwrap();
         drop(claim);
-        fs::rename(dir.join("kept"), &path).unwrap();
+        fs::rename(dir.path().join("kept"), &path).unwrap();
         assert!(std::os::unix::net::UnixStream::connect(&path).is_err(), "stale");
         let claim = Claim::new(&path).unwrap();
         let _listeners = claim.listen(SocketMode(0o600)).unwrap();
         assert!(std::os::unix::net::UnixStream::connect(&path).is_ok());
         drop(claim);
         assert!(!path.exists() && !wire::socket::data_path(&path).exists());
-        fs::remove_dir_all(dir).unwrap();
     }
 
     #[tokio::test]
     async fn a_file_in_the_place_of_the_socket_is_left_alone() {
-        let dir = scratch("file");
-        let path = dir.join("s.sock");
+        let dir = scratch();
+        let path = dir.path().join("s.sock");
         fs::write(&path, "precious").unwrap();
         let claim = Claim::new(&path).unwrap();
         let error = claim.listen(SocketMode(0o660)).err().unwrap();
         assert!(matches!(&error, SocketError::Occupied(at) if at == &path));
         assert_eq!(fs::read(&path).unwrap(), b"precious");
-        fs::remove_dir_all(dir).unwrap();
+    }
+    /// A daemon that is killed at that moment leaves the directory in which it made the socket.
+    #[tokio::test]
+    async fn a_nest_that_a_killed_daemon_has_left_is_replaced() {
+        let dir = scratch();
+        let path = dir.path().join("s.sock");
+        let claim = Claim::new(&path).unwrap();
+        for is_made in [false, true] {
+            let nest = dir.path().join("s.nest");
+            fs::create_dir(&nest).unwrap();
+            if is_made {
+                drop(UnixListener::bind(nest.join(IN_NEST)).unwrap());
+            }
+            let _listeners = claim.listen(SocketMode(0o660)).unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
+            assert!(std::os::unix::net::UnixStream::connect(&path).is_ok());
+            assert!(!nest.exists(), "and leaves none");
+        }
+    }
+
+    /// Whoever may write beside the socket does not lead the daemon to files elsewhere.
+    #[tokio::test]
+    async fn a_link_in_the_place_of_the_nest_is_not_followed() {
+        let dir = scratch();
+        let elsewhere = dir.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join(IN_NEST), "precious").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, dir.path().join("s.nest")).unwrap();
+        let claim = Claim::new(&dir.path().join("s.sock")).unwrap();
+        assert!(matches!(claim.listen(SocketMode(0o660)), Err(SocketError::Io(..))));
+        assert_eq!(fs::read(elsewhere.join(IN_NEST)).unwrap(), b"precious");
     }
 }

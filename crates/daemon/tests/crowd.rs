@@ -211,9 +211,9 @@ impl Scene {
     fn new() -> Self {
         // Its times are the model's, whatever else goes on on this host's disks.
         let daemon = Real::emulated_in_real_time("ssd-sata", 512, SocketMode(0o666));
-        let program = daemon.dir.join("program");
+        let program = daemon.dir.path().join("program");
         std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-        for path in [&program, &daemon.dir] {
+        for path in [program.as_path(), daemon.dir.path()] {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         let scene = Self { daemon: Some(daemon), program, attackers: Vec::new() };
@@ -258,7 +258,7 @@ impl Scene {
     }
 
     fn lease(&self, many: usize) -> std::io::Result<Child> {
-        let folder = self.daemon().dir.join("leased");
+        let folder = self.daemon().dir.path().join("leased");
         let _ = std::fs::create_dir(&folder);
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777))?;
         let mut command = Command::new("python3");

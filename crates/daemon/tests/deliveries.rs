@@ -245,9 +245,8 @@ impl Backend for Holding {
 /// pool was in time, and the account says what the program saw.
 #[test]
 fn an_answer_that_the_daemon_carries_too_late_is_late_in_the_account() {
-    let dir = std::env::temp_dir().join(format!("slackline-carried-{}", std::process::id()));
-    std::fs::create_dir(&dir).unwrap();
-    let devices = [DeviceSpec::Real { path: dir.join("disk") }];
+    let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+    let devices = [DeviceSpec::Real { path: dir.path().join("disk") }];
     let profile = Some(disk::Profile::parse(real::PROFILE).unwrap());
     let size = Some(Bytes::mib(64));
     Pool::create("tape", &devices, &CreateOptions { profile, size, ..Default::default() }).unwrap();
@@ -263,7 +262,7 @@ fn an_answer_that_the_daemon_carries_too_late_is_late_in_the_account() {
     options.config.remeasure = false;
     let pool = Arc::new(Pool::open(&devices, options).unwrap());
 
-    let (socket, serving) = (dir.join("s.sock"), Arc::clone(&pool));
+    let (socket, serving) = (dir.path().join("s.sock"), Arc::clone(&pool));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let (listening, is_listening) = channel();
     let at = socket.clone();
@@ -316,8 +315,6 @@ fn an_answer_that_the_daemon_carries_too_late_is_late_in_the_account() {
     let account = account();
     assert_eq!((account.requests, account.late_requests), (1, 1), "{account:?}");
     assert!(account.latency_max > within && !account.late_max.is_zero(), "{account:?}");
-    drop(pool);
-    std::fs::remove_dir_all(dir).unwrap();
 }
 
 /// Where the system permits it these threads have real-time priority, below the disks', and the

@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use support::{Running, noise};
+use tempfile::TempDir;
 use units::Duration;
 
 const PROFILE: &str = "\
@@ -37,24 +38,26 @@ write = { fixed = '2ms', rate = '100MB/s' }
 /// A folder on the disk that the tests were built on, and a daemon that has a profile of it.
 struct Scene {
     daemon: Running,
-    folder: PathBuf,
+    folder: TempDir,
     /// Contracts can be given here.
     is_fit: bool,
 }
 
 impl Scene {
-    fn new(name: &str) -> Self {
-        let base = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let folder = base.join(format!("files-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("profile.toml"), PROFILE).unwrap();
-        let probe = File::open(folder.join("profile.toml")).unwrap();
+    fn new() -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("slackline-")
+            .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+            .unwrap();
+        let profile = folder.path().join("profile.toml");
+        std::fs::write(&profile, PROFILE).unwrap();
+        let probe = File::open(&profile).unwrap();
         let taken = engine::HostFile::take(probe.into());
         let device = taken.ok().and_then(|file| file.device().ok()).map(|device| device.name);
         let settings = Settings {
             device: vec![DeviceSettings {
                 device: device.clone().unwrap_or_default(),
-                profile: Some(folder.join("profile.toml")),
+                profile: Some(profile),
                 others: Some(Duration::from_millis(1)),
                 ..DeviceSettings::default()
             }],
@@ -66,17 +69,11 @@ impl Scene {
     }
 
     fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.folder.join(name);
+        let path = self.folder.path().join(name);
         let mut file = File::create(&path).unwrap();
         file.write_all(bytes).unwrap();
         file.sync_all().unwrap();
         path
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -87,7 +84,7 @@ fn at(rate: u64, block: Bytes) -> Contract {
 
 #[test]
 fn a_file_comes_as_it_is_from_anywhere_to_its_last_odd_byte() {
-    let scene = Scene::new("whole");
+    let scene = Scene::new();
     if !scene.is_fit {
         return;
     }
@@ -111,7 +108,7 @@ fn a_file_comes_as_it_is_from_anywhere_to_its_last_odd_byte() {
 /// Behind what was written there is a hole: it reads as zeros.
 #[test]
 fn a_hole_reads_as_zeros_and_reserved_space_as_well() {
-    let scene = Scene::new("holes");
+    let scene = Scene::new();
     if !scene.is_fit {
         return;
     }
@@ -127,7 +124,7 @@ fn a_hole_reads_as_zeros_and_reserved_space_as_well() {
 
 #[test]
 fn it_is_a_stream_like_any_other_to_those_who_list_change_and_close() {
-    let scene = Scene::new("stream");
+    let scene = Scene::new();
     if !scene.is_fit {
         return;
     }
@@ -160,7 +157,7 @@ fn it_is_a_stream_like_any_other_to_those_who_list_change_and_close() {
 /// The file is cut while it is read, and another grows: the end is where it is.
 #[test]
 fn a_file_that_is_cut_ends_there_and_one_that_grows_goes_on() {
-    let scene = Scene::new("cut");
+    let scene = Scene::new();
     if !scene.is_fit {
         return;
     }
@@ -191,7 +188,7 @@ fn a_file_that_is_cut_ends_there_and_one_that_grows_goes_on() {
 
 #[test]
 fn what_cannot_be_promised_is_refused_in_words() {
-    let scene = Scene::new("refused");
+    let scene = Scene::new();
     let client = &scene.daemon.client;
     let contract = at(1_000_000, Bytes::kib(64));
     let refused = |error: Error, code: Code, wanted: &str| {
@@ -201,12 +198,10 @@ fn what_cannot_be_promised_is_refused_in_words() {
         assert!(said.contains(wanted), "{said}");
     };
     let open = |path: &Path, contract| client.file_open(path, contract, Bytes::ZERO).unwrap_err();
-    refused(open(&scene.folder, contract), Code::BadFile, "no regular file");
+    refused(open(scene.folder.path(), contract), Code::BadFile, "no regular file");
     refused(open(Path::new("/nowhere"), contract), Code::BadFile, "No such file");
-    let shared = PathBuf::from(format!("/dev/shm/slackline-files-{}", std::process::id()));
-    if std::fs::write(&shared, "x").is_ok() {
-        let error = open(&shared, contract);
-        std::fs::remove_file(&shared).unwrap();
+    if let Ok(shared) = tempfile::Builder::new().prefix("slackline-").tempfile_in("/dev/shm") {
+        let error = open(shared.path(), contract);
         if error.to_string().contains("tmpfs") {
             refused(error, Code::BadFile, "copy it to ext4 or xfs");
         }
@@ -231,7 +226,7 @@ fn what_cannot_be_promised_is_refused_in_words() {
 #[test]
 fn a_hello_without_a_file_is_refused() {
     use wire::frame::{HEAD_LEN, Head, VERSION};
-    let scene = Scene::new("hello");
+    let scene = Scene::new();
     for body in [&b"{}"[..], b"nonsense", br#"{"contract":1}"#] {
         let mut socket =
             std::os::unix::net::UnixStream::connect(scene.daemon.data_socket()).unwrap();
@@ -276,7 +271,7 @@ fn the_path_of_a_file_is_told_to_whoever_opened_it() {
     if daemon::quotas::own_uid() != 0 {
         return println!("not root: not tried");
     }
-    let scene = Scene::new("secret");
+    let scene = Scene::new();
     if !scene.is_fit {
         return;
     }
@@ -290,6 +285,6 @@ fn the_path_of_a_file_is_told_to_whoever_opened_it() {
         ("SLACKLINE_TEST_STREAM", &mine[0].id.to_string()),
     ];
     let nobody = users::User { uid: 70_004, groups: &[70_300] };
-    users::run_as(nobody, &scene.daemon.dir, "as_an_onlooker", &variables);
+    users::run_as(nobody, scene.daemon.dir.path(), "as_an_onlooker", &variables);
     reader.close().unwrap();
 }

@@ -25,6 +25,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::Running;
+use tempfile::TempDir;
 use units::{Bytes, Rate};
 
 const PLAYERS: usize = 4;
@@ -41,7 +42,7 @@ const GRACE: Duration = Duration::from_millis(10);
 /// The file system, taken away with it.
 struct Mounted {
     loop_device: String,
-    folder: PathBuf,
+    folder: TempDir,
     emulator: Option<Emulator>,
 }
 
@@ -54,10 +55,10 @@ fn run(program: &str, args: &[&str]) -> String {
 
 impl Mounted {
     fn new(model: &Model) -> Self {
-        let folder = std::env::temp_dir().join(format!("slackline-beside-{}", std::process::id()));
+        let folder = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
         let options = Options {
             model: model.clone(),
-            directory: folder.join("disk"),
+            directory: folder.path().join("disk"),
             backing: None,
             write_back: false,
             short_transfers: false,
@@ -65,8 +66,8 @@ impl Mounted {
             orders: Vec::new(),
             on_thread: || drop(engine::keep_time()),
         };
-        std::fs::create_dir_all(folder.join("files")).unwrap();
-        std::fs::create_dir_all(folder.join("disk")).unwrap();
+        std::fs::create_dir(folder.path().join("files")).unwrap();
+        std::fs::create_dir(folder.path().join("disk")).unwrap();
         let emulator = Emulator::start(&options).unwrap();
         let file = emulator.file().display().to_string();
         let loop_device = run("losetup", &["--find", "--show", "--direct-io=on", &file]);
@@ -86,7 +87,7 @@ impl Mounted {
     }
 
     fn at(&self, name: &str) -> PathBuf {
-        self.folder.join("files").join(name)
+        self.folder.path().join("files").join(name)
     }
 
     fn name(&self) -> &str {
@@ -111,7 +112,6 @@ impl Drop for Mounted {
                 std::thread::sleep(Duration::from_millis(50));
             }
         }
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -264,7 +264,7 @@ fn fewer_pieces_are_late_under_contract_than_without_beside_greedy_programs() {
         }
         fill(&mounted.at(&format!("greedy-{number}")), GREEDY_FILE);
     }
-    let profile = mounted.folder.join("profile.toml");
+    let profile = mounted.folder.path().join("profile.toml");
     std::fs::write(&profile, Profile::of(&model).to_toml()).unwrap();
     println!("{PLAYERS} players of 1 MB/s beside {GREEDY} greedy readers, {seconds} s each");
     println!("scheduler    way            pieces  late  latest by ms  woken late ms  greedy MB/s");

@@ -36,8 +36,8 @@ async fn a_request_that_never_ends_keeps_the_daemon_from_stopping_for_a_moment_o
     let pool = Arc::new(Fake::default());
     pool.state().volumes.insert("v".into(), Volume { size: 1 << 20, ..Volume::default() });
     pool.state().hold_best_effort = true;
-    let dir = std::env::temp_dir().join(format!("slackline-hanging-{}", std::process::id()));
-    let socket = dir.join("s.sock");
+    let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+    let socket = dir.path().join("s.sock");
     let claim = Claim::new(&socket).unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let (listening, is_listening) = tokio::sync::oneshot::channel::<()>();
@@ -59,5 +59,4 @@ async fn a_request_that_never_ends_keeps_the_daemon_from_stopping_for_a_moment_o
     served.expect("it stops in order");
     assert!(took >= GOODBYE_WITHIN, "nothing hung: {took:?}");
     assert!(took <= CLIENTS_STOP_WITHIN, "{took:?}");
-    let _ = std::fs::remove_dir_all(dir);
 }

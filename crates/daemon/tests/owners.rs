@@ -163,7 +163,8 @@ fn every_verb_is_for_whom_the_mode_says_on_both_sockets() {
     let socket = daemon.client.socket().to_str().unwrap();
     for (called, user, shift) in USERS {
         make(&daemon);
-        let said = run_as(user, &daemon.dir, "as_a_user", &[("SLACKLINE_TEST_SOCKET", socket)]);
+        let said =
+            run_as(user, daemon.dir.path(), "as_a_user", &[("SLACKLINE_TEST_SOCKET", socket)]);
         let mut answers = 0;
         for line in said.lines() {
             let words: Vec<&str> = line.splitn(5, ' ').collect();
@@ -265,7 +266,7 @@ fn lists_do_not_name_what_others_keep_to_themselves() {
         ("SLACKLINE_TEST_CLOSED", &numbers[0]),
         ("SLACKLINE_TEST_OPEN", &numbers[1]),
     ];
-    run_as(USERS[3].1, &daemon.dir, "as_an_onlooker", &variables);
+    run_as(USERS[3].1, daemon.dir.path(), "as_an_onlooker", &variables);
     assert_eq!(client.streams().unwrap().len(), 2, "root sees both");
     assert_eq!(client.volumes().unwrap().len(), 3);
 }
@@ -324,7 +325,12 @@ fn under_the_preset_server_nobody_takes_all_space_or_all_metadata() {
     let daemon = daemon("preset = 'server'", 64);
     let client = &daemon.client;
     let socket = client.socket().to_str().unwrap();
-    run_as(USERS[3].1, &daemon.dir, "as_somebody_greedy", &[("SLACKLINE_TEST_SOCKET", socket)]);
+    run_as(
+        USERS[3].1,
+        daemon.dir.path(),
+        "as_somebody_greedy",
+        &[("SLACKLINE_TEST_SOCKET", socket)],
+    );
     // There is room for others, and root has no limit, also with what is somebody else's.
     client.volume_create(&VolumeCreate::new("root", Bytes::mib(32))).unwrap();
     client.volume_resize("again", Bytes::mib(8)).unwrap();
@@ -361,7 +367,7 @@ fn a_groups_volumes_are_counted_together_however_they_come_to_it() {
     }
     let daemon = daemon("preset = 'none'\n[group.70200]\nspace = '3MiB'", 64);
     let socket = daemon.client.socket().to_str().unwrap();
-    run_as(USERS[2].1, &daemon.dir, "as_a_member", &[("SLACKLINE_TEST_SOCKET", socket)]);
+    run_as(USERS[2].1, daemon.dir.path(), "as_a_member", &[("SLACKLINE_TEST_SOCKET", socket)]);
     let owners = daemon.client.volumes().unwrap().into_iter();
     let groups: BTreeMap<String, u32> = owners.map(|one| (one.name, one.owner.gid)).collect();
     assert_eq!(groups, [("one".into(), FILM), ("two".into(), 70_300)].into());
@@ -429,9 +435,9 @@ fn the_contract_of_a_handle_is_ended_by_the_owner_of_the_volume_and_its_program_
     handle.read_at(Bytes::ZERO, &mut page).unwrap();
     let socket = ("SLACKLINE_TEST_SOCKET", client.socket().to_str().unwrap());
     let test = "as_somebody_in_whose_way_a_handle_is";
-    run_as(USERS[3].1, &daemon.dir, test, &[socket]);
+    run_as(USERS[3].1, daemon.dir.path(), test, &[socket]);
     handle.read_at(Bytes::ZERO, &mut page).unwrap();
-    run_as(OWNER, &daemon.dir, test, &[socket, ("SLACKLINE_TEST_OWNS", "1")]);
+    run_as(OWNER, daemon.dir.path(), test, &[socket, ("SLACKLINE_TEST_OWNS", "1")]);
     let error = handle.read_at(Bytes::ZERO, &mut page).unwrap_err();
     assert!(error.to_string().contains("ended by the volume's owner"), "{error}");
     // Whose handle it is ends it, too, by its number.

@@ -351,9 +351,9 @@ fn another_user_may_not_close_change_or_carry_a_stream_unless_it_is_root() {
     let unlimited = daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
     daemon.client.volume_service("v", &rate(1)).unwrap();
     // Where everybody may read and run it.
-    let program = daemon.dir.join("program");
+    let program = daemon.dir.path().join("program");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    for path in [&program, &daemon.dir] {
+    for path in [program.as_path(), daemon.dir.path()] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let output = std::process::Command::new(&program)

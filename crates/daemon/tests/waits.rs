@@ -10,9 +10,9 @@ use daemon::serve::{ServeError, ServeOptions, Serving};
 use daemon::socket::Claim;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use support::{Fake, Volume};
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
@@ -30,11 +30,10 @@ const A_MOMENT: Duration = Duration::from_secs(1);
 struct House {
     pool: Arc<Fake>,
     socket: PathBuf,
+    _dir: TempDir,
     stop: Option<oneshot::Sender<()>>,
     served: Option<JoinHandle<Result<(), ServeError>>>,
 }
-
-static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl House {
     async fn open() -> Self {
@@ -46,9 +45,8 @@ impl House {
         let pool = Arc::new(Fake::default());
         let volume = Volume { size: 64 << 20, data: vec![7; 16 << 20], ..Volume::default() };
         pool.state().volumes.insert("v".into(), volume);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let dir = format!("slackline-waits-{}-{number}", std::process::id());
-        let socket = std::env::temp_dir().join(dir).join("s.sock");
+        let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let socket = dir.path().join("s.sock");
         let (stop, stopped) = oneshot::channel::<()>();
         let (listening, is_listening) = oneshot::channel::<()>();
         let (serving, at) = (Arc::clone(&pool), socket.clone());
@@ -68,7 +66,7 @@ impl House {
         });
         is_listening.await.unwrap();
         tokio::time::pause();
-        Self { pool, socket, stop: Some(stop), served: Some(served) }
+        Self { pool, socket, _dir: dir, stop: Some(stop), served: Some(served) }
     }
 
     async fn control(&self, said: &[u8]) -> UnixStream {
@@ -115,12 +113,6 @@ impl House {
         let served = self.served.take().expect("stopped once");
         let ended = timeout(FOR_EVER, served).await.expect("stopping has an end");
         (ended.expect("no panic"), since.elapsed())
-    }
-}
-
-impl Drop for House {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(self.socket.parent().unwrap());
     }
 }
 

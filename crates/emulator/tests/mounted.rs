@@ -10,6 +10,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use units::Bytes;
 
 /// True where file systems can be mounted over FUSE; says so where not.
@@ -22,11 +23,16 @@ fn fuse_is_there() -> bool {
     there
 }
 
-fn options(name: &str) -> Options {
-    let directory = std::env::temp_dir().join(format!("emulator-{name}-{}", std::process::id()));
+/// A directory that goes away with the test.
+fn scratch() -> TempDir {
+    tempfile::Builder::new().prefix("slackline-").tempdir().unwrap()
+}
+
+/// A drive whose mount is in that directory.
+fn options(scratch: &TempDir) -> Options {
     Options {
         model: Model::named("ssd-sata").unwrap().scaled(Bytes::mib(64)).unwrap(),
-        directory,
+        directory: scratch.path().join("drive"),
         backing: None,
         write_back: false,
         short_transfers: false,
@@ -51,7 +57,8 @@ fn bytes_come_back_whatever_their_size_and_from_many_threads_at_once() {
     if !fuse_is_there() {
         return;
     }
-    let mut emulator = Emulator::start(&options("bytes")).unwrap();
+    let scratch = scratch();
+    let mut emulator = Emulator::start(&options(&scratch)).unwrap();
     let file = open(&emulator.file());
     assert_eq!(file.metadata().unwrap().len(), Bytes::mib(64).get());
     std::thread::scope(|scope| {
@@ -103,7 +110,8 @@ fn a_power_cut_over_the_control_file_takes_back_what_was_not_synced() {
     if !fuse_is_there() {
         return;
     }
-    let options = Options { write_back: true, ..options("power") };
+    let scratch = scratch();
+    let options = Options { write_back: true, ..options(&scratch) };
     let (mut emulator, directory) = (Emulator::start(&options), options.directory.clone());
     let emulator = emulator.as_mut().unwrap();
     let (file, control) = (open(&emulator.file()), directory.join("control"));
@@ -135,7 +143,8 @@ fn faults_over_the_control_file_are_where_they_were_asked_for() {
     if !fuse_is_there() {
         return;
     }
-    let options = options("faults");
+    let scratch = scratch();
+    let options = options(&scratch);
     let mut emulator = Emulator::start(&options).unwrap();
     let (file, control) = (open(&emulator.file()), options.directory.join("control"));
     fs::write(&control, "error 1MiB..2MiB reads\nslow 4MiB..5MiB 3\n").unwrap();
@@ -165,7 +174,8 @@ fn the_nth_request_fails_or_is_short_and_the_others_are_not() {
     if !fuse_is_there() {
         return;
     }
-    let options = Options { short_transfers: true, ..options("nth") };
+    let scratch = scratch();
+    let options = Options { short_transfers: true, ..options(&scratch) };
     let mut emulator = Emulator::start(&options).unwrap();
     let (file, control) = (open(&emulator.file()), options.directory.join("control"));
     let orders = "fail 2 writes ENOSPC\nfail 1 flushes\nshort 3 writes 4608B\nshort reads 512B\n";
@@ -201,7 +211,8 @@ fn transfers_that_are_always_short_come_to_their_end_in_parts() {
         return;
     }
     for most in [512, 4_096, 5_120] {
-        let options = Options { short_transfers: true, ..options(&format!("parts{most}")) };
+        let scratch = scratch();
+        let options = Options { short_transfers: true, ..options(&scratch) };
         let mut emulator = Emulator::start(&options).unwrap();
         let file = open(&emulator.file());
         let bytes = pattern(512, 40_960);
@@ -224,7 +235,8 @@ fn short_writes_are_refused_where_the_kernel_would_make_errors_of_them() {
     if !fuse_is_there() {
         return;
     }
-    let mut emulator = Emulator::start(&options("whole")).unwrap();
+    let scratch = scratch();
+    let mut emulator = Emulator::start(&options(&scratch)).unwrap();
     for order in ["short writes 4KiB", "short 1 writes 4KiB"] {
         let refused = emulator.order(order).unwrap_err();
         assert!(refused.contains("--short-transfers"), "{refused}");
@@ -240,9 +252,10 @@ fn a_backing_file_keeps_the_bytes_and_is_used_by_one() {
     if !fuse_is_there() {
         return;
     }
-    let backing = std::env::temp_dir().join(format!("emulator-backing-{}", std::process::id()));
-    let first = Options { backing: Some(backing.clone()), ..options("keeps") };
-    let second = Options { backing: Some(backing.clone()), ..options("shares") };
+    let scratch = scratch();
+    let backing = Some(scratch.path().join("backing"));
+    let first = Options { backing: backing.clone(), ..options(&scratch) };
+    let second = Options { backing, directory: scratch.path().join("two"), ..options(&scratch) };
     let mut emulator = Emulator::start(&first).unwrap();
     open(&emulator.file()).write_all_at(&pattern(9, 8_192), 40_960).unwrap();
     assert!(matches!(Emulator::start(&second), Err(Error::BackingInUse(_))));
@@ -254,7 +267,6 @@ fn a_backing_file_keeps_the_bytes_and_is_used_by_one() {
     open(&emulator.file()).read_exact_at(&mut back, 40_960).unwrap();
     assert!(back == pattern(9, 8_192));
     emulator.unmount().unwrap();
-    fs::remove_file(backing).unwrap();
 }
 
 #[test]
@@ -262,7 +274,8 @@ fn a_mount_in_use_is_busy_and_goes_all_the_same_when_the_emulator_does() {
     if !fuse_is_there() {
         return;
     }
-    let options = options("busy");
+    let scratch = scratch();
+    let options = options(&scratch);
     let mut emulator = Emulator::start(&options).unwrap();
     let file = open(&emulator.file());
     assert!(matches!(emulator.unmount(), Err(Error::Busy(_))));
@@ -277,18 +290,20 @@ fn places_that_cannot_be_mounted_on_are_refused_in_clear_words() {
     if !fuse_is_there() {
         return;
     }
-    let start = |directory: PathBuf| match Emulator::start(&Options { directory, ..options("-") }) {
-        Ok(_) => panic!("it was mounted"),
-        Err(error) => (error.to_string(), error.next_step()),
-    };
-    let full = std::env::temp_dir().join(format!("emulator-full-{}", std::process::id()));
+    let scratch = scratch();
+    let start =
+        |directory: PathBuf| match Emulator::start(&Options { directory, ..options(&scratch) }) {
+            Ok(_) => panic!("it was mounted"),
+            Err(error) => (error.to_string(), error.next_step()),
+        };
+    let full = scratch.path().join("full");
     fs::create_dir(&full).unwrap();
     File::create(full.join("file")).unwrap().write_all(b"x").unwrap();
     assert!(start(full.clone()).0.contains("not empty"));
     assert!(start(full.join("file")).0.contains("Not a directory"));
     fs::remove_dir_all(&full).unwrap();
     assert!(start(full.join("deep")).0.contains("No such file"));
-    let taken = options("taken");
+    let taken = options(&scratch);
     let mut emulator = Emulator::start(&taken).unwrap();
     let (error, next) = start(taken.directory.clone());
     assert!(error.contains("something is mounted") && next.contains("umount"), "{error}, {next}");

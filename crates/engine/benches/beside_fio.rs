@@ -398,16 +398,15 @@ fn main() {
         std::process::exit(1);
     }
     let directory = std::env::var_os("SLACKLINE_BENCH_DIR").map(PathBuf::from);
-    let directory = directory.unwrap_or_else(std::env::temp_dir);
     let priority = if real_time() { "real-time" } else { "ordinary" };
     println!("both sides at {priority} priority where the disk is not in memory");
     let one: Vec<Job> = JOBS.into_iter().filter(|job| is_wanted(job.name)).collect();
-    let mut went_well = one.is_empty() || on_files(&directory, 1, scale().area, &one);
+    let mut went_well = one.is_empty() || on_files(directory.as_deref(), 1, scale().area, &one);
     for count in IN_MEMORY {
         let name = IN_MEMORY_NAMES[count.ilog2() as usize];
         let job = Job { name, real_time: false, aim: None, ..JOBS[2] };
         if is_wanted(name) {
-            went_well &= on_files(Path::new("/dev/shm"), count, AREA_IN_MEMORY, &[job]);
+            went_well &= on_files(Some(Path::new("/dev/shm")), count, AREA_IN_MEMORY, &[job]);
         }
     }
     if !went_well {
@@ -420,15 +419,18 @@ fn is_wanted(name: &str) -> bool {
     std::env::var("SLACKLINE_BENCH_ONLY").map_or(true, |only| name.contains(&only))
 }
 
-/// Compares on so many files of a pool, which are removed at the end; says whether nothing
-/// failed.
-fn on_files(directory: &Path, count: u64, area: Bytes, jobs: &[Job]) -> bool {
-    let file = |at| directory.join(format!("slackline-bench-{}-{at}", std::process::id()));
+/// Compares on so many files of a pool, in that directory or where temporary files go, which are
+/// removed at the end; says whether nothing failed.
+fn on_files(directory: Option<&Path>, count: u64, area: Bytes, jobs: &[Job]) -> bool {
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("slackline-");
+    let folder = directory.map_or_else(|| folder.tempdir(), |place| folder.tempdir_in(place));
+    let folder = folder.expect("a place for gigabytes");
+    let file = |at| folder.path().join(format!("{at}"));
     let disks: Vec<_> = (0..count).map(|at| DeviceSpec::Real { path: file(at) }).collect();
     let result = std::panic::catch_unwind(|| {
         prepare(&disks, area);
         jobs.iter().for_each(|&job| compare(&disks, job, area));
     });
-    disks.iter().for_each(|disk| drop(std::fs::remove_file(disk.path())));
     result.is_ok()
 }

@@ -67,8 +67,9 @@ mod tests {
     /// late this machine is does not decide that, for what they do takes milliseconds.
     #[test]
     fn two_emulated_disks_are_read_alone_and_at_once() {
+        let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
         let spec = |name: &str| -> DeviceSpec {
-            let path = std::env::temp_dir().join(format!("beside-{name}-{}", std::process::id()));
+            let path = dir.path().join(name);
             std::fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
             format!("emulated:hdd-7200-20tb:{}", path.display()).parse().unwrap()
         };
@@ -84,8 +85,5 @@ mod tests {
         let _: Together = sharing.together();
         stop.store(true, Ordering::Relaxed);
         assert_eq!(beside([&one, &other], &stop, &mut |_| ()).unwrap(), None);
-        for spec in [one, other] {
-            std::fs::remove_file(spec.path()).unwrap();
-        }
     }
 }

@@ -387,12 +387,11 @@ mod tests {
 
     #[test]
     fn a_profile_covers_all_that_was_timed_with_a_margin() {
-        let path = std::env::temp_dir().join(format!("calibrate-{}", std::process::id()));
-        let spec = DeviceSpec::Real { path: path.clone() };
+        let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let spec = DeviceSpec::Real { path: dir.path().join("disk") };
         let size = Some(Bytes::mib(32));
         let device = Device::open_new(&spec, size, false, &mut Vec::new()).unwrap();
         let profile = profile(&device, Duration::from_millis(80), &|_| ()).unwrap();
-        std::fs::remove_file(&path).unwrap();
         let text = profile.to_toml();
         assert_eq!(Profile::parse(&text).unwrap(), profile, "{text}");
         assert!((1..=DEPTH_MAX).contains(&profile.depth()));

@@ -350,9 +350,8 @@ mod tests {
         let refused = make_file(path, Bytes::MIB).unwrap_err();
         assert!(matches!(&refused, PoolError::NoDevice { path: named } if named == path));
         assert!(!path.exists());
-        let shared = PathBuf::from(format!("/dev/shm/slackline-{}", std::process::id()));
-        make_file(&shared, Bytes::MIB).unwrap();
-        std::fs::remove_file(shared).unwrap();
+        let shared = tempfile::Builder::new().prefix("slackline-").tempdir_in("/dev/shm").unwrap();
+        make_file(&shared.path().join("disk"), Bytes::MIB).unwrap();
     }
 
     #[test]

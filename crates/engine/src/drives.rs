@@ -207,13 +207,11 @@ mod tests {
     /// A sysfs with two drives: `sda` with two partitions and `sdb`; `dm-0` over `sda1` and
     /// `sdb`; `loop0` over a file on `sda2`, `loop1` over one on `dm-0`; `dm-1`, which claims
     /// to lie on itself.
-    struct Tree(PathBuf);
+    struct Tree(tempfile::TempDir);
 
     impl Tree {
-        fn new(name: &str) -> Self {
-            let root = std::env::temp_dir().join(format!("sysfs-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&root);
-            let tree = Self(root);
+        fn new() -> Self {
+            let tree = Self(tempfile::Builder::new().prefix("slackline-").tempdir().unwrap());
             tree.device("sda", "8:0");
             tree.partition("sda", "sda1", "8:1");
             tree.partition("sda", "sda2", "8:2");
@@ -230,11 +228,11 @@ mod tests {
             tree
         }
         fn at(&self, name: &str) -> PathBuf {
-            self.0.join("devices").join(name)
+            self.0.path().join("devices").join(name)
         }
         fn device(&self, name: &str, number: &str) {
             fs::create_dir_all(self.at(name).join("slaves")).unwrap();
-            let links = self.0.join("dev/block");
+            let links = self.0.path().join("dev/block");
             fs::create_dir_all(&links).unwrap();
             symlink(self.at(name), links.join(number)).unwrap();
         }
@@ -257,13 +255,7 @@ mod tests {
                 path if path.starts_with("/on/dm-0") => Some((253, 0)),
                 _ => None,
             };
-            ask(&System { sysfs: &self.0, holds: &holds })
-        }
-    }
-
-    impl Drop for Tree {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
+            ask(&System { sysfs: self.0.path(), holds: &holds })
         }
     }
 
@@ -276,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_device_is_followed_down_to_its_drives() {
-        let tree = Tree::new("down");
+        let tree = Tree::new();
         let cases: [Case; 8] = [
             ((8, 0), &["sda"], &["sda"]),
             ((8, 1), &["sda"], &["sda"]),
@@ -310,7 +302,7 @@ mod tests {
     /// Two partitions of a drive as two disks would each be promised the whole drive.
     #[test]
     fn two_devices_of_one_drive_are_refused_and_images_are_told_of() {
-        let tree = Tree::new("refused");
+        let tree = Tree::new();
         let device = |number| tree.ask(|system| system.device(number));
         let (one, two) = (("/dev/sda1", device((8, 1))), ("/dev/sda2", device((8, 2))));
         let refused = |disks: &[(&str, Lies)]| checked(disks, false).0.unwrap_err();

@@ -377,6 +377,14 @@ fn time_reads(file: &File, size: Bytes) -> io::Result<(Vec<(Bytes, Duration)>, u
 mod tests {
     use super::*;
     use std::io::Write;
+    use tempfile::TempPath;
+
+    /// A file with a byte in it, which nobody has open: a lease could not be had otherwise.
+    fn scratch(folder: &str) -> io::Result<TempPath> {
+        let mut file = tempfile::Builder::new().prefix("slackline-").tempfile_in(folder)?;
+        file.write_all(b"x")?;
+        Ok(file.into_temp_path())
+    }
 
     fn given(path: &Path, flags: i32) -> OwnedFd {
         OpenOptions::new().read(true).custom_flags(flags).open(path).unwrap().into()
@@ -391,13 +399,11 @@ mod tests {
         };
         assert!(says(given(Path::new("/"), 0)).contains("no regular file"));
         assert!(says(given(Path::new("/proc/version"), 0)).contains("is on proc"));
-        let path = Path::new("/dev/shm").join(format!("host-file-{}", std::process::id()));
-        if std::fs::write(&path, "x").is_ok() {
-            assert!(says(given(&path, 0)).contains("is on tmpfs"));
-            assert!(says(given(&path, libc::O_PATH)).contains("not opened for reading"));
-            let writing = OpenOptions::new().write(true).open(&path).unwrap();
+        if let Ok(file) = scratch("/dev/shm") {
+            assert!(says(given(&file, 0)).contains("is on tmpfs"));
+            assert!(says(given(&file, libc::O_PATH)).contains("not opened for reading"));
+            let writing = OpenOptions::new().write(true).open(&file).unwrap();
             assert!(says(writing.into()).contains("not opened for reading"));
-            std::fs::remove_file(&path).unwrap();
         }
     }
 
@@ -406,8 +412,7 @@ mod tests {
     #[test]
     #[allow(unsafe_code)] // a lease is asked for by a system call of its own
     fn a_file_under_a_lease_is_taken_when_it_is_given_back_and_else_refused() {
-        let path = std::env::current_dir().unwrap().join(format!("lease-{}", std::process::id()));
-        std::fs::write(&path, "x").unwrap();
+        let path = scratch(".").unwrap();
         let holder = File::open(&path).unwrap();
         let is_fit = HostFile::take(given(&path, 0)).is_ok();
         let set = |command, value: libc::c_int| {
@@ -430,19 +435,18 @@ mod tests {
             });
             given_back.unwrap();
         }
-        std::fs::remove_file(&path).unwrap();
     }
 
     /// Only where the build's own folder is on ext4 or xfs.
     #[test]
     fn a_file_is_read_where_its_extents_say_it_is() {
-        let path = std::env::current_dir().unwrap().join(format!("t-{}", std::process::id()));
+        let path = scratch(".").unwrap();
         let mut file = File::create(&path).unwrap();
         let bytes: Vec<u8> = (0..300_000u32).map(|n| (n >> 4) as u8).collect();
         file.write_all(&bytes).unwrap();
         file.set_len(1_000_001).unwrap(); // a hole behind
         let taken = HostFile::take(given(&path, 0));
-        std::fs::remove_file(&path).unwrap();
+        path.close().unwrap();
         let Ok(taken) = taken else { return };
         let extents = taken.extents().unwrap();
         let held: Bytes = extents.iter().map(|extent| extent.len).sum();

@@ -421,9 +421,10 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::TempDir;
 
-    fn scratch(name: &str) -> PathBuf {
-        std::env::temp_dir().join(format!("profiling-{name}-{}", std::process::id()))
+    fn scratch() -> TempDir {
+        tempfile::Builder::new().prefix("slackline-").tempdir().unwrap()
     }
 
     fn options(journal: &Path) -> ProfileOptions {
@@ -432,7 +433,8 @@ mod tests {
 
     #[test]
     fn a_sparse_file_and_a_small_one_are_refused_in_clear_words() {
-        let (path, journal) = (scratch("sparse"), scratch("sparse-journal"));
+        let dir = scratch();
+        let (path, journal) = (dir.path().join("disk"), dir.path().join("journal"));
         File::create(&path).unwrap().set_len(64 << 20).unwrap();
         let spec = DeviceSpec::Real { path: path.clone() };
         let run = |spec: &DeviceSpec| {
@@ -444,16 +446,16 @@ mod tests {
         assert!(run(&spec).contains("never written"), "{}", run(&spec));
         std::fs::write(&path, vec![7; 1 << 20]).unwrap();
         assert!(run(&spec).contains("give at least 8 MiB"), "{}", run(&spec));
-        let missing = DeviceSpec::Real { path: scratch("missing") };
+        let missing = DeviceSpec::Real { path: dir.path().join("missing") };
         assert!(run(&missing).contains("cannot open it"), "{}", run(&missing));
         assert!(!journal.exists(), "nothing is left behind");
-        std::fs::remove_file(&path).unwrap();
     }
 
     /// Stopped after some answers, as by a signal, and started again.
     #[test]
     fn a_stopped_measurement_goes_on() {
-        let (path, journal) = (scratch("stopped"), scratch("stopped-journal"));
+        let dir = scratch();
+        let (path, journal) = (dir.path().join("disk"), dir.path().join("journal"));
         std::fs::write(&path, vec![7; 16 << 20]).unwrap();
         let spec = DeviceSpec::Real { path: path.clone() };
         let mut seen = 0;
@@ -470,7 +472,5 @@ mod tests {
         let text = std::fs::read_to_string(&journal).unwrap();
         assert_eq!(text.matches("resumed").count(), 1, "{text}");
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 16 << 20], "only read");
-        std::fs::remove_file(&path).unwrap();
-        std::fs::remove_file(&journal).unwrap();
     }
 }

@@ -72,11 +72,7 @@ mod tests {
     use super::*;
 
     fn holds(offset: u64, bytes: &[u8], len: u64) -> Option<String> {
-        let path = std::env::temp_dir().join(format!("signature-{}-{offset}", std::process::id()));
-        let file = File::create_new(&path)
-            .and_then(|_| File::options().read(true).write(true).open(&path));
-        let file = file.unwrap();
-        std::fs::remove_file(&path).unwrap();
+        let file = tempfile::tempfile().unwrap();
         file.set_len(len).unwrap();
         file.write_all_at(bytes, offset).unwrap();
         find(&file).unwrap()

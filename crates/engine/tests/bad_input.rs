@@ -107,15 +107,18 @@ fn a_file_that_may_only_be_read_is_no_pool_but_can_be_checked() {
     Pool::create("tape", &disks, &untimed(64)).unwrap();
     let rights = std::fs::Permissions::from_mode(0o444);
     std::fs::set_permissions(dir.path("a"), rights).unwrap();
-    // The super-user may write in spite of the permissions; as nobody, this
-    // thread may not.
-    #[allow(unsafe_code)]
-    // SAFETY: changes who this thread is towards files, and nothing else.
-    unsafe {
-        libc::setfsuid(65_534)
+    // The super-user may write in spite of the permissions; as nobody, a thread may not. It is
+    // one of its own: nobody could not remove the directory either.
+    let as_nobody = || {
+        #[allow(unsafe_code)]
+        // SAFETY: changes who this thread is towards files, and nothing else.
+        unsafe {
+            libc::setfsuid(65_534)
+        };
+        refused(Pool::open(&disks, options()), &["/a may only be read"]);
+        assert!(Pool::check(&disks).unwrap().pool.is_some());
     };
-    refused(Pool::open(&disks, options()), &["/a may only be read"]);
-    assert!(Pool::check(&disks).unwrap().pool.is_some());
+    std::thread::scope(|scope| scope.spawn(as_nobody).join().unwrap());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout)] // the counts, for whoever runs it with --nocapture
 
 use fuzz::{SURFACES, Surface, driver};
+use std::io::Write;
 use std::time::Instant;
 
 fn inputs() -> u64 {
@@ -14,13 +15,15 @@ fn stands(name: &str) {
     let surface = Surface::named(name).expect("a surface of this name");
     let (count, begin) = (inputs() / surface.one_in, Instant::now());
     let taken = driver::run(surface, count, 1).unwrap_or_else(|found| {
-        let file = std::env::temp_dir().join(format!("slackline-{name}.input"));
-        std::fs::write(&file, &found.input).expect("the input can be kept");
+        let prefix = format!("slackline-{name}-");
+        let file = tempfile::Builder::new().prefix(&prefix).suffix(".input").tempfile();
+        let (mut file, path) = file.expect("a place for the input").keep().expect("it stays");
+        file.write_all(&found.input).expect("the input can be kept");
         panic!(
             "{name}, input {}: {}\nit is in {}: {}",
             found.after,
             found.said,
-            file.display(),
+            path.display(),
             found.input.escape_ascii()
         );
     });

@@ -4,23 +4,13 @@
 
 use rwrt::{Error, Load, Outcome, Place};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use tempfile::TempDir;
 use units::{Bytes, Duration, Rate};
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = std::fs::remove_dir_all(&path); // of a run that was killed
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A folder that goes with the test, on the disk that it was built on.
+fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("slackline-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
 /// So fast that the host never sleeps, and nothing depends on how long it would.
@@ -59,13 +49,13 @@ fn is_direct(folder: &Path) -> bool {
 #[test]
 fn what_is_written_is_read_in_any_blocks_past_the_cache_and_through_it() {
     for direct in [false, true] {
-        let folder = Folder::new(&format!("rwrt-files-{direct}"));
-        if direct && !is_direct(&folder.0) {
-            eprintln!("not run: {} takes no direct transfers", folder.0.display());
+        let folder = folder();
+        if direct && !is_direct(folder.path()) {
+            eprintln!("not run: {} takes no direct transfers", folder.path().display());
             continue;
         }
         for block in [4_096, 4_097, 10_000, 65_536, 99_999] {
-            let load = load(&folder.0, direct, block);
+            let load = load(folder.path(), direct, block);
             let outcome = run(&load).unwrap();
             assert_eq!(outcome.problems(), Vec::<String>::new(), "{block} {direct}");
             assert_eq!(outcome.streams.len(), 3);
@@ -76,23 +66,28 @@ fn what_is_written_is_read_in_any_blocks_past_the_cache_and_through_it() {
                 let operations = load.total.div_ceil(load.block) as usize - 1;
                 assert_eq!(stream.seen.jitter.len(), operations);
             }
-            let written = std::fs::metadata(folder.0.join("writer-1")).unwrap();
+            let written = std::fs::metadata(folder.path().join("writer-1")).unwrap();
             assert_eq!(written.len(), load.total.get(), "no padding is left");
             load.remove().unwrap();
         }
-        let left = std::fs::read_dir(&folder.0).unwrap().count();
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(left, 0, "everything that was made was removed");
     }
 }
 
 #[test]
 fn one_flipped_bit_is_found_and_named() {
-    let folder = Folder::new("rwrt-flipped");
-    let load =
-        Load { writers: 0, timeshift: None, greedy_writers: 0, ..load(&folder.0, false, 10_000) };
+    let folder = folder();
+    let load = Load {
+        writers: 0,
+        timeshift: None,
+        greedy_writers: 0,
+        ..load(folder.path(), false, 10_000)
+    };
     assert_eq!(run(&load).unwrap().problems(), Vec::<String>::new());
     for name in ["reader-1", "greedy-reader-1"] {
-        let file = std::fs::OpenOptions::new().read(true).write(true).open(folder.0.join(name));
+        let file =
+            std::fs::OpenOptions::new().read(true).write(true).open(folder.path().join(name));
         let (file, mut byte) = (file.unwrap(), [0]);
         file.read_exact_at(&mut byte, 777_777).unwrap();
         file.write_all_at(&[byte[0] ^ 16], 777_777).unwrap();
@@ -110,21 +105,21 @@ fn one_flipped_bit_is_found_and_named() {
 
 #[test]
 fn nothing_that_is_there_is_overwritten_unless_somebody_says_so() {
-    let folder = Folder::new("rwrt-overwrite");
-    std::fs::write(folder.0.join("writer-1"), "precious").unwrap();
+    let folder = folder();
+    std::fs::write(folder.path().join("writer-1"), "precious").unwrap();
     let load =
-        Load { readers: 0, timeshift: None, greedy_readers: 0, ..load(&folder.0, false, 4096) };
+        Load { readers: 0, timeshift: None, greedy_readers: 0, ..load(folder.path(), false, 4096) };
     let refused = run(&load).unwrap_err();
     assert_eq!(refused.to_string(), "writer-1 holds 8 B already");
     assert!(refused.next_step().contains("--overwrite"), "{}", refused.next_step());
-    assert_eq!(std::fs::read(folder.0.join("writer-1")).unwrap(), b"precious");
+    assert_eq!(std::fs::read(folder.path().join("writer-1")).unwrap(), b"precious");
     run(&Load { overwrite: true, ..load }).unwrap();
 }
 
 #[test]
 fn what_cannot_be_measured_is_refused_with_a_way_out() {
-    let folder = Folder::new("rwrt-wrong");
-    let good = load(&folder.0, false, 4096);
+    let folder = folder();
+    let good = load(folder.path(), false, 4096);
     let none =
         Load { readers: 0, writers: 0, greedy_readers: 0, greedy_writers: 0, ..good.clone() };
     let cases = [
@@ -134,7 +129,7 @@ fn what_cannot_be_measured_is_refused_with_a_way_out() {
         (Load { block: Bytes::mib(2), ..good.clone() }, "smaller --block"),
         (Load { block: Bytes::new(1), total: Bytes::GIB, ..good.clone() }, "larger --block"),
         (
-            Load { place: Place::Files { path: folder.0.join("x"), direct: false }, ..good },
+            Load { place: Place::Files { path: folder.path().join("x"), direct: false }, ..good },
             "make the directory",
         ),
     ];
@@ -142,5 +137,5 @@ fn what_cannot_be_measured_is_refused_with_a_way_out() {
         let refused = run(&load).unwrap_err();
         assert!(refused.next_step().contains(wanted), "{refused}: {}", refused.next_step());
     }
-    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0, "and nothing was made");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "and nothing was made");
 }

@@ -306,6 +306,9 @@ fn write_some(world: &mut sim::World, ledger: &Ledger, random: &mut Random, name
     }
 }
 
+/// Histories from which on so many extents have to be moved on average: in a few, none may be.
+const ENOUGH: u64 = 50;
+
 #[test]
 fn whatever_was_acknowledged_survives_a_power_cut_at_any_event() {
     let histories = match std::env::var("SLACKLINE_HISTORIES") {
@@ -321,7 +324,9 @@ fn whatever_was_acknowledged_survives_a_power_cut_at_any_event() {
     }
     assert!(problems.is_empty(), "{} problems, the first: {}", problems.len(), problems[0]);
     assert!(cuts > 10 * histories, "only {cuts} cuts in {histories} histories");
-    assert!(moved >= histories / 4, "only {moved} extents moved in {histories} histories");
+    if histories >= ENOUGH {
+        assert!(moved >= histories / 4, "only {moved} extents moved in {histories} histories");
+    }
     eprintln!("{histories} histories, {cuts} power cuts, {moved} extents moved");
 }
 

@@ -21,7 +21,7 @@ use client::Client;
 use client::control::{Access, Permissions, Service, Status};
 use report::Table;
 use rwrt::Samples;
-use served::{Daemon, Folder, add, make};
+use served::{Daemon, add, folder, make};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -117,7 +117,7 @@ fn main() {
 }
 
 fn run(scene: &Scene, answers: u64) -> Seen {
-    let folder = Folder::new("answers");
+    let folder = folder();
     open_to_all(folder.path());
     let args = ["--memory", scene.memory, "--socket-mode", "0666"];
     let daemon = Daemon::start(&folder, "laptop-4200", &args);

@@ -13,7 +13,7 @@ mod served;
 
 use client::control::VolumeCreate;
 use report::Table;
-use served::{Daemon, Folder};
+use served::{Daemon, folder};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
@@ -72,7 +72,7 @@ impl Drop for Peer {
 }
 
 fn main() {
-    let folder = Folder::new("block-devices");
+    let folder = folder();
     let file = |name: &str| folder.path().join(name).display().to_string();
     std::fs::write(file("profile.toml"), PROFILE).expect("a place for gigabytes");
     let daemon = Daemon::on(&folder, &file("disk.img"), &["--profile", &file("profile.toml")], &[]);

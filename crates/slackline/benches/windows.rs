@@ -19,7 +19,7 @@ use client::control::Contract;
 use client::{Client, Peek, Reader};
 use report::Table;
 use rwrt::Samples;
-use served::{Daemon, Folder, add, make};
+use served::{Daemon, add, folder, make};
 use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
@@ -73,7 +73,7 @@ const GREEDY_READ: Bytes = Bytes::kib(128);
 const GLANCE: usize = 64;
 
 fn main() {
-    let folder = Folder::new("windows");
+    let folder = folder();
     let daemon = Daemon::start(&folder, "ssd-nvme", &[]);
     let client = &daemon.client;
     let Scale { rate, film, greedy_file, quiet, loaded, .. } = *scale();

@@ -3,24 +3,13 @@
 //! machine is: lateness is reported, not asserted.
 
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = std::fs::remove_dir_all(&path); // of a run that was killed
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A folder that goes with the test, on the disk that it was built on.
+fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("slackline-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
 fn demo(arguments: &[&str], folder: &Path) -> Output {
@@ -30,10 +19,10 @@ fn demo(arguments: &[&str], folder: &Path) -> Output {
 
 #[test]
 fn a_short_demo_proves_every_byte_and_tells_both_policies() {
-    let folder = Folder::new("demo-short");
-    let svg = folder.0.join("demo.svg");
+    let folder = folder();
+    let svg = folder.path().join("demo.svg");
     let arguments = ["--seconds", "2", "--json", "--svg", svg.to_str().unwrap()];
-    let output = demo(&arguments, &folder.0);
+    let output = demo(&arguments, folder.path());
     let said = String::from_utf8_lossy(&output.stderr);
     let json: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}; the demo said: {said}"));
@@ -54,15 +43,16 @@ fn a_short_demo_proves_every_byte_and_tells_both_policies() {
     let picture = std::fs::read_to_string(&svg).unwrap();
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
     std::fs::remove_file(svg).unwrap();
-    let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|e| e.unwrap().path()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
     assert!(left.is_empty(), "the demo cleans up after itself: {left:?}");
 }
 
 #[test]
 fn without_ffmpeg_the_demo_says_how_to_get_it() {
-    let folder = Folder::new("demo-no-ffmpeg");
+    let folder = folder();
     let mut demo = Command::new(env!("CARGO_BIN_EXE_slackline"));
-    let output = demo.arg("demo").env("PATH", &folder.0).output().unwrap();
+    let output = demo.arg("demo").env("PATH", folder.path()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert!(said.contains("ffmpeg is not on the path"), "{said}");

@@ -14,6 +14,9 @@ use units::Bytes;
 
 /// Writes, operations and I/O in one history.
 const STEPS: u64 = 200;
+/// Histories from which on there have to be so many of each kind of event in one on average. In a
+/// few, what is rare may not have happened.
+const ENOUGH: u64 = 100;
 
 fn histories(default: u64) -> u64 {
     let set = std::env::var("SLACKLINE_HISTORIES").ok();
@@ -36,16 +39,20 @@ fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
         counts += live(seed, Fault::None).unwrap_or_else(|what| panic!("{what}"));
     }
     println!("{histories} histories: {counts:?}");
-    assert!(counts.cuts >= 50 * histories, "too few cut points: {counts:?}");
-    assert!(counts.checkpoints >= histories / 2 && counts.reused >= histories, "{counts:?}");
-    assert!(counts.moved >= histories, "{counts:?}");
+    assert!(counts.cuts > histories, "too few cut points: {counts:?}");
+    if histories >= ENOUGH {
+        assert!(counts.cuts >= 50 * histories, "too few cut points: {counts:?}");
+        assert!(counts.checkpoints >= histories / 2 && counts.reused >= histories, "{counts:?}");
+        assert!(counts.moved >= histories, "{counts:?}");
+    }
 }
 
 /// Checkpoints are written in parts, a part with each commit, and the power is cut at each of
 /// them: the log goes over to a checkpoint when all of it is on the medium, and not before.
 #[test]
 fn nothing_is_lost_wherever_the_power_is_cut_while_a_checkpoint_is_written_in_parts() {
-    let histories = histories(220) / 5;
+    let asked = histories(220);
+    let histories = asked.div_ceil(5);
     let mut counts = Counts::default();
     for seed in 0..histories {
         let mut world = World::in_parts(seed, Fault::None);
@@ -53,7 +60,10 @@ fn nothing_is_lost_wherever_the_power_is_cut_while_a_checkpoint_is_written_in_pa
         counts += world.counts;
     }
     println!("{histories} histories: {counts:?}");
-    assert!(counts.parts >= 5 * histories && counts.built >= histories, "{counts:?}");
+    assert!(counts.parts > 0, "{counts:?}");
+    if asked >= ENOUGH {
+        assert!(counts.parts >= 5 * histories && counts.built >= histories, "{counts:?}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod mutate;
 mod names;
 mod places;
 mod purity;
+mod scratch;
 mod source;
 mod tidy;
 mod workspace;

@@ -5,7 +5,9 @@
 
 use crate::finding::Finding;
 use crate::workspace::{Workspace, stdout_of};
-use crate::{arrows, circles, licences, links, locks, mutate, names, places, purity, source};
+use crate::{
+    arrows, circles, licences, links, locks, mutate, names, places, purity, scratch, source,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -83,6 +85,7 @@ fn check_file(path: &str, text: &str) -> Vec<Finding> {
         found.extend(source::check_rust(path, text));
         found.extend(purity::check_source(path, text));
         found.extend(locks::check(path, text));
+        found.extend(scratch::check(path, text));
     } else if is_script {
         found.extend(source::check_script(path, text));
     }
@@ -161,6 +164,8 @@ mod tests {
             check_file(path, text).into_iter().map(|finding| finding.rule).collect()
         };
         assert_eq!(rules("crates/node/src/lib.rs", "fn f() {}\n"), ["purpose", "purity"]);
+        let scratch = "//! Says what this file is for.\nuse std::env::temp_dir;\n";
+        assert_eq!(rules("crates/sim/tests/x.rs", scratch), ["scratch"]);
         assert_eq!(rules("scripts/x", "#!/bin/bash\necho\n"), ["purpose"]);
         assert_eq!(rules("Makefile", "all:\n"), ["purpose"]);
         assert_eq!(rules("docs/x.md", concat!("see /ro", "ot/x\n")), ["places"]);

@@ -209,10 +209,9 @@ mod tests {
 
     #[test]
     fn each_priority_is_stated_by_a_connection_of_its_own() {
-        let control = std::env::temp_dir().join(format!("priority-{}.sock", std::process::id()));
-        let data = wire::socket::data_path(&control);
-        let _ = std::fs::remove_file(&data);
-        let listener = UnixListener::bind(&data).unwrap();
+        let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let control = dir.path().join("s.sock");
+        let listener = UnixListener::bind(wire::socket::data_path(&control)).unwrap();
         let asked = [
             None,
             Some(Priority::Interactive),
@@ -229,6 +228,5 @@ mod tests {
             assert_eq!(random.read(0, &mut [1; 10]).unwrap(), 10);
         }
         assert_eq!(daemon.join().unwrap(), asked);
-        let _ = std::fs::remove_file(data);
     }
 }

@@ -424,7 +424,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::mpsc;
     use units::Rate;
 
@@ -434,13 +433,11 @@ mod tests {
     /// A desk without threads, with one stream whose window is full and whose answer is due;
     /// None where no contract can be given on files of the temporary folder.
     fn due(callback: Callback) -> Option<Desk> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("slackline-desk-{}-{number}", std::process::id());
-        let place = std::env::temp_dir().join(name);
+        let place =
+            tempfile::Builder::new().prefix("slackline-").tempfile().unwrap().into_temp_path();
         std::fs::write(&place, [1; 4096]).unwrap();
         let given = std::fs::File::open(&place).unwrap();
-        std::fs::remove_file(&place).unwrap();
+        place.close().unwrap();
         let file = HostFile::take(given.into()).ok()?;
         let text = "kind = 'linear'\nsource = 'stated by the tests'\nconfidence = 'none'\n\
                     capacity = '1GiB'\nflush = '2ms'\n[linear]\ndepth = 1\nlatency = '1ms'\n\

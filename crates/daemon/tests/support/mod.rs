@@ -14,8 +14,8 @@ use node::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use tempfile::TempDir;
 use units::{Bytes, Duration, Instant, Rate};
 use wire::control::Lateness;
 
@@ -671,12 +671,10 @@ fn disk_status() -> DiskStatus {
 pub struct Running {
     pub pool: Arc<Fake>,
     pub client: Client,
-    pub dir: PathBuf,
+    pub dir: TempDir,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<std::result::Result<(), ServeError>>>,
 }
-
-static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Running {
     /// A daemon whose pool has a volume "v" of 1 MiB, which everybody may read and write.
@@ -691,10 +689,8 @@ impl Running {
         let ownership = Ownership { uid: own_uid(), gid: 0, mode: 0o666 };
         let volume = Volume { size: 1 << 20, ownership, ..Volume::default() };
         pool.state().volumes.insert("v".into(), volume);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("slackline-daemon-{}-{number}", std::process::id());
-        let dir = std::env::temp_dir().join(name);
-        let socket = dir.join("s.sock");
+        let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let socket = dir.path().join("s.sock");
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (listening, is_listening) = std::sync::mpsc::channel();
         let serving = Arc::clone(&pool);
@@ -734,7 +730,6 @@ impl Drop for Running {
         if self.thread.is_some() && !std::thread::panicking() {
             self.stop().unwrap();
         }
-        let _ = std::fs::remove_dir_all(&self.dir);
     }
 }
 

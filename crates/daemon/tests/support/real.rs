@@ -10,7 +10,7 @@ use engine::{CreateOptions, DeviceSpec, Options, Pool};
 use node::Status;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::TempDir;
 use units::{Bytes, Duration, Rate};
 
 pub const PROFILE: &str = r#"
@@ -30,12 +30,10 @@ write = { fixed = "0.1ms", rate = "1GB/s" }
 pub struct Real {
     pub client: Client,
     pub pool: Arc<Pool>,
-    pub dir: PathBuf,
+    pub dir: TempDir,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<Result<(), ServeError>>>,
 }
-
-static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Real {
     /// On a file of so many MiB.
@@ -95,11 +93,8 @@ impl Real {
         serve_options: impl Into<ServeOptions>,
     ) -> Self {
         let serve_options = serve_options.into();
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let dir =
-            std::env::temp_dir().join(format!("slackline-real-{}-{number}", std::process::id()));
-        std::fs::create_dir(&dir).unwrap();
-        let devices = [device(dir.join("disk"))];
+        let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let devices = [device(dir.path().join("disk"))];
         Pool::create("tape", &devices, &create).unwrap();
         // What is refused does not depend on how busy the machine is.
         let gap = Some(Duration::ZERO);
@@ -112,7 +107,7 @@ impl Real {
         // fits by it refused.
         options.config.remeasure = false;
         let pool = Arc::new(Pool::open(&devices, options).unwrap());
-        let socket = dir.join("s.sock");
+        let socket = dir.path().join("s.sock");
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (listening, is_listening) = std::sync::mpsc::channel();
         let (serving, at) = (Arc::clone(&pool), socket.clone());
@@ -171,7 +166,6 @@ impl Drop for Real {
         if self.thread.is_some() && !std::thread::panicking() {
             self.stop().unwrap();
         }
-        let _ = std::fs::remove_dir_all(&self.dir);
     }
 }
 

@@ -168,11 +168,7 @@ mod tests {
     }
 
     fn emulated(model: &str) -> Emulated {
-        let thread = std::thread::current().id();
-        let path = std::env::temp_dir().join(format!("emulated-{}-{thread:?}", std::process::id()));
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
-        let file = file.unwrap();
-        std::fs::remove_file(&path).unwrap();
+        let file = tempfile::tempfile().unwrap();
         file.set_len(64 << 20).unwrap();
         let model = Model::named(model).unwrap().scaled(Bytes::mib(64)).unwrap();
         Emulated::new(&model, Arc::new(file), Surroundings::alone())

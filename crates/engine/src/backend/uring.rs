@@ -486,15 +486,13 @@ mod tests {
     use std::fs::OpenOptions;
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-    fn ring(name: &str, direct: bool, write: bool) -> Uring {
-        let path = std::env::temp_dir().join(format!("uring-{name}-{}", std::process::id()));
-        let made = File::create(&path).unwrap();
-        made.set_len(8 << 20).unwrap();
-        made.write_all_at(&[9; 8192], 1 << 20).unwrap();
-        made.sync_all().unwrap();
+    fn ring(direct: bool, write: bool) -> Uring {
+        let made = tempfile::Builder::new().prefix("slackline-").tempfile().unwrap();
+        made.as_file().set_len(8 << 20).unwrap();
+        made.as_file().write_all_at(&[9; 8192], 1 << 20).unwrap();
+        made.as_file().sync_all().unwrap();
         let flags = if direct { libc::O_DIRECT } else { 0 };
-        let file = OpenOptions::new().read(true).write(write).custom_flags(flags).open(&path);
-        std::fs::remove_file(&path).unwrap();
+        let file = OpenOptions::new().read(true).write(write).custom_flags(flags).open(made.path());
         Uring::new(Arc::new(file.unwrap()), 4, Surroundings::alone(), &mut Vec::new()).unwrap()
     }
 
@@ -530,7 +528,7 @@ mod tests {
 
     #[test]
     fn bytes_go_out_and_come_back_with_zeros_where_nothing_was_written() {
-        let mut ring = ring("roundtrip", true, true);
+        let mut ring = ring(true, true);
         let offset = Bytes::mib(1);
         let read = span(Bytes::mib(2), Bytes::kib(16));
         let read =
@@ -562,7 +560,7 @@ mod tests {
     /// transfer that came back short.
     #[test]
     fn what_lies_between_written_blocks_never_comes_into_memory() {
-        let mut ring = ring("holes", true, true);
+        let mut ring = ring(true, true);
         let old = vec![5u8; 256 << 10];
         let offset = Bytes::mib(2);
         let fill = DiskAction::WriteBytes { offset, bytes: old };
@@ -604,7 +602,7 @@ mod tests {
     /// more runs than the kernel takes in one vector. Then all but one of them, in one vector.
     #[test]
     fn a_long_read_leaves_out_what_was_never_written_of_it() {
-        let mut ring = ring("long", true, true);
+        let mut ring = ring(true, true);
         let offset = Bytes::mib(2);
         for mib in 0..4 {
             let (offset, bytes) = (offset + Bytes::mib(mib), vec![5 + mib as u8; 1 << 20]);
@@ -644,7 +642,7 @@ mod tests {
             (0..len).step_by(512).flat_map(|at| sector(at).repeat(64)).collect()
         };
         for at_most in [512, 1536, 4096, 20 << 10, 100 << 10] {
-            let mut ring = ring("short", true, true);
+            let mut ring = ring(true, true);
             let (len, offset) = (Bytes::kib(256), Bytes::mib(2));
             // By a copy, and from the arena to another place.
             ring.at_most = at_most;
@@ -686,7 +684,7 @@ mod tests {
 
     #[test]
     fn a_block_is_merged_around_what_is_kept_of_it() {
-        let mut ring = ring("merge", true, true);
+        let mut ring = ring(true, true);
         let place = span(Bytes::mib(3), Bytes::kib(4));
         let keep = Bytes::new(100)..Bytes::new(300);
         for (written, around) in [(true, 9), (false, 0)] {
@@ -709,7 +707,7 @@ mod tests {
 
     #[test]
     fn more_commands_than_the_ring_has_entries_all_end() {
-        let mut ring = ring("many", false, true);
+        let mut ring = ring(false, true);
         let bytes = vec![3u8; 4096];
         let writes = (0..100u64)
             .map(|n| DiskAction::WriteBytes { offset: Bytes::kib(4) * n, bytes: bytes.clone() });
@@ -722,7 +720,7 @@ mod tests {
     /// device's. What a promise is held against is when it was noticed.
     #[test]
     fn what_a_busy_thread_notices_late_is_not_the_device_s_time() {
-        let mut ring = ring("busy", false, true);
+        let mut ring = ring(false, true);
         let mut done = Vec::new();
         // The event's own entry goes to the kernel first.
         ring.wait(Some(sys::now()), &mut done);
@@ -759,7 +757,7 @@ mod tests {
 
     #[test]
     fn a_device_that_refuses_is_the_commands_error() {
-        let mut ring = ring("refuses", false, false);
+        let mut ring = ring(false, false);
         let write = DiskAction::WriteBytes { offset: Bytes::ZERO, bytes: vec![0; 4096] };
         assert_eq!(run(&mut ring, vec![write]), [Err(DeviceError(libc::EBADF))]);
         let beyond = DiskAction::Read {
@@ -772,7 +770,7 @@ mod tests {
 
     #[test]
     fn a_sleeping_ring_wakes_at_its_time_and_when_it_is_woken() {
-        let mut ring = ring("sleeps", false, true);
+        let mut ring = ring(false, true);
         let mut done = Vec::new();
         let until = sys::now() + Duration::from_millis(3);
         while ring.around.lateness.lock().timers.count() == 0 {

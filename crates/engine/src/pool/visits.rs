@@ -7,6 +7,7 @@ use crate::{CreateOptions, DeviceSpec};
 use node::{Access, Contract, Mode, Opening, Placement};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
+use tempfile::TempDir;
 use units::Rate;
 use window::{Kind, Piece};
 
@@ -26,20 +27,11 @@ const PROFILE: &str = r#"
     write = { fixed = "0.01ms", rate = "4GB/s" }
 "#;
 
-/// A file of its own, which goes with the test.
-struct File(std::path::PathBuf);
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// A pool on one file, with a volume that is written from end to end.
-fn pool(name: &str) -> (Pool, File) {
-    let path = std::env::temp_dir().join(format!("visits-{name}-{}", std::process::id()));
-    let disks = [DeviceSpec::Real { path: path.clone() }];
-    let file = File(path);
+/// A pool on one file, with a volume that is written from end to end. The directory goes with
+/// the test.
+fn pool() -> (Pool, TempDir) {
+    let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+    let disks = [DeviceSpec::Real { path: dir.path().join("disk") }];
     let profile = Some(Profile::parse(PROFILE).unwrap());
     let options = CreateOptions { size: Some(Bytes::mib(64)), profile, ..CreateOptions::default() };
     Pool::create("visits", &disks, &options).unwrap();
@@ -58,7 +50,7 @@ fn pool(name: &str) -> (Pool, File) {
         let Reply::Room { room } = room else { panic!("{room:?} is no room") };
         pool.call_write("film", Bytes::MIB * at, room).unwrap();
     }
-    (pool, file)
+    (pool, dir)
 }
 
 fn contract() -> Contract {
@@ -99,7 +91,7 @@ impl Chain {
 #[test]
 fn a_read_that_is_begun_in_a_callback_costs_no_visit_of_its_own() {
     const READS: u64 = 500;
-    let (pool, _file) = pool("reads");
+    let (pool, _dir) = pool();
     let (over, ended) = mpsc::channel();
     let chain = Arc::new(Chain { pool, left: AtomicU64::new(READS), over });
     Arc::clone(&chain).next();
@@ -117,7 +109,7 @@ fn a_read_that_is_begun_in_a_callback_costs_no_visit_of_its_own() {
 #[test]
 fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
     const BLOCKS: u64 = 32;
-    let (pool, _file) = pool("blocks");
+    let (pool, _dir) = pool();
     let (sender, opened) = mpsc::channel();
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
     pool.open_window(Who::root(), opening(), done).unwrap();
@@ -171,7 +163,7 @@ fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
 /// comes, until somebody asks again.
 #[test]
 fn pieces_come_by_themselves_over_a_jump_until_the_end() {
-    let (pool, _file) = pool("jump");
+    let (pool, _dir) = pool();
     let (sender, opened) = mpsc::channel();
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
     pool.open_window(Who::root(), opening(), done).unwrap();

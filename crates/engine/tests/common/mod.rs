@@ -4,35 +4,24 @@
 use engine::{Chunk, ChunkMut, CreateOptions, DeviceSpec, Options, Pool, Reply};
 use node::{Contract, Mode, Op, Placement, StreamId};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::TempDir;
 use units::{Bytes, Duration, Rate};
 
 /// A directory that is removed when dropped.
-pub struct Dir(PathBuf);
+pub struct Dir(TempDir);
 
 impl Dir {
     pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("slackline-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
+        Self(tempfile::Builder::new().prefix("slackline-").tempdir().unwrap())
     }
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path().join(name)
     }
     pub fn file(&self, name: &str) -> DeviceSpec {
         DeviceSpec::Real { path: self.path(name) }
     }
     pub fn emulated(&self, name: &str) -> DeviceSpec {
         DeviceSpec::Emulated { model: "laptop-4200".into(), path: self.path(name) }
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

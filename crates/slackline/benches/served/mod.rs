@@ -5,10 +5,10 @@
 use client::Client;
 use client::control::VolumeCreate;
 use rwrt::Samples;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
+use tempfile::TempDir;
 use units::Bytes;
 
 /// Adds a time that was measured by the program's clock.
@@ -29,28 +29,14 @@ pub fn make(client: &Client, name: &str, size: Bytes) {
 
 /// A folder in `SLACKLINE_BENCH_DIR`, or where temporary files go. It is removed with the
 /// benchmark.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    /// Makes it.
-    pub fn new(name: &str) -> Self {
-        let base =
-            std::env::var_os("SLACKLINE_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        let folder = Self(base.join(format!("slackline-{name}-{}", std::process::id())));
-        std::fs::create_dir_all(&folder.0).expect("a place for gigabytes");
-        folder
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+pub fn folder() -> TempDir {
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("slackline-");
+    let made = match std::env::var_os("SLACKLINE_BENCH_DIR") {
+        Some(place) => folder.tempdir_in(place),
+        None => folder.tempdir(),
+    };
+    made.expect("a place for gigabytes")
 }
 
 /// A daemon that ends with this process.
@@ -62,14 +48,14 @@ pub struct Daemon {
 impl Daemon {
     /// Serves an emulated disk of `model` in 2 GiB, with these further arguments of
     /// `slackline serve`.
-    pub fn start(folder: &Folder, model: &str, args: &[&str]) -> Self {
+    pub fn start(folder: &TempDir, model: &str, args: &[&str]) -> Self {
         let device = format!("emulated:{model}:{}", folder.path().join("disk.img").display());
         Self::on(folder, &device, &[], args)
     }
 
     /// Serves a device of 2 GiB, with these further arguments of `slackline pool create` and
     /// of `slackline serve`.
-    pub fn on(folder: &Folder, device: &str, create: &[&str], args: &[&str]) -> Self {
+    pub fn on(folder: &TempDir, device: &str, create: &[&str], args: &[&str]) -> Self {
         let slackline = || Command::new(env!("CARGO_BIN_EXE_slackline"));
         let mut making = slackline();
         making.args(["pool", "create", "bench", device, "--size", "2GiB"]).args(create);

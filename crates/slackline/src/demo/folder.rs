@@ -7,6 +7,7 @@
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use tempfile::TempDir;
 
 /// Waits for the demo's end; then kills what is left of its daemon and removes
 /// the folder. Deaf to the signals that end the demo.
@@ -29,8 +30,15 @@ pub fn pid_file(folder: &Path) -> PathBuf {
 impl Folder {
     /// Makes the folder: `keep`, which stays, or one that goes with the demo.
     pub fn new(keep: Option<&Path>) -> Result<Self, Failure> {
-        let name = format!("slackline-demo-{}", std::process::id());
-        let path = keep.map_or_else(|| temporary().join(name), Path::to_path_buf);
+        let base = temporary();
+        let (path, passing) = match keep {
+            Some(path) => (path.to_path_buf(), None),
+            None => {
+                let made = tempfile::Builder::new().prefix("slackline-demo-").tempdir_in(&base);
+                let made = made.map_err(|error| Failure::file(&base, &error))?;
+                (made.path().to_path_buf(), Some(made))
+            }
+        };
         let failed = |error| Failure::file(&path, &error);
         std::fs::create_dir_all(&path).map_err(failed)?;
         if std::fs::read_dir(&path).map_err(failed)?.next().is_some() {
@@ -43,6 +51,7 @@ impl Folder {
         shell.stdout(Stdio::null()).stderr(Stdio::null());
         let mut caretaker = shell.spawn().map_err(failed)?;
         let alive = caretaker.stdin.take();
+        let _ = passing.map(TempDir::keep); // from here on it is the caretaker's
         Ok(Self { path, caretaker, alive })
     }
 
@@ -64,7 +73,7 @@ fn temporary() -> PathBuf {
     match std::env::var_os("TMPDIR") {
         Some(chosen) => chosen.into(),
         None if Path::new("/var/tmp").is_dir() => "/var/tmp".into(),
-        None => std::env::temp_dir(),
+        None => "/tmp".into(),
     }
 }
 
@@ -74,13 +83,13 @@ mod tests {
 
     #[test]
     fn a_folder_goes_with_its_demo_unless_it_is_kept() {
-        let base = std::env::temp_dir().join(format!("slackline-folder-{}", std::process::id()));
+        let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let base = dir.path().join("kept");
         let kept = Folder::new(Some(&base)).unwrap();
         std::fs::write(kept.path().join("x"), "x").unwrap();
         assert!(Folder::new(Some(&base)).is_err(), "somebody's files are not mixed with ours");
         drop(kept);
         assert!(base.join("x").exists());
-        std::fs::remove_dir_all(&base).unwrap();
 
         let passing = Folder::new(None).unwrap();
         let path = passing.path().to_path_buf();

@@ -70,7 +70,10 @@ fn what_was_answered_is_read_and_what_was_synced_survives() {
         }
     }
     eprintln!("{histories} histories, ended by {ends:?}: {total:?}");
-    assert!(total.stamped > histories * 100, "hardly anything was read: {total:?}");
+    // On average: a daemon that dies early has answered little.
+    if histories >= 10 {
+        assert!(total.stamped > histories * 100, "hardly anything was read: {total:?}");
+    }
 }
 
 /// One history: programs on fresh volumes, over one to three lives of the daemon.

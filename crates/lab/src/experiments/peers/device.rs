@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tempfile::TempDir;
 use units::{Bytes, Distribution};
 
 /// How many requests the kernel has in the drive at a time, where it is let: with more,
@@ -19,10 +20,10 @@ const DEPTH: usize = 4;
 pub struct Device {
     path: PathBuf,
     capacity: Bytes,
-    // In this order: the loop device lets go of the emulator's file.
+    // In this order: the loop device lets go of the emulator's file, and that of its directory.
     open: Option<File>,
     emulator: Emulator,
-    directory: PathBuf,
+    _directory: TempDir,
 }
 
 impl Device {
@@ -31,11 +32,11 @@ impl Device {
     /// # Errors
     /// Says what the machine lacks: root, FUSE, loop devices or `losetup`.
     pub fn new(model: &Model) -> Result<Self, String> {
-        let name = format!("slackline-lab-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
+        let directory = tempfile::Builder::new().prefix("slackline-").tempdir();
+        let directory = directory.map_err(|error| error.to_string())?;
         let options = Options {
             model: model.clone(),
-            directory: directory.clone(),
+            directory: directory.path().to_path_buf(),
             backing: None,
             write_back: false,
             short_transfers: false,
@@ -58,7 +59,7 @@ impl Device {
         let marked = Command::new("losetup").arg("--detach").arg(&path).status();
         marked.map_err(|error| format!("losetup: {error}"))?;
         let capacity = model.capacity();
-        let device = Self { path, capacity, open: Some(open), emulator, directory };
+        let device = Self { path, capacity, open: Some(open), emulator, _directory: directory };
         device.set("scheduler", "none").map_err(|error| error.to_string())?;
         device.set("nr_requests", &DEPTH.to_string()).map_err(|error| error.to_string())?;
         Ok(device)
@@ -109,7 +110,6 @@ impl Drop for Device {
         // The kernel lets go of the file a moment after the last one closed the device.
         for _ in 0..100 {
             if self.emulator.unmount().is_ok() {
-                let _ = std::fs::remove_dir(&self.directory); // it may not be ours
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(50));

@@ -4,25 +4,20 @@ use super::Found;
 use super::load::{self, CAPACITY, Load, READ, film_name};
 use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
 use node::{Error, Mode, Op, Placement, Policy, StreamId};
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use units::Bytes;
 
 /// A pool on an emulated disk whose volumes are full.
 pub struct Filled {
     specs: Vec<DeviceSpec>,
-    backing: PathBuf,
     host_late: units::Duration,
-}
-
-impl Drop for Filled {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.backing); // it is in a folder for such files
-    }
+    /// With the disk's file in it.
+    _directory: TempDir,
 }
 
 impl Filled {
@@ -31,14 +26,14 @@ impl Filled {
     /// # Errors
     /// What went wrong, in words.
     pub fn new(load: &Load) -> Result<Self, String> {
-        let name = format!("slackline-lab-{}.img", std::process::id());
-        let backing = std::env::temp_dir().join(name);
+        let directory = tempfile::Builder::new().prefix("slackline-").tempdir();
+        let directory = directory.map_err(|error| error.to_string())?;
         let model = load.model.name().to_owned();
-        let specs = vec![DeviceSpec::Emulated { model, path: backing.clone() }];
-        let create =
-            CreateOptions { size: Some(CAPACITY), force: true, ..CreateOptions::default() };
+        let path = directory.path().join("disk");
+        let specs = vec![DeviceSpec::Emulated { model, path }];
+        let create = CreateOptions { size: Some(CAPACITY), ..CreateOptions::default() };
         Pool::create("section-7.1", &specs, &create).map_err(|error| error.to_string())?;
-        let filled = Self { specs, backing, host_late: units::Duration::ZERO };
+        let filled = Self { specs, host_late: units::Duration::ZERO, _directory: directory };
         let pool = filled.open(Policy::SLACK)?;
         for (name, size) in load.volumes() {
             make(&pool, &name, size).map_err(|error| error.to_string())?;
