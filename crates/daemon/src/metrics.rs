@@ -86,6 +86,9 @@ impl Collector for Figures {
     }
 }
 
+/// A family by its name and its help, and what of each thing stands in it.
+type Of<T, V> = (&'static str, &'static str, fn(&T) -> V);
+
 /// Labels of one series.
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
@@ -160,7 +163,7 @@ fn pool(told: &mut Told<'_>, status: &Status) -> fmt::Result {
 fn disks(told: &mut Told<'_>, disks: &[Disk]) -> fmt::Result {
     let names: Vec<String> = disks.iter().map(|disk| disk.disk.to_string()).collect();
     let labels = |at: usize| vec![("disk", &*names[at]), ("device", &*disks[at].device)];
-    let gauges: [(&str, &str, fn(&Disk) -> f64); 8] = [
+    let gauges: [Of<Disk, f64>; 8] = [
         ("disk_size_bytes", "Room for volumes.", |disk| disk.capacity_bytes.get() as f64),
         ("disk_free_bytes", "Room that no volume has.", |disk| disk.free_bytes.get() as f64),
         ("disk_promised_ratio", "Share of its time that contracts have.", |disk| {
@@ -194,7 +197,7 @@ fn disks(told: &mut Told<'_>, disks: &[Disk]) -> fmt::Result {
             disks.iter().enumerate().map(|(at, disk)| (labels(at), value(disk))),
         )?;
     }
-    let counters: [(&str, &str, fn(&Disk) -> u64); 4] = [
+    let counters: [Of<Disk, u64>; 4] = [
         ("disk_late_requests", "Requests under contract done after their deadline.", |disk| {
             disk.late_requests
         }),
@@ -292,7 +295,7 @@ fn streams(told: &mut Told<'_>, streams: &[Stream]) -> fmt::Result {
         }
         groups.entry(key).or_default().add(stream);
     }
-    let gauges: [(&str, &str, fn(&Group) -> f64); 3] = [
+    let gauges: [Of<Group, f64>; 3] = [
         ("streams", "Open streams.", |one| one.streams as f64),
         ("stream_contract_bytes_per_second", "What open streams were promised.", |one| {
             one.rate as f64
@@ -306,7 +309,7 @@ fn streams(told: &mut Told<'_>, streams: &[Stream]) -> fmt::Result {
     for (name, help, value) in gauges {
         told.gauge((name, help), groups.iter().map(|(key, one)| (of_group(key), value(one))))?;
     }
-    let counters: [(&str, &str, fn(&Group) -> u64); 6] = [
+    let counters: [Of<Group, u64>; 6] = [
         ("stream_bytes", "Bytes that programs of open streams moved.", |one| one.moved),
         ("stream_requests", "Disk requests of open streams.", |one| one.requests),
         ("stream_late_requests", "Those that were done, or with their program, too late.", |one| {
