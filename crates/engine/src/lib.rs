@@ -51,7 +51,7 @@ pub use chunk::{Chunk, ChunkMut};
 pub use claim::open_to_others;
 pub use create::{CreateOptions, Created};
 pub use device::{DeviceSpec, Found};
-pub use drives::{file_drives, whole_drives};
+pub use drives::pool_drives;
 pub use error::PoolError;
 pub use first_gap::first_gap;
 pub use host_file::{BlockDevice, Buffer, FileError, HostFile};
