@@ -50,6 +50,7 @@ impl MadeRoom {
         context: &mut Context<'_>,
         look: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
+        debug_assert!(!engine::on_a_disks_thread(), "a callback hands over to who writes");
         let mut state = self.0.0.lock();
         state.has_room = false;
         let is_known = state.waker.as_ref().is_some_and(|it| it.will_wake(context.waker()));

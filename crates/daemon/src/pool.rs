@@ -109,12 +109,11 @@ impl Answer {
     }
 }
 
-/// What is called, once, with the end of an operation. It runs on a thread of
-/// the pool and must be short.
+/// What is called, once, with the end of an operation. It may run on a disk's thread and
+/// only hands over (`engine::Pool::submit`).
 pub type Callback = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
 
-/// What is called when there may be something to take. It runs on a thread of the pool and
-/// must be short.
+/// What is called when there may be something to take. As a [`Callback`] it only hands over.
 pub type Bell = Box<dyn Fn() + Send + Sync>;
 
 /// What never changes while a pool is open.
