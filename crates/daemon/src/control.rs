@@ -31,7 +31,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep_until};
-use units::Duration;
 use wire::Problem;
 use wire::control::PROBLEM_TYPE;
 
@@ -51,7 +50,11 @@ pub async fn serve(
                 Ok(place) => {
                     // Until it is asked for something under contract.
                     let lane = timely.lane(peer.uid, false);
-                    let carriage = Carriage { lane: lane.clone(), sending: Arc::default() };
+                    let carriage = Carriage {
+                        lane: lane.clone(),
+                        sending: Arc::default(),
+                        room: MadeRoom::default(),
+                    };
                     let caller = (peer, carriage);
                     let carried =
                         carry(connection, place, router.clone(), caller, is_stopping.clone());
@@ -166,13 +169,8 @@ pub struct Carriage {
     /// Which threads serve the connection.
     pub lane: Lane,
     /// What of the pool's is on its way into the socket.
-    sending: Arc<Mutex<Sending>>,
-}
-
-#[derive(Default)]
-struct Sending {
-    /// Each with the time in which its program had made room before.
-    answers: Vec<(Ask, Handed, Duration)>,
+    sending: Arc<Mutex<Vec<(Ask, Handed)>>>,
+    /// When the program had to make room there.
     room: MadeRoom,
 }
 
@@ -180,24 +178,15 @@ impl Carriage {
     /// These bytes of an answer, which the pool handed out then, go into the socket next.
     pub fn sends(&self, ask: &Ask, handed: Handed) {
         self.lane.answered(handed.is_promised());
-        let mut sending = self.sending.lock();
-        let before = sending.room.so_far();
-        sending.answers.push((ask.clone(), handed, before));
+        self.sending.lock().push((ask.clone(), handed));
     }
 
     /// All are in the socket.
     fn sent(&self) {
-        let mut sending = self.sending.lock();
-        let (answers, so_far) = (std::mem::take(&mut sending.answers), sending.room.so_far());
-        drop(sending);
-        for (ask, handed, before) in answers {
-            ask.delivered(&handed.without(so_far.saturating_sub(before)));
+        let answers = std::mem::take(&mut *self.sending.lock());
+        for (ask, handed) in answers {
+            ask.delivered(&handed.excusing(&self.room));
         }
-    }
-
-    /// The socket was found full, so that the program has to make room, or not.
-    fn finds(&self, full: bool) {
-        self.sending.lock().room.is(full);
     }
 }
 
@@ -247,8 +236,8 @@ impl AsyncWrite for Taken {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.connection).poll_write(cx, buf);
-        self.carriage.finds(written.is_pending());
+        let Self { connection, carriage, .. } = &mut *self;
+        let written = carriage.room.watch(cx, |cx| Pin::new(connection).poll_write(cx, buf));
         if written.is_pending() { self.wait(cx) } else { written }
     }
 
@@ -257,8 +246,9 @@ impl AsyncWrite for Taken {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.connection).poll_write_vectored(cx, bufs);
-        self.carriage.finds(written.is_pending());
+        let Self { connection, carriage, .. } = &mut *self;
+        let write = |cx: &mut Context<'_>| Pin::new(connection).poll_write_vectored(cx, bufs);
+        let written = carriage.room.watch(cx, write);
         if written.is_pending() { self.wait(cx) } else { written }
     }
 

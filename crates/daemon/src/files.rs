@@ -170,14 +170,18 @@ impl Files {
         if let Some(desk) = self.desks().into_iter().find(is_same) {
             return Ok(desk);
         }
-        if let Some((drive, disk)) = taken(&file.drives(), &self.settings.pool_drives) {
+        let drives = file.drives();
+        let beside = taken(&drives, &self.settings.pool_drives);
+        if let Some((drive, disk)) = beside
+            && !self.settings.shared_drive
+        {
             let what = format!(
                 "it lies on the drive {drive}, as the pool's disk {} does, which is promised all \
                  of its time",
                 disk.display()
             );
             let next = "put it on another drive, or into a volume with `slackline record`; or \
-                        serve with --shared-drive where no contract has to be kept";
+                        serve with --shared-drive where contracts on both may be late";
             return Err((what, next.to_owned()));
         }
         let own = self.settings.device.iter().find(|own| own.is(device));
@@ -195,10 +199,10 @@ impl Files {
             })?,
         };
         let mut notes = notes(device, &profile, own.is_some_and(|own| own.profile.is_some()));
-        if let Some((drive, disk)) = taken(&file.drives(), &self.settings.pool_file_drives) {
+        if let Some((drive, disk)) = beside {
             notes.push(format!(
-                "the pool's disk {} is a file on the same drive, {drive}: what its contracts take \
-                 is not counted here, so that both may be late",
+                "the pool's disk {} lies on the same drive, {drive}: what its contracts take is \
+                 not counted here, so that both may be late",
                 disk.display()
             ));
         }

@@ -1,33 +1,109 @@
 //! The time in which a program had to make room in its socket: its own, and not the daemon's.
 //!
-//! Invariant: it begins where the socket is found full and ends where a byte goes in again. What
-//! a thread of the daemon takes to come back to the socket meanwhile is in it, too: nobody tells
-//! when there was room.
+//! It begins where the socket is found full, and ends where the system says that there is room
+//! again. When the thread that sends comes back to the socket does not matter: the answer waits
+//! for the daemon from then on, as it did until it found the socket full.
+//!
+//! What is not seen: a thread of the daemon that looks for what the system says, and comes late to
+//! that, finds the room late. So much is taken for the program's.
 
-use units::Duration;
+use crate::lock::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use units::{Duration, Instant};
 
-/// So much, from the beginning of a connection on.
+/// Spans that are known each for itself; what was before them is known together.
+const SPANS_MAX: usize = 32;
+
+/// So much, on one connection.
+#[derive(Clone, Default)]
+pub(crate) struct MadeRoom(Arc<Watch>);
+
 #[derive(Default)]
-pub(crate) struct MadeRoom {
-    since: Option<std::time::Instant>,
-    before: std::time::Duration,
+struct Watch(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Since when the socket is full.
+    since: Option<Instant>,
+    /// There was room since the socket was last looked at.
+    has_room: bool,
+    /// Whoever sends.
+    waker: Option<Waker>,
+    /// When it was full before, in order.
+    spans: VecDeque<Span>,
+}
+
+/// So much of what lies between two instants.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    from: Instant,
+    until: Instant,
+    full: Duration,
 }
 
 impl MadeRoom {
-    fn all(&self) -> std::time::Duration {
-        self.before + self.since.map_or(std::time::Duration::ZERO, |since| since.elapsed())
+    /// Looks whether the socket takes something: pending where it is full.
+    pub(crate) fn watch<T>(
+        &self,
+        context: &mut Context<'_>,
+        look: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        debug_assert!(!engine::on_a_disks_thread(), "a callback hands over to who writes");
+        let mut state = self.0.0.lock();
+        state.has_room = false;
+        let is_known = state.waker.as_ref().is_some_and(|it| it.will_wake(context.waker()));
+        let before = if is_known { None } else { state.waker.replace(context.waker().clone()) };
+        drop(state);
+        drop(before); // not under the lock: with the last one goes what it wakes
+        let waker = Waker::from(Arc::clone(&self.0));
+        let looked = look(&mut Context::from_waker(&waker));
+        let mut state = self.0.0.lock();
+        match looked.is_pending() {
+            // Room may have come since it was looked at.
+            true if state.has_room => {}
+            true => drop(state.since.get_or_insert_with(engine::now)),
+            false => state.ends(),
+        }
+        looked
     }
 
-    /// So much by now.
-    pub(crate) fn so_far(&self) -> Duration {
-        Duration::from_nanos(u64::try_from(self.all().as_nanos()).unwrap_or(u64::MAX))
+    /// How long the socket has been full from then on.
+    pub(crate) fn since(&self, from: Instant) -> Duration {
+        let state = self.0.0.lock();
+        let before =
+            state.spans.iter().map(|span| span.full.min(span.until.saturating_since(from)));
+        let before = before.fold(Duration::ZERO, Duration::saturating_add);
+        let still = state.since.map(|since| engine::now().saturating_since(since.max(from)));
+        before.saturating_add(still.unwrap_or_default())
     }
+}
 
-    /// The socket was found full, or not.
-    pub(crate) fn is(&mut self, full: bool) {
-        match full {
-            true => drop(self.since.get_or_insert_with(std::time::Instant::now)),
-            false => *self = Self { since: None, before: self.all() },
+impl State {
+    fn ends(&mut self) {
+        let Some(from) = self.since.take() else { return };
+        let until = engine::now();
+        self.spans.push_back(Span { from, until, full: until.saturating_since(from) });
+        if self.spans.len() > SPANS_MAX
+            && let Some(oldest) = self.spans.pop_front()
+            && let Some(next) = self.spans.front_mut()
+        {
+            next.from = oldest.from;
+            next.full = next.full.saturating_add(oldest.full);
+        }
+    }
+}
+
+impl Wake for Watch {
+    fn wake(self: Arc<Self>) {
+        let mut state = self.0.lock();
+        state.ends();
+        state.has_room = true;
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
         }
     }
 }

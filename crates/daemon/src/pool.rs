@@ -7,6 +7,7 @@
 //! pool hands out ([`Chunk`], [`Room`]) goes back when its handle is dropped, so that a
 //! connection may end at any point.
 
+use crate::made_room::MadeRoom;
 use node::{
     DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Planner, Policy, Priority,
     Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
@@ -25,6 +26,10 @@ pub trait Chunk: Send + Sync {
     /// What is owed of the answer that this is, where it is under contract.
     fn promise(&self) -> Option<Promise> {
         None
+    }
+    /// When the pool decided on the answer that this is, where it says so.
+    fn handed(&self) -> Option<Instant> {
+        self.promise().map(|promise| promise.handed())
     }
     /// For the pool, to find its own handle again.
     fn into_any(self: Box<Self>) -> Box<dyn std::any::Any>;
@@ -94,14 +99,21 @@ impl Answer {
             _ => None,
         }
     }
+
+    /// When the pool decided on it, where it says so.
+    fn handed(&self) -> Option<Instant> {
+        match self {
+            Self::Data { chunk, .. } => chunk.handed(),
+            answer => answer.promise().map(|promise| promise.handed()),
+        }
+    }
 }
 
-/// What is called, once, with the end of an operation. It runs on a thread of
-/// the pool and must be short.
+/// What is called, once, with the end of an operation. It may run on a disk's thread and
+/// only hands over (`engine::Pool::submit`).
 pub type Callback = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
 
-/// What is called when there may be something to take. It runs on a thread of the pool and
-/// must be short.
+/// What is called when there may be something to take. As a [`Callback`] it only hands over.
 pub type Bell = Box<dyn Fn() + Send + Sync>;
 
 /// What never changes while a pool is open.
@@ -263,10 +275,11 @@ pub trait Pool: Send + Sync + 'static {
     fn warnings(&self) -> Vec<String>;
 }
 
-/// When the pool handed out an answer: what it takes from then on is the daemon's.
+/// When the pool handed out an answer: what it takes from then on is the daemon's. Of one under
+/// contract that is when the pool decided on it, though other callbacks may have run since.
 #[derive(Clone, Copy, Debug)]
 pub struct Handed {
-    at: std::time::Instant,
+    at: Instant,
     /// What is owed of it, where it is under contract.
     promise: Option<Promise>,
 }
@@ -274,17 +287,14 @@ pub struct Handed {
 impl Handed {
     /// Now, and nothing is owed.
     pub fn now() -> Self {
-        Self { at: std::time::Instant::now(), promise: None }
+        Self { at: engine::now(), promise: None }
     }
 
-    /// This answer, now.
+    /// This answer: when the pool says, or now.
     pub fn of(answer: &Result<Answer, Error>) -> Self {
-        Self { promise: answer.as_ref().ok().and_then(Answer::promise), ..Self::now() }
-    }
-
-    /// The same instant for an answer of which so much is owed.
-    pub fn owing(self, promise: Option<Promise>) -> Self {
-        Self { promise, ..self }
+        let answer = answer.as_ref().ok();
+        let at = answer.and_then(Answer::handed).unwrap_or_else(engine::now);
+        Self { at, promise: answer.and_then(Answer::promise) }
     }
 
     /// It is under contract.
@@ -297,9 +307,9 @@ impl Handed {
         Self { at: self.at.max(free.at), ..self }
     }
 
-    /// So much of what came since is not the daemon's.
-    pub fn without(self, excused: Duration) -> Self {
-        Self { at: self.at + std::time::Duration::from_nanos(excused.as_nanos()), ..self }
+    /// The time since in which its program had to make room is not the daemon's.
+    pub(crate) fn excusing(self, room: &MadeRoom) -> Self {
+        Self { at: self.at.saturating_add(room.since(self.at)), ..self }
     }
 
     /// Of two that go to the program as one: the later one, and what is due later.
@@ -311,10 +321,7 @@ impl Handed {
 
     /// How long ago.
     fn ago(&self) -> Duration {
-        Duration::from_nanos(
-            u64::try_from(std::time::Instant::now().saturating_duration_since(self.at).as_nanos())
-                .unwrap_or(u64::MAX),
-        )
+        engine::now().saturating_since(self.at)
     }
 }
 

@@ -10,6 +10,11 @@
 //! whatever these programs do; each user has a bounded part of the time of these threads, and all
 //! together have one ([`budget`]): whoever has used up his part goes on with ordinary threads
 //! until he has some again, and makes no contract of others wait.
+//!
+//! What is in nobody's part: a socket belongs to the runtime that began to watch it
+//! ([`Lane::watch`]), so that each piece that comes on it wakes one of these threads also while
+//! the connection is served by others. A share of polls does not bound that, since one poll finds
+//! as many pieces as the socket holds; nothing less does than another runtime's watch from the move on.
 
 mod budget;
 

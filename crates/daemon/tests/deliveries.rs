@@ -14,12 +14,12 @@ use daemon::serve::{ServeOptions, Serving};
 use daemon::socket::Claim;
 use engine::{Backend, Completion, CreateOptions, DeviceSpec, Options, Pool};
 use nbd::Nbd;
-use node::{DiskAction, DiskCommand};
+use node::{CommandId, DiskAction, DiskCommand, Op, Priority};
 use real::{Real, bytes, contract};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use units::{Bytes, Duration};
 use wire::control::{HostTime, Service};
@@ -315,6 +315,101 @@ fn an_answer_that_the_daemon_carries_too_late_is_late_in_the_account() {
     let account = account();
     assert_eq!((account.requests, account.late_requests), (1, 1), "{account:?}");
     assert!(account.latency_max > within && !account.late_max.is_zero(), "{account:?}");
+}
+
+/// A disk that keeps the ends of so many reads until it has all of them, and tells them in the
+/// order in which they began.
+struct Together {
+    disk: Box<dyn Backend>,
+    keeps: Arc<AtomicUsize>,
+    reads: Vec<CommandId>,
+    kept: Vec<Completion>,
+}
+
+impl Backend for Together {
+    fn start(&mut self, command: DiskCommand) {
+        let reads = matches!(command.action, DiskAction::Read { .. });
+        if reads && self.keeps.load(Ordering::SeqCst) > 0 {
+            self.reads.push(command.id);
+        }
+        self.disk.start(command);
+    }
+    fn submit(&mut self) {
+        self.disk.submit();
+    }
+    fn wait(&mut self, until: Option<units::Instant>, done: &mut Vec<Completion>) {
+        self.disk.wait(until, done);
+        self.kept.extend(done.extract_if(.., |done| self.reads.contains(&done.id)));
+        if !self.kept.is_empty() && self.kept.len() == self.keeps.load(Ordering::SeqCst) {
+            self.keeps.store(0, Ordering::SeqCst);
+            let place = |end: &Completion| self.reads.iter().position(|id| *id == end.id);
+            self.kept.sort_by_key(place);
+            self.reads.clear();
+            done.append(&mut self.kept);
+        }
+    }
+    fn in_flight(&self) -> usize {
+        self.disk.in_flight() + self.kept.len()
+    }
+}
+
+/// Two reads end together, and the callback of the first stands still until the second is due:
+/// the pool was in time, and account and measurement say what the program of the second saw.
+#[test]
+fn an_answer_that_waits_for_another_ones_callback_is_late_in_the_account() {
+    let keeps = Arc::new(AtomicUsize::new(0));
+    let will_keep = Arc::clone(&keeps);
+    let wrap: engine::Wrap = Arc::new(move |_, disk| {
+        let keeps = Arc::clone(&will_keep);
+        Box::new(Together { disk, keeps, reads: Vec::new(), kept: Vec::new() })
+    });
+    let options = ServeOptions { timely: Serving::Apart, ..ServeOptions::from(SocketMode(0o600)) };
+    let daemon = Real::start_wrapped(64, options, wrap);
+    daemon.volume("v", Bytes::mib(4));
+    serve_in_time(&daemon);
+    let within = Duration::from_millis(500);
+    let service =
+        Service::Latency { len_bytes: Bytes::kib(4), within_ns: within, every_ns: within };
+    daemon.client.volume_service("v", &service).unwrap();
+    let mut handle = daemon.client.best_effort("v").unwrap();
+    let mut block = vec![0; 4096];
+    // From here on it is served by the threads that are measured.
+    handle.read_at(Bytes::ZERO, &mut block).unwrap();
+    handle.read_at(Bytes::ZERO, &mut block).unwrap();
+    let before = daemon.client.volume("v").unwrap().account;
+
+    keeps.store(2, Ordering::SeqCst);
+    let (called, is_called) = channel();
+    let (go_on, may_go_on) = channel::<()>();
+    let slow = Op::Read {
+        volume: "v".into(),
+        offset: Bytes::mib(1),
+        len: Bytes::kib(4),
+        priority: Some(Priority::Background),
+    };
+    daemon.pool.submit(slow, move |_| {
+        called.send(()).unwrap();
+        let _ = may_go_on.recv();
+    });
+    let program = std::thread::spawn(move || handle.read_at(Bytes::ZERO, &mut block).unwrap());
+    is_called.recv().unwrap();
+    let due = engine::now() + within * 4;
+    let account = || daemon.pool.volume("v").unwrap().account;
+    assert_eq!(account().requests, before.requests + 1, "the pool has answered both");
+    assert_eq!(account().late_requests, before.late_requests, "the pool was in time");
+    while engine::now() <= due {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    drop(go_on);
+    program.join().unwrap();
+    // The daemon notes an answer when it is in the socket.
+    while delivery(&daemon).sample < 2 {
+        std::thread::yield_now();
+    }
+    let now = account();
+    assert_eq!(now.late_requests, before.late_requests + 1, "{now:?}");
+    assert!(now.latency_max > within && now.carried_max > within, "{now:?}");
+    assert!(delivery(&daemon).beyond_max_ns > within / 2, "it is measured");
 }
 
 /// Where the system permits it these threads have real-time priority, below the disks', and the

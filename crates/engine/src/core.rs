@@ -14,27 +14,30 @@
 mod carried;
 mod disk;
 mod later;
+mod news;
 #[cfg(test)]
 pub(crate) mod schedules;
 
 use crate::arena::Arena;
-use crate::backend::{Completion, zero_room};
+use crate::backend::Completion;
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
 use crate::core::disk::{DiskState, SharedQueue, Turn};
 use crate::core::later::Later;
+pub(crate) use crate::core::news::News;
+use crate::core::news::{Call, Chores, Waits};
 use crate::deliveries::Deliveries;
 use crate::lateness::RecentLateness;
 use crate::lock::{Mutex, MutexGuard};
+use crate::on_disk::on_a_disks_thread;
 use crate::searches::Searches;
 use crate::sys::{self, Event};
 use crate::{Pieces, Reply};
 use node::{
     CommandEnded, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op, Opening,
-    Output, Ownership, Policy, Promise, RateSearch, Region, Span, Status, StreamId, StreamStatus,
-    Terms, Ticket, VolumeId, VolumeStatus, Who, Wish,
+    Output, Ownership, Policy, Promise, Region, Span, Status, StreamId, StreamStatus, Terms,
+    Ticket, VolumeId, VolumeStatus, Who, Wish,
 };
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
@@ -45,15 +48,10 @@ use window::{Kind, Memory, Piece, Rights};
 pub(crate) const DISKS_MAX: usize = 64;
 const _: () = assert!(store::DISKS_MAX <= DISKS_MAX);
 
-thread_local! {
-    /// Whether this thread is a disk's.
-    static IS_DISK: Cell<bool> = const { Cell::new(false) };
-}
-
 #[cfg(test)]
 thread_local! {
     /// How often this thread has taken a pool's lock.
-    static VISITS: Cell<u64> = const { Cell::new(0) };
+    static VISITS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// How often this thread has taken a pool's lock.
@@ -67,6 +65,7 @@ pub(crate) struct Core {
     arena: Arc<Arena>,
     events: Vec<Arc<Event>>,
     searches: Searches,
+    chores: Chores,
     deliveries: Deliveries,
     disks: Vec<Arc<Mutex<DiskState>>>,
     inner: Mutex<Inner>,
@@ -104,22 +103,6 @@ struct Window {
     mode: Mode,
     /// Seeks that were asked for.
     seeks: u64,
-}
-
-/// What follows from a section under the lock.
-#[derive(Default)]
-pub(crate) struct News {
-    calls: Vec<(Callback, Result<Reply, Error>)>,
-    /// Refusals that are told when the largest rate that would fit is found.
-    refusals: Vec<(Callback, Error, Box<RateSearch>)>,
-    wake: u64,
-    /// Room in shared windows that is told of by these calls: filled with zeros first. It
-    /// counts as a command in its region, which so stays until then.
-    rooms: Vec<(Region, Span)>,
-    /// Room of streams in the arena, which these calls lend: filled with zeros, too.
-    lent_rooms: Vec<Span>,
-    /// Memory of windows that is nobody's any more, to be unmapped outside the lock.
-    garbage: Vec<Arc<Memory>>,
 }
 
 /// The pool's lock, with those of the disks that were taken under it.
@@ -164,8 +147,8 @@ impl Core {
             stopping: false,
         };
         let (searches, inner) = (Searches::default(), Mutex::new(inner));
-        let deliveries = Deliveries::default();
-        Arc::new(Self { arena, events, searches, deliveries, disks, inner })
+        let (deliveries, chores) = (Deliveries::default(), Chores::default());
+        Arc::new(Self { arena, events, searches, chores, deliveries, disks, inner })
     }
 
     fn lock(&self) -> Held<'_> {
@@ -220,7 +203,7 @@ impl Core {
         let op = Op::Open { opening: Box::new(opening), region: Some(region) };
         let about = Some(About::Open(region, memory, mode));
         self.section(|inner, news| match inner.stopping {
-            true => news.calls.push((callback, Err(Error::ShuttingDown))),
+            true => news.call(callback, Err(Error::ShuttingDown)),
             false => {
                 let ticket = inner.callers.insert(Caller { callback, stream: None, about });
                 inner.tell(ticket, (who, None), op);
@@ -256,7 +239,7 @@ impl Core {
             };
             match error {
                 None => inner.next_piece(pieces),
-                Some(error) => news.calls.push((told(pieces), Err(error))),
+                Some(error) => news.call(told(pieces), Err(error)),
             }
         });
     }
@@ -397,9 +380,9 @@ impl Core {
         drop(inner);
         self.disks.iter().for_each(|disk| disk.lock().stop());
         self.events.iter().for_each(|event| event.signal());
-        let calls = callers.into_iter();
-        let calls = calls.map(|caller| (caller.callback, Err(Error::ShuttingDown))).collect();
-        self.deliver(News { calls, ..News::default() });
+        let mut news = News::default();
+        callers.into_iter().for_each(|it| news.call(it.callback, Err(Error::ShuttingDown)));
+        self.deliver(news);
     }
 
     /// A section under the lock, and the delivery of what follows from it.
@@ -418,7 +401,7 @@ impl Core {
         let mut inner = self.lock();
         // In a callback, the time of the turn that led to it will do: clocks are
         // slow in some virtual machines, and callbacks are short.
-        if !IS_DISK.get() {
+        if !on_a_disks_thread() {
             inner.read_clock();
         }
         if !later.is_empty() {
@@ -474,7 +457,7 @@ impl Core {
         while let Some(output) = inner.node.poll_output() {
             let Output { ticket, result, search, promise } = output;
             match (inner.answer(self, (ticket, promise), result, news), search) {
-                (Some((callback, Err(error))), Some(search)) => {
+                (Some(Call { callback, result: Err(error), .. }), Some(search)) => {
                     news.refusals.push((callback, error, search));
                 }
                 (call, _) => news.calls.extend(call),
@@ -495,20 +478,20 @@ impl Core {
             }
         }
         // Gone before the close is answered that it goes with.
-        drop(news.garbage);
-        for (region, span) in news.rooms {
-            zero_room(&self.arena, span);
-            drop(self.arena.regions().end(region));
-        }
-        for span in news.lent_rooms {
-            zero_room(&self.arena, span);
-        }
-        for (callback, result) in news.calls {
-            callback(result);
+        self.unmap(news.garbage);
+        for call in news.calls {
+            self.chores.call(&self.arena, call);
         }
         for (callback, error, search) in news.refusals {
             self.searches.run(error, search, callback);
         }
+    }
+}
+
+impl Core {
+    /// Memory of windows that is nobody's any more.
+    pub(crate) fn unmap(&self, garbage: Vec<Arc<Memory>>) {
+        self.chores.unmap(&self.arena, garbage);
     }
 }
 
@@ -563,7 +546,7 @@ impl Inner {
             if let Op::Write { span, .. } = op {
                 self.tell_own(NOBODY, Op::Release { span });
             }
-            return news.calls.push((callback, Err(error)));
+            return news.call(callback, Err(error));
         }
         let stream = match &op {
             Op::StreamRead { stream, .. } | Op::StreamRoom { stream, .. } => {
@@ -647,14 +630,14 @@ impl Inner {
         (ticket, promise): (Ticket, Option<Promise>),
         result: Result<node::Reply, Error>,
         news: &mut News,
-    ) -> Option<(Callback, Result<Reply, Error>)> {
+    ) -> Option<Call> {
         if ticket == NOBODY || self.stopping {
             return None;
         }
         let Caller { callback, stream, about } = self.callers.remove(ticket);
         if let Some(about) = about {
-            let result = self.answer_window(core.arena(), about, (result, promise), news);
-            return Some((callback, result));
+            let (waits, result) = self.answer_window(core.arena(), about, (result, promise), news);
+            return Some(Call { waits, callback, result });
         }
         if let Some(stream) = stream {
             self.lent.remove(&stream);
@@ -668,6 +651,7 @@ impl Inner {
             let lender: Arc<dyn Lender> = core.clone();
             Loan::new(lender, span, owner, promise)
         };
+        let mut room_lent = None;
         let result = result.map(|reply| match reply {
             node::Reply::Done => promise.map_or(Reply::Done, Reply::Promised),
             node::Reply::Stream { stream, window } => Reply::Stream { stream, window },
@@ -675,7 +659,7 @@ impl Inner {
                 Reply::Data { chunk: Chunk::new(lend(span)), offset }
             }
             node::Reply::Room { span } => {
-                news.lent_rooms.extend(stream.map(|_| span));
+                room_lent = stream.map(|_| span);
                 Reply::Room { room: ChunkMut::new(lend(span)) }
             }
             node::Reply::End => Reply::End,
@@ -686,7 +670,7 @@ impl Inner {
             node::Reply::Handle { handle } => Reply::Handle { handle },
             node::Reply::Planner(planner) => Reply::Planner(planner),
         });
-        Some((callback, result))
+        Some(Call { waits: Waits::For(room_lent), callback, result })
     }
 
     /// The same, for an operation that has to do with a shared window: a region is
@@ -697,8 +681,9 @@ impl Inner {
         about: About,
         (result, promise): (Result<node::Reply, Error>, Option<Promise>),
         news: &mut News,
-    ) -> Result<Reply, Error> {
-        match (about, result) {
+    ) -> (Waits, Result<Reply, Error>) {
+        let mut waits = Waits::For(None);
+        let result = match (about, result) {
             (About::Open(region, memory, mode), Ok(node::Reply::Stream { stream, window })) => {
                 self.windows.insert(stream, Window { region, mode, seeks: 0 });
                 Ok(Reply::Shared { stream, window, memory })
@@ -715,7 +700,7 @@ impl Inner {
                 {
                     let (region, _) = Region::of(&span).expect("room of a shared window");
                     arena.regions().begin(region);
-                    news.rooms.push((region, span));
+                    waits = Waits::For(Some(span));
                 }
                 let seeks = self.windows.get(&stream).map_or(0, |window| window.seeks);
                 Ok(Reply::Piece { piece: piece(reply), seeks, promise })
@@ -731,6 +716,7 @@ impl Inner {
                 {
                     news.garbage.extend(arena.regions().free(window.region));
                 }
+                waits = Waits::ForUnmapping;
                 result.map(|reply| match reply {
                     node::Reply::Durable { upto } => Reply::Durable { upto },
                     _ => Reply::Done,
@@ -747,7 +733,8 @@ impl Inner {
             }
             (About::Next(_) | About::Seek(_), Err(error)) => Err(error),
             (About::Seek(_), Ok(other)) => unreachable!("{other:?} answers no seek"),
-        }
+        };
+        (waits, result)
     }
 }
 
@@ -777,14 +764,4 @@ fn piece(reply: node::Reply) -> Piece {
         node::Reply::End => Piece { kind: Kind::End, place: none, offset: none, len: none },
         other => unreachable!("{other:?} is no piece of a window"),
     }
-}
-
-/// Marks this thread as a disk's, on which nobody may wait for the pool.
-pub(crate) fn this_thread_is_a_disks() {
-    IS_DISK.set(true);
-}
-
-/// Panics on a disk's thread: waiting there for the disk would be for ever.
-pub(crate) fn assert_may_wait() {
-    assert!(!IS_DISK.get(), "a callback must not wait for the pool; submit instead");
 }

@@ -1,5 +1,6 @@
-//! What whoever drives the pool takes from when it is handed an answer under contract until its
-//! program has it: measured here, counted by the node ([`node::Op::Delivery`]).
+//! What an answer under contract takes from when the node has decided on it until its program has
+//! it: measured here, counted by the node ([`node::Op::Delivery`]). Callbacks of other answers that
+//! run before its own are in it ([`Promise::handed`]).
 //!
 //! The accounts are the programs': what carrying an answer has made of them is gathered here, and
 //! told to the node when somebody looks ([`node::Node::carried`]).

@@ -7,8 +7,10 @@
 //!
 //! A device that is a drive, or a part of it, is refused beside any other that lies on that
 //! drive. Files, and loop devices over files, are accepted beside each other, and told of:
-//! tests and demonstrations have several images on one file system. Emulated disks take the
-//! time that their model says, not the drive's: they share nothing.
+//! tests and demonstrations have several images on one file system. Contracts on ordinary files
+//! of a drive are refused beside any disk of a pool that lies on it, be it a device or a file
+//! ([`pool_drives`]). Emulated disks take the time that their model says, not the drive's: they
+//! share nothing.
 //!
 //! What is not known shares nothing: a file system without a device of its own (overlay,
 //! tmpfs, btrfs, network), and what a host or an array hides.
@@ -41,6 +43,12 @@ struct Lies {
 }
 
 impl Lies {
+    /// By whatever name.
+    fn all(mut self) -> BTreeSet<String> {
+        self.drives.append(&mut self.parts);
+        self.drives
+    }
+
     /// A drive, or another whole device, that one of the two is a part of and the other one
     /// lies on.
     fn part_beside<'a>(&'a self, other: &'a Self) -> Option<&'a String> {
@@ -110,9 +118,9 @@ fn holder(path: &Path) -> Option<(u32, u32)> {
     (number.0 != 0).then_some(number)
 }
 
-/// The drives under a block device.
+/// The drives under a block device, and the whole devices that it is a part of.
 pub(crate) fn under(number: (u32, u32)) -> BTreeSet<String> {
-    system(|system| system.device(number)).drives
+    system(|system| system.device(number)).all()
 }
 
 fn system<T>(ask: impl FnOnce(&System<'_>) -> T) -> T {
@@ -131,25 +139,21 @@ fn lies(path: &Path) -> Lies {
     }
 }
 
-/// The drives that block devices of a pool are, or are parts of, each with the device: nobody
-/// else can be promised time there. Files, emulated disks, and what is not known, have none.
-pub fn whole_drives(specs: &[DeviceSpec]) -> Vec<(String, PathBuf)> {
+/// The drives on which the disks of a pool lie, each with the disk, be it a device or a file:
+/// nobody else can be promised time there. Emulated disks, and what is not known, have none.
+pub fn pool_drives(specs: &[DeviceSpec]) -> Vec<(String, PathBuf)> {
     let mut all = Vec::new();
     for spec in specs {
         let DeviceSpec::Real { path } = spec else { continue };
-        all.extend(lies(path).parts.into_iter().map(|drive| (drive, path.clone())));
-    }
-    all
-}
-
-/// The drives on which files of a pool lie, each with the file: what is promised there knows
-/// nothing of what else is.
-pub fn file_drives(specs: &[DeviceSpec]) -> Vec<(String, PathBuf)> {
-    let mut all = Vec::new();
-    for spec in specs {
-        let DeviceSpec::Real { path } = spec else { continue };
-        let Lies { drives, parts } = lies(path);
-        all.extend(drives.into_iter().filter(|_| parts.is_empty()).map(|it| (it, path.clone())));
+        let number = match fs::metadata(path) {
+            Ok(found) if found.file_type().is_block_device() => {
+                Some((libc::major(found.rdev()), libc::minor(found.rdev())))
+            }
+            // What holds a file is known here also where nothing is of what is under that.
+            _ => holder(path),
+        };
+        let names = number.map(under).unwrap_or_default();
+        all.extend(names.into_iter().map(|drive| (drive, path.clone())));
     }
     all
 }

@@ -198,7 +198,8 @@ impl HostFile {
         Ok(there.map(|found| found.extent).collect())
     }
 
-    /// The drives that it lies on, by the kernel's names, as far as the system knows.
+    /// The drives that it lies on, and whole devices above them, by the kernel's names, as far as
+    /// the system knows.
     pub fn drives(&self) -> Vec<String> {
         crate::drives::under(self.device).into_iter().collect()
     }

@@ -7,11 +7,12 @@ use crate::backend::aside::Aside;
 use crate::backend::emulated::Emulated;
 use crate::backend::uring::Uring;
 use crate::backend::{Backend, Surroundings};
-use crate::core::{Core, assert_may_wait};
+use crate::core::Core;
 use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
 use crate::first_gap::first_gap;
 use crate::lock::Mutex;
+use crate::on_disk::assert_may_wait;
 use crate::sys::{self, Event};
 use crate::{Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
 use crate::{arena::Arena, drives, metadata, thread};
@@ -271,8 +272,14 @@ impl Pool {
     }
 
     /// Begins an operation of this program, which has the disks and so may do everything;
-    /// `done` is called with its end, once, on a thread of
-    /// the pool or on this one. It must be short and must not wait for the pool.
+    /// `done` is called with its end, once, on a thread of the pool or on this one.
+    ///
+    /// That may be a disk's thread, at real-time priority, which looks at no other end of a
+    /// command meanwhile. So `done` hands over, and does nothing else: it sends into a channel,
+    /// wakes a task, sets a word, submits what comes next. It must not wait for the pool (which
+    /// panics), nor for a lock that others hold over more than some instructions; it copies and
+    /// clears no memory, and writes to no socket or file ([`on_a_disks_thread`] is for checks of
+    /// that). What it takes is measured as a part of the gap between commands and charged.
     ///
     /// A stream's memory is asked for one piece at a time: while a [`Chunk`] or
     /// [`ChunkMut`] of a stream lives, operations that would move its window are
@@ -283,6 +290,7 @@ impl Pool {
     /// the handles; and on [`Op::WindowOpen`]: see [`Pool::open_window`].
     ///
     /// [`Chunk`]: crate::Chunk
+    /// [`on_a_disks_thread`]: crate::on_a_disks_thread
     pub fn submit(&self, op: Op, done: impl FnOnce(Result<Reply, Error>) + Send + 'static) {
         self.submit_as(Who::root(), op, done);
     }

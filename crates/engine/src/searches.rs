@@ -4,6 +4,7 @@
 //! Invariant: no more than [`WAITING_MAX`] wait, each with its copy of what admission saw.
 
 use crate::callers::Callback;
+use crate::on_disk::on_a_disks_thread;
 use node::{Error, RateSearch};
 use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -41,6 +42,8 @@ impl Searches {
                 }
                 Err(TrySendError::Disconnected(refused)) => refused.answer(),
             },
+            // A disk's thread has no second for it: the refusal goes without the rate.
+            None if on_a_disks_thread() => (refused.callback)(Err(refused.error)),
             None => refused.answer(),
         }
     }

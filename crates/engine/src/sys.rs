@@ -191,6 +191,13 @@ pub(crate) fn become_real_time_alone(priority: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether this thread has real-time priority.
+pub(crate) fn is_real_time() -> bool {
+    // SAFETY: the call takes no pointers; 0 is this thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_FIFO
+}
+
 /// Makes this thread an ordinary one.
 pub(crate) fn become_ordinary() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };

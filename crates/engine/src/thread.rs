@@ -4,20 +4,13 @@
 //! back, programs would wait for ever, and a pool survives the end of its process
 //! at any moment.
 
-use crate::core::{self, Core};
+use crate::core::Core;
 use crate::lock::{Fatal, Mutex};
+use crate::on_disk::{PRIORITY, PRIORITY_DELIVERY, this_thread_is_a_disks};
 use crate::sys;
 use crate::{Backend, HostLateness};
 use node::DiskIndex;
 use std::sync::Arc;
-
-/// The priority of disks' threads among real-time ones: above whatever is left
-/// at the lowest, below the kernel's own.
-const PRIORITY: i32 = 20;
-
-/// The priority of threads that carry answers under contract to their programs: above ordinary
-/// ones, below the disks', which have to begin the next command first.
-const PRIORITY_DELIVERY: i32 = PRIORITY - 10;
 
 /// The share of a disk's thread where real-time priority is not permitted.
 const NICE: i32 = -10;
@@ -25,7 +18,7 @@ const NICE: i32 = -10;
 /// Makes this thread fit for a disk, as far as the system permits; says in
 /// `warnings` what it did not.
 pub(crate) fn prepare(realtime: bool, warnings: &mut Vec<String>) {
-    core::this_thread_is_a_disks();
+    this_thread_is_a_disks();
     sys::sharpen_timers();
     if !realtime {
         return;
@@ -100,7 +93,7 @@ pub(crate) fn serve(
         let turn = core.turn(disk, &mut done);
         let started = !turn.commands.is_empty();
         turn.commands.into_iter().for_each(|command| backend.start(command));
-        drop(turn.garbage);
+        core.unmap(turn.garbage);
         match turn.ended {
             Some(ended) => {
                 if started {

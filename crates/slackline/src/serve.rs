@@ -54,7 +54,8 @@ pub struct Args {
     /// Do not measure disks again whose profiles do not hold, unless asked to
     #[arg(long)]
     no_remeasure: bool,
-    /// Serve disks that are parts of one drive, though contracts on them may be late
+    /// Serve disks that are parts of one drive, and give contracts on files of a drive that the
+    /// pool has, though contracts on both may be late
     #[arg(long)]
     shared_drive: bool,
     /// Do not ask for real-time priority
@@ -106,11 +107,9 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     let specs = specs?;
     let claim = Claim::new(&settings.socket)?;
     let shared_drive = settings.shared_drive;
-    if !shared_drive {
-        settings.files.pool_drives = engine::whole_drives(&specs);
-    }
     settings.files.realtime = realtime;
-    settings.files.pool_file_drives = engine::file_drives(&specs);
+    settings.files.shared_drive = shared_drive;
+    settings.files.pool_drives = engine::pool_drives(&specs);
     let config = settings.node;
     let find_policy = if says_policy { None } else { Some(daemon::config::kept_policy as _) };
     let options = engine::Options {

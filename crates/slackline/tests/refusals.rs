@@ -186,3 +186,48 @@ fn the_policy_is_changed_while_the_daemon_runs_and_one_that_keeps_nothing_promis
     drop(child.stdin.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+/// A pool is promised all the time of its drive, whether it has that as a device or lies in a file
+/// on it; so contracts on other files of that drive would be promised the same time again.
+#[test]
+fn a_file_on_the_drive_of_the_pool_is_refused_a_contract_unless_it_is_meant_so() {
+    let dir = Scratch::new();
+    let film = dir.text("film");
+    let bytes = noise(1, 1 << 20).bytes();
+    std::fs::write(&film, &bytes).unwrap();
+    let synced = std::fs::File::open(&film).unwrap();
+    synced.sync_all().unwrap();
+    let device = engine::HostFile::take(synced.into()).ok().and_then(|file| file.device().ok());
+    let Some(device) = device else { return }; // this folder's file system gives no contracts
+    // With a profile of its own: nothing is measured on a busy machine.
+    let config = format!(
+        "[[files.device]]\ndevice = '{}'\nprofile = '{}'\nothers = '1ms'\n",
+        device.name,
+        dir.text("drive.toml")
+    );
+    let pool = dir.make_pool(&["a"]);
+    let profile = std::fs::read_to_string(dir.text("profile.toml")).unwrap();
+    std::fs::write(dir.text("drive.toml"), profile.replace("256MiB", "64TiB")).unwrap();
+    std::fs::write(dir.text("config.toml"), config).unwrap();
+    let by_config = ["--config", &dir.text("config.toml")];
+    let play = ["play", &film, "--rate", "1MB/s", "--block", "64KiB"];
+
+    let daemon = dir.try_serve(&pool, &by_config).unwrap();
+    let refused = dir.run(&play);
+    refused.failed(1, &["it lies on the drive ", &pool[0], "--shared-drive"]);
+    daemon.kill();
+
+    let daemon = dir.try_serve(&pool, &[&by_config[..], &["--shared-drive"]].concat()).unwrap();
+    let played = dir.run(&play).succeeded();
+    assert!(played.out == bytes);
+    dir.run(&["files"]).succeeded().text().lines().find(|line| line.contains(&pool[0])).unwrap();
+    daemon.kill();
+
+    // The time of an emulated disk is its model's.
+    let disk = vec![dir.disk("e")];
+    let create = ["pool", "create", "emulated", "--size", "64MiB", "--overwrite", &disk[0]];
+    dir.run(&create).succeeded();
+    let daemon = dir.try_serve(&disk, &by_config).unwrap();
+    assert!(dir.run(&play).succeeded().out == bytes);
+    daemon.kill();
+}

@@ -185,10 +185,9 @@ impl Shared {
         let (read, handed) = self.ask.op_since(came, read).await;
         match read {
             Ok(Answer::Data { chunk, .. }) => {
-                let head = Head::ReadDone { tag };
-                self.output
-                    .send_noting(head, chunk.bytes(), |full| self.note(handed.without(full)))
-                    .await
+                self.output.send(Head::ReadDone { tag }, chunk.bytes()).await?;
+                self.note(handed);
+                Ok(())
             }
             Ok(_) => unreachable!("the pool answers a read with data"),
             Err(error) => self.fail(tag, &error).await,
@@ -206,8 +205,9 @@ impl Shared {
         let (written, handed) = self.ask.write(came, volume, priority, range, room).await;
         match written {
             Ok(()) => {
-                let head = Head::WriteDone { tag };
-                self.output.send_noting(head, &[], |full| self.note(handed.without(full))).await
+                self.output.send(Head::WriteDone { tag }, &[]).await?;
+                self.note(handed);
+                Ok(())
             }
             Err(error) => {
                 self.failed().get_or_insert(error.clone());
@@ -231,7 +231,7 @@ impl Shared {
     /// An answer that the pool handed out then is in the socket.
     fn note(&self, handed: Handed) {
         self.lane.answered(handed.is_promised());
-        self.ask.delivered(&handed);
+        self.ask.delivered(&self.output.excusing(handed));
     }
 
     fn failed(&self) -> MutexGuard<'_, Option<Error>> {

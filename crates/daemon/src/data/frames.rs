@@ -2,9 +2,9 @@
 
 use crate::files::{Given, Hand};
 use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN};
-use crate::lock::{AsyncMutex, Mutex};
+use crate::lock::AsyncMutex;
 use crate::made_room::MadeRoom;
-use crate::pool::Room;
+use crate::pool::{Handed, Room};
 use bytes::Buf;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -194,7 +194,7 @@ impl Incoming {
 /// in time fails as if it had gone.
 pub struct Outgoing {
     sending: AsyncMutex<Sending>,
-    room: Mutex<MadeRoom>,
+    room: MadeRoom,
 }
 
 struct Sending {
@@ -206,7 +206,7 @@ struct Sending {
 impl Outgoing {
     pub fn new(half: OwnedWriteHalf) -> Self {
         let sending = AsyncMutex::new(Sending { half, whole: true });
-        Self { sending, room: Mutex::default() }
+        Self { sending, room: MadeRoom::default() }
     }
 
     /// Its socket, where nothing is being sent.
@@ -219,28 +219,10 @@ impl Outgoing {
         self.send_parts(&head.encode(body.len()), body).await
     }
 
-    /// The same; `sent` is called when it is in the socket, with how long the program had to make
-    /// room there meanwhile, for this or for what was sent before: that is its own time.
-    pub async fn send_noting(
-        &self,
-        head: Head,
-        body: &[u8],
-        sent: impl FnOnce(Duration),
-    ) -> Result<(), Over> {
-        self.send_parts_noting(&head.encode(body.len()), body, sent).await
-    }
-
-    /// The same of one message of any protocol.
-    pub async fn send_parts_noting(
-        &self,
-        head: &[u8],
-        body: &[u8],
-        sent: impl FnOnce(Duration),
-    ) -> Result<(), Over> {
-        let before = self.room.lock().so_far();
-        self.send_parts(head, body).await?;
-        sent(self.room.lock().so_far().saturating_sub(before));
-        Ok(())
+    /// An answer that is in the socket: the time in which the program had to make room there, for
+    /// this or for what was sent before, is its own.
+    pub fn excusing(&self, handed: Handed) -> Handed {
+        handed.excusing(&self.room)
     }
 
     /// Sends one message of any protocol, in two parts.
@@ -261,12 +243,8 @@ impl Outgoing {
         }
         sending.whole = false;
         let mut writing = pin!(sending.half.write_all_buf(&mut frame));
-        let written = poll_fn(|context| {
-            let polled = writing.as_mut().poll(context);
-            self.room.lock().is(polled.is_pending());
-            polled
-        });
-        written.await?;
+        poll_fn(|context| self.room.watch(context, |context| writing.as_mut().poll(context)))
+            .await?;
         sending.whole = true;
         Ok(())
     }
@@ -335,7 +313,9 @@ pub fn misplaced(head: Head, on: &str) -> Over {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Poll, Wake, Waker};
     use tokio::io::AsyncReadExt;
 
     /// An answer behind one that its program does not take waits for the program, not for the
@@ -344,25 +324,71 @@ mod tests {
     async fn what_waits_for_a_program_to_make_room_is_its_own_time() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let output = Outgoing::new(ours.into_split().1);
-        let (long, times) = (vec![7; 4 << 20], [const { Cell::new(None) }; 2]);
-        let mut first = pin!(output.send_parts_noting(&long, &[], |full| times[0].set(Some(full))));
-        let mut second =
-            pin!(output.send_parts_noting(&[1], &[2], |full| times[1].set(Some(full))));
+        let long = vec![7; 4 << 20];
+        let mut first = pin!(output.send_parts(&long, &[]));
+        let mut second = pin!(output.send_parts(&[1], &[2]));
         poll_fn(|context| {
             // The first has the socket, and finds it full; the second waits for it.
             assert!(first.as_mut().poll(context).is_pending());
             assert!(second.as_mut().poll(context).is_pending());
-            std::task::Poll::Ready(())
+            Poll::Ready(())
         })
         .await;
-        assert_eq!(times.each_ref().map(Cell::get), [None, None], "neither is in the socket");
+        let handed = engine::now();
         let mut taken = vec![0; long.len() + 2];
         let (first, second, _) = tokio::join!(first, second, theirs.read_exact(&mut taken));
         first.and(second).unwrap();
-        assert!(times.iter().all(|full| full.get().is_some_and(|full| !full.is_zero())));
+        assert!(!output.room.since(handed).is_zero());
         // With room there is nothing to wait for.
-        let full = Cell::new(None);
-        output.send_parts_noting(&[3], &[], |time| full.set(Some(time))).await.unwrap();
-        assert_eq!(full.get(), Some(Duration::ZERO));
+        let handed = engine::now();
+        output.send_parts(&[3], &[]).await.unwrap();
+        assert_eq!(output.room.since(handed), Duration::ZERO);
+    }
+
+    /// A waker that says that it was called.
+    #[derive(Default)]
+    struct Called(AtomicBool);
+
+    impl Wake for Called {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// The thread that sends stands still before it finds the socket full, and again when there
+    /// is room: both are the daemon's, and what lies between is the program's.
+    #[tokio::test]
+    async fn what_the_daemon_takes_beside_a_full_socket_is_its_own_time() {
+        let stands_still = || {
+            let began = engine::now();
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            engine::now().saturating_since(began)
+        };
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let output = Outgoing::new(ours.into_split().1);
+        let long = vec![7; 4 << 20];
+        let mut sending = pin!(output.send_parts(&long, &[]));
+        let called = Arc::new(Called::default());
+        let waker = Waker::from(Arc::clone(&called));
+        let mut context = Context::from_waker(&waker);
+
+        let handed = engine::now();
+        let before = stands_still();
+        assert!(sending.as_mut().poll(&mut context).is_pending());
+        let mut taken = vec![0; 1 << 20];
+        while !called.0.load(Ordering::SeqCst) {
+            let _ = theirs.try_read(&mut taken);
+            // The system is looked at.
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let full = output.room.since(handed);
+        let after = stands_still();
+        assert_eq!(output.room.since(handed), full, "there is room since");
+        assert!(sending.as_mut().poll(&mut context).is_pending(), "so long a message");
+        let whole = engine::now().saturating_since(handed);
+        assert!(!full.is_zero() && full + before + after <= whole, "{full} of {whole}");
+        assert!(
+            output.room.since(handed) + before + after <= engine::now().saturating_since(handed)
+        );
     }
 }

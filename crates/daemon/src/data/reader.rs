@@ -71,9 +71,8 @@ async fn next(
             let len = Bytes::new(chunk.bytes().len() as u64);
             assert!(len <= len_max && offset == position, "the pool gives what comes next");
             // The bytes go from the window to the socket; only then does the window move on.
-            let head = Head::Data { offset };
-            let sent = |full| ask.delivered(&handed.without(full));
-            output.send_noting(head, chunk.bytes(), sent).await?;
+            output.send(Head::Data { offset }, chunk.bytes()).await?;
+            ask.delivered(&output.excusing(handed));
             ask.advance(stream, chunk, len).await.map_err(failed)?;
             Ok(offset + len)
         }

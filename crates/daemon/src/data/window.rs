@@ -13,14 +13,13 @@
 
 use super::frames::{Outgoing, Over, failed, misplaced};
 use super::listening::Listening;
-use crate::lock::Mutex;
 use crate::pool::{Answer, Ask, Coming, Handed, Pieces, handed};
 use crate::sessions::Opened;
 use node::{Error, Mode, Op};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use units::{Bytes, Duration, Instant};
+use units::{Bytes, Instant};
 use window::{Kind, Piece};
 use wire::frame::Head;
 
@@ -35,14 +34,14 @@ pub struct Session<'a> {
     end: window::Daemon,
     /// A reader's pieces, where the pool tells them by itself, and the bell for them.
     pieces: Option<Box<dyn Pieces>>,
-    bell: Arc<Bell>,
+    bell: Arc<Notify>,
     /// The next piece, where it has to be asked for, and how far a writer's bytes are durable.
     piece: Option<Coming>,
     durable: Option<Coming>,
-    /// When the pool handed out what is about to be published, and since when this session was
-    /// free to publish it.
-    handed: Option<Handed>,
+    /// Since when this session was free to publish what the pool handed out.
     free: Handed,
+    /// The ring had no slot for what was told since.
+    full: bool,
     /// Writers: where the next room begins, and beyond what durability is asked for.
     offset: Bytes,
     beyond: Bytes,
@@ -76,11 +75,11 @@ impl<'a> Session<'a> {
         output: &'a Outgoing,
     ) -> Self {
         let _ = end.durable(opened.start); // nobody waits yet
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(Notify::new());
         let rings = Arc::clone(&bell);
         let pieces = match opened.mode {
             Mode::Read => {
-                ask.0.pieces(ask.1.clone(), opened.stream, Box::new(move || rings.ring()))
+                ask.0.pieces(ask.1.clone(), opened.stream, Box::new(move || rings.notify_one()))
             }
             // Room is filled with zeros before it is told, one after the other.
             Mode::Write | Mode::Update => None,
@@ -94,8 +93,8 @@ impl<'a> Session<'a> {
             bell,
             piece: None,
             durable: None,
-            handed: None,
             free: Handed::now(),
+            full: false,
             offset: opened.start,
             beyond: opened.start,
             seeks: 0,
@@ -120,10 +119,9 @@ impl<'a> Session<'a> {
             input.waits(self.waits);
             let goes = tokio::select! {
                 head = input.next() => self.frame(head?, input).await?,
-                () = self.bell.notify.notified() => Goes::On,
+                () = self.bell.notified() => Goes::On,
                 (piece, handed) = arrival(&mut self.piece) => {
-                    self.handed = Some(handed);
-                    self.told(piece).await?;
+                    self.told(piece, handed).await?;
                     Goes::On
                 }
                 (durable, _) = arrival(&mut self.durable) => self.durable(durable).await?,
@@ -161,15 +159,17 @@ impl<'a> Session<'a> {
 
     /// Publishes what the pool has told by itself, as far as the ring has slots.
     async fn publish_what_was_told(&mut self) -> Result<(), Over> {
-        // What finds no slot waits for the program.
-        let rang = self.bell.rang.lock().take();
+        if self.full && !self.end.is_full() {
+            // What found no slot has waited for the program.
+            (self.full, self.free) = (false, Handed::now());
+        }
         while !self.end.is_full()
             && let Some(told) = self.pieces.as_ref().and_then(|pieces| pieces.take())
         {
-            self.handed = rang;
-            self.told(told).await?;
+            let handed = Handed::of(&told);
+            self.told(told, handed).await?;
         }
-        self.handed = None;
+        self.full = self.end.is_full();
         Ok(())
     }
 
@@ -270,17 +270,16 @@ impl<'a> Session<'a> {
     }
 
     /// The pool's next piece, or that there is none.
-    async fn told(&mut self, told: Result<Answer, Error>) -> Result<(), Over> {
+    async fn told(&mut self, told: Result<Answer, Error>, handed: Handed) -> Result<(), Over> {
         match told {
             Ok(Answer::Piece { seeks, .. }) if seeks < self.seeks => {}
             // The end that the program is told of is the end when it got there.
             Ok(Answer::Piece { piece: Piece { kind: Kind::End, .. }, .. }) if !self.waits => {
                 self.paused = true;
             }
-            Ok(Answer::Piece { piece, promise, .. }) => {
-                self.handed = self.handed.map(|handed| handed.owing(promise));
+            Ok(Answer::Piece { piece, .. }) => {
                 self.paused = piece.kind == Kind::End;
-                self.publish(piece).await?;
+                self.publish(piece, handed).await?;
             }
             Ok(_) => unreachable!("the pool answers a piece to an ask for one"),
             Err(error @ (Error::NoSuchStream { .. } | Error::ShuttingDown)) => {
@@ -298,25 +297,22 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    async fn publish(&mut self, mut piece: Piece) -> Result<(), Over> {
+    async fn publish(&mut self, mut piece: Piece, handed: Handed) -> Result<(), Over> {
         if self.opened.mode.writes() {
             piece.offset = self.offset;
             self.offset += piece.len;
         }
         let news = self.end.publish(piece);
-        let handed = self.handed.take().map(|handed| handed.or_later(self.free));
+        let handed = handed.or_later(self.free);
         let passed = self.end.ring_at_next();
         // Who waits for the next one says so anew, and then there are news for it.
         self.waits = false;
-        let ask = self.ask;
-        let noted = |full| {
-            handed.iter().for_each(|handed| ask.delivered(&handed.without(full)));
-        };
         if news {
-            self.output.send_noting(Head::News, &[], noted).await?;
-            self.free = Handed::now();
-        } else {
-            noted(Duration::ZERO);
+            self.output.send(Head::News, &[]).await?;
+        }
+        // Gaps and the end are under no contract.
+        if handed.is_promised() {
+            self.ask.delivered(&self.output.excusing(handed));
         }
         if passed {
             self.take_note().await?;
@@ -341,8 +337,6 @@ impl<'a> Session<'a> {
             self.beyond = upto;
             if self.end.durable(upto) {
                 self.output.send(Head::News, &[]).await?;
-                // What the program took to make room for that is its own time.
-                self.free = Handed::now();
             }
         }
         Ok(())
@@ -403,19 +397,4 @@ async fn arrival(coming: &mut Option<Coming>) -> (Result<Answer, Error>, Handed)
     let answer = handed(receiver).await;
     *coming = None;
     answer
-}
-
-/// Rung by the pool when it has told a piece.
-#[derive(Default)]
-struct Bell {
-    notify: Notify,
-    /// When first since the session looked.
-    rang: Mutex<Option<Handed>>,
-}
-
-impl Bell {
-    fn ring(&self) {
-        self.rang.lock().get_or_insert_with(Handed::now);
-        self.notify.notify_one();
-    }
 }

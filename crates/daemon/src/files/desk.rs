@@ -69,11 +69,16 @@ struct Part {
     buffer: Arc<Buffer>,
     from: usize,
     len: usize,
+    /// When the device's state decided on the answer that this is.
+    handed: Instant,
 }
 
 impl Chunk for Part {
     fn bytes(&self) -> &[u8] {
         &self.buffer.bytes()[self.from..][..self.len]
+    }
+    fn handed(&self) -> Option<Instant> {
+        Some(self.handed)
     }
     fn into_any(self: Box<Self>) -> Box<dyn std::any::Any> {
         self
@@ -178,7 +183,7 @@ impl Desk {
         let mut state = self.state();
         let mut calls = Calls::new();
         // What was told until now may be about bytes that go with this operation.
-        state.hear(&mut calls);
+        state.hear(now, &mut calls);
         match *op {
             Op::StreamRead { stream, len_max } => {
                 let ticket = state.next_ticket;
@@ -204,7 +209,7 @@ impl Desk {
             Op::StreamSeek { .. } => calls.push((callback, Err(not_on_a_file("seek")))),
             _ => calls.push((callback, Err(Error::WrongMode))),
         }
-        state.hear(&mut calls);
+        state.hear(now, &mut calls);
         drop(state);
         self.news.notify_all();
         call(calls);
@@ -248,9 +253,9 @@ impl Desk {
         }
         let mut state = self.state();
         while !state.stopping {
-            let next = state.device.next(engine::now());
-            let mut calls = Calls::new();
-            state.hear(&mut calls);
+            let (mut calls, now) = (Calls::new(), engine::now());
+            let next = state.device.next(now);
+            state.hear(now, &mut calls);
             match next {
                 Next::Read { key, stream, block, offset, len } => {
                     let open = state.open.get_mut(&stream).expect("an open stream's read");
@@ -270,7 +275,7 @@ impl Desk {
                         }
                     }
                     state.device.finished(now, key, result);
-                    state.hear(&mut calls);
+                    state.hear(now, &mut calls);
                     state = self.without(state, calls);
                 }
                 Next::Wait { until } if calls.is_empty() => state = self.sleep(state, until),
@@ -307,14 +312,14 @@ impl Desk {
     pub fn stop(&self) {
         let mut state = self.state();
         state.stopping = true;
-        let mut calls = Calls::new();
+        let (mut calls, now) = (Calls::new(), engine::now());
         let all: Vec<StreamId> = state.open.keys().copied().collect();
         for stream in all {
-            state.hear(&mut calls);
-            let _ = state.device.close(engine::now(), stream);
+            state.hear(now, &mut calls);
+            let _ = state.device.close(now, stream);
             state.open.remove(&stream);
         }
-        state.hear(&mut calls);
+        state.hear(now, &mut calls);
         drop(state);
         self.news.notify_all();
         call(calls);
@@ -323,8 +328,9 @@ impl Desk {
     /// Answers take so long to their programs; counted where all contracts fit with it.
     pub fn set_delivery(&self, takes: Duration) {
         let (mut state, mut calls) = (self.state(), Calls::new());
-        state.device.set_delivery(engine::now(), takes);
-        state.hear(&mut calls);
+        let now = engine::now();
+        state.device.set_delivery(now, takes);
+        state.hear(now, &mut calls);
         drop(state);
         self.news.notify_all();
         call(calls);
@@ -378,11 +384,11 @@ fn not_on_a_file(what: &'static str) -> Error {
 
 impl State {
     /// What programs shall hear, with the bytes that it is about.
-    fn hear(&mut self, calls: &mut Calls) {
+    fn hear(&mut self, now: Instant, calls: &mut Calls) {
         while let Some(Output { ticket, result }) = self.device.poll_output() {
             let (stream, callback) = self.calls.remove(&ticket).expect("each ask ends once");
             let answer = result.and_then(|reply| match reply {
-                Reply::Data { block, offset, len } => self.part(stream, block, offset, len),
+                Reply::Data { block, offset, len } => self.part(now, (stream, block), offset, len),
                 Reply::Gap { offset, len } => Ok(Answer::Gap { offset, len }),
                 Reply::End => Ok(Answer::End),
             });
@@ -393,8 +399,8 @@ impl State {
     /// Bytes of a block of a stream, where both are still there.
     fn part(
         &self,
-        stream: StreamId,
-        block: u64,
+        now: Instant,
+        (stream, block): (StreamId, u64),
         offset: Bytes,
         len: Bytes,
     ) -> Result<Answer, Error> {
@@ -403,7 +409,7 @@ impl State {
         let buffer = Arc::clone(buffer.ok_or_else(gone)?);
         let block_len = self.device.block_of(stream).ok_or_else(gone)?;
         let from = (offset - block_len * block).as_usize();
-        let part = Part { buffer, from, len: len.as_usize() };
+        let part = Part { buffer, from, len: len.as_usize(), handed: now };
         Ok(Answer::Data { chunk: Box::new(part), offset })
     }
 

@@ -28,12 +28,12 @@ pub struct Settings {
     pub memory: Option<Bytes>,
     /// What is known of single devices.
     pub device: Vec<DeviceSettings>,
-    /// Drives that the pool has, each with the pool's disk on it: no setting.
+    /// Drives on which disks of the pool lie, each with the disk: no setting.
     #[serde(skip)]
     pub pool_drives: Vec<(String, PathBuf)>,
-    /// Drives on which disks of the pool lie as files: no setting.
+    /// Contracts may share a drive with the pool: no setting.
     #[serde(skip)]
-    pub pool_file_drives: Vec<(String, PathBuf)>,
+    pub shared_drive: bool,
     /// Threads that read files under contract ask for real-time priority: no setting.
     #[serde(skip)]
     pub realtime: bool,
@@ -48,7 +48,7 @@ impl Default for Settings {
             memory: None,
             device: Vec::new(),
             pool_drives: Vec::new(),
-            pool_file_drives: Vec::new(),
+            shared_drive: false,
             realtime: true,
         }
     }

@@ -452,8 +452,9 @@ impl Shared {
     /// Sends what the pool was done with then.
     async fn send_handed(&self, head: &[u8], body: &[u8], handed: Handed) -> Result<(), Over> {
         self.lane.answered(handed.is_promised());
-        let sent = |full| self.ask.delivered(&handed.without(full));
-        self.output.send_parts_noting(head, body, sent).await
+        self.output.send_parts(head, body).await?;
+        self.ask.delivered(&self.output.excusing(handed));
+        Ok(())
     }
 
     async fn refuse(&self, request: &Request, error: Errno) -> Result<(), Over> {

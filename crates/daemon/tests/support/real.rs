@@ -6,7 +6,7 @@ use client::control::{Contract, VolumeCreate};
 use daemon::config::SocketMode;
 use daemon::serve::{ServeError, ServeOptions};
 use daemon::socket::Claim;
-use engine::{CreateOptions, DeviceSpec, Options, Pool};
+use engine::{CreateOptions, DeviceSpec, Options, Pool, Wrap};
 use node::Status;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,19 +86,37 @@ impl Real {
         Self::on(disk, CreateOptions { size, ..CreateOptions::default() }, true, mode)
     }
 
+    /// On a file of so many MiB, with something between its thread and the device.
+    pub fn start_wrapped(mib: u64, serve_options: ServeOptions, wrap: Wrap) -> Self {
+        let profile = Some(disk::Profile::parse(PROFILE).unwrap());
+        let size = Some(Bytes::mib(mib));
+        let file = |path| DeviceSpec::Real { path };
+        let create = CreateOptions { profile, size, ..CreateOptions::default() };
+        Self::wrapped(file, create, false, serve_options, Some(wrap))
+    }
+
     fn on(
         device: impl FnOnce(PathBuf) -> DeviceSpec,
         create: CreateOptions,
         realtime: bool,
         serve_options: impl Into<ServeOptions>,
     ) -> Self {
-        let serve_options = serve_options.into();
+        Self::wrapped(device, create, realtime, serve_options.into(), None)
+    }
+
+    fn wrapped(
+        device: impl FnOnce(PathBuf) -> DeviceSpec,
+        create: CreateOptions,
+        realtime: bool,
+        serve_options: ServeOptions,
+        wrap: Option<Wrap>,
+    ) -> Self {
         let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
         let devices = [device(dir.path().join("disk"))];
         Pool::create("tape", &devices, &create).unwrap();
         // What is refused does not depend on how busy the machine is.
         let gap = Some(Duration::ZERO);
-        let mut options = Options { realtime, gap, ..Options::default() };
+        let mut options = Options { realtime, gap, wrap, ..Options::default() };
         if realtime {
             options.config.host_latency = Duration::from_millis(60);
         }

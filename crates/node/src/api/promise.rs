@@ -43,6 +43,11 @@ impl Promise {
         AccountOf(self.whose)
     }
 
+    /// When the node gave the answer out. What it takes from then on is the driver's.
+    pub fn handed(&self) -> Instant {
+        self.handed
+    }
+
     /// By when its program is to have it.
     pub fn due(&self) -> Instant {
         self.due

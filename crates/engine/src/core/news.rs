@@ -1,0 +1,223 @@
+//! What a section under the pool's lock leaves to be done for callbacks, and the callbacks: memory
+//! is filled with zeros, windows are unmapped, programs are told.
+//!
+//! A disk's thread comes that much later to the next end of a command, and whoever waits for that
+//! one pays. So it fills no more than [`LITTLE`] for a callback, and unmaps nothing: a thread
+//! beside it does that, and calls back ([`Chores`]). It has the priority of those that carry
+//! answers to their programs, where the disks' threads have real-time priority: the memory is that
+//! of streams, and as much as their contracts move. All other callbacks run on the disk's thread,
+//! since to wake another one for each takes longer, up to milliseconds, than they do.
+//!
+//! Invariants: a callback runs once, when what it waits for is done; what the thread beside has is
+//! done in its order; no lock of the pool's is held meanwhile.
+
+use crate::arena::Arena;
+use crate::backend::zero_room;
+use crate::callers::Callback;
+use crate::on_disk::{PRIORITY_DELIVERY, on_a_disks_thread};
+use crate::{Reply, sys};
+use node::{Error, RateSearch, Region, Span};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
+use units::Bytes;
+use window::Memory;
+
+/// So much is filled faster than another thread is woken.
+const LITTLE: Bytes = Bytes::kib(64);
+
+/// What follows from a section under the lock.
+#[derive(Default)]
+pub(crate) struct News {
+    pub(super) calls: Vec<Call>,
+    /// Refusals that are told when the largest rate that would fit is found.
+    pub(super) refusals: Vec<(Callback, Error, Box<RateSearch>)>,
+    /// The disks whose threads are to be woken.
+    pub(super) wake: u64,
+    /// Memory of windows that is nobody's any more.
+    pub(super) garbage: Vec<Arc<Memory>>,
+}
+
+impl News {
+    /// Somebody is told, and nothing is to be done before.
+    pub(super) fn call(&mut self, callback: Callback, result: Result<Reply, Error>) {
+        self.calls.push(Call { waits: Waits::For(None), callback, result });
+    }
+}
+
+/// Somebody who is told how his operation ended.
+pub(crate) struct Call {
+    pub(super) waits: Waits,
+    pub(super) callback: Callback,
+    pub(super) result: Result<Reply, Error>,
+}
+
+/// What is to be done before.
+pub(crate) enum Waits {
+    /// This room is filled with zeros. One of a shared window counts as a command in its region,
+    /// which so stays until then.
+    For(Option<Span>),
+    /// What goes with a window is unmapped.
+    ForUnmapping,
+}
+
+impl Waits {
+    fn is_long(&self) -> bool {
+        match self {
+            Self::For(room) => room.is_some_and(|room| room.len > LITTLE),
+            Self::ForUnmapping => true,
+        }
+    }
+}
+
+impl Call {
+    fn run(self, arena: &Arena) {
+        if let Waits::For(Some(room)) = self.waits {
+            zero_room(arena, room);
+            if let Some((region, _)) = Region::of(&room) {
+                drop(arena.regions().end(region));
+            }
+        }
+        (self.callback)(self.result);
+    }
+}
+
+enum Chore {
+    Call(Call),
+    Unmap(Vec<Arc<Memory>>),
+}
+
+impl Chore {
+    fn run(self, arena: &Arena) {
+        match self {
+            Self::Call(call) => call.run(arena),
+            Self::Unmap(garbage) => drop(garbage),
+        }
+    }
+}
+
+/// The thread beside the disks', from the first chore on. It ends when this is dropped and all is
+/// done.
+#[derive(Default)]
+pub(crate) struct Chores {
+    thread: OnceLock<Option<Sender<Chore>>>,
+}
+
+impl Chores {
+    /// Tells somebody, here or beside.
+    pub(crate) fn call(&self, arena: &Arc<Arena>, call: Call) {
+        match call.waits.is_long() {
+            true => self.run(arena, Chore::Call(call)),
+            false => call.run(arena),
+        }
+    }
+
+    /// Unmaps windows, here or beside, before who waits for that is told.
+    pub(crate) fn unmap(&self, arena: &Arc<Arena>, garbage: Vec<Arc<Memory>>) {
+        if !garbage.is_empty() {
+            self.run(arena, Chore::Unmap(garbage));
+        }
+    }
+
+    /// Here, unless this is a disk's thread and there is another one.
+    fn run(&self, arena: &Arc<Arena>, chore: Chore) {
+        #[cfg(test)]
+        if super::schedules::inside() {
+            return chore.run(arena);
+        }
+        if !on_a_disks_thread() {
+            return chore.run(arena);
+        }
+        match self.thread.get_or_init(|| start(Arc::clone(arena))) {
+            Some(thread) => {
+                if let Err(back) = thread.send(chore) {
+                    back.0.run(arena);
+                }
+            }
+            None => chore.run(arena),
+        }
+    }
+}
+
+fn start(arena: Arc<Arena>) -> Option<Sender<Chore>> {
+    let (sender, chores) = channel::<Chore>();
+    let thread = std::thread::Builder::new().name("slackline-chores".into());
+    let work = move || {
+        let _fatal = crate::lock::Fatal::new("in the thread that does disks' chores");
+        // A disk's thread has started it.
+        if sys::is_real_time() {
+            let _ = sys::become_real_time_alone(PRIORITY_DELIVERY); // to have less is permitted
+        }
+        chores.into_iter().for_each(|chore| chore.run(&arena));
+    };
+    thread.spawn(work).ok().map(|_| sender)
+}
+
+#[allow(unsafe_code)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Surroundings;
+    use crate::on_disk::this_thread_is_a_disks;
+    use std::sync::mpsc::Receiver;
+    use std::thread::{self, ThreadId};
+    use window::Rights;
+
+    fn call(waits: Waits) -> (Call, Receiver<ThreadId>) {
+        let (told, is_told) = channel();
+        let callback = Box::new(move |_| told.send(thread::current().id()).unwrap());
+        (Call { waits, callback, result: Ok(Reply::Done) }, is_told)
+    }
+
+    /// A disk's thread has completions to look at.
+    #[test]
+    fn a_disks_thread_fills_little_and_leaves_what_takes_long_to_another_one() {
+        let arena = Surroundings::alone().arena;
+        let room = |len| Span { offset: Bytes::mib(1), len };
+        let bytes = Bytes::MIB.as_usize();
+        // SAFETY: nobody else knows of the arena yet.
+        unsafe { arena.pointer(room(Bytes::MIB)).write_bytes(7, bytes) };
+        let worker = move || {
+            let (chores, own) = (Chores::default(), thread::current().id());
+            let (long, is_told) = call(Waits::For(Some(room(Bytes::MIB))));
+            chores.call(&arena, long);
+            assert_eq!(is_told.recv(), Ok(own), "an ordinary thread does it itself");
+            // SAFETY: it was told, and nobody has it.
+            unsafe { arena.pointer(room(Bytes::MIB)).write_bytes(7, bytes) };
+            this_thread_is_a_disks();
+            let (long, is_told) = call(Waits::For(Some(room(Bytes::MIB))));
+            chores.call(&arena, long);
+            assert_ne!(is_told.recv(), Ok(own));
+            // SAFETY: as above.
+            let memory =
+                unsafe { std::slice::from_raw_parts(arena.pointer(room(Bytes::MIB)), bytes) };
+            assert!(memory.iter().all(|&byte| byte == 0), "filled before it is told");
+            for waits in [Waits::For(Some(room(LITTLE))), Waits::For(None)] {
+                let (short, is_told) = call(waits);
+                chores.call(&arena, short);
+                assert_eq!(is_told.recv(), Ok(own));
+            }
+        };
+        thread::spawn(worker).join().unwrap();
+    }
+
+    #[test]
+    fn a_close_is_answered_when_its_window_is_unmapped_beside_the_disks_thread() {
+        let arena = Surroundings::alone().arena;
+        let worker = move || {
+            let chores = Chores::default();
+            this_thread_is_a_disks();
+            let (_, memory) = arena.regions().make(Rights::Read).unwrap();
+            let (region, window) = arena.regions().make(Rights::Read).unwrap();
+            drop(memory);
+            let watch = Arc::downgrade(&window);
+            drop(window);
+            chores.unmap(&arena, arena.regions().free(region).into_iter().collect());
+            let (told, is_told) = channel();
+            let callback = Box::new(move |_| told.send(watch.upgrade().is_none()).unwrap());
+            let close = Call { waits: Waits::ForUnmapping, callback, result: Ok(Reply::Done) };
+            chores.call(&arena, close);
+            assert_eq!(is_told.recv(), Ok(true));
+        };
+        thread::spawn(worker).join().unwrap();
+    }
+}
