@@ -28,6 +28,12 @@ pub fn of(error: &Error) -> Problem {
         Error::GapRefused { .. } | Error::DeliveryRefused { .. } => {
             Problem::new(Code::Refused, error.to_string(), "close some streams")
         }
+        Error::BeyondHost { .. } => {
+            let text = error.to_string();
+            let (detail, next) = text.rsplit_once("; ").unwrap_or((&text, "close some streams"));
+            let detail = detail.strip_prefix("contract refused: ").unwrap_or(detail);
+            Problem::new(Code::Refused, detail, next)
+        }
         Error::PolicyRefused { .. } => {
             let text = error.to_string();
             let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));

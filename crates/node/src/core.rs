@@ -95,6 +95,8 @@ pub(crate) struct Core {
     pub search: Option<Box<RateSearch>>,
     /// What deliveries take, which the host latency of `config` contains.
     pub delivery: Delivery,
+    /// All contracts are admitted anew at other costs: nobody asks for more than he has.
+    pub recharges: bool,
     /// The commit interval with the profiles of the start.
     pub first_interval: Duration,
     /// How late the host may be, as far as windows go.
@@ -138,6 +140,7 @@ impl Core {
             outputs: VecDeque::new(),
             search: None,
             delivery: Delivery::default(),
+            recharges: false,
             first_interval: config.commit_interval,
             late: config.host_latency,
             freed: BTreeMap::new(),

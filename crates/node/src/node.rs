@@ -565,6 +565,7 @@ impl Node {
                 let begins = core.begins(&tasks).max(now);
                 stream.change(core, now, begins, contract, tasks, blocks);
                 let window = stream.contract.block * blocks;
+                self.try_host(now);
                 self.given_back(now);
                 Ok(Reply::Stream { stream: id, window })
             }
@@ -831,8 +832,7 @@ impl Node {
             self.core.answer(ticket, end);
         }
         self.try_wider_profiles(now);
-        self.try_gaps(now);
-        self.try_delivery(now);
+        self.try_host(now);
         self.given_back(now);
         if stream.mode.writes() {
             self.core.log_leaves(now, stream.volume);

@@ -6,16 +6,24 @@
 //! contracts) go before, earliest deadline first. Best effort goes between the requests of a sweep
 //! within a register, which has what the cycle has left beside all that it may have to serve;
 //! all of it is charged for the way back to the sweep, too. Once the sweep is done, requests
-//! that were released meanwhile go, then early ones and best effort; what of it runs into the
-//! next cycle is taken from that one's register. On a disk with a queue one command is there at
+//! that were released meanwhile go, then early ones and best effort, where they run no further into
+//! the next cycle than is counted there; what does is taken from that one's register. On a disk with a queue one command is there at
 //! a time, as soon as there is a contract.
+//!
+//! What a request of a sweep takes longer than its contract covers (on a slow place of the disk) is the
+//! register's, however short the way to it is: ways of the arm are charged to all requests of a
+//! sweep together. Where the register does not cover that, it waits among best effort.
 //!
 //! Promises: a request of a stream that was admitted for sweeps is done within two cycles: it
 //! waits for the next one to begin, and is done by its end; all others by their deadlines; everyone
-//! is served while tasks keep to their contracts. Does not: keep streams that were admitted for
-//! deadlines with long ways of the arm for each request any cheaper than these; what takes longer
-//! than admission counts with waits until neither the cycle nor a deadline suffers, perhaps for
-//! ever. Cost: O(log n)
+//! of best effort is served, while tasks keep to their contracts, whose request takes no longer than
+//! the reserve of admission. Does not: keep streams that were admitted for
+//! deadlines with long ways of the arm for each request any cheaper than these; background waits
+//! until nothing else does; what takes longer than its contract covers, or than the reserve, waits until
+//! neither the cycle nor a deadline suffers, perhaps for
+//! ever. A pool gives up reads and writes that wait so, 30 to 60 s
+//! after they came, where the contracts will never leave the time for them, and their programs get an
+//! error; others wait on. Cost: O(log n)
 //! per decision and O(n) for each request of a stream, O(n log n) once a cycle. Source: UCSB QoS scheduler,
 //! section III.B, and Clockwise thesis; the bound is that of Gemmell and Christodoulakis 1992 and
 //! of Chen, Kandlur and Yu 1993.
@@ -127,26 +135,31 @@ impl Sweeps {
         self.rest.choose_of(view, until, |view, request| ends_in_time(view, request, ends))
     }
 
-    /// A request that was released after the sweep began goes when that is done. One that takes
-    /// longer than it is charged for must not run further into the next cycle than is counted
-    /// there; else it waits among best effort.
+    /// A request that was released after the sweep began goes when that is done, where it runs no
+    /// further into the next cycle than is counted there. Else it is in the sweep of that one; where
+    /// it takes longer than its contract covers, it waits among best effort.
     fn released_meanwhile(&self, view: &mut View<'_>) -> Option<u64> {
-        while let Some(ready) = view.queues().ready_first().copied() {
-            let is_charged = beyond_charge(view, &ready).is_zero();
-            if is_charged || ends_in_time(view, &ready, self.ends) {
-                return Some(ready.key);
+        let ready: Vec<Waiting> = view.queues().ready().copied().collect();
+        for request in ready {
+            if ends_in_time(view, &request, self.ends) {
+                return Some(request.key);
             }
-            view.set_over_cost(ready.key);
+            if !view.beyond_sweep(&request).is_zero() {
+                view.set_over_cost(request.key);
+            }
         }
         None
     }
 
-    /// The next request of the sweep; one that takes longer than it is charged for is the
+    /// The next request of the sweep; one that takes longer than its contract covers is the
     /// register's beyond that, or waits among best effort.
     fn next_of_sweep(&mut self, view: &mut View<'_>) -> Option<u64> {
         while let Some(key) = self.sweep.pop() {
             let Some(request) = view.queues().get(key).copied() else { continue };
-            let beyond = beyond_charge(view, &request);
+            let beyond = match view.cycle() {
+                Some(_) => view.beyond_sweep(&request),
+                None => Duration::ZERO, // nothing is promised
+            };
             if beyond.is_zero() {
                 return Some(key);
             }
@@ -182,27 +195,14 @@ fn is_long(view: &View<'_>, request: &Waiting) -> bool {
     options.admission && !view.tasks().is_empty() && takes > view.tasks().left()
 }
 
-/// By how much a request of a sweep takes longer than it is charged for, with the longest way of
-/// the arm to it.
-fn beyond_charge(view: &View<'_>, request: &Waiting) -> Duration {
-    let charged = view.cost_in_sweep(request);
-    let takes = view.predicted(request).saturating_add(view.options().gap);
-    if takes <= charged {
-        return Duration::ZERO;
-    }
-    let way = view.cycle().map_or(Duration::MAX, |cycle| cycle.sweep.back);
-    takes.saturating_sub(charged.saturating_add(way))
-}
-
 /// It runs no further into the next cycle, which begins at `ends`, than is counted there. The
 /// register of that cycle is no help: who joins meanwhile takes of it.
 fn ends_in_time(view: &mut View<'_>, request: &Waiting, ends: Instant) -> bool {
-    if !is_long(view, request) {
-        return true;
-    }
-    let done = view.now().saturating_add(view.predicted(request));
-    let done = done.saturating_add(view.options().gap);
-    let fits = |cycle: sched::Cycle| done <= ends.saturating_add(cycle.in_the_way);
+    let takes = view.predicted(request).saturating_add(view.options().gap);
+    let done = view.now().saturating_add(takes);
+    let fits = |cycle: sched::Cycle| {
+        takes <= cycle.in_the_way || done <= ends.saturating_add(cycle.in_the_way)
+    };
     let is_kept = !view.tasks().has_sweeps() || view.cycle().is_none_or(fits);
     is_kept && deadlines_bear(view, request)
 }
@@ -233,9 +233,17 @@ impl Policy for Sweeps {
                 return Choice::Start(key);
             }
         }
-        match self.released_meanwhile(view) {
-            Some(key) => Choice::Start(key),
-            None => self.idle(view),
+        if let Some(key) = self.released_meanwhile(view) {
+            return Choice::Start(key);
+        }
+        let waits = view.queues().ready_first().is_some();
+        match self.idle(view) {
+            Choice::Wait { until } if waits => {
+                // For the next sweep.
+                let begins = self.ends.max(view.now().saturating_add(Duration::from_nanos(1)));
+                Choice::Wait { until: Some(until.map_or(begins, |until| until.min(begins))) }
+            }
+            choice => choice,
         }
     }
 

@@ -15,10 +15,13 @@
 //! the cycle is at least the sum of their costs, the slot, and the longest other
 //! command, which may run into it (the inequality of section III.B leaves that out); so
 //! requests of a set that was admitted by cycles are done within two, whenever they come;
-//! everyone is served while tasks keep to their contracts. Does not:
+//! everyone of best effort is served, while tasks keep to their contracts, whose request takes no
+//! longer than admission counts with. Does not: background waits until nothing else does;
 //! a request released within a cycle may wait for the next, so that those of a set
 //! that was admitted for its deadlines can be late; what takes longer than admission counts with
-//! waits for the register to cover what is beyond, perhaps for ever. Cost: O(log n) per decision, and
+//! waits for the register to cover what is beyond, perhaps for ever. A pool gives up reads and writes that wait so, 30 to 60 s
+//! after they came, where the contracts will never leave the time for them, and their programs get an
+//! error; others wait on. Cost: O(log n) per decision, and
 //! O(n log n) once a cycle. Source: UCSB QoS scheduler, section III.B.
 
 use super::beyond;

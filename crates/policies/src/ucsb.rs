@@ -13,11 +13,12 @@
 //! commands that began on an idle disk: the sum of the costs of all tasks, what may be in
 //! the way, and two registers fit into it (a register is set anew once in the time that a
 //! request waits; the inequality of section III.B leaves that, and what is in the way, to
-//! the part that is not for contracts); everyone but background is served while tasks keep
-//! to their contracts. Does not: priorities are no deadlines, so that requests of a set that
+//! the part that is not for contracts); everyone of best effort is served,
+//! while tasks keep to their contracts, whose request takes no longer than admission counts with.
+//! Does not: background can wait for ever; priorities are no deadlines, so that requests of a set that
 //! was admitted for its deadlines can be late; what takes longer than admission counts with waits
-//! for the register to cover what is beyond, perhaps for ever. A low-priority request is one command here:
-//! whoever submits it cuts it into chunks. Cost: O(log n) per decision, O(tasks) once a
+//! for the register to cover what is beyond, perhaps for ever, and nobody is told. A low-priority request
+//! is one command here: whoever submits it cuts it into chunks. Cost: O(log n) per decision, O(tasks) once a
 //! cycle. Source: UCSB QoS scheduler, sections III.A and III.B.
 
 use super::beyond;

@@ -145,7 +145,7 @@ impl World {
             // Rounded up, and from the beginning of each request to its end.
             false => {
                 let way = us(SEEK_US);
-                let sweep = Sweep { once: way * 2, back: way };
+                let sweep = Sweep { once: way * 2, back: way, ..Sweep::default() };
                 (task.cost - way + us(2), sweep)
             }
         };
@@ -402,15 +402,16 @@ fn the_same_policies_are_late_with_what_the_exact_analysis_admits() {
 
 /// As many streams as sweeps of a second take, requests evenly over the disk, half of them
 /// released when a cycle begins and half just after; and best effort at both ends of the disk, as
-/// much as is taken: every cycle is used up. Returns how many were late, and the least that was
-/// left before a deadline.
-fn filled_to_the_brim() -> (u64, Duration) {
+/// much as is taken: every cycle is used up. Requests of streams whose number `more` is for take
+/// longer by what it says. Returns how many of the others were late, and the least that was left
+/// before a deadline of theirs.
+fn filled_to_the_brim(more: impl Fn(usize) -> Duration) -> (u64, Duration) {
     let (rule, transfer) = (SweepRule { cycle: us(1_000_000) }, us(5_000));
     let by = Admission::Sweeps(rule);
     let options = Options { by, reserve: RESERVE, ..Options::default() };
     let mut schedule = Schedule::new(sweeps("1s"), options);
     let way = us(SEEK_US);
-    let sweep = Sweep { once: way * 2, back: way };
+    let sweep = Sweep { once: way * 2, back: way, ..Sweep::default() };
     let task = Task::new(rule.cycle, rule.response(), transfer + us(2)).in_sweeps(sweep);
     let mut ids = Vec::new();
     while let Ok(id) = schedule.join(Instant::EPOCH, task) {
@@ -428,12 +429,16 @@ fn filled_to_the_brim() -> (u64, Duration) {
     let (mut asked, mut left) = (vec![Instant::EPOCH; ids.len()], Duration::MAX);
     let mut best_effort = 0;
     let mut disk: Option<(u64, Instant)> = None;
+    let (mut beyond, mut late) = (BTreeSet::new(), 0);
     while now < Instant::EPOCH + us(60_000_000) {
         for (at, &id) in ids.iter().enumerate() {
             let just_after = Duration::from_nanos(at as u64 % 2);
             if now >= asked[at] + just_after {
                 keys += 1;
-                let command = read(at as u64 * 1_000 / ids.len() as u64, transfer);
+                let command = read(at as u64 * 1_000 / ids.len() as u64, transfer + more(at));
+                if !more(at).is_zero() {
+                    beyond.insert(keys);
+                }
                 let request = Request { class: Class::RealTime(id), command };
                 schedule.submit(asked[at] + just_after, keys, request);
                 asked[at] += rule.cycle;
@@ -448,7 +453,9 @@ fn filled_to_the_brim() -> (u64, Duration) {
             now = now.max(end);
             let outcome = schedule.finished(end, key);
             match outcome.class {
+                Class::RealTime(_) if beyond.remove(&key) => {}
                 Class::RealTime(_) => {
+                    late += u64::from(end > outcome.times.deadline);
                     left = left.min(outcome.times.deadline.saturating_since(end));
                 }
                 _ => best_effort = 0,
@@ -459,12 +466,68 @@ fn filled_to_the_brim() -> (u64, Duration) {
             Next::Wait { .. } => now += us(1),
         }
     }
-    (schedule.counts().late, left)
+    (late, left)
+}
+
+/// What a request takes longer than it is charged for is not hidden by the ways of the arm, which
+/// all requests of a sweep are charged for together: a tenth of the streams asks for as much
+/// longer requests as a way takes, and the others are in time.
+#[test]
+fn in_a_full_sweep_requests_beyond_their_contracts_by_less_than_a_way_make_no_other_late() {
+    for more in [500, 4_000, SEEK_US - 500] {
+        let (late, left) = filled_to_the_brim(|at| us(if at % 10 == 3 { more } else { 0 }));
+        println!("{more} us more: {left} left");
+        assert_eq!(late, 0, "{more} us more");
+    }
+}
+
+/// A request of a sweep is in the way of a nearer deadline for its own time and for the longest way
+/// to it: the tightest deadline that is admitted bears both.
+#[test]
+fn a_deadline_beside_sweeps_bears_the_longest_way_of_the_arm() {
+    let rule = SweepRule { cycle: us(1_000_000) };
+    let by = Admission::Sweeps(rule);
+    let options = Options { by, reserve: Duration::ZERO, ..Options::default() };
+    let mut schedule = Schedule::new(sweeps("1s"), options);
+    let way = us(SEEK_US);
+    let sweep = Sweep { once: way * 2, back: way, ..Sweep::default() };
+    let swept = Task::new(rule.cycle, rule.response(), us(5_002)).in_sweeps(sweep);
+    let swept = schedule.join(Instant::EPOCH, swept).unwrap();
+    let (cost, period) = (us(1_000) + way, us(300_000));
+    let mut tightest = (10_000..40_000).step_by(100).map(us);
+    let urgent = tightest
+        .find_map(|deadline| schedule.join(Instant::EPOCH, Task::new(period, deadline, cost)).ok());
+    let urgent = urgent.expect("it fits");
+    let arm = Arm { is_flat: false };
+    let read = |place: u64, time: Duration| {
+        let (lba, len) = (Lba::new(place), Bytes::new(time.as_micros() * SECTOR.get()));
+        Command::Transfer(Access { lba, len, direction: Direction::Read })
+    };
+    let mut now = Instant::EPOCH + us(10_000_000);
+    let far = Request { class: Class::RealTime(swept), command: read(END - 5_000, us(5_000)) };
+    schedule.submit(now, 1, far);
+    let mut left = 2;
+    while left > 0 {
+        match schedule.next(now, &arm) {
+            Next::Start { key, predicted } => {
+                if key == 1 {
+                    let near = read(0, us(1_000));
+                    let request = Request { class: Class::RealTime(urgent), command: near };
+                    schedule.submit(now + us(1), 2, request);
+                }
+                now += predicted;
+                let outcome = schedule.finished(now, key);
+                assert!(now <= outcome.times.deadline, "{key} at {now}: {:?}", outcome.times);
+                left -= 1;
+            }
+            Next::Wait { until } => now = until.expect("something waits"),
+        }
+    }
 }
 
 #[test]
 fn sweeps_that_are_filled_to_the_brim_end_just_before_they_have_to() {
-    let (late, left) = filled_to_the_brim();
+    let (late, left) = filled_to_the_brim(|_| Duration::ZERO);
     println!("{left} left");
     assert_eq!(late, 0);
     assert!(left < us(30_000), "{left}: the test does not come near the bound");

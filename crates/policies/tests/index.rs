@@ -69,7 +69,7 @@ fn index() -> String {
          policy's file; see `crates/policies/tests/index.rs`. A disk follows one policy at a\n\
          time and can change it while it works. *Everyone*: every best-effort request is\n\
          served in the end that takes no longer than admission counts with; one that takes\n\
-         longer may find no room, and its program is told so. A new policy is a file of the\n\
+         longer may find no room: the policy says whether its program is told. A new policy is a file of the\n\
          crate `policies`, its `mod`, and its line in the table.\n\n\
          *Contracts*: no request of a contract is late that this analysis admits, while costs\n\
          stay within their bounds. *Exact*: demand and blocking at every deadline; searched\n\

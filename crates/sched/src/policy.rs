@@ -127,6 +127,21 @@ impl View<'_> {
         let present = task.map_or(request.cost, |task| self.core.tasks.charged(&task).cost);
         present.max(request.in_sweep)
     }
+    /// By how much a request of a sweep takes longer than its contract covers, wherever the arm
+    /// comes from: ways are charged to all requests of a sweep together, and say nothing of one.
+    pub fn beyond_sweep(&self, request: &Waiting) -> Duration {
+        let task = request.class.task().and_then(|id| self.core.tasks.get(id));
+        let covered = task.map_or(request.beside_ways, |task| {
+            let ways = task.sweep.map_or(Duration::ZERO, |sweep| sweep.ways);
+            let present = self.core.tasks.charged(&task).cost.saturating_sub(ways);
+            present.max(request.beside_ways)
+        });
+        let takes = match request.command.end() {
+            Some(end) => self.predicted_from(end, request),
+            None => self.predicted(request),
+        };
+        self.core.with_gap(takes).saturating_sub(covered)
+    }
     /// How the schedule is set up.
     pub fn options(&self) -> &Options {
         &self.core.options

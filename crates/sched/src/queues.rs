@@ -36,6 +36,8 @@ pub struct Waiting {
     /// What it takes of a sweep, where it is served in one: what its task's contract said when it
     /// came, with the gap behind it.
     pub(crate) in_sweep: Duration,
+    /// That without what is for ways of the arm.
+    pub(crate) beside_ways: Duration,
     /// The period of its task; zero without one.
     pub period: Duration,
     /// Best effort for which somebody waits, or behind which such a request waits.

@@ -157,7 +157,10 @@ impl SweepCosts {
         let still = low.saturating_sub(back).saturating_add(Duration::from_nanos(2));
         let request = self.request.saturating_add(still).saturating_add(over(self.span));
         let stroke = self.seek(self.stroke);
-        (request, Sweep { once: stroke.saturating_add(over(self.cylinders)), back: stroke })
+        // From its end back over itself.
+        let alone = self.request.saturating_add(self.seek(self.span));
+        let ways = request.saturating_sub(alone);
+        (request, Sweep { once: stroke.saturating_add(over(self.cylinders)), back: stroke, ways })
     }
 
     /// Bound on the time of a sweep of so many requests, wherever the arm was before.

@@ -63,6 +63,9 @@ pub struct Sweep {
     pub once: Duration,
     /// The way back to the sweep, after something else went in between.
     pub back: Duration,
+    /// What of a request's cost is for ways of the arm, all of which are charged for together: the
+    /// rest bounds what it takes from where it ends. Each task has its own.
+    pub ways: Duration,
 }
 
 impl Odds {
@@ -79,7 +82,8 @@ impl Sweep {
     /// The most of each.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
-        Self { once: self.once.max(other.once), back: self.back.max(other.back) }
+        let (once, back) = (self.once.max(other.once), self.back.max(other.back));
+        Self { once, back, ways: self.ways.max(other.ways) }
     }
 }
 

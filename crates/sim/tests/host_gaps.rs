@@ -145,6 +145,38 @@ fn a_gap_that_does_not_fit_names_who_is_in_the_way_and_is_charged_when_they_have
     assert_eq!(disk(&world).gaps.stated, gap);
 }
 
+/// Until then nobody gets a contract who would be late with the rest, however small it is; with less
+/// in the way, he does. What the disk had promised by then is all that can be late.
+#[test]
+fn beside_a_gap_that_does_not_fit_no_contract_is_given_until_it_does() {
+    let mut world = hosted(Duration::ZERO, || Duration::from_micros(900));
+    create(&mut world, "w", SIZE);
+    fill(&mut world, "w", 1, SIZE);
+    readers(&mut world, 40);
+    let every = Duration::from_secs(20);
+    let small = Service::Latency { len: Bytes::kib(4), within: every, every };
+    let serve = |service| Op::VolumeService { name: "w".into(), service };
+    assert_eq!(world.call(serve(small)), Ok(Reply::Done), "there is room for it");
+    assert_eq!(world.call(serve(Service::default())), Ok(Reply::Done));
+    world.run_for(Duration::from_secs(40));
+    let found = disk(&world);
+    let Some(Error::GapRefused { streams, gap, .. }) = found.gap_refused.as_deref() else {
+        panic!("{:?}", found.gap_refused)
+    };
+    let refused = world.call(serve(small)).unwrap_err();
+    let Error::BeyondHost { host, .. } = &refused else { panic!("{refused}") };
+    assert_eq!((host.measured.gap, host.charged.gap), (*gap, Duration::ZERO));
+    assert_eq!((host.streams, host.volumes), (streams.len(), 0));
+    let said = refused.to_string();
+    assert!(said.contains("between commands on disk 0, of which 0 ns is charged"), "{said}");
+    assert_eq!(disk(&world).utilisation_ppm, found.utilisation_ppm);
+    for stream in streams.clone() {
+        close(&mut world, stream);
+    }
+    assert_eq!(disk(&world).gap_refused, None);
+    assert_eq!(world.call(serve(small)), Ok(Reply::Done));
+}
+
 /// A refusal of the past is not shown for ever: a host that is calm again asks for nothing.
 #[test]
 fn a_gap_that_was_refused_is_forgotten_when_the_host_is_calm_again() {

@@ -120,6 +120,12 @@ impl Core {
             });
             match result {
                 Ok(one) => {
+                    if let Err(error) = self.bears_host(share.disk) {
+                        joined.push(one);
+                        self.leave(&joined);
+                        self.put_chunks_back(now, &before);
+                        return Err(error);
+                    }
                     let (contract, share) = (*contract, share.clone());
                     self.note_asked(one.disk, one.id, Asked { contract, share, way });
                     joined.push(one);
@@ -154,20 +160,22 @@ impl Core {
     ) -> Result<Vec<Joined>, Error> {
         // A change of one task that is refused changes nothing.
         let is_one = requests(shares, mode).count() == 1;
+        let is_one = is_one && shares.iter().all(|share| !self.owes_host(share.disk));
         let disks = shares.iter().filter(|_| !is_one).map(|share| share.disk);
-        let changed = self.attempt(disks, |core| {
+        let changed = self.attempt::<_, Error>(disks, |core| {
             let change = |(share, way): (&Share, Direction)| {
                 let mut theirs = tasks.iter().filter(|joined| joined.disk == share.disk);
                 let number = mode.directions().iter().position(|&other| other == way);
                 let old = theirs.nth(number.expect("one of these"));
                 let old = old.expect("a stream has its tasks on each of its disks");
-                let task = core.task(contract, share, way)?;
+                let task = core.task(contract, share, way).map_err(Error::Refused)?;
                 let queue = &mut core.disk(share.disk).queue;
                 let changed = queue.change(now, old.id, task);
-                changed.map_err(|refusal| refused(share.disk, &refusal))?;
+                changed.map_err(|refusal| Error::Refused(refused(share.disk, &refusal)))?;
+                core.bears_host_more(share.disk, Some(old.task), &task)?;
                 Ok(Joined { task, ..*old })
             };
-            requests(shares, mode).map(change).collect::<Result<Vec<Joined>, Refusal>>()
+            requests(shares, mode).map(change).collect::<Result<Vec<Joined>, Error>>()
         });
         if let Ok(changed) = &changed {
             for (one, (share, way)) in changed.iter().zip(requests(shares, mode)) {
@@ -175,10 +183,11 @@ impl Core {
                 self.note_asked(one.disk, one.id, Asked { contract, share, way });
             }
         }
-        changed.map_err(|refusal| {
-            self.search =
-                Some(RateSearch::new(|disk| self.seen(disk), contract, shares, mode, tasks));
-            Error::Refused(refusal)
+        changed.inspect_err(|error| {
+            if let Error::Refused(_) = error {
+                let seen = |disk| self.seen(disk);
+                self.search = Some(RateSearch::new(seen, contract, shares, mode, tasks));
+            }
         })
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod block;
 pub(crate) mod chunks;
 pub(crate) mod contract;
 pub(crate) mod costs;
+pub(crate) mod host;
 pub(crate) mod join;
 pub(crate) mod odds;
 pub(crate) mod rates;

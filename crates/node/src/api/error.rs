@@ -47,6 +47,13 @@ pub enum Error {
         volumes: Vec<String>,
         refusal: Box<Refusal>,
     },
+    /// More was measured of the host than is charged, because contracts that are open do not fit
+    /// with it; this one, or what it would have more, does not either.
+    BeyondHost {
+        disk: DiskIndex,
+        host: Box<HostCharge>,
+        refusal: Box<Refusal>,
+    },
     /// These streams, and the services of these volumes, would not be kept under that policy;
     /// the refusal is of its own analysis. Without one the policy keeps no contract at all,
     /// or, where both are empty, what waits now would be late.
@@ -176,7 +183,32 @@ pub struct Refusal {
     pub parts: u32,
 }
 
+/// What the host takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// From the end of a command until the next one begins that waits.
+    pub gap: Duration,
+    /// From an answer of the pool until its program has it.
+    pub delivery: Duration,
+}
+
+/// What was measured of the host, and why less is charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCharge {
+    pub measured: Host,
+    pub charged: Host,
+    /// How many open streams do not fit with what was measured.
+    pub streams: usize,
+    /// Of how many volumes the services do not.
+    pub volumes: usize,
+}
+
 impl Error {
+    /// The refusal that it is about, if it is about one.
+    pub(crate) fn into_refusal(mut self) -> Option<Refusal> {
+        self.refusal_mut().cloned()
+    }
+
     /// The refusal in it, if there is one.
     pub(crate) fn refusal_mut(&mut self) -> Option<&mut Refusal> {
         match self {
@@ -184,7 +216,8 @@ impl Error {
             Self::LogRefused { refusal, .. }
             | Self::ProfileRefused { refusal, .. }
             | Self::GapRefused { refusal, .. }
-            | Self::DeliveryRefused { refusal, .. } => Some(refusal),
+            | Self::DeliveryRefused { refusal, .. }
+            | Self::BeyondHost { refusal, .. } => Some(refusal),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! What an [`Error`] says to a person: what is wrong, with its figures, and
 //! what to do next.
 
-use crate::api::{DeviceError, Error, Measured, Outcome, Refusal, Unmoved};
+use crate::api::{DeviceError, DiskIndex, Error, HostCharge, Measured, Outcome, Refusal, Unmoved};
 use core::fmt;
 use store::StoreError;
 
@@ -65,6 +65,55 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// What was measured of the host, and what is charged of it.
+struct HostText<'a> {
+    disk: DiskIndex,
+    host: &'a HostCharge,
+}
+
+impl fmt::Display for HostText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HostCharge { measured, charged, .. } = self.host;
+        let (gap, delivery) = (measured.gap > charged.gap, measured.delivery > charged.delivery);
+        let disk = self.disk.0;
+        if gap {
+            let (measured, charged) = (measured.gap, charged.gap);
+            write!(f, "the host takes {measured} between commands on disk {disk}")?;
+            write!(f, ", of which {charged} is charged")?;
+        }
+        if gap && delivery {
+            f.write_str(", and ")?;
+        }
+        if delivery {
+            let (measured, charged) = (measured.delivery, charged.delivery);
+            write!(f, "answers from disk {disk} take {measured} from the pool to their programs")?;
+            write!(f, ", of which {charged} is charged")?;
+        }
+        Ok(())
+    }
+}
+
+/// How many contracts do not fit with what was measured.
+struct InTheWay<'a>(&'a HostCharge);
+
+impl fmt::Display for InTheWay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let HostCharge { streams, volumes, .. } = *self.0;
+        match (streams, volumes) {
+            (0, 0) => f.write_str("contracts"),
+            (streams, 0) => write!(f, "{streams} stream{}", plural(streams)),
+            (0, volumes) => write!(f, "the services of {volumes} volume{}", plural(volumes)),
+            (streams, volumes) => write!(
+                f,
+                "{streams} stream{} and the services of {volumes} volume{}",
+                plural(streams),
+                plural(volumes)
+            ),
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -123,6 +172,16 @@ impl fmt::Display for Error {
                     true => "start the daemon with a longer `--commit-interval`",
                     false => "close these, or give them less",
                 }
+            ),
+            Error::BeyondHost { disk, host, refusal } => write!(
+                f,
+                "contract refused: {}, because {} that are open on it do not fit with more; no \
+                 contract is given or widened that does not fit with what was measured either: \
+                 {}; ask for less, close some of those that are open or give them less \
+                 (administrators see which in the status), or let the host do less beside",
+                HostText { disk: *disk, host },
+                InTheWay(host),
+                Shortage(refusal)
             ),
             Error::BeyondShare { disk, ppm, most, .. } => write!(
                 f,

@@ -117,7 +117,12 @@ impl Core {
         let before: Vec<LogTasks> = self.disks.iter().map(|disk| disk.log.clone()).collect();
         let all = (0..self.disks.len() as u16).map(DiskIndex);
         let set = self.attempt(all.clone(), |core| {
-            all.into_iter().try_for_each(|disk| core.set_log_on(now, disk, size))
+            let grows = size > core.commits.log.size;
+            all.into_iter().try_for_each(|disk| {
+                core.set_log_on(now, disk, size)?;
+                let bears = if grows { core.bears_host(disk) } else { Ok(()) };
+                bears.map_err(|error| error.into_refusal().expect("that is one"))
+            })
         });
         if set.is_err() {
             for (disk, log) in self.disks.iter_mut().zip(before) {

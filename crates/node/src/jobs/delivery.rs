@@ -3,7 +3,8 @@
 //! what the host takes.
 //!
 //! Invariant: where another time is counted, every contract of every disk is admitted with it;
-//! else nothing changes, and those that would not fit are named. The node as it was is kept until then.
+//! else nothing changes, those that would not fit are named, and no contract is given or widened
+//! that does not fit with it (`admission/host.rs`). The node as it was is kept until then.
 
 use crate::admission::costs::Costs;
 use crate::api::*;
@@ -51,7 +52,7 @@ impl Node {
         Ok(())
     }
 
-    /// A stream has closed: perhaps what was asked for fits now.
+    /// A contract has ended: perhaps what was asked for fits now.
     pub(crate) fn try_delivery(&mut self, now: Instant) {
         let waiting = self.core.delivery.refused.as_ref().map(|(takes, _)| *takes);
         if let Some(takes) = waiting.filter(|_| !self.is_ending()) {
@@ -93,7 +94,9 @@ impl Node {
             core.config.commit_interval = core.config.commit_interval.max(least);
             core.disk(disk).queue.set_advance(costs.advance);
         }
-        disks.into_iter().try_for_each(|disk| self.admit_all(now, disk))?;
-        self.recount_log(now)
+        self.recharging(|node| {
+            disks.into_iter().try_for_each(|disk| node.admit_all(now, disk))?;
+            node.recount_log(now)
+        })
     }
 }

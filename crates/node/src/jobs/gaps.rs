@@ -2,8 +2,9 @@
 //!
 //! Where another gap than is stated was measured, every contract on the disk is admitted
 //! again with it, as for a wider profile. Where they do not all fit, what is stated stays,
-//! those that do not fit are named, and it is tried again when a stream has closed and
-//! whenever the gap was measured anew.
+//! those that do not fit are named, and it is tried again when a contract has ended and
+//! whenever the gap was measured anew. Until then no contract is given or widened on the disk
+//! that does not fit with what was measured (`admission/host.rs`).
 
 use crate::api::*;
 use crate::jobs::policy::Names;
@@ -23,8 +24,14 @@ impl Node {
         }
     }
 
-    /// A stream has closed: perhaps the gaps fit now that did not.
-    pub(crate) fn try_gaps(&mut self, now: Instant) {
+    /// A contract has ended or become another: perhaps what was measured of the host and did not
+    /// fit does now.
+    pub(crate) fn try_host(&mut self, now: Instant) {
+        self.try_gaps(now);
+        self.try_delivery(now);
+    }
+
+    fn try_gaps(&mut self, now: Instant) {
         let refused = |disk: &crate::core::Disk| {
             let (gap, _) = disk.gap_refused.as_ref()?;
             Some((disk.index, *gap))

@@ -155,8 +155,10 @@ impl Node {
         let most = state.queue.chunks().map_or(costs.piece, |chunks| chunks.len.min(costs.piece));
         (state.piece, _) = piece_within(profile, capacity, most, reserve);
         state.queue.use_profile(profile.clone(), costs.advance, costs.best_effort);
-        self.admit_all(now, disk)?;
-        self.recount_log(now)
+        self.recharging(|node| {
+            node.admit_all(now, disk)?;
+            node.recount_log(now)
+        })
     }
 
     /// Where commits have come to be further apart, records are longer: what the writers that are

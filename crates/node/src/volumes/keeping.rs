@@ -45,6 +45,7 @@ impl Node {
         self.serve_volume(now, volume, service)?;
         self.core.store.set_service(volume, kept).expect("checked above");
         self.kept_out.forget(volume);
+        self.try_host(now);
         self.given_back(now);
         Ok(())
     }

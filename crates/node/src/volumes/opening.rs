@@ -75,6 +75,7 @@ impl Node {
         self.core.serve_no_more(holder);
         self.core.handles.open.remove(&handle);
         self.best_effort.leave_handle(&mut self.core, now, holder);
+        self.try_host(now);
         self.given_back(now);
     }
 }

@@ -178,6 +178,8 @@ impl Core {
                         queue.change(now, old.id, promise).map_err(refused)
                     };
                     self.admit_on(now, share.disk, is_latency, change).map_err(Error::Refused)?;
+                    let task = wanted.as_ref().expect("a promise has one");
+                    self.bears_host_more(share.disk, Some(old.task), task)?;
                     old.id
                 }
                 (None, Some(promise)) => {
@@ -185,7 +187,10 @@ impl Core {
                         let queue = &mut core.disk(share.disk).queue;
                         queue.join(now, promise).map_err(refused)
                     };
-                    self.admit_on(now, share.disk, is_latency, join).map_err(Error::Refused)?
+                    let id = self.admit_on(now, share.disk, is_latency, join);
+                    let id = id.map_err(Error::Refused)?;
+                    self.bears_host(share.disk)?;
+                    id
                 }
             };
             tasks.push(Joined { disk: share.disk, id, task: wanted.expect("a promise has one") });

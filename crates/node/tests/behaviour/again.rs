@@ -3,7 +3,9 @@
 
 use crate::driver::*;
 use disk::BusPlan;
-use node::{DiskIndex, Error, Mode, Op, Policy, Reply, Service, limits};
+use node::{
+    Contract, DiskIndex, Error, Mode, Op, Placement, Policy, Reply, Service, Status, limits,
+};
 use units::{Bytes, Duration, Rate};
 
 const LEN: Bytes = Bytes::kib(64);
@@ -104,6 +106,59 @@ fn what_deliveries_take_is_counted_anew_each_time() {
     let told = driver.at_once(Op::Delivery { takes: ms(9) });
     assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
     assert_eq!((driver.node.delivery(), driver.node.config().host_latency), (ms(1), ms(4)));
+}
+
+/// As long as what deliveries take does not fit, no contract is given or widened that does not fit
+/// with it, in any of the ways to ask for one; less is given, and all of it once that is counted.
+#[test]
+fn beside_deliveries_that_do_not_fit_no_contract_is_given_or_widened() {
+    let mut driver = Setup::new(2).open();
+    for (name, disk) in [("film", 0), ("other", 0), ("far", 1)] {
+        let placement = Placement { disks: vec![DiskIndex(disk)], ..Placement::default() };
+        driver.done(create(name, Bytes::MIB, placement));
+    }
+    let wide = |volume| service(volume, in_time(Bytes::kib(4), ms(5_000), ms(5_000)));
+    let stream = driver.reader("other", usual());
+    let film = |within, every| service("film", in_time(LEN, ms(within), ms(every)));
+    let within = (15..300).find(|&within| driver.ask(film(within, 300)).is_ok()).unwrap();
+    driver.done(wide("other"));
+    driver.done(service("other", Service::default()));
+    let told = driver.at_once(Op::Delivery { takes: ms(9) });
+    assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+    let before = driver.node.status(driver.now);
+    let less = Contract { rate: usual().rate / 2, ..usual() };
+    let more = Contract { rate: usual().rate / 2 * 3, ..usual() };
+    let asked = [
+        wide("other"),
+        Op::HandleOpen { volume: "other".into(), service: in_time(LEN, ms(5_000), ms(5_000)) },
+        open("other", Mode::Read, less, Bytes::ZERO),
+        Op::StreamChange { stream, contract: more },
+        film(within, 299),
+    ];
+    for op in asked {
+        let what = format!("{op:?}");
+        let Err(error) = driver.at_once(op) else { panic!("{what}") };
+        let Error::BeyondHost { host, .. } = &error else { panic!("{what}: {error}") };
+        assert_eq!((host.measured.delivery, host.charged.delivery), (ms(9), ms(0)));
+        assert_eq!((host.streams, host.volumes), (0, 1));
+        let said = error.to_string();
+        let why = "take 9 ms from the pool to their programs, of which 0 ns is charged, because \
+                   the services of 1 volume";
+        assert!(said.contains(why), "{said}");
+    }
+    let after = driver.node.status(driver.now);
+    let used = |status: &Status| [0, 1].map(|disk: usize| status.disks[disk].utilisation_ppm);
+    assert_eq!(used(&after), used(&before), "nothing was changed");
+    // What is on another disk fits, and less fits anywhere.
+    driver.done(wide("far"));
+    driver.at_once(Op::StreamChange { stream, contract: less }).unwrap();
+    driver.done(film(within, 600));
+    assert!(driver.node.status(driver.now).delivery_refused.is_some());
+    // Who was in the way goes: it is counted at once, and there is room.
+    driver.done(service("film", Service::default()));
+    let status = driver.node.status(driver.now);
+    assert_eq!((status.delivery, status.delivery_refused), (ms(9), None));
+    driver.done(wide("other"));
 }
 
 /// A policy that keeps no contracts is chosen only where there are none; whoever is in the way is

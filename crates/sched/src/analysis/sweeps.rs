@@ -1,5 +1,5 @@
 //! Sets under a policy that works in sweeps: what is served by deadlines is analysed as ever,
-//! beside a reserve as long as the longest request of a sweep; the others fit iff all that a
+//! beside a reserve as long as the longest request of a sweep with the longest way to it; the others fit iff all that a
 //! cycle may have to serve fits into it ([`SweepRule`] has the inequality).
 //!
 //! Invariants: under such a policy `listed` has every task, charged for gaps; elsewhere those
@@ -50,8 +50,13 @@ impl TaskSet {
         charged.sweep.is_some()
     }
 
+    /// The longest time that a request of a sweep is in the way of others: its own, and the way to
+    /// it from wherever the arm was, which it is not charged for alone.
     fn look_for_longest(&mut self) {
-        self.swept_longest = self.swept().map(|(task, _)| task.command.as_nanos()).max();
+        let longest = self.swept().map(|(task, _)| task.command).max();
+        let back = self.swept().map(|(_, sweep)| sweep.back).max();
+        let longest = longest.zip(back).map(|(longest, back)| longest.saturating_add(back));
+        self.swept_longest = longest.map(Duration::as_nanos);
     }
 
     /// What is known with `task` in the set, which is not changed.
@@ -106,7 +111,8 @@ impl TaskSet {
         let others = others.fold(Duration::ZERO, Duration::saturating_add);
         let work = others.saturating_add(self.sweep_work(length));
         let longest = self.listed.iter().map(|task| task.command).max().unwrap_or_default();
-        let longest = longest.max(self.left());
+        let reserve = if self.reserve == 0 { 0 } else { self.reserve + self.gap };
+        let longest = longest.max(Duration::from_nanos(reserve));
         let in_the_way = longest.saturating_mul(u64::from(self.depth));
         let register = match self.reserve {
             0 => Duration::ZERO,

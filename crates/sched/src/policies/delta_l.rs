@@ -11,7 +11,9 @@
 //! Promises: no request of an admitted task is late while costs stay within bounds;
 //! everyone is served whose request the static slack covers. Does not: what needs more is
 //! passed by others and never served while the contracts stay; it finds only the
-//! slack that is there at all times. Cost: O(log n) per decision.
+//! slack that is there at all times. A pool gives up reads and writes that wait so, 30 to 60 s
+//! after they came, where the contracts will never leave the time for them, and their programs get an
+//! error; others wait on. Cost: O(log n) per decision.
 //! Source: Clockwise thesis, sections 6.2 and 6.3.2, mended.
 
 use super::elevator::Elevator;

@@ -11,7 +11,9 @@
 //! Promises: no request of an admitted task is late while costs stay within bounds;
 //! everyone is served whose request the static slack covers. Does not: what needs more is
 //! passed by others and has its trials, as under `slack`; each change between best effort and contracts
-//! costs two seeks, and it changes as often as it can; `slack` does better.
+//! costs two seeks, and it changes as often as it can; `slack` does better. A pool gives up reads and writes that wait so, 30 to 60 s
+//! after they came, where the contracts will never leave the time for them, and their programs get an
+//! error; others wait on.
 //! Cost: O(log n) per decision where what is known of the slack suffices, else the
 //! slack's computation, O(n log n) in requests and tasks per deadline visited.
 //! Source: Clockwise thesis, section 6.1.3 (Chetto and Chetto 1989).

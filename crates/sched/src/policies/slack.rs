@@ -17,7 +17,9 @@
 //! everyone is served whose request the static slack covers, once it is its turn and
 //! nothing under contract waits at the latest. Does not: what needs more than the static
 //! slack waits until there is so much, perhaps for ever, and holds others up for a fifth of
-//! the time at the most; background is served only by an idle disk. Cost: O(log n) per decision where what is known of the
+//! the time at the most; background is served only by an idle disk. A pool gives up reads and writes that wait so, 30 to 60 s
+//! after they came, where the contracts will never leave the time for them, and their programs get an
+//! error; others wait on. Cost: O(log n) per decision where what is known of the
 //! slack suffices, else the slack's computation, O(n log n) in requests and tasks per
 //! deadline visited. Beside more than 64 streams computations are paid for: one that looks
 //! at k tasks, requests and slots is followed by none for 100 ns times k (2 ms may be

@@ -397,6 +397,8 @@ impl Core {
         let period = task.map_or(Duration::ZERO, |task| task.period);
         let swept = task.filter(|task| task.sweep.is_some());
         let in_sweep = swept.map_or(Duration::ZERO, |task| self.tasks.charged(&task).cost);
+        let ways = swept.and_then(|task| task.sweep).map_or(Duration::ZERO, |sweep| sweep.ways);
+        let beside_ways = in_sweep.saturating_sub(ways);
         let synchronous = class.is_synchronous();
         let (arrival, submitted, promised) = (self.arrivals, now, times.deadline);
         self.arrivals += 1;
@@ -410,6 +412,7 @@ impl Core {
             times,
             cost,
             in_sweep,
+            beside_ways,
             overheads,
             begun: false,
             commands,

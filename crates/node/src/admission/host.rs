@@ -1,0 +1,121 @@
+//! No contract is given or widened that does not fit with what was measured of the host.
+//!
+//! What the host takes between commands and to deliver answers is charged to every contract, and
+//! where the open ones do not all fit with what was measured, less is charged (`jobs/gaps.rs`,
+//! `jobs/delivery.rs`). As long as that is so, whoever asks for a contract, or for more than he
+//! has, is admitted twice: by what is charged, and by what was measured, together with all others
+//! on the disk. So what is promised too much becomes less with each contract that ends, and never
+//! more. A contract that asks for no more than before is not looked at.
+//!
+//! When all contracts are admitted anew at other costs (a wider profile, another delivery), nobody
+//! asks for more than he has: the costs of now have to be charged, whatever the host takes.
+
+use crate::api::*;
+use crate::core::Core;
+use crate::node::Node;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use sched::{Task, TaskSet};
+use units::Duration;
+
+impl Node {
+    /// Runs what admits all contracts anew at other costs.
+    pub(crate) fn recharging<T>(&mut self, admit: impl FnOnce(&mut Self) -> T) -> T {
+        self.core.recharges = true;
+        let admitted = admit(self);
+        self.core.recharges = false;
+        admitted
+    }
+}
+
+impl Core {
+    /// Whether the task in the place of `old` fits with what was measured, as long as that is not
+    /// charged. The disk has it already: whoever asks takes it back.
+    pub(crate) fn bears_host_more(
+        &self,
+        disk: DiskIndex,
+        old: Option<Task>,
+        new: &Task,
+    ) -> Result<(), Error> {
+        match old.is_some_and(|old| !asks_more(&old, new)) {
+            true => Ok(()),
+            false => self.bears_host(disk),
+        }
+    }
+
+    /// Less is charged to the contracts on a disk than was measured.
+    pub(crate) fn owes_host(&self, disk: DiskIndex) -> bool {
+        let is_owed = self.disks[disk.as_usize()].gap_refused.is_some();
+        (is_owed || self.delivery.refused.is_some()) && !self.recharges && self.config.admission
+    }
+
+    /// Whether all contracts on the disk fit with what was measured, as long as that is not
+    /// charged.
+    pub(crate) fn bears_host(&self, disk: DiskIndex) -> Result<(), Error> {
+        if !self.owes_host(disk) {
+            return Ok(());
+        }
+        let state = &self.disks[disk.as_usize()];
+        let charged = Host { gap: state.queue.gap(), delivery: self.delivery.counted };
+        let gap = state.gap_refused.as_ref().map(|(gap, error)| (*gap, error));
+        let delivery = self.delivery.refused.as_ref().map(|(takes, error)| (*takes, error));
+        let measured = Host {
+            gap: gap.map_or(charged.gap, |(gap, _)| gap.max(charged.gap)),
+            delivery: delivery.map_or(charged.delivery, |(takes, _)| takes.max(charged.delivery)),
+        };
+        let Err(refusal) = self.fit_with(disk, measured.gap, measured.delivery - charged.delivery)
+        else {
+            return Ok(());
+        };
+        let refusal = Box::new(crate::admission::contract::refused(disk, &refusal));
+        let named = |error: &Error| match error {
+            Error::GapRefused { streams, volumes, .. }
+            | Error::DeliveryRefused { streams, volumes, .. } => (streams.len(), volumes.len()),
+            _ => (0, 0),
+        };
+        let all = [gap, delivery].into_iter().flatten().map(|(_, error)| named(error));
+        let (streams, volumes) = all.max().unwrap_or_default();
+        let host = Box::new(HostCharge { measured, charged, streams, volumes });
+        Err(Error::BeyondHost { disk, host, refusal })
+    }
+
+    /// Whether the contracts on a disk fit with this gap, and with deadlines so much sooner. In
+    /// sweeps, and at odds, it is the window that bears a longer delivery.
+    fn fit_with(
+        &self,
+        disk: DiskIndex,
+        gap: Duration,
+        sooner: Duration,
+    ) -> Result<(), sched::Refusal> {
+        let queue = &self.disks[disk.as_usize()].queue;
+        let (policy, depth, has) = (self.config.policy, queue.profile().depth(), queue.tasks());
+        let set = TaskSet::new(has.reserve()).with_gap(gap);
+        let has_online_slack = policy.start().has_online_slack();
+        let set = set.with_admission(policy.admission, depth);
+        let mut set = set.with_online_slack(has_online_slack);
+        let mut tasks = Vec::new();
+        for (_, task) in has.iter() {
+            let is_sooner = task.sweep.is_none() && task.odds.is_none();
+            let by = if is_sooner { sooner } else { Duration::ZERO };
+            let deadline = task.deadline.saturating_sub(by);
+            if deadline < task.cost.saturating_add(gap) && by > Duration::ZERO {
+                let late = task.cost.saturating_add(gap).saturating_sub(deadline);
+                let utilisation_ppm = has.utilisation().ppm();
+                let deadline = Some((task.deadline, late));
+                return Err(sched::Refusal { utilisation_ppm, deadline, undecided: false });
+            }
+            tasks.push(Task { deadline, ..task });
+        }
+        set.add_all(&tasks).map(drop)
+    }
+}
+
+/// Whether a task may take more of any time than the one in whose place it is.
+fn asks_more(old: &Task, new: &Task) -> bool {
+    new.cost > old.cost
+        || new.command > old.command
+        || new.resume > old.resume
+        || new.period < old.period
+        || new.deadline < old.deadline
+        || (new.commands, new.sweep, new.odds) != (old.commands, old.sweep, old.odds)
+}
