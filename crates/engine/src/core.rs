@@ -385,6 +385,11 @@ impl Core {
         self.deliver(news);
     }
 
+    /// What the disks' threads have left to the thread beside them is done; they have ended.
+    pub(crate) fn end_chores(&self) {
+        self.chores.end();
+    }
+
     /// A section under the lock, and the delivery of what follows from it.
     fn section(self: &Arc<Self>, change: impl FnOnce(&mut Inner, &mut News)) {
         self.deliver(self.collected(later::take(self.id()), change));

@@ -587,6 +587,7 @@ impl Drop for Pool {
                 let _ = thread.join();
             }
         }
+        self.core.end_chores();
     }
 }
 

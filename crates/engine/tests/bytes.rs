@@ -139,7 +139,9 @@ fn an_emulated_disk_never_exceeds_its_prediction() {
     let reader = stream(&pool, "film", Mode::Read, contract("1.5MB/s", BLOCK));
     assert_eq!(play(&pool, reader), (vec![], 2 << 20));
     let disk = &pool.status().disks[0];
-    assert!(disk.account.real_time.requests >= 16, "{disk:?}");
+    // What a writer brings beyond its rate is written in the slack.
+    let account = &disk.account;
+    assert!(account.real_time.requests + account.best_effort.requests >= 16, "{disk:?}");
     assert_eq!((disk.account.overruns, disk.account.errors), (0, 0), "{disk:?}");
     assert!(
         disk.account.actual_total <= disk.account.predicted_total

@@ -12,7 +12,7 @@ fn what_is_recorded_plays_back_the_same_also_after_a_restart() {
     let daemon = dir.serve(&disks);
     let bytes = noise(1, 5_000_001).bytes();
     dir.run(&["volume", "create", "video", "--size", "16MiB"]).succeeded();
-    let recorded = dir.run_with(&["record", "video", "--rate", "4MB/s"], &bytes).succeeded();
+    let recorded = dir.run_with(&["record", "video", "--rate", "4MB/s"], &bytes).recorded();
     assert!(recorded.text().starts_with("recorded 4.77 MiB in "), "{}", recorded.text());
     assert!(recorded.text().contains("4.77 MiB accepted, 4.77 MiB durable, none of "));
 
@@ -41,7 +41,7 @@ fn an_emulated_disk_keeps_time_and_bytes() {
     let slow = ["--commit-interval", "1s"]; // a commit costs this disk several turns
     let _daemon = dir.try_serve(&[disk], &slow).unwrap();
     let bytes = noise(4, 2_500_000).bytes();
-    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &bytes).succeeded();
+    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &bytes).recorded();
     assert!(dir.run(&["play", "v", "--rate", "1MB/s"]).succeeded().out == bytes);
     // In a directory of the mount, too.
     dir.run(&["volume", "rename", "v", "films/v"]).succeeded();
@@ -95,7 +95,7 @@ fn durable_offsets_come_as_lines_and_never_go_back() {
     ];
     let mut child = dir.command(&args).spawn().unwrap();
     assert!(give(noise(3, 6_000_000), child.stdin.take().unwrap()), "all of it is taken");
-    let ran = Ran::from(child.wait_with_output().unwrap()).succeeded();
+    let ran = Ran::from(child.wait_with_output().unwrap()).recorded();
     let offsets: Vec<u64> =
         std::fs::read_to_string(&acks).unwrap().lines().map(|line| line.parse().unwrap()).collect();
     assert!(offsets.is_sorted() && offsets.len() > 1, "several, in order: {offsets:?}");
@@ -192,7 +192,7 @@ fn a_volume_with_a_recording_is_deleted_only_when_that_is_said() {
     let dir = Scratch::new();
     let _daemon = dir.serve(&dir.make_pool(&["a"]));
     let record = ["record", "v", "--create", "4MiB", "--rate", "1MB/s"];
-    dir.run_with(&record, b"precious").succeeded();
+    dir.run_with(&record, b"precious").recorded();
     dir.run(&["volume", "delete", "v"]).failed(1, &["v has 8 B recorded", "add --yes"]);
     dir.run(&["volume", "delete", "v", "--yes"]).succeeded();
     dir.run(&["volume", "show", "v"]).failed(1, &["there is no volume \"v\"", "volume list"]);

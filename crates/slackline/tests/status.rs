@@ -43,6 +43,7 @@ fn the_screen_says_whether_contracts_are_kept_and_what_to_do_where_they_are_not(
     assert!(shown.contains("BROKEN: no contract is a promise"), "{shown}");
     assert!(shown.contains("next: ") && shown.contains("1 MB/s, no promise"), "{shown}");
     drop(camera);
-    assert_eq!(recording.wait().unwrap().code(), Some(0));
+    let code = recording.wait().unwrap().code();
+    assert!(matches!(code, Some(0 | 4)), "{code:?}");
     daemon.kill();
 }

@@ -87,7 +87,7 @@ fn programs_that_hang_do_not_keep_the_daemon_from_stopping() {
     let disks = dir.make_pool(&["a"]);
     let daemon = dir.serve(&disks);
     let record = ["record", "v", "--create", "16MiB", "--rate", "20MB/s"];
-    dir.run_with(&record, &noise(1, 8 << 20).bytes()).succeeded();
+    dir.run_with(&record, &noise(1, 8 << 20).bytes()).recorded();
     // Half a request, and half a frame.
     let mut control = UnixStream::connect(dir.path("s.sock")).unwrap();
     control

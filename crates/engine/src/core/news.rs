@@ -14,11 +14,13 @@
 use crate::arena::Arena;
 use crate::backend::zero_room;
 use crate::callers::Callback;
+use crate::lock::Mutex;
 use crate::on_disk::{PRIORITY_DELIVERY, on_a_disks_thread};
 use crate::{Reply, sys};
 use node::{Error, RateSearch, Region, Span};
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 use units::Bytes;
 use window::Memory;
 
@@ -95,11 +97,20 @@ impl Chore {
     }
 }
 
-/// The thread beside the disks', from the first chore on. It ends when this is dropped and all is
-/// done.
+/// The thread beside the disks', from the first chore on, until [`Chores::end`].
 #[derive(Default)]
 pub(crate) struct Chores {
-    thread: OnceLock<Option<Sender<Chore>>>,
+    beside: Mutex<Beside>,
+}
+
+#[derive(Default)]
+enum Beside {
+    /// No disk's thread had a chore so far.
+    #[default]
+    NotYet,
+    Runs(Sender<Chore>, JoinHandle<()>),
+    /// It could not be had, or has ended.
+    None,
 }
 
 impl Chores {
@@ -127,18 +138,34 @@ impl Chores {
         if !on_a_disks_thread() {
             return chore.run(arena);
         }
-        match self.thread.get_or_init(|| start(Arc::clone(arena))) {
-            Some(thread) => {
-                if let Err(back) = thread.send(chore) {
-                    back.0.run(arena);
-                }
-            }
-            None => chore.run(arena),
+        let mut beside = self.beside.lock();
+        if let Beside::NotYet = *beside {
+            *beside = start(Arc::clone(arena));
+        }
+        let sent = match &*beside {
+            Beside::Runs(thread, _) => thread.send(chore).map_err(|back| back.0),
+            _ => Err(chore),
+        };
+        drop(beside);
+        if let Err(chore) = sent {
+            chore.run(arena);
+        }
+    }
+
+    /// Waits until all is done, and for the end of the thread; called when the disks' threads have
+    /// ended.
+    pub(crate) fn end(&self) {
+        let beside = std::mem::replace(&mut *self.beside.lock(), Beside::None);
+        let Beside::Runs(chores, thread) = beside else { return };
+        drop(chores);
+        // The pool's last owner may be a callback, on this very thread.
+        if thread.thread().id() != std::thread::current().id() {
+            let _ = thread.join(); // a panic there has ended the process
         }
     }
 }
 
-fn start(arena: Arc<Arena>) -> Option<Sender<Chore>> {
+fn start(arena: Arc<Arena>) -> Beside {
     let (sender, chores) = channel::<Chore>();
     let thread = std::thread::Builder::new().name("slackline-chores".into());
     let work = move || {
@@ -149,7 +176,7 @@ fn start(arena: Arc<Arena>) -> Option<Sender<Chore>> {
         }
         chores.into_iter().for_each(|chore| chore.run(&arena));
     };
-    thread.spawn(work).ok().map(|_| sender)
+    thread.spawn(work).map_or(Beside::None, |thread| Beside::Runs(sender, thread))
 }
 
 #[allow(unsafe_code)]
@@ -217,6 +244,14 @@ mod tests {
             let close = Call { waits: Waits::ForUnmapping, callback, result: Ok(Reply::Done) };
             chores.call(&arena, close);
             assert_eq!(is_told.recv(), Ok(true));
+
+            // At the end nothing is left to be done, also where nobody waits for it.
+            let (region, window) = arena.regions().make(Rights::Read).unwrap();
+            let watch = Arc::downgrade(&window);
+            drop(window);
+            chores.unmap(&arena, arena.regions().free(region).into_iter().collect());
+            chores.end();
+            assert!(watch.upgrade().is_none());
         };
         thread::spawn(worker).join().unwrap();
     }

@@ -183,8 +183,7 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
             stream.volume,
             span(left)
         );
-        let twice = size.unwrap_or_default().saturating_add(size.unwrap_or_default());
-        let twice = disk::exact_size(twice);
+        let twice = twice(size.unwrap_or_default());
         let next =
             format!("give it more room: `slackline volume resize {} {twice}`", stream.volume);
         found.push(look(what, next));
@@ -198,6 +197,15 @@ fn faster_source(stream: &Stream) -> Option<Rate> {
     }
     let rate = stream.contract.rate_bytes_per_second.get();
     Some(Rate::per_second(rate.saturating_add(rate / 10)))
+}
+
+/// Twice as much, in a round figure that the command reads.
+fn twice(size: Bytes) -> String {
+    let (mib, gib) = (Bytes::MIB.get(), Bytes::mib(1_024).get());
+    match size.get().saturating_mul(2) {
+        twice if twice < gib => format!("{}MiB", twice.div_ceil(mib)),
+        twice => format!("{}GiB", twice.div_ceil(gib)),
+    }
 }
 
 /// How long a writer can go on at its rate until its volume is full; none for what does not
@@ -328,7 +336,7 @@ mod tests {
                 json!(99_940_000_000_u64),
                 Weight::Look,
                 "full in 1 min 0 s",
-                "resize cam1 200GB",
+                "resize cam1 187GiB",
             ),
             ("/warnings", json!(["no memory is locked"]), Weight::Look, "no memory", "again"),
         ];

@@ -64,7 +64,7 @@ fn a_private_map_is_what_the_volume_holds_and_others_are_refused() {
     let bytes = noise(4, 700_001).bytes();
     let file = dir.text("file");
     std::fs::write(&file, &bytes).unwrap();
-    dir.run_with(&["record", "v", "--create", "1MiB", "--rate", "8MB/s"], &bytes).succeeded();
+    dir.run_with(&["record", "v", "--create", "1MiB", "--rate", "8MB/s"], &bytes).recorded();
     let hash = |of: &str| {
         let mut git = shimmed(&dir, "git", "2MB/s");
         run(git.args(["hash-object", "--no-filters", of]))
@@ -103,7 +103,7 @@ fn a_private_map_is_what_the_volume_holds_and_others_are_refused() {
 fn a_variable_that_cannot_be_read_fails_every_open() {
     let dir = Scratch::new();
     let _daemon = dir.serve(&dir.make_pool(&["a"]));
-    dir.run_with(&["record", "v", "--create", "1MiB", "--rate", "1MB/s"], b"bytes").succeeded();
+    dir.run_with(&["record", "v", "--create", "1MiB", "--rate", "1MB/s"], b"bytes").recorded();
     let cat = |rate: &str, more: &[(&str, &str)], without: &str| {
         let mut cat = shimmed(&dir, "cat", rate);
         let output = output(cat.envs(more.iter().copied()).env_remove(without).arg("/slackline/v"));

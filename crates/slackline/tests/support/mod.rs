@@ -250,6 +250,17 @@ impl Ran {
         self
     }
 
+    /// A recording took all of its source. Whether the source was slowed (4) depends on how busy
+    /// the machine is where it brings more than the contract has.
+    #[track_caller]
+    pub fn recorded(self) -> Self {
+        if self.code == Some(4) {
+            assert!(self.err.contains("was slowed"), "{}", self.err);
+            return self;
+        }
+        self.succeeded()
+    }
+
     /// Ended with this code, and said on standard error one line what and one
     /// line what to do, in which each of `words` stands.
     #[track_caller]
