@@ -130,3 +130,29 @@ fn a_policy_that_keeps_nothing_is_refused_beside_contracts() {
     assert_eq!(driver.node.config().policy, Policy::EDF);
     driver.done(to(Policy::SLACK));
 }
+
+/// Of several services that do not fit each is tried again, one after the other, when a stream has
+/// given back what they need; somebody is woken for it.
+#[test]
+fn all_kept_services_that_do_not_fit_are_tried_again_one_after_the_other() {
+    let mut driver = Setup::new(1).open();
+    for (name, every) in [("old", 210), ("one", 350), ("two", 350)] {
+        driver.recorded(name, Bytes::MIB, Bytes::MIB, 1);
+        driver.done(service(name, in_time(LEN, ms(every), ms(every))));
+    }
+    let slower = profile(Bytes::mib(256), FIXED * 10, FLUSH);
+    let mut driver = driver.after_a_power_cut_on(slower);
+    let kept_out = |driver: &Driver| driver.node.kept_out().count();
+    assert_eq!(kept_out(&driver), 2);
+    // A stream has taken what the first gave back before they are tried.
+    driver.done(service("old", Service::default()));
+    let rate = Rate::per_second(312_000);
+    let stream = driver.reader("old", contract(rate, LEN, Bytes::ZERO));
+    driver.run(Duration::from_secs(10));
+    assert_eq!(kept_out(&driver), 2);
+    assert_eq!(driver.close(stream), Ok(Reply::Done));
+    driver.run(limits::KEPT_OUT_PAUSE);
+    assert_eq!(kept_out(&driver), 1, "one after the other");
+    driver.run(limits::KEPT_OUT_PAUSE);
+    assert_eq!(kept_out(&driver), 0);
+}

@@ -414,6 +414,23 @@ fn jumps_beside_a_run_that_failed_are_answered() {
     assert!(driver.bytes(span) == pattern(1, offset, span.len));
 }
 
+/// What the device failed on is read again by a program that jumps, also where the rest of the block
+/// is in its window: it may have been written anew since, and here it has been.
+#[test]
+fn what_a_run_failed_on_is_read_again_after_a_jump() {
+    let (mut driver, stream, _) = behind_a_bad_run(Bytes::mib(60), Bytes::mib(8));
+    driver.run(Duration::from_secs(5));
+    driver.disks[0].troubles.clear();
+    let jump = driver.ask(Op::StreamSeek { stream, to: Bytes::mib(15) });
+    assert!(matches!(jump, Ok(Reply::Ready { .. })), "{jump:?}");
+    let mut at = Bytes::mib(15);
+    while at < Bytes::mib(24) {
+        let (offset, bytes) = driver.next(stream, Bytes::mib(8));
+        assert!(offset == at && bytes == pattern(1, at, Bytes::new(bytes.len() as u64)), "{at}");
+        at += Bytes::new(bytes.len() as u64);
+    }
+}
+
 /// A recording grows within a block of which a run has failed: the run stays a gap, although
 /// the block is read again from where it ended.
 #[test]
