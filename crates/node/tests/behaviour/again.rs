@@ -206,3 +206,17 @@ fn a_service_that_is_kept_out_for_deliveries_is_had_when_they_take_less() {
     driver.run(Duration::from_secs(5));
     assert_eq!(kept_out(&driver), 0);
 }
+
+/// A drive that holds many commands at once, under a policy that serves in cycles: commits are as far
+/// apart as its log fits into a cycle, and the pool can be opened.
+#[test]
+fn under_a_policy_of_cycles_commits_are_as_far_apart_as_they_fit() {
+    let policy = policies::TIME_CYCLE;
+    let sync_time = |depth| {
+        let mut setup = Setup::new(1).with(|config| config.policy = policy);
+        let disk::Kind::Linear(line) = &mut setup.profiles[0].kind else { panic!("a line") };
+        line.depth = depth;
+        setup.open().node.sync_time_max(None)
+    };
+    assert!(sync_time(32) > sync_time(1));
+}

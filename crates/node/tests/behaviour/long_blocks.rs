@@ -471,3 +471,23 @@ fn a_volume_does_not_grow_so_that_a_block_lies_on_two_disks() {
     assert!(driver.close(stream).is_ok());
     driver.done(resize("film", Bytes::mib(32)));
 }
+
+/// A block in several runs, served in chunks: its stream is promised the time of all of them, also
+/// where each run ends with a short one, and what may pass between runs.
+#[test]
+fn in_chunks_a_block_in_several_runs_has_the_time_of_all_its_chunks() {
+    let mut driver = holes(&[3, 3, 3, 3, 4]);
+    driver.recorded("film", Bytes::mib(16), Bytes::mib(16), 1);
+    let contract = contract(Rate::per_second(8 << 20), Bytes::mib(16), Bytes::ZERO);
+    let used = |driver: &Driver| driver.node.status(driver.now).disks[0].utilisation_ppm;
+    let promise = in_time(Bytes::kib(4), ms(60), Duration::from_secs(1));
+    driver.done(service("between0", promise));
+    let before = used(&driver);
+    driver.stream(open("film", Mode::Read, contract, Bytes::ZERO));
+    assert_eq!(driver.node.status(driver.now).disks[0].chunk, Some(Bytes::mib(2)));
+    // One of 2 MiB and one of 1 MiB of the first four runs, two of 2 MiB of the last.
+    let between = queue::between_parts(Duration::ZERO) * 4;
+    let each = cost(Bytes::mib(2)) * 6 + cost(Bytes::MIB) * 4 + between;
+    let promised = Duration::from_micros((used(&driver) - before) * 2);
+    assert!(promised >= each, "{promised:?}, not {each:?}");
+}

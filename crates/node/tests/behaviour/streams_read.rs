@@ -312,6 +312,18 @@ fn a_contract_is_changed_while_the_stream_is_open() {
     assert_eq!(driver.node.status(driver.now).memory.windows, BLOCK * 3);
 }
 
+/// What even an idle disk could not keep is refused as that: by how much a block takes longer than it
+/// may.
+#[test]
+fn what_no_disk_could_keep_is_refused_with_what_it_lacks() {
+    let mut driver = film(1, 4);
+    let told =
+        driver.ask(open("film", Mode::Read, contract(RATE * 8, BLOCK, Bytes::ZERO), Bytes::ZERO));
+    let Err(Error::Refused(refusal)) = told else { panic!("{told:?}") };
+    let period = PERIOD / 8;
+    assert_eq!(refusal.deadline, Some((period, cost(BLOCK) - period)));
+}
+
 /// Another contract of a reader that has not begun yet: it begins when the window follows that one,
 /// all of which holds from then on.
 #[test]
