@@ -156,3 +156,44 @@ pub(crate) fn wider(profile: &Profile, parts: &[Part], len: Bytes) -> Profile {
     );
     wider
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use disk::{Line, LinearProfile, Model};
+    use units::{Direction, Lba};
+
+    /// Whatever was too long, small reads, large ones or both: with the wider bounds it is not.
+    #[test]
+    fn wider_bounds_hold_what_was_measured() {
+        let (small, large) = (MEASURE_SMALL, Bytes::mib(1));
+        let line = Line { fixed: Duration::from_millis(5), rate: Rate::per_second(100 << 20) };
+        let flat = LinearProfile {
+            read: line,
+            write: line,
+            depth: 1,
+            latency: Duration::ZERO,
+            spread: None,
+        };
+        let hard = Profile::of(&Model::named("laptop-4200").unwrap());
+        let profiles = [Profile { kind: Kind::Linear(flat), ..hard.clone() }, hard];
+        for profile in profiles {
+            let bound = |profile: &Profile, len| {
+                let whole = Lba::new(0)..Lba::containing(profile.capacity());
+                profile.worst(whole, len, Direction::Read) + profile.latency()
+            };
+            for (few, many) in [(0, 7), (3, 3), (3, 11), (4, 0)] {
+                let [few, many] = [few, many].map(Duration::from_millis);
+                let took = |excess| Took { reads: 1, over: 1, excess, ..Took::default() };
+                let mut all = parts(&profile, profile.capacity(), large);
+                for part in &mut all {
+                    (part.small, part.large) = (took(few), took(many));
+                }
+                let wider = wider(&profile, &all, large);
+                for (len, excess) in [(small, few), (large, many)] {
+                    assert!(bound(&wider, len) >= bound(&profile, len) + excess, "{len} {excess}");
+                }
+            }
+        }
+    }
+}

@@ -169,10 +169,4 @@ impl Stream {
     pub(crate) fn keep_early(&mut self, kept: impl Fn(u64) -> bool) {
         self.early.take_if(|early| !kept(early.block));
     }
-
-    /// The first block is no longer in the window.
-    pub(crate) fn slide_early(&mut self) {
-        let first = self.window.first();
-        self.early.take_if(|early| early.block < first);
-    }
 }

@@ -308,7 +308,6 @@ impl Stream {
         let slot = self.window.pop_front();
         let first = self.window.first();
         self.lost.retain(|lost| lost.block >= first);
-        self.slide_early();
         let place = self.places.pop_front().expect("a window has a block");
         let nowhere = slot == Some(Slot::Nowhere);
         let target = self.window.target;

@@ -185,3 +185,93 @@ fn a_policy_that_keeps_nothing_is_refused_beside_contracts() {
     assert_eq!(driver.node.config().policy, Policy::EDF);
     driver.done(to(Policy::SLACK));
 }
+
+/// Of several services that do not fit each is tried again, one after the other, when a stream has
+/// given back what they need; somebody is woken for it.
+#[test]
+fn all_kept_services_that_do_not_fit_are_tried_again_one_after_the_other() {
+    let mut driver = Setup::new(1).open();
+    for (name, every) in [("old", 210), ("one", 350), ("two", 350)] {
+        driver.recorded(name, Bytes::MIB, Bytes::MIB, 1);
+        driver.done(service(name, in_time(LEN, ms(every), ms(every))));
+    }
+    let slower = profile(Bytes::mib(256), FIXED * 10, FLUSH);
+    let mut driver = driver.after_a_power_cut_on(slower);
+    let kept_out = |driver: &Driver| driver.node.kept_out().count();
+    assert_eq!(kept_out(&driver), 2);
+    // A stream has taken what the first gave back before they are tried.
+    driver.done(service("old", Service::default()));
+    let rate = Rate::per_second(312_000);
+    let stream = driver.reader("old", contract(rate, LEN, Bytes::ZERO));
+    driver.run(Duration::from_secs(10));
+    assert_eq!(kept_out(&driver), 2);
+    assert_eq!(driver.close(stream), Ok(Reply::Done));
+    driver.run(limits::KEPT_OUT_PAUSE);
+    assert_eq!(kept_out(&driver), 1, "one after the other");
+    driver.run(limits::KEPT_OUT_PAUSE);
+    assert_eq!(kept_out(&driver), 0);
+}
+
+/// Beside streams a policy that keeps them all is taken; under one that does not keep all of them,
+/// those are named that do not fit.
+#[test]
+fn another_policy_is_taken_where_all_streams_fit_under_it_and_else_names_those_that_do_not() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::MIB, Bytes::MIB, 1);
+    let to = |policy: Policy| Op::PolicySet { policy: policy.into(), keep: true };
+    let first = driver.reader("film", contract(RATE, BLOCK, Bytes::ZERO));
+    driver.done(to(Policy::DELTA_L));
+    driver.done(to(Policy::SLACK));
+    let mut streams = vec![first];
+    while let Ok(Reply::Stream { stream, .. }) =
+        driver.ask(open("film", Mode::Read, contract(RATE / 2, BLOCK, Bytes::ZERO), Bytes::ZERO))
+    {
+        streams.push(stream);
+    }
+    let Err(Error::PolicyRefused { streams: named, volumes, refusal, .. }) =
+        driver.at_once(to(Policy::DELTA_L))
+    else {
+        panic!("it keeps fewer than the exact analysis admits")
+    };
+    assert!(streams.ends_with(&named) && !named.is_empty(), "{named:?}, the last that came");
+    assert!(volumes.is_empty() && refusal.is_some());
+    // Without them it is taken.
+    for stream in named {
+        assert_eq!(driver.close(stream), Ok(Reply::Done));
+    }
+    driver.done(to(Policy::DELTA_L));
+}
+
+/// A service that is kept out since answers take long to arrive is tried again when they do not.
+#[test]
+fn a_service_that_is_kept_out_for_deliveries_is_had_when_they_take_less() {
+    let mut driver = Setup::new(1).open();
+    for (name, every) in [("old", 250), ("new", 210)] {
+        driver.recorded(name, Bytes::MIB, Bytes::MIB, 1);
+        driver.done(service(name, in_time(LEN, ms(every), ms(every))));
+    }
+    let mut driver = driver.after_a_power_cut_on(profile(Bytes::mib(256), FIXED * 10, FLUSH));
+    let kept_out = |driver: &Driver| driver.node.kept_out().count();
+    assert_eq!(kept_out(&driver), 1);
+    driver.done(Op::Delivery { takes: ms(30) });
+    driver.done(service("old", Service::default()));
+    driver.run(Duration::from_secs(5));
+    assert_eq!(kept_out(&driver), 1, "30 ms less are not enough");
+    driver.done(Op::Delivery { takes: Duration::ZERO });
+    driver.run(Duration::from_secs(5));
+    assert_eq!(kept_out(&driver), 0);
+}
+
+/// A drive that holds many commands at once, under a policy that serves in cycles: commits are as far
+/// apart as its log fits into a cycle, and the pool can be opened.
+#[test]
+fn under_a_policy_of_cycles_commits_are_as_far_apart_as_they_fit() {
+    let policy = policies::TIME_CYCLE;
+    let sync_time = |depth| {
+        let mut setup = Setup::new(1).with(|config| config.policy = policy);
+        let disk::Kind::Linear(line) = &mut setup.profiles[0].kind else { panic!("a line") };
+        line.depth = depth;
+        setup.open().node.sync_time_max(None)
+    };
+    assert!(sync_time(32) > sync_time(1));
+}

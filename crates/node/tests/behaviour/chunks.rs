@@ -4,7 +4,9 @@
 //! On these disks a command costs 10 ms, and 10 ms for each MiB.
 
 use crate::driver::*;
-use node::{Contract, DiskAction, Error, Mode, Op, Priority, Reply, Service, StreamId};
+use node::{
+    Contract, DiskAction, Error, Mode, Op, Placement, Policy, Priority, Reply, Service, StreamId,
+};
 use units::{Bytes, Direction, Duration, Rate};
 
 const BLOCK: Bytes = Bytes::mib(8);
@@ -313,4 +315,58 @@ fn what_does_not_fit_in_chunks_either_changes_nothing() {
     let (bytes, gaps) = all_of(&mut driver, stream);
     assert!(bytes == pattern(1, Bytes::ZERO, BLOCK * 2) && gaps.is_empty());
     assert!(transfers(&driver, from, Direction::Read).iter().all(|&kib| kib == 8192));
+}
+
+/// Who is promised answers in time on a disk where a stream is served whole: it is served in chunks
+/// from then on, and whole again when nothing is promised any more.
+#[test]
+fn a_stream_that_was_there_before_the_promise_is_served_in_chunks_for_it() {
+    let mut driver = film();
+    let (stream, _) = driver.stream(open("film", Mode::Read, each_second(), Bytes::ZERO));
+    let used = |driver: &Driver| driver.node.status(driver.now).disks[0].utilisation_ppm;
+    let whole = used(&driver);
+    promise(&mut driver);
+    assert_eq!(chunk(&driver), Some(CHUNK));
+    // Three commands more of 10 ms in each second, and the answers.
+    assert!(used(&driver) > whole + 30_000);
+    all_of(&mut driver, stream);
+    assert_eq!(late(&driver), 0);
+    promise_no_more(&mut driver);
+    assert_eq!(used(&driver), whole);
+}
+
+/// Nothing is in chunks under a policy that does not look at the exact slack, and on a bus, which is
+/// counted by the commands that there are: what is in the way of an answer in time is in its way.
+#[test]
+fn under_other_policies_and_on_a_bus_a_promise_beside_long_blocks_is_refused() {
+    for (policy, is_on_bus) in [(Policy::DELTA_L, false), (Policy::SLACK, true)] {
+        let setup = Setup::new(2).with(|config| {
+            (config.memory, config.policy) = (Bytes::mib(160), policy);
+        });
+        let mut driver = setup.open();
+        let on = Placement { disks: vec![DISK], ..Placement::default() };
+        for name in ["film", "answers"] {
+            driver.done(create(name, BLOCK * 2, on.clone()));
+            driver.write(name, 1, Bytes::ZERO, Bytes::MIB);
+        }
+        if is_on_bus {
+            let plan = disk::BusPlan::new("shelf", Rate::per_second(200 << 20), 2);
+            let disks = vec![DISK, node::DiskIndex(1)];
+            driver.done(Op::BusSet { disks, bus: Some(Box::new(plan)) });
+        }
+        let second = contract(Rate::per_second(1 << 20), Bytes::MIB, Bytes::ZERO);
+        driver.stream(open("film", Mode::Read, second, Bytes::ZERO));
+        // In chunks 24 ms would do, and 12 for what goes between others'.
+        let mut within = 12;
+        let refused = loop {
+            let promise = in_time(Bytes::kib(4), ms(within), Duration::from_secs(1));
+            let told = driver.ask(service("answers", promise));
+            assert_eq!(chunk(&driver), None, "{policy:?} {within}");
+            match told {
+                Ok(_) => break within,
+                Err(_) => within += 1,
+            }
+        };
+        assert!(refused > 30, "{policy:?}: {refused}");
+    }
 }

@@ -1,7 +1,7 @@
 //! When the metadata is committed, who waits for it, and what the log is promised.
 
 use crate::driver::*;
-use node::{DiskAction, Error, Mode, Op, Placement, Policy, Reply, StreamId, limits};
+use node::{Contract, DiskAction, Error, Mode, Op, Placement, Policy, Reply, StreamId, limits};
 use units::{Bytes, Direction, Duration, Instant, Rate};
 
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -324,33 +324,28 @@ fn a_record_has_room_for_what_a_writer_moves_between_two_commits() {
     assert_eq!(driver.node.log().extents, 11);
 }
 
-/// A writer for whom the log's contract cannot grow is refused, and is not counted from then
-/// on: whoever comes after him is not refused for what he would have written.
-#[test]
-fn a_writer_that_is_refused_for_the_log_is_not_counted() {
-    // By the sum of blocking and reserve, so that readers leave nothing that a longer log fits in.
-    let mut setup = Setup::new(1).with(|config| {
-        (config.memory, config.policy) = (Bytes::mib(512), Policy::DELTA_L);
-    });
-    setup.profiles = vec![profile(Bytes::mib(1024), FIXED, FLUSH)];
-    let mut driver = setup.open();
-    let slow = contract(Rate::per_second(10_000), Bytes::kib(4), Bytes::mib(64));
-    let mut grown = None;
+/// What a writer of this contract may come to between two commits is long.
+fn slow() -> Contract {
+    contract(Rate::per_second(10_000), Bytes::kib(4), Bytes::mib(64))
+}
+
+/// Opens such writers; with one more the log's contract would have to grow. Its volume.
+fn until_the_log_grows(driver: &mut Driver) -> String {
     for number in 0..8 {
         let name = format!("v{number}");
         driver.volume(&name, Bytes::mib(80));
-        let (stream, _) = driver.stream(open(&name, Mode::Write, slow, Bytes::ZERO));
+        let (stream, _) = driver.stream(open(&name, Mode::Write, slow(), Bytes::ZERO));
         if driver.node.log().contract > Bytes::kib(64) {
-            grown = Some((name, stream));
-            break;
+            assert!(driver.close(stream).is_ok());
+            driver.run(INTERVAL * 2);
+            return name;
         }
     }
-    let (name, stream) = grown.expect("the log grows with so many");
-    assert!(driver.close(stream).is_ok());
-    driver.run(INTERVAL * 2);
-    let before = driver.node.log();
-    assert_eq!(before.contract, Bytes::kib(64), "it has shrunk again");
-    // Readers take all of the disk.
+    panic!("the log grows with so many");
+}
+
+/// Readers take all that the disk can promise.
+fn readers_take_the_disk(driver: &mut Driver) {
     driver.volume("film", Bytes::mib(4));
     driver.write("film", 1, Bytes::ZERO, Bytes::MIB);
     let mut rate = RATE;
@@ -361,8 +356,24 @@ fn a_writer_that_is_refused_for_the_log_is_not_counted() {
         }
     }
     driver.reader("film", contract(rate, BLOCK, Bytes::ZERO));
+}
+
+/// A writer for whom the log's contract cannot grow is refused, and is not counted from then
+/// on: whoever comes after him is not refused for what he would have written.
+#[test]
+fn a_writer_that_is_refused_for_the_log_is_not_counted() {
+    // By the sum of blocking and reserve, so that readers leave nothing that a longer log fits in.
+    let mut setup = Setup::new(1).with(|config| {
+        (config.memory, config.policy) = (Bytes::mib(512), Policy::DELTA_L);
+    });
+    setup.profiles = vec![profile(Bytes::mib(1024), FIXED, FLUSH)];
+    let mut driver = setup.open();
+    let name = until_the_log_grows(&mut driver);
+    let before = driver.node.log();
+    assert_eq!(before.contract, Bytes::kib(64), "it has shrunk again");
+    readers_take_the_disk(&mut driver);
     let full = driver.node.status(driver.now);
-    let told = driver.ask(open(&name, Mode::Write, slow, Bytes::ZERO));
+    let told = driver.ask(open(&name, Mode::Write, slow(), Bytes::ZERO));
     let Err(Error::LogRefused { record, .. }) = told else { panic!("{told:?}") };
     assert!(record > before.contract);
     let after = driver.node.log();
@@ -371,6 +382,112 @@ fn a_writer_that_is_refused_for_the_log_is_not_counted() {
     assert_eq!(full.memory, status.memory);
     assert_eq!(full.disks[0].utilisation_ppm, status.disks[0].utilisation_ppm);
     assert_eq!(full.disks[0].slack, status.disks[0].slack);
+}
+
+/// A writer that asks for another contract, for which the log's cannot grow, has the one that it
+/// had: also the disk's promise to it is the old one, though the new one would be less.
+#[test]
+fn a_change_that_is_refused_for_the_log_changes_nothing() {
+    let mut setup = Setup::new(1).with(|config| {
+        (config.memory, config.policy) = (Bytes::mib(512), Policy::DELTA_L);
+    });
+    setup.profiles = vec![profile(Bytes::mib(1024), FIXED, FLUSH)];
+    let mut driver = setup.open();
+    let name = until_the_log_grows(&mut driver);
+    let fast = contract(Rate::per_second(40_000), Bytes::kib(4), Bytes::ZERO);
+    let (stream, _) = driver.stream(open(&name, Mode::Write, fast, Bytes::ZERO));
+    readers_take_the_disk(&mut driver);
+    let before = driver.node.status(driver.now);
+    let told = driver.ask(Op::StreamChange { stream, contract: slow() });
+    assert!(matches!(told, Err(Error::LogRefused { .. })), "{told:?}");
+    let after = driver.node.status(driver.now);
+    assert_eq!(before.streams, after.streams);
+    assert_eq!(before.memory, after.memory);
+    assert_eq!(before.disks[0].utilisation_ppm, after.disks[0].utilisation_ppm);
+    assert_eq!(before.disks[0].slack, after.disks[0].slack);
+}
+
+/// The log's contract grows beyond what one of its writes holds, by one write after the other, and
+/// shrinks again. In a pool that then promises nothing to anybody a bad extent is read at once, as in
+/// one that never has: nobody is harmed by waiting for it.
+#[test]
+fn the_logs_contract_grows_to_several_writes() {
+    let mut setup = Setup::new(1).with(|config| config.memory = Bytes::mib(4096));
+    setup.profiles = vec![profile(Bytes::mib(4096), FIXED, FLUSH)];
+    let mut driver = setup.open();
+    driver.recorded("film", Bytes::MIB, Bytes::MIB, 1);
+    let most = limits::METADATA_COMMAND_MAX;
+    let mut streams = Vec::new();
+    while driver.node.log().contract <= most {
+        let name = format!("v{}", streams.len());
+        driver.volume(&name, Bytes::mib(80));
+        streams.push(driver.stream(open(&name, Mode::Write, slow(), Bytes::ZERO)).0);
+        assert!(driver.node.log().contract >= driver.node.log().record_max);
+    }
+    assert_eq!(driver.node.log().contract, most * 2);
+    for stream in streams {
+        assert!(driver.close(stream).is_ok());
+    }
+    driver.run(INTERVAL);
+    assert_eq!(driver.node.log().contract, Bytes::kib(64));
+    // The disk tries for 5 s, longer than the log can wait for.
+    let at = Bytes::ZERO..Bytes::mib(4096);
+    let extra = Duration::from_secs(5);
+    let trouble = medium::Trouble { at, direction: Some(Direction::Read), error: Some(5), extra };
+    driver.disks[0].troubles.push(trouble);
+    assert!(driver.read("film", Bytes::ZERO, BLOCK).is_err());
+    driver.disks[0].troubles.clear();
+    let from = driver.now;
+    let got = driver.read("film", Bytes::ZERO, BLOCK).unwrap();
+    assert!(got == pattern(1, Bytes::ZERO, BLOCK));
+    assert!(driver.now - from < Duration::from_secs(1), "{:?}", driver.now - from);
+}
+
+/// A node that is shut down ends after what a disk has begun, also where that is a read, and the disk
+/// takes the last commit beside it.
+#[test]
+fn a_node_does_not_end_before_a_read_that_a_disk_has() {
+    let mut setup = Setup::new(1);
+    let disk::Kind::Linear(drive) = &mut setup.profiles[0].kind else { panic!("a line") };
+    drive.depth = 4;
+    let mut driver = setup.open();
+    driver.recorded("film", Bytes::mib(2), Bytes::mib(2), 1);
+    driver.run(INTERVAL * 2);
+    driver.slow_at(DISK, Bytes::mib(1)..Bytes::mib(256), Duration::from_secs(1));
+    let from = driver.now;
+    let read = driver.begin(read("film", Bytes::ZERO, BLOCK));
+    assert_eq!(driver.disks[0].flights.len(), 1);
+    let end = driver.begin(Op::Shutdown);
+    assert_eq!(driver.wait(end), Ok(Reply::Done));
+    assert!(matches!(driver.answer(read), Some(Ok(Reply::Data { .. }))), "before it");
+    assert!(driver.now - from >= Duration::from_secs(1));
+}
+
+/// Where the log cannot be written all writers hear so, once: a pool of which nothing is written
+/// any more has nothing more to do for them.
+#[test]
+fn writers_hear_once_that_nothing_is_committed_any_more() {
+    let mut driver = Setup::new(1).open();
+    let slow = contract(RATE / 64, BLOCK, Bytes::ZERO);
+    let writers: Vec<StreamId> = (0..limits::ROUND_STEP * 2)
+        .map(|number| {
+            let name = format!("v{number}");
+            driver.volume(&name, Bytes::mib(1));
+            driver.writer(&name, slow)
+        })
+        .collect();
+    driver.break_at(DISK, Bytes::ZERO..Bytes::mib(256), Some(Direction::Write));
+    let made = driver.begin(create("more", Bytes::MIB, Placement::default()));
+    let asks: Vec<_> = writers
+        .iter()
+        .map(|&stream| driver.begin(Op::StreamDurable { stream, beyond: Bytes::ZERO }))
+        .collect();
+    assert!(driver.wait(made).is_err());
+    for ask in asks {
+        assert!(driver.wait(ask).is_err());
+    }
+    driver.run(ms(10));
+    assert_ne!(driver.node.next_timer(), Some(driver.now));
 }
 
 /// A record that is longer than one write of the log is durable when all of its writes are; and

@@ -43,6 +43,10 @@ fn numbers_that_no_machine_comes_near_are_refused_at_once() {
     invalid(&driver.at_once(Op::StreamDurable { stream, beyond: most }), "offset");
     let (volume, rate) = ("film".into(), Rate::per_second(u64::MAX));
     invalid(&driver.at_once(Op::Block { volume, mode: Mode::Read, rate }), "rate");
+    // 1 PiB/s is a rate, which no disk has; more is none.
+    let rated = |rate| service("film", at_rate(Rate::per_second(rate), BLOCK, ms(100)));
+    assert!(is_refused(&driver.at_once(rated(1 << 50))));
+    invalid(&driver.at_once(rated((1 << 50) + 1)), "rate");
     let absurd =
         Profile { flush: Duration::from_secs(7_200), ..profile(Bytes::mib(256), FIXED, FLUSH) };
     let op = Op::ProfileSet { disk: DISK, profile: Box::new(absurd) };

@@ -556,3 +556,107 @@ fn a_profile_that_does_not_hold_is_measured_and_widened_by_itself() {
     driver.run(Duration::from_secs(60));
     assert_eq!(driver.node.status(driver.now).disks[0].measured, None, "nobody wants it");
 }
+
+/// A profile by which some requests cost less and others more: who needs less gives it back before the
+/// others ask for it, whatever the order in which they came.
+#[test]
+fn a_profile_that_is_cheaper_for_some_has_room_for_what_is_dearer_for_others() {
+    let split = |read: u64, write: u64, latency: u64| {
+        let mut profile = profile(Bytes::mib(256), ms(40), FLUSH);
+        let Kind::Linear(line) = &mut profile.kind else { panic!("a line") };
+        (line.read.fixed, line.write.fixed, line.latency) = (ms(read), ms(write), ms(latency));
+        profile
+    };
+    for latency in [0, 2] {
+        let mut setup = Setup::new(1);
+        setup.profiles = vec![split(40, 40, latency)];
+        let mut driver = setup.open();
+        driver.recorded("film", Bytes::MIB, Bytes::MIB, 1);
+        let len = Bytes::kib(256);
+        for number in 0..4 {
+            let name = format!("v{number}");
+            driver.volume(&name, Bytes::MIB);
+            driver.writer(&name, contract(Rate::per_second(512 << 10), len, Bytes::ZERO));
+        }
+        for _ in 0..4 {
+            driver.reader("film", contract(Rate::per_second(640 << 10), len, Bytes::ZERO));
+        }
+        driver.run(Duration::from_secs(5));
+        driver.done(Op::ProfileSet { disk: DISK, profile: Box::new(split(4, 75, 0)) });
+    }
+}
+
+/// A disk whose profile does not hold is measured, and again after half an hour: not all the time.
+#[test]
+fn a_disk_is_measured_again_now_and_then() {
+    let mut driver = Setup::new(1).with(|config| config.remeasure = true).open();
+    driver.recorded("film", Bytes::mib(4), Bytes::mib(4), 1);
+    // A contract that leaves no room for wider bounds: the profile stays as it is.
+    driver.reader("film", contract(RATE * 2, BLOCK, Bytes::ZERO));
+    driver.slow_at(DISK, Bytes::ZERO..Bytes::mib(256), ms(30));
+    let small = |driver: &Driver, from| {
+        let read = |done: &&Done| {
+            done.action
+                .transfer()
+                .is_some_and(|(range, _)| range.end - range.start == Bytes::kib(4))
+        };
+        driver.since(from).iter().filter(read).count()
+    };
+    let reads = |driver: &mut Driver| {
+        for _ in 0..40 {
+            driver.read("film", Bytes::ZERO, BLOCK).unwrap();
+        }
+    };
+    reads(&mut driver);
+    driver.run(Duration::from_secs(120));
+    assert!(matches!(measured(&driver).outcome, Outcome::Refused(_)));
+    let before = driver.journal.len();
+    reads(&mut driver);
+    driver.run(Duration::from_secs(600));
+    assert_eq!(small(&driver, before), 0);
+    driver.run(Duration::from_secs(1_200));
+    reads(&mut driver);
+    driver.run(Duration::from_secs(60));
+    assert!(small(&driver, before) > 0);
+}
+
+/// A pool that is shut down while one of its disks is measured waits for no read that the disk has
+/// not begun.
+#[test]
+fn a_measurement_ends_with_the_pool() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(4), Bytes::mib(4), 1);
+    driver.run(Duration::from_secs(5));
+    driver.disks[0].holds = true;
+    driver.begin(read("film", Bytes::ZERO, BLOCK));
+    driver.done(Op::Reprofile { disk: DISK });
+    let before = driver.journal.len();
+    let end = driver.begin(Op::Shutdown);
+    driver.disks[0].holds = false;
+    assert_eq!(driver.wait(end), Ok(Reply::Done));
+    let reads = driver.since(before).iter().filter_map(|done| done.action.transfer());
+    assert_eq!(reads.filter(|(_, way)| *way == Direction::Read).count(), 1);
+}
+
+/// What a measurement says of a disk: that its bounds held, in parts of it that are few however many
+/// zones it has; and no rate where bytes take no time.
+#[test]
+fn a_measurement_is_told_in_a_few_parts_and_in_words() {
+    let zones: Vec<(Bytes, u64)> = (0..40).map(|zone| (Bytes::mib(zone * 6), 90 - zone)).collect();
+    let mut setup = Setup::new(1);
+    setup.profiles = vec![hard_disk(&zones)];
+    let mut driver = setup.open();
+    driver.done(Op::Reprofile { disk: DISK });
+    driver.run(Duration::from_secs(120));
+    let told = measured(&driver);
+    assert!((8..=16).contains(&told.parts.len()), "{}", told.parts.len());
+    assert_eq!(told.outcome, Outcome::Holds);
+    assert_eq!(told.to_string(), format!("all {} reads kept within their bounds", told.reads));
+    let mut setup = Setup::new(1);
+    let Kind::Linear(line) = &mut setup.profiles[0].kind else { panic!("a line") };
+    line.read.rate = Rate::per_second(1 << 50);
+    let mut driver = setup.open();
+    driver.done(Op::Reprofile { disk: DISK });
+    driver.run(Duration::from_secs(120));
+    assert!(measured(&driver).parts.iter().all(|part| part.rate.is_none()));
+}

@@ -414,6 +414,23 @@ fn jumps_beside_a_run_that_failed_are_answered() {
     assert!(driver.bytes(span) == pattern(1, offset, span.len));
 }
 
+/// What the device failed on is read again by a program that jumps, also where the rest of the block
+/// is in its window: it may have been written anew since, and here it has been.
+#[test]
+fn what_a_run_failed_on_is_read_again_after_a_jump() {
+    let (mut driver, stream, _) = behind_a_bad_run(Bytes::mib(60), Bytes::mib(8));
+    driver.run(Duration::from_secs(5));
+    driver.disks[0].troubles.clear();
+    let jump = driver.ask(Op::StreamSeek { stream, to: Bytes::mib(15) });
+    assert!(matches!(jump, Ok(Reply::Ready { .. })), "{jump:?}");
+    let mut at = Bytes::mib(15);
+    while at < Bytes::mib(24) {
+        let (offset, bytes) = driver.next(stream, Bytes::mib(8));
+        assert!(offset == at && bytes == pattern(1, at, Bytes::new(bytes.len() as u64)), "{at}");
+        at += Bytes::new(bytes.len() as u64);
+    }
+}
+
 /// A recording grows within a block of which a run has failed: the run stays a gap, although
 /// the block is read again from where it ended.
 #[test]
@@ -453,4 +470,24 @@ fn a_volume_does_not_grow_so_that_a_block_lies_on_two_disks() {
     assert_eq!(driver.node.volume("film").unwrap().size, Bytes::MIB);
     assert!(driver.close(stream).is_ok());
     driver.done(resize("film", Bytes::mib(32)));
+}
+
+/// A block in several runs, served in chunks: its stream is promised the time of all of them, also
+/// where each run ends with a short one, and what may pass between runs.
+#[test]
+fn in_chunks_a_block_in_several_runs_has_the_time_of_all_its_chunks() {
+    let mut driver = holes(&[3, 3, 3, 3, 4]);
+    driver.recorded("film", Bytes::mib(16), Bytes::mib(16), 1);
+    let contract = contract(Rate::per_second(8 << 20), Bytes::mib(16), Bytes::ZERO);
+    let used = |driver: &Driver| driver.node.status(driver.now).disks[0].utilisation_ppm;
+    let promise = in_time(Bytes::kib(4), ms(60), Duration::from_secs(1));
+    driver.done(service("between0", promise));
+    let before = used(&driver);
+    driver.stream(open("film", Mode::Read, contract, Bytes::ZERO));
+    assert_eq!(driver.node.status(driver.now).disks[0].chunk, Some(Bytes::mib(2)));
+    // One of 2 MiB and one of 1 MiB of the first four runs, two of 2 MiB of the last.
+    let between = queue::between_parts(Duration::ZERO) * 4;
+    let each = cost(Bytes::mib(2)) * 6 + cost(Bytes::MIB) * 4 + between;
+    let promised = Duration::from_micros((used(&driver) - before) * 2);
+    assert!(promised >= each, "{promised:?}, not {each:?}");
 }

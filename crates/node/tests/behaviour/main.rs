@@ -7,6 +7,8 @@ mod bounds;
 mod chunks;
 mod commits;
 mod door;
+mod early;
+mod excess;
 mod jobs;
 mod long_blocks;
 mod memory;

@@ -296,3 +296,95 @@ fn who_waits_asks_anew_when_the_service_changes() {
     assert!(driver.now > Instant::EPOCH);
     driver.done(create("more", Bytes::MIB, Placement::default()));
 }
+
+/// Of interactive requests that wait for the memory that is kept for them, too, those of users
+/// who have their part come last.
+#[test]
+fn who_has_his_part_comes_last_for_what_is_kept_for_interactive_requests() {
+    let mut driver = film();
+    for number in 0..PIECES {
+        let uid = if number < 12 { 1 } else { 100 + number as u32 };
+        let ticket = driver.begin_as(user(uid), room(Bytes::MIB));
+        assert!(driver.is_answered(ticket));
+    }
+    let read = |driver: &mut Driver, uid| {
+        let read = read_as("film", Bytes::ZERO, Bytes::MIB, Priority::Interactive);
+        driver.begin_as(user(uid), read)
+    };
+    let first = read(&mut driver, 3);
+    let Some(kept) = span_of(Some(driver.wait(first))) else { panic!("it is kept for such") };
+    let greedy = read(&mut driver, 1);
+    let other = read(&mut driver, 2);
+    driver.done(Op::Release { span: kept });
+    driver.run(ms(500));
+    assert!(driver.is_answered(other) && !driver.is_answered(greedy));
+}
+
+/// After eight turns of those above them the one that has waited longest of all lower classes has
+/// his, and not the highest of these; and turns count only while somebody waits below.
+#[test]
+fn the_oldest_of_the_lower_classes_has_the_ninth_turn() {
+    let mut driver = film();
+    let mut spans = driver.all_rooms();
+    let mut release = |driver: &mut Driver| {
+        driver.done(Op::Release { span: spans.pop().expect("enough of them") });
+    };
+    let asked = |priority| read_as("film", Bytes::ZERO, Bytes::MIB, priority);
+    let above: Vec<Ticket> = (0..20).map(|_| driver.begin(asked(Priority::Interactive))).collect();
+    driver.run(ms(500));
+    // The first has what is kept; nobody waits below the others.
+    (0..9).for_each(|_| release(&mut driver));
+    driver.run(ms(500));
+    let served = |driver: &Driver| above.iter().filter(|&&one| driver.is_answered(one)).count();
+    assert_eq!(served(&driver), 10);
+    let background = driver.begin(asked(Priority::Background));
+    let normal = driver.begin(asked(Priority::Normal));
+    (0..8).for_each(|_| release(&mut driver));
+    driver.run(ms(500));
+    assert_eq!(served(&driver), 18, "eight more, who go before those below");
+    release(&mut driver);
+    driver.run(ms(500));
+    assert!(driver.is_answered(background) && !driver.is_answered(normal));
+    assert_eq!(served(&driver), 18);
+}
+
+/// Who waits for memory of his contract is refused ten seconds after it last moved, and not
+/// when others' memory has not for so long; he is looked at when that may be, and not all the time.
+#[test]
+fn who_waits_for_his_contracts_memory_waits_while_it_moves() {
+    let mut driver = film();
+    let len = Bytes::kib(64);
+    driver.done(service("film", in_time(len, ms(100), ms(200))));
+    let _all = driver.all_rooms();
+    let _rest = driver.room(Bytes::kib(960));
+    let asked = [0; 4].map(|_| driver.begin(room_for("film", Bytes::ZERO, len)));
+    let [Some(first), Some(_), None, None] = asked.map(|one| span_of(driver.answer(one))) else {
+        panic!("two slots")
+    };
+    driver.run(Duration::from_secs(5));
+    driver.done(Op::Release { span: first });
+    assert!(driver.is_answered(asked[2]) && !driver.is_answered(asked[3]));
+    driver.run(Duration::from_millis(5_500));
+    assert!(!driver.is_answered(asked[3]), "some came back 5.5 s ago");
+    assert!(driver.node.next_timer() > Some(driver.now));
+    driver.run(Duration::from_secs(10));
+    assert!(no_memory(&driver.answer(asked[3]).expect("refused")));
+}
+
+/// A window does not grow beyond its region, behind which another program's begins: where the
+/// host's lateness would have it do so, it stays as it is.
+#[test]
+fn a_window_never_grows_beyond_its_region() {
+    let mut driver = Setup::new(1).with(|config| config.memory = Bytes::GIB * 8).open();
+    driver.recorded("film", Bytes::mib(8), Bytes::mib(8), 1);
+    let wanted = contract(RATE * 60, Bytes::mib(16), Bytes::ZERO);
+    let stream = driver.stream(open_window("film", Mode::Read, wanted, 3)).0;
+    let window_at = |driver: &mut Driver, seconds| {
+        driver.done(Op::HostLatency { latency: Duration::from_secs(seconds) });
+        driver.run(ms(1));
+        driver.node.stream(stream).unwrap().window
+    };
+    let window = window_at(&mut driver, 25);
+    assert!(window > Bytes::GIB && window < Bytes::GIB * 2, "{window}");
+    assert_eq!(window_at(&mut driver, 45), window);
+}

@@ -2,7 +2,7 @@
 //! answered before they are durable.
 
 use crate::driver::*;
-use node::{Access, Act, Error, Op, Ownership, Placement, Reply, VolumeId, Who};
+use node::{Access, Act, Error, Op, Ownership, Placement, Reply, VolumeId, Who, limits};
 use std::collections::BTreeMap;
 use units::{Bytes, Duration};
 
@@ -313,4 +313,25 @@ fn any_rename_is_refused_or_leaves_the_names_that_it_says() {
         }
     }
     assert!(done > 100 && refused > 100, "{done} {refused}");
+}
+
+/// A directory of which a record has room for all but one volume is not renamed in part: where the
+/// record would be full to the last byte before that one, too.
+#[test]
+fn a_directory_is_renamed_with_all_of_it_or_not_at_all() {
+    let len = store::RecordContent::rename("").as_usize();
+    let name = |directory: &str, number: usize| {
+        // Each takes 128 bytes of the record.
+        format!("{directory}/{number:0>width$}", width = 128 - len - 2)
+    };
+    let most = limits::RENAMED_MAX.as_usize() / 128;
+    let mut driver = Setup::new(1).open();
+    for number in 0..most {
+        make(&mut driver, &name("d", number), 0o600).unwrap();
+    }
+    call(&mut driver, rename("d", "e", false)).unwrap();
+    make(&mut driver, &name("e", most), 0o600).unwrap();
+    let refused = call(&mut driver, rename("e", "f", false));
+    assert!(matches!(refused, Err(Error::Invalid { what: "directory", .. })), "{refused:?}");
+    assert!((0..=most).all(|number| driver.node.volume(&name("e", number)).is_some()));
 }

@@ -317,5 +317,58 @@ fn a_plan_shows_what_the_pool_would_hold_by_bounds_and_by_sweeps() {
     assert_eq!(sweeps.windows, Bytes::mib(16) * 4 * sweeps.admitted);
     assert_eq!(sweeps.begins, contract.rate.time_for(Bytes::mib(16) * 4));
     assert!(sweeps.admitted > bounds.admitted, "{modes:?}");
+    // No more than passes on the slowest of its tracks.
+    let disk::Kind::HardDisk(drive) = &disk::Profile::of(&model).kind else { panic!("heads") };
+    let slowest = drive.zones.iter().map(|zone| zone.rate.get()).min().expect("zones");
+    assert!(sweeps.admitted * 2_000_000 < slowest, "{modes:?}");
     assert!(sweeps.windows > bounds.windows && sweeps.begins > bounds.begins, "{modes:?}");
+}
+
+/// A list is planned in chunks where answers in time are on it that need them, as admission does; in
+/// no other case, although more of it might fit.
+#[test]
+fn a_plan_is_in_chunks_only_for_answers_in_time() {
+    let planner = planner(1);
+    let film = contract(Rate::per_second(4 << 20), Bytes::mib(4), Bytes::ZERO);
+    let films = wanted(1, Whose::Stream { mode: Some(Mode::Read), contract: film });
+    let answers = |count, within| {
+        wanted(count, Whose::Service(in_time(Bytes::kib(4), ms(within), Duration::from_secs(1))))
+    };
+    let used = |list: &[Wanted]| planner.plan(list).unwrap().disks[0].utilisation_ppm;
+    // 50 ms for 4 MiB, which are in the way of whoever has 62.5.
+    let list = [films.clone(), readers(2)];
+    let admitted = |list: &[Wanted]| {
+        let plan = planner.plan(list).unwrap();
+        (plan.kinds[1].admitted, plan.stops.is_some())
+    };
+    assert_eq!(admitted(&list), (1, true));
+    let with = |count| [list[0].clone(), list[1].clone(), answers(count, 500)];
+    assert_eq!(admitted(&with(0)), (1, true), "none is nobody's");
+    assert_eq!(admitted(&with(1)), (2, false));
+    // What fits whole stays whole: 10 ms and some in a second for the answers.
+    let more = used(&[films.clone(), answers(1, 500)]) - used(&[films]);
+    assert!((10_000..10_100).contains(&more), "{more}");
+}
+
+/// Comparing costs nothing where there is nothing to compare; and how often blocks come.
+#[test]
+fn what_makes_no_difference_has_no_row_and_cycles_are_those_of_blocks() {
+    let planner = planner(1);
+    let rows = planner.compare(&[readers(3)]).unwrap();
+    assert!(rows.iter().all(|row| row.variation != Variation::Apart), "there is one disk");
+    let two = self::planner(2);
+    let cycles = two.cycles(&[readers(1)], &[Bytes::MIB, BLOCK]);
+    // Every other block is a disk's.
+    assert_eq!(cycles, [RATE.time_for(Bytes::mib(2)), RATE.time_for(BLOCK * 2)]);
+}
+
+/// From when on a list plays is told for what is admitted of it, and not for what is refused.
+#[test]
+fn a_mode_says_when_what_is_admitted_begins() {
+    let planner = planner(1);
+    let policies = [node::Policy::SLACK];
+    let begins = |list: &[Wanted]| planner.modes(list, &policies).unwrap()[0].begins;
+    let long = contract(RATE / 16, BLOCK, Bytes::mib(40));
+    let long = wanted(1, Whose::Stream { mode: Some(Mode::Read), contract: long });
+    assert_eq!(begins(&[readers(1), long]), begins(&[readers(1)]), "there is no memory for it");
 }

@@ -2,7 +2,7 @@
 //! in full from the other one on, and nobody else is late for it.
 
 use crate::driver::*;
-use node::{Contract, Error, Mode, Op, Policy, Reply, StreamId};
+use node::{Contract, Error, Mode, Op, Policy, Priority, Reply, StreamId};
 use units::{Bytes, Duration, Instant};
 
 const PERIOD: Duration = Duration::from_micros(62_500);
@@ -13,7 +13,7 @@ fn film(disks: usize) -> Driver {
     driver
 }
 
-fn seek(driver: &mut Driver, stream: StreamId, to: Bytes) -> (Instant, Instant) {
+pub fn seek(driver: &mut Driver, stream: StreamId, to: Bytes) -> (Instant, Instant) {
     match driver.at_once(Op::StreamSeek { stream, to }) {
         Ok(Reply::Ready { at, steady }) => (at, steady),
         other => panic!("{other:?}"),
@@ -227,4 +227,72 @@ fn seeks_of_shared_windows_long_windows_and_other_policies() {
             assert_eq!(driver.node.stream(stream).unwrap().position, Bytes::mib(9) + len);
         }
     }
+}
+
+/// A program that does not wait for its window begins at once. Where it plays already, that says
+/// how it stands and changes nothing: what it was given stays given. A writer does not begin so.
+#[test]
+fn to_begin_at_once_changes_nothing_for_a_reader_that_plays() {
+    let mut driver = film(1);
+    let burst = Contract { burst: BLOCK * 30, ..usual() };
+    let from = driver.now;
+    let stream = driver.reader("film", burst);
+    assert!(matches!(driver.at_once(Op::StreamBegin { stream }), Ok(Reply::Ready { .. })));
+    assert_eq!(driver.next(stream, BLOCK).0, Bytes::ZERO);
+    assert!(driver.now - from <= PERIOD * 2, "{:?}, not a window's time", driver.now - from);
+    let Ok(Reply::Data { span, .. }) = driver.ask(Op::StreamRead { stream, len_max: BLOCK }) else {
+        panic!("no data")
+    };
+    assert!(matches!(driver.at_once(Op::StreamBegin { stream }), Ok(Reply::Ready { .. })));
+    driver.done(Op::StreamAdvance { stream, len: span.len });
+    assert_eq!(driver.next(stream, BLOCK).0, BLOCK * 2);
+    driver.volume("new", Bytes::MIB);
+    let stream = driver.writer("new", usual());
+    assert_eq!(driver.at_once(Op::StreamBegin { stream }), Err(Error::WrongMode));
+}
+
+/// A jump within the first block, when the stream's next turn is a period away: the block behind
+/// the window may come later than a program needs it that begins at once, and what is stated
+/// counts with that.
+#[test]
+fn what_is_stated_of_a_seek_counts_with_the_block_behind_the_window() {
+    let mut driver = film(1);
+    let stream = driver.reader("film", usual());
+    driver.run(Duration::from_secs(2));
+    // The second jump has the stream's turn anew, and uses it.
+    seek(&mut driver, stream, BLOCK);
+    seek(&mut driver, stream, BLOCK * 2);
+    driver.run(cost(BLOCK) * 2);
+    for mib in 0..20 {
+        let at = Bytes::mib(mib % 14);
+        driver.begin(read_as("film", at, Bytes::MIB, Priority::Interactive));
+    }
+    let (_, steady) = seek(&mut driver, stream, BLOCK * 3 - Bytes::kib(4));
+    // All of the window is there, and the next one is promised for two periods after that.
+    assert!(steady > driver.now);
+    driver.run_to(steady);
+    let from = driver.now;
+    let mut moved = Bytes::ZERO;
+    for _ in 0..60 {
+        // As soon as its contract lets it have them.
+        let (_, bytes) = driver.next(stream, Bytes::kib(4));
+        moved += Bytes::new(bytes.len() as u64);
+        let allowed = from + RATE.time_for(moved.saturating_sub(BLOCK));
+        assert!(driver.now <= allowed + Duration::from_nanos(9), "{:?}", driver.now - allowed);
+    }
+    let account = driver.node.stream(stream).unwrap().account;
+    assert_eq!((account.late_requests, account.underruns), (0, 0));
+}
+
+/// After a jump over two disks the contract holds in full when the window can have been filled by
+/// both, however few of its blocks are asked for at first.
+#[test]
+fn a_window_over_two_disks_is_filled_by_both() {
+    let mut driver = film(2);
+    let burst = Contract { burst: BLOCK * 80, ..usual() };
+    let (stream, window) = driver.stream(open("film", Mode::Read, burst, Bytes::ZERO));
+    driver.run(Duration::from_secs(10));
+    let (_, steady) = seek(&mut driver, stream, Bytes::mib(8));
+    let took = steady - driver.now;
+    assert!(took <= RATE.time_for(window), "{took:?} for {window}");
 }

@@ -498,3 +498,141 @@ fn handles_and_kept_services_are_held_to_the_policy() {
     driver.done(Op::PolicySet { policy: Policy::SLACK.into(), keep: true });
     assert!(driver.ask(Op::HandleOpen { volume: "film".into(), service }).is_ok());
 }
+
+/// "film" and "other" have answers in time, a command of neither is under way, and the disk is at one
+/// of somebody else.
+fn two_in_time(within: [u64; 2]) -> Driver {
+    let mut driver = two();
+    driver.recorded("plain", Bytes::MIB, Bytes::MIB, 3);
+    for (name, within) in ["film", "other"].into_iter().zip(within) {
+        driver.done(service(name, in_time(LEN, ms(within), ms(200))));
+    }
+    driver.run(Duration::from_secs(1));
+    driver
+}
+
+/// Which of these was answered first.
+fn first_of(driver: &mut Driver, tickets: [Ticket; 2]) -> Ticket {
+    for ticket in tickets {
+        assert!(driver.wait(ticket).is_ok());
+    }
+    let first = driver.order.iter().find(|ticket| tickets.contains(ticket));
+    *first.expect("both were answered")
+}
+
+/// What has waited before its command was asked for is due in the promised time after the call: it
+/// goes before another that is due sooner after its own call, but later.
+#[test]
+fn who_called_earlier_goes_first_where_he_is_due_first() {
+    let mut driver = two_in_time([100, 80]);
+    driver.disks[0].holds = true;
+    driver.begin(read("plain", Bytes::ZERO, LEN));
+    let other = driver.begin(read("other", Bytes::ZERO, LEN));
+    let film = driver.begin_since(driver.now - ms(60), read("film", Bytes::ZERO, LEN));
+    driver.disks[0].holds = false;
+    assert_eq!(first_of(&mut driver, [film, other]), film);
+    assert_eq!(account(&driver).late_requests, 0);
+}
+
+/// An operation that was asked for late has its turn at its call. So has the next one, a period
+/// after that call and not a period after the first was asked for.
+#[test]
+fn the_next_turn_is_a_period_after_the_call() {
+    let mut driver = two_in_time([100, 100]);
+    let called = driver.now - ms(60);
+    let first = driver.begin_since(called, read("film", Bytes::ZERO, LEN));
+    assert!(driver.wait(first).is_ok());
+    driver.run_to(called + ms(200));
+    driver.disks[0].holds = true;
+    driver.begin(read("plain", Bytes::ZERO, LEN));
+    let film = driver.begin(read("film", LEN, LEN));
+    driver.run(ms(5));
+    let other = driver.begin(read("other", Bytes::ZERO, LEN));
+    driver.disks[0].holds = false;
+    assert_eq!(first_of(&mut driver, [film, other]), film);
+    assert_eq!(account(&driver).late_requests, 0);
+}
+
+/// A volume comes under contract while an operation of it waits: what is promised of that counts from
+/// then on. What others were promised counts from their calls, as before.
+#[test]
+fn what_waits_counts_anew_when_its_volume_is_served_in_another_way() {
+    let mut driver = two();
+    driver.done(service("other", in_time(LEN, ms(100), ms(200))));
+    let _all = driver.all_rooms();
+    let _rest = driver.room(Bytes::kib(960));
+    let film = driver.begin(read("film", Bytes::ZERO, LEN));
+    driver.run(ms(300));
+    assert!(!driver.is_answered(film), "there is no memory");
+    driver.disks[0].holds = true;
+    let other = driver.begin_since(driver.now - ms(60), read("other", Bytes::ZERO, LEN));
+    driver.run(ms(5));
+    let given = driver.begin(service("film", in_time(LEN, ms(100), ms(200))));
+    driver.disks[0].holds = false;
+    for ticket in [film, other, given] {
+        let told = driver.wait(ticket);
+        assert!(told.is_ok(), "{told:?}");
+    }
+    let [film, other] = ["film", "other"].map(|name| driver.node.volume(name).unwrap().account);
+    assert_eq!((film.requests, film.late_requests), (1, 0), "{film:?}");
+    assert_eq!((other.requests, other.late_requests), (1, 0), "{other:?}");
+    assert!(film.latency_max < ms(50) && other.latency_max > ms(60), "{film:?} {other:?}");
+}
+
+/// A volume grows to the size that it has, beside whoever uses it.
+#[test]
+fn to_the_size_that_it_has_a_volume_is_resized_whoever_uses_it() {
+    let mut driver = two();
+    driver.reader("film", contract(RATE / 8, BLOCK, Bytes::ZERO));
+    driver.done(resize("film", Bytes::mib(8)));
+}
+
+/// A volume and a handle on it are both under contract. It grows to a disk that has room for one of
+/// them only: nothing of either stays there.
+#[test]
+fn where_one_of_several_contracts_does_not_fit_a_larger_volume_none_stays_on_it() {
+    let mut driver = Setup::new(2).open();
+    driver.recorded("film", Bytes::mib(1), Bytes::mib(1), 1);
+    let given = in_time(LEN, ms(100), ms(100));
+    driver.done(service("film", given));
+    assert!(driver.ask(Op::HandleOpen { volume: "film".into(), service: given }).is_ok());
+    let mine = driver.node.volume("film").unwrap().shares[0].0;
+    let other = node::DiskIndex(1 - mine.0);
+    let on = Placement { disks: vec![other], ..Placement::default() };
+    for number in 0.. {
+        let name = format!("v{number}");
+        driver.done(create(&name, Bytes::mib(1), on.clone()));
+        if driver.ask(service(&name, given)).is_err() {
+            // There is room for one more.
+            driver.done(service(&format!("v{}", number - 1), Service::default()));
+            break;
+        }
+    }
+    let shares = |driver: &Driver| -> Vec<u64> {
+        driver.node.status(driver.now).disks.iter().map(|disk| disk.utilisation_ppm).collect()
+    };
+    let before = shares(&driver);
+    let told = driver.ask(resize("film", Bytes::mib(2)));
+    assert!(is_refused(&told), "{told:?}");
+    driver.run(Duration::from_secs(5));
+    assert_eq!(shares(&driver), before);
+    driver.read("film", Bytes::ZERO, LEN).unwrap();
+}
+
+/// Of a volume whose runs are longer than an extent neighbours may all be one disk's: each of its
+/// disks promises all of the rate, and not its part of it.
+#[test]
+fn a_rate_over_long_runs_is_promised_by_each_disk() {
+    let share = |run| {
+        let mut driver = Setup::new(2).open();
+        let placement = Placement { run, ..Placement::default() };
+        driver.done(create("film", Bytes::mib(32), placement));
+        driver.done(service("film", at_rate(RATE * 2, LEN, ms(500))));
+        driver.node.volume("film").unwrap().shares
+    };
+    let (short, long) = (share(Bytes::mib(1)), share(Bytes::mib(4)));
+    assert_eq!(short.len(), 2);
+    for ((_, part), (_, all)) in short.into_iter().zip(long) {
+        assert_eq!(part * 2, all);
+    }
+}

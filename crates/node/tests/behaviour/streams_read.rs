@@ -312,6 +312,39 @@ fn a_contract_is_changed_while_the_stream_is_open() {
     assert_eq!(driver.node.status(driver.now).memory.windows, BLOCK * 3);
 }
 
+/// What even an idle disk could not keep is refused as that: by how much a block takes longer than it
+/// may.
+#[test]
+fn what_no_disk_could_keep_is_refused_with_what_it_lacks() {
+    let mut driver = film(1, 4);
+    let told =
+        driver.ask(open("film", Mode::Read, contract(RATE * 8, BLOCK, Bytes::ZERO), Bytes::ZERO));
+    let Err(Error::Refused(refusal)) = told else { panic!("{told:?}") };
+    let period = PERIOD / 8;
+    assert_eq!(refusal.deadline, Some((period, cost(BLOCK) - period)));
+}
+
+/// Another contract of a reader that has not begun yet: it begins when the window follows that one,
+/// all of which holds from then on.
+#[test]
+fn a_contract_that_is_changed_before_playout_holds_in_full_when_it_begins() {
+    let mut driver = film(1, 8);
+    let stream = driver.reader("film", usual());
+    let slow = contract(RATE / 8, BLOCK, BLOCK * 4);
+    let told = driver.at_once(Op::StreamChange { stream, contract: slow });
+    assert!(matches!(told, Ok(Reply::Stream { .. })), "{told:?}");
+    let fast = contract(RATE * 2, BLOCK, BLOCK * 6);
+    let told = driver.at_once(Op::StreamChange { stream, contract: fast });
+    assert!(matches!(told, Ok(Reply::Stream { .. })), "{told:?}");
+    driver.next(stream, BLOCK);
+    let from = driver.now;
+    (1..6).for_each(|_| drop(driver.next(stream, BLOCK)));
+    assert_eq!(driver.now, from, "its burst is there at once");
+    (0..16).for_each(|_| drop(driver.next(stream, BLOCK)));
+    let account = device(&driver, stream);
+    assert_eq!((account.underruns, account.late_requests), (0, 0));
+}
+
 /// A volume of one extent lies on one disk; grown, on two. Its reader goes on under a contract
 /// on both, with the window that this takes, and gives the old one up; or the volume stays as
 /// it is where that would not fit.

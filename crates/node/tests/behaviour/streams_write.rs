@@ -2,7 +2,7 @@
 //! on the medium, and what a disk does not take is said.
 
 use crate::driver::*;
-use node::{DeviceError, DiskAction, Error, Mode, Op, Reply, StreamId};
+use node::{DeviceError, DiskAction, Error, Mode, Op, Priority, Reply, StreamId};
 use units::{Bytes, Direction, Duration, Instant};
 
 const PERIOD: Duration = Duration::from_micros(62_500);
@@ -442,4 +442,114 @@ fn a_part_of_a_block_takes_no_turn_and_is_written_with_the_block_where_that_is_f
     let length = BLOCK * 2 + Bytes::new(100);
     let got = driver.read("film", Bytes::ZERO, BLOCK * 3).unwrap();
     assert!(got[..length.as_usize()] == pattern(1, Bytes::ZERO, length));
+}
+
+/// A writer that goes to a place and writes nothing there has recorded nothing up to it.
+#[test]
+fn a_writer_that_goes_elsewhere_and_writes_nothing_records_nothing() {
+    let mut driver = film(1, Bytes::mib(8));
+    let stream = driver.writer("film", usual());
+    driver.put_all(stream, 1, BLOCK);
+    let gone = driver.ask(Op::StreamSeek { stream, to: Bytes::mib(4) });
+    assert!(matches!(gone, Ok(Reply::Ready { .. })), "{gone:?}");
+    driver.run(Duration::from_secs(5));
+    assert!(driver.close(stream).is_ok());
+    assert_eq!(driver.node.volume("film").unwrap().length, BLOCK);
+    let driver = driver.after_a_power_cut();
+    assert_eq!(driver.node.volume("film").unwrap().length, BLOCK);
+}
+
+/// A writer goes elsewhere when it holds nothing, and once at a time.
+#[test]
+fn a_writer_that_holds_room_or_goes_already_is_not_sent_elsewhere() {
+    let mut driver = film(1, Bytes::mib(8));
+    let stream = driver.writer("film", usual());
+    let invalid = |told: Result<Reply, Error>| {
+        assert!(matches!(told, Err(Error::Invalid { what: "request", .. })), "{told:?}");
+    };
+    let Ok(Reply::Room { span }) = driver.ask(Op::StreamRoom { stream, len_max: BLOCK }) else {
+        panic!("no room")
+    };
+    invalid(driver.at_once(Op::StreamSeek { stream, to: Bytes::mib(1) }));
+    driver.memory.put(span.offset, &pattern(1, Bytes::ZERO, BLOCK));
+    driver.done(Op::StreamWrite { stream, len: BLOCK });
+    let goes = driver.begin(Op::StreamSeek { stream, to: Bytes::mib(1) });
+    invalid(driver.at_once(Op::StreamSeek { stream, to: Bytes::mib(2) }));
+    assert!(matches!(driver.wait(goes), Ok(Reply::Ready { .. })));
+    assert_eq!(driver.node.stream(stream).unwrap().position, Bytes::mib(1));
+}
+
+/// What a stream has written is durable within an interval, though nobody asks for it; and a
+/// writer that writes nothing more has nothing committed.
+#[test]
+fn what_a_stream_wrote_is_committed_within_the_interval_and_nothing_after_it() {
+    let mut driver = film(1, Bytes::mib(8));
+    let interval = Duration::from_secs(2);
+    let stream = driver.writer("film", usual());
+    driver.run(interval * 4);
+    driver.put_all(stream, 1, BLOCK * 2);
+    driver.run(interval + ms(200));
+    assert_eq!(driver.node.stream(stream).unwrap().durable, BLOCK * 2);
+    let before = driver.journal.len();
+    let room = driver.ask(Op::StreamRoom { stream, len_max: BLOCK });
+    assert!(matches!(room, Ok(Reply::Room { .. })), "{room:?}");
+    driver.run(interval * 5);
+    assert_eq!(driver.since(before).len(), 0, "{:?}", driver.since(before));
+    let closed = driver.begin(Op::StreamClose { stream });
+    assert_eq!(driver.wait(closed), Ok(Reply::Durable { upto: BLOCK * 2 }));
+    let mut driver = driver.after_a_power_cut();
+    let got = driver.read("film", Bytes::ZERO, BLOCK * 2).unwrap();
+    assert!(got == pattern(1, Bytes::ZERO, BLOCK * 2));
+}
+
+/// Who closes a writer waits for what is not durable yet, and no interval long.
+#[test]
+fn a_writer_that_is_closed_is_committed_soon() {
+    let mut driver = film(1, Bytes::mib(8));
+    let stream = driver.writer("film", usual());
+    driver.run(Duration::from_secs(10));
+    // The first is committed at once, since nothing was for long; the second would be in 2 s.
+    driver.put_all(stream, 1, BLOCK);
+    driver.run(ms(100));
+    driver.put_all(stream, 1, BLOCK);
+    driver.run(ms(100));
+    let from = driver.now;
+    assert_eq!(driver.node.stream(stream).unwrap().durable, BLOCK);
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: BLOCK * 2 }));
+    assert!(driver.now - from < ms(200), "{:?}", driver.now - from);
+}
+
+/// A part that somebody synced had the stream's turn, since it waited until then. The whole block has
+/// that anew: it is due a period after it is filled, and goes before what is due later.
+#[test]
+fn a_block_is_not_put_off_by_the_part_that_had_its_turn() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("other", Bytes::mib(40), Bytes::mib(24), 2);
+    driver.volume("film", Bytes::mib(8));
+    let stream = driver.writer("film", usual());
+    driver.run(Duration::from_secs(10));
+    for mib in 0..20 {
+        driver.begin(read_as("other", Bytes::mib(mib), Bytes::MIB, Priority::Interactive));
+    }
+    driver.disks[0].holds = true;
+    driver.put_all(stream, 1, BLOCK + BLOCK / 2);
+    let before = driver.journal.len();
+    let sync = driver.begin(Op::StreamSync { stream });
+    driver.run(PERIOD);
+    driver.disks[0].holds = false;
+    let valid = |done: &Done| match &done.action {
+        DiskAction::Write { valid, .. } => Some(*valid),
+        _ => None,
+    };
+    while !driver.since(before).iter().any(|done| valid(done) == Some(BLOCK / 2)) {
+        driver.step(Instant::MAX);
+    }
+    driver.put_all(stream, 1, BLOCK / 2);
+    let before = driver.journal.len();
+    driver.disks[0].holds = true;
+    driver.run(PERIOD - cost(BLOCK) - ms(4));
+    driver.disks[0].holds = false;
+    assert!(driver.wait(sync).is_ok());
+    // After what the disk had when the block was filled.
+    assert_eq!(valid(&driver.since(before)[1]), Some(BLOCK), "{:?}", driver.since(before)[1]);
 }

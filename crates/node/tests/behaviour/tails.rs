@@ -120,3 +120,42 @@ fn a_writer_that_went_elsewhere_hides_nothing_that_it_synced() {
     assert!(rest(&mut driver, reader) == more, "by the socket");
     assert!(told(&mut driver, region) == more, "in the shared window");
 }
+
+/// A program looks at the last bytes of a volume that grows within their block meanwhile: they stay
+/// as they are for as long as it has them, and the rest is read when it has given them back.
+#[test]
+fn what_a_program_looks_at_is_not_read_again_under_it() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(4), HALF, 1);
+    let stream = driver.reader("film", usual());
+    let Ok(Reply::Data { span, .. }) = driver.ask(Op::StreamRead { stream, len_max: BLOCK }) else {
+        panic!("no data")
+    };
+    driver.write("film", 1, HALF, BLOCK);
+    driver.done(Op::HostLatency { latency: ms(1) });
+    driver.disks[0].holds = true;
+    driver.run(Duration::from_secs(1));
+    assert!(driver.bytes(span) == pattern(1, Bytes::ZERO, HALF));
+    driver.disks[0].holds = false;
+    driver.done(Op::StreamAdvance { stream, len: HALF });
+    assert!(rest(&mut driver, stream) == pattern(1, HALF, BLOCK));
+}
+
+/// The device has failed on the last block, in which the volume ended. When the volume has grown
+/// within it, what it has by then is read again.
+#[test]
+fn a_last_block_that_failed_is_read_again_when_the_volume_has_grown() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(4), BLOCK + HALF, 1);
+    driver.break_at(DISK, Bytes::ZERO..Bytes::mib(256), Some(units::Direction::Read));
+    let stream = driver.reader("film", usual());
+    let gap = |driver: &mut Driver, offset, len| {
+        let told = driver.ask(Op::StreamRead { stream, len_max: BLOCK });
+        assert_eq!(told, Ok(Reply::Gap { offset, len }));
+    };
+    gap(&mut driver, Bytes::ZERO, BLOCK);
+    gap(&mut driver, BLOCK, HALF);
+    driver.disks[0].troubles.clear();
+    driver.write("film", 1, BLOCK + HALF, BLOCK);
+    assert!(rest(&mut driver, stream) == pattern(1, BLOCK + HALF, BLOCK));
+}

@@ -546,3 +546,120 @@ fn each_kind_of_window_has_its_own_operations() {
     assert_eq!(before.memory, after.memory);
     assert!(driver.now > Instant::EPOCH);
 }
+
+/// A program that waits is told why it does: its contract, or that what it waits for is not there.
+/// It is counted once, and not where there is nothing to wait for but others.
+#[test]
+fn what_a_program_waits_for_is_counted_as_what_it_is() {
+    let mut driver = film(4);
+    let counted = |driver: &Driver, stream| {
+        let account = driver.node.stream(stream).unwrap().account;
+        (account.throttled, account.underruns)
+    };
+    // It has used all that its contract allows so far, and the rest of the window is told.
+    let stream = window(&mut driver, Mode::Read, Bytes::ZERO);
+    for _ in 0..3 {
+        told(&mut driver, stream);
+    }
+    driver.disks[0].holds = true;
+    moved(&mut driver, stream, BLOCK);
+    for _ in 0..2 {
+        driver.done(Op::WindowWaits { stream });
+        assert_eq!(counted(&driver, stream), (1, 0));
+    }
+    driver.disks[0].holds = false;
+    driver.close(stream).expect("closed");
+    // What follows was not written yet by somebody who writes it.
+    driver.volume("new", Bytes::mib(4));
+    let writer = driver.writer("new", usual());
+    driver.put_all(writer, 1, BLOCK + BLOCK / 2);
+    driver.done_durable(writer);
+    let stream = driver.stream(open_window("new", Mode::Read, usual(), 7)).0;
+    told(&mut driver, stream);
+    driver.run(Duration::from_secs(1));
+    moved(&mut driver, stream, BLOCK);
+    driver.run(Duration::from_secs(1));
+    let waits = driver.begin(Op::WindowNext { stream });
+    driver.done(Op::WindowWaits { stream });
+    assert_eq!((counted(&driver, stream), driver.answer(waits)), ((0, 0), None));
+}
+
+/// A writer whose window is full waits for its disk; at the end of its volume for nothing.
+#[test]
+fn a_writer_that_waits_is_counted_unless_its_volume_is_full() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::MIB);
+    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+    let fill = |driver: &mut Driver| match driver.ask(Op::WindowNext { stream }) {
+        Ok(Reply::Room { span }) => {
+            let at = driver.node.stream(stream).unwrap().position;
+            driver.memory.put(span.offset, &pattern(1, at, span.len));
+            moved(driver, stream, span.len);
+        }
+        other => panic!("{other:?} is no room"),
+    };
+    driver.disks[0].holds = true;
+    (0..3).for_each(|_| fill(&mut driver));
+    driver.run(Duration::from_secs(1));
+    let waits = driver.begin(Op::WindowNext { stream });
+    driver.done(Op::WindowWaits { stream });
+    assert_eq!(driver.node.stream(stream).unwrap().account.underruns, 1);
+    driver.disks[0].holds = false;
+    assert!(matches!(driver.wait(waits), Ok(Reply::Room { .. })));
+    moved(&mut driver, stream, BLOCK);
+    (4..16).for_each(|_| fill(&mut driver));
+    driver.done(Op::WindowWaits { stream });
+    let account = driver.node.stream(stream).unwrap().account;
+    assert_eq!((account.moved, account.underruns), (Bytes::MIB, 1));
+}
+
+/// The playout point comes after its program block by block, so that the next blocks are asked
+/// for when their turn is; nobody has to say anything for it.
+#[test]
+fn behind_a_program_that_runs_ahead_blocks_are_asked_for_one_by_one() {
+    let mut driver = film(4);
+    let stream = window(&mut driver, Mode::Read, BLOCK * 4);
+    for _ in 0..6 {
+        told(&mut driver, stream);
+    }
+    driver.run(Duration::from_secs(2));
+    moved(&mut driver, stream, BLOCK * 6);
+    driver.run(ms(50));
+    let before = driver.journal.len();
+    driver.run(PERIOD);
+    assert_eq!(driver.since(before).len(), 1);
+    let position = driver.node.stream(stream).unwrap().position;
+    assert!(position >= BLOCK * 5 && position < BLOCK * 6, "{position}");
+    driver.run(PERIOD);
+    assert_eq!(driver.node.stream(stream).unwrap().position, BLOCK * 6);
+}
+
+/// A window that is made smaller keeps the room that its program was told of, until it is used.
+#[test]
+fn room_that_a_program_knows_of_stays_when_its_window_shrinks() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(4));
+    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+    driver.done(Op::HostLatency { latency: ms(200) });
+    driver.run(ms(1));
+    let blocks = driver.node.stream(stream).unwrap().window / BLOCK;
+    assert!(blocks > 3);
+    let spans: Vec<Span> = (0..blocks)
+        .map(|_| match driver.ask(Op::WindowNext { stream }) {
+            Ok(Reply::Room { span }) => span,
+            other => panic!("{other:?} is no room"),
+        })
+        .collect();
+    driver.done(Op::HostLatency { latency: Duration::ZERO });
+    driver.run(ms(1));
+    assert_eq!(driver.freed, [], "all of it is the program's");
+    for (block, span) in (0..).zip(spans) {
+        driver.memory.put(span.offset, &pattern(1, BLOCK * block, span.len));
+        moved(&mut driver, stream, span.len);
+        driver.run(PERIOD);
+    }
+    assert_eq!(driver.done_durable(stream), BLOCK * blocks);
+    assert_eq!(driver.node.stream(stream).unwrap().window, BLOCK * 3);
+    let got = driver.read("film", Bytes::ZERO, BLOCK * blocks).unwrap();
+    assert!(got == pattern(1, Bytes::ZERO, BLOCK * blocks));
+}

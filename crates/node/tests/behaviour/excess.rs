@@ -1,0 +1,138 @@
+//! What a writer fills beyond its contract's rate: it is taken while the disks keep up, has no
+//! turn that the contract needs for another block, and is written all the same in the time that
+//! the contract says.
+
+use crate::driver::*;
+use node::{Mode, Op, Priority, Reply, StreamId};
+use units::{Bytes, Duration, Instant};
+
+const PERIOD: Duration = Duration::from_micros(62_500);
+
+fn pool(disks: usize) -> Driver {
+    let mut driver = Setup::new(disks).with(|config| config.memory = Bytes::mib(128)).open();
+    driver.recorded("other", Bytes::mib(40), Bytes::mib(24), 1);
+    driver.volume("film", Bytes::mib(8));
+    driver
+}
+
+/// The writer fills a block, where it is given room for it by this instant.
+fn fill(driver: &mut Driver, stream: StreamId, len: Bytes, until: Instant) -> bool {
+    let at = driver.node.stream(stream).expect("open").position;
+    let ticket = driver.begin(Op::StreamRoom { stream, len_max: len });
+    driver.run_to(until);
+    match driver.answer(ticket) {
+        Some(Ok(Reply::Room { span })) => {
+            driver.memory.put(span.offset, &pattern(2, at, span.len));
+            driver.done(Op::StreamWrite { stream, len: span.len });
+            true
+        }
+        None => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Others want more of the disks than there is for half a second, nearer to where the heads are
+/// than what the writer fills.
+fn others_want_all(driver: &mut Driver) {
+    for number in 0..driver.disks.len() as u64 * 40 {
+        let at = Bytes::mib(number % 24);
+        driver.begin(read_as("other", at, Bytes::MIB, Priority::Interactive));
+    }
+}
+
+/// When the stream's blocks begin to be written, in the order of the journal.
+fn written(driver: &Driver, from: usize) -> Vec<Instant> {
+    let is_block = |done: &&Done| match done.action {
+        node::DiskAction::Write { .. } => done.action.transfer().is_some(),
+        _ => false,
+    };
+    driver.since(from).iter().filter(is_block).map(|done| done.started).collect()
+}
+
+/// Excess is taken from the first byte on while nothing waits that was filled before, and not
+/// while something does: the program is at its contract's rate then.
+#[test]
+fn excess_is_taken_only_while_what_was_filled_before_does_not_wait() {
+    let mut driver = pool(1);
+    let stream = driver.writer("film", usual());
+    driver.run(Duration::from_secs(1));
+    driver.disks[0].holds = true;
+    let from = driver.now;
+    // The first is paid for; when the second is asked for the disk has the first; the third
+    // would be the second that waits.
+    assert!(fill(&mut driver, stream, BLOCK, from) && fill(&mut driver, stream, BLOCK, from));
+    assert!(!fill(&mut driver, stream, BLOCK, from), "one waits");
+    assert_eq!(driver.node.stream(stream).unwrap().account.excess, BLOCK);
+}
+
+/// A block of excess that still waits when the stream's turn comes has it, on each of its disks: it
+/// is written in the time that the contract says, whatever others want of the disks.
+#[test]
+fn excess_that_waits_has_the_turn_of_its_stream_on_each_disk() {
+    for (disks, block, rate) in [(1, BLOCK, RATE), (2, Bytes::MIB, RATE * 8)] {
+        let mut driver = pool(disks as usize);
+        let stream = driver.writer("film", contract(rate, block, Bytes::ZERO));
+        driver.run(Duration::from_secs(1));
+        let (from, before) = (driver.now, driver.journal.len());
+        for _ in 0..disks {
+            assert!(fill(&mut driver, stream, block, from), "paid for, or a disk's turn");
+        }
+        others_want_all(&mut driver);
+        driver.run(rate.time_for(block) / 2);
+        let now = driver.now;
+        for _ in 0..disks {
+            assert!(fill(&mut driver, stream, block, now), "the disks have what was filled before");
+        }
+        assert!(driver.node.stream(stream).unwrap().account.excess >= block / 2);
+        driver.run_to(from + rate.time_for(block) * disks * 2);
+        assert_eq!(written(&driver, before).len() as u64, disks * 2);
+    }
+}
+
+/// What an idle disk wrote of excess took no turn of the contract: what is filled after it at the
+/// contract's rate is written at once, also where others want all of the disk by then.
+#[test]
+fn excess_takes_no_turn_that_the_contract_needs() {
+    let mut driver = pool(1);
+    let stream = driver.writer("film", usual());
+    driver.run(Duration::from_secs(1));
+    for _ in 0..12 {
+        let until = driver.now + ms(12);
+        assert!(fill(&mut driver, stream, BLOCK, until));
+        driver.run_to(until);
+    }
+    driver.run(ms(30));
+    assert!(driver.node.stream(stream).unwrap().account.excess >= BLOCK * 8);
+    others_want_all(&mut driver);
+    for _ in 0..3 {
+        let (from, before) = (driver.now, driver.journal.len());
+        assert!(fill(&mut driver, stream, BLOCK, from));
+        driver.run(PERIOD);
+        assert_eq!(written(&driver, before).len(), 1);
+    }
+}
+
+/// A writer that goes elsewhere gains nothing by it: while it goes nothing more of what it has
+/// filled counts as excess, so that it is there when its contract has come up with it.
+#[test]
+fn a_writer_that_goes_elsewhere_gains_no_excess_by_it() {
+    let mut driver = pool(1);
+    let slow = contract(RATE / 8, BLOCK, Bytes::ZERO);
+    let stream = driver.stream(open_window("film", Mode::Write, slow, 3)).0;
+    driver.run(Duration::from_secs(10));
+    driver.disks[0].holds = true;
+    let from = driver.now;
+    for block in 0..3 {
+        let Ok(Reply::Room { span }) = driver.at_once(Op::WindowNext { stream }) else {
+            panic!("no room for block {block}")
+        };
+        driver.memory.put(span.offset, &pattern(2, BLOCK * block, span.len));
+        driver.done(Op::WindowMoved { stream, len: span.len });
+    }
+    assert_eq!(driver.node.stream(stream).unwrap().account.excess, BLOCK, "the third lags");
+    let gone = driver.begin(Op::StreamSeek { stream, to: Bytes::mib(1) });
+    driver.disks[0].holds = false;
+    assert!(matches!(driver.wait(gone), Ok(Reply::Ready { .. })));
+    assert!(driver.now - from >= PERIOD * 8, "{:?}", driver.now - from);
+    assert_eq!(driver.node.stream(stream).unwrap().account.excess, BLOCK);
+}
