@@ -297,9 +297,9 @@ impl Filesystem for Server {
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_DO_READDIRPLUS,
             InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_AUTO_INVAL_DATA,
             InitFlags::FUSE_HANDLE_KILLPRIV_V2,
             InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_EXPORT_SUPPORT,
         ] {
             let _ = config.add_capabilities(wanted);
         }
@@ -311,11 +311,7 @@ impl Filesystem for Server {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = self.entry_path(parent.0, name).and_then(|path| {
-            let found = self.find(&path)?;
-            Ok(self.told(&path, found.as_ref()))
-        });
-        answer!(reply, found, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
+        answer!(reply, self.look_up(parent.0, name), told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, _: u64) {

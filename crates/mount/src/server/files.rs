@@ -146,7 +146,7 @@ impl Server {
             return Ok(Vec::new());
         }
         let stream = locked(&self.open).rates.get(&ino).copied();
-        Ok(contracts::names(&found, stream))
+        Ok(contracts::names(&found.service, stream))
     }
 
     /// Only who has mounted changes contracts: the daemon takes them for his, so that nobody
