@@ -6,6 +6,7 @@
 
 mod at_once;
 mod handles;
+mod nfs;
 #[path = "../support/mod.rs"]
 mod support;
 
