@@ -578,7 +578,8 @@ impl Filesystem for Server {
         _: u32,
         reply: ReplyEmpty,
     ) {
-        let set = self.may_contract(request).and_then(|()| self.set_contract(ino.0, name, value));
+        let may = self.may_contract(request, ino.0, name);
+        let set = may.and_then(|()| self.set_contract(ino.0, name, value));
         answer!(reply, set, () => reply.ok());
     }
 
@@ -597,7 +598,8 @@ impl Filesystem for Server {
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed = self.may_contract(request).and_then(|()| self.remove_contract(ino.0, name));
+        let may = self.may_contract(request, ino.0, name);
+        let removed = may.and_then(|()| self.remove_contract(ino.0, name));
         answer!(reply, removed, () => reply.ok());
     }
 
