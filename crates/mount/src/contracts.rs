@@ -14,19 +14,22 @@ use units::{Bytes, Duration, Rate};
 pub const PREFIX: &str = "user.slackline.";
 /// The rate of the stream that each reader of the file takes when it opens it.
 pub const STREAM: &str = "stream";
-/// Those that can be read, in the order of their listing.
-const ALL: [&str; 8] =
-    ["number", "recorded", "reserved", "run", "runs", "service", "priority", "rate"];
+/// Those that can be set, in the order of their listing.
+const SETTABLE: [&str; 4] = ["priority", "rate", "within", STREAM];
 /// Smallest operation that gets all of a rate, and the time over which it is kept: as
 /// `slackline volume set` has them where nobody says otherwise.
 const BLOCK: Bytes = Bytes::kib(64);
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The names of those that a volume has.
-pub fn names(volume: &Volume, stream: Option<Rate>) -> Vec<u8> {
-    let has = |name: &&str| value(volume, stream, name).is_some();
-    let all = ALL.iter().chain(&["within", STREAM]).filter(|name| has(name));
-    all.flat_map(|name| format!("{PREFIX}{name}\0").into_bytes()).collect()
+/// The names of those that were set on a volume. What every file has is not listed, so that one
+/// without a contract is copied by who may not set any.
+pub fn names(service: &Service, stream: Option<Rate>) -> Vec<u8> {
+    let is_set = |name: &&&str| match **name {
+        STREAM => stream.is_some(),
+        name => *service != Service::default() && of_service(service, name).is_some(),
+    };
+    let set = SETTABLE.iter().filter(is_set);
+    set.flat_map(|name| format!("{PREFIX}{name}\0").into_bytes()).collect()
 }
 
 /// The value of one; none where the volume has none of this name.
@@ -114,7 +117,7 @@ pub fn service(name: &str, value: &str) -> Option<Service> {
 
 /// Whether an attribute of this name can be set.
 pub fn can_be_set(name: &str) -> bool {
-    matches!(name, "priority" | "rate" | "within" | STREAM)
+    SETTABLE.contains(&name)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 use crate::attributes::{errno, volume};
 use crate::connections::Connections;
+use crate::overlaps::Overlaps;
 use client::{Code, Durable, Error};
 use fuser::Errno;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -31,6 +32,7 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 pub struct File {
     inode: u64,
     extent: RwLock<Extent>,
+    overlaps: Overlaps,
 }
 
 /// How far it reaches.
@@ -52,7 +54,7 @@ impl File {
     /// A volume as it was found.
     pub fn new(inode: u64, length: u64, reserved: u64) -> Self {
         let extent = Extent { length, reserved, wanted: reserved, grown_to: None };
-        Self { inode, extent: RwLock::new(extent) }
+        Self { inode, extent: RwLock::new(extent), overlaps: Overlaps::default() }
     }
 
     fn shared(&self) -> RwLockReadGuard<'_, Extent> {
@@ -70,22 +72,30 @@ impl File {
         (extent.length, extent.reserved) = (length, extent.reserved.max(reserved));
     }
 
-    fn look(&self, ways: &Connections) -> Ended<Extent> {
+    /// How long it is now. That is what was just asked, not what is noted here: somebody else may
+    /// note meanwhile what he asked before a write that this call has to see.
+    fn look(&self, ways: &Connections) -> Ended<u64> {
         let name = volume(self.inode);
         let facts = ways.ask(|client| client.file_facts(&name)).map_err(|e| errno(&e))?;
         let facts = facts.ok_or(Errno::EIO)?;
-        self.found(facts.length_bytes.get(), facts.size_bytes.get());
-        Ok(*self.shared())
+        let length = facts.length_bytes.get();
+        self.found(length, facts.size_bytes.get());
+        Ok(length)
     }
 
     /// The bytes from `offset` on: fewer only at the end of the file.
     pub fn read(&self, ways: &Connections, offset: u64, len: u64) -> Ended<Vec<u8>> {
-        let mut extent = *self.shared();
-        if offset.saturating_add(len) > extent.length {
+        let range = offset..offset.saturating_add(len);
+        self.overlaps.read(range, || self.read_once(ways, offset, len))
+    }
+
+    fn read_once(&self, ways: &Connections, offset: u64, len: u64) -> Ended<Vec<u8>> {
+        let mut length = self.shared().length;
+        if offset.saturating_add(len) > length {
             // Another door may have recorded more.
-            extent = self.look(ways)?;
+            length = self.look(ways)?;
         }
-        let mut end = offset.saturating_add(len).min(extent.length);
+        let mut end = offset.saturating_add(len).min(length);
         let mut bytes = Vec::with_capacity(end.saturating_sub(offset) as usize);
         let mut at = offset;
         while at < end {
@@ -100,7 +110,7 @@ impl File {
                 Ok((sectors, _)) => sectors,
                 // Another door has cut it: what is left of the range is read.
                 Err(error) if is_beyond(&error) => {
-                    let length = self.look(ways)?.length;
+                    length = self.look(ways)?;
                     if length >= end {
                         return Err(errno(&error));
                     }
@@ -118,6 +128,11 @@ impl File {
     /// Writes all of it. Answered, everybody reads it.
     pub fn write(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {
         let end = offset.checked_add(bytes.len() as u64).ok_or(Errno::EFBIG)?;
+        self.overlaps.write(offset..end, || self.write_once(ways, offset, bytes))
+    }
+
+    fn write_once(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {
+        let end = offset + bytes.len() as u64;
         let mut extent = self.shared();
         if end > extent.reserved {
             drop(extent);
@@ -192,7 +207,7 @@ impl File {
     /// Makes the file end at `length`: what lies behind is gone, what comes new reads as zeros.
     pub fn cut(&self, ways: &Connections, length: u64) -> Ended<()> {
         let before = self.look(ways)?;
-        if length > before.length {
+        if length > before {
             self.grow(ways, length, false)?;
             return self.extend(ways, length);
         }
@@ -208,7 +223,7 @@ impl File {
         extent.reserved = now.size_bytes.get();
         (extent.length, extent.wanted) = (length, extent.wanted.min(extent.reserved));
         let within = (length % SECTOR) as usize;
-        if within > 0 && length < before.length {
+        if within > 0 && length < before {
             // What was cut off in the last sector must not come back when the file grows again.
             let zeros = &[0; SECTOR as usize][within..];
             let all = Bytes::new(zeros.len() as u64);
@@ -241,7 +256,7 @@ impl File {
         drop(extent);
         if is_longer && !keep {
             let known = self.look(ways)?;
-            if end > known.length {
+            if end > known {
                 self.extend(ways, end)?;
             }
         }
@@ -251,7 +266,7 @@ impl File {
     /// Makes a range read as zeros. The file stays as long as it is.
     pub fn clear(&self, ways: &Connections, offset: u64, len: u64) -> Ended<()> {
         let known = self.look(ways)?;
-        let end = offset.saturating_add(len).min(known.length);
+        let end = offset.saturating_add(len).min(known);
         let zeros = vec![0; TRANSFER_MAX as usize];
         let mut at = offset;
         while at < end {

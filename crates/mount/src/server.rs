@@ -297,9 +297,9 @@ impl Filesystem for Server {
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_DO_READDIRPLUS,
             InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_AUTO_INVAL_DATA,
             InitFlags::FUSE_HANDLE_KILLPRIV_V2,
             InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_EXPORT_SUPPORT,
         ] {
             let _ = config.add_capabilities(wanted);
         }
@@ -311,11 +311,7 @@ impl Filesystem for Server {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = self.entry_path(parent.0, name).and_then(|path| {
-            let found = self.find(&path)?;
-            Ok(self.told(&path, found.as_ref()))
-        });
-        answer!(reply, found, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
+        answer!(reply, self.look_up(parent.0, name), told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, _: u64) {
@@ -582,7 +578,8 @@ impl Filesystem for Server {
         _: u32,
         reply: ReplyEmpty,
     ) {
-        let set = self.may_contract(request).and_then(|()| self.set_contract(ino.0, name, value));
+        let may = self.may_contract(request, ino.0, name);
+        let set = may.and_then(|()| self.set_contract(ino.0, name, value));
         answer!(reply, set, () => reply.ok());
     }
 
@@ -601,7 +598,8 @@ impl Filesystem for Server {
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed = self.may_contract(request).and_then(|()| self.remove_contract(ino.0, name));
+        let may = self.may_contract(request, ino.0, name);
+        let removed = may.and_then(|()| self.remove_contract(ino.0, name));
         answer!(reply, removed, () => reply.ok());
     }
 

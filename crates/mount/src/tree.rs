@@ -81,6 +81,11 @@ pub fn is_implicit(inode: u64) -> bool {
     inode == ROOT || inode & IMPLICIT != 0
 }
 
+/// The paths of the directories above a path, but for the one that is mounted.
+pub fn above(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(end, _)| &path[..end])
+}
+
 /// The path of an entry of a directory.
 pub fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.into() } else { format!("{directory}/{name}") }
@@ -101,5 +106,6 @@ mod tests {
         assert_eq!(paths, ["x/y", "x/y/b", "ab", "c/a"]);
         assert_eq!(tree.path(ROOT), Some(String::new()));
         assert_eq!(join("", "a"), "a");
+        assert!(above("a/bc/d").eq(["a", "a/bc"]) && above("a").eq([""; 0]));
     }
 }

@@ -14,6 +14,33 @@ pub(crate) struct Listed {
 }
 
 impl Server {
+    /// What has a name in a directory. By `.` and `..` the kernel asks for an inode that it has
+    /// forgotten, and for its directory, when somebody comes with a file handle, as NFS does.
+    pub(super) fn look_up(&self, directory: u64, name: &OsStr) -> Ended<FileAttr> {
+        let path = match name.as_bytes() {
+            b"." => return self.attributes(self.known(directory)?),
+            b".." => match self.path(self.known(directory)?)?.rsplit_once('/') {
+                Some((above, _)) => above.to_owned(),
+                None => return self.attributes(ROOT),
+            },
+            _ => self.entry_path(directory, name)?,
+        };
+        let found = self.find(&path)?;
+        Ok(self.told(&path, found.as_ref()))
+    }
+
+    /// An inode, whose path is known if it is that of a directory that no volume stands for.
+    fn known(&self, ino: u64) -> Ended<u64> {
+        if !tree::is_implicit(ino) || self.tree.path(ino).is_some() {
+            return Ok(ino);
+        }
+        let volumes = self.ways.ask(client::Client::volumes).map_err(|error| failed(&error))?;
+        let is_it = |path: &&str| tree::implicit(path) == ino;
+        let mut above = volumes.iter().flat_map(|volume| tree::above(&volume.name));
+        self.tree.know(ino, above.find(is_it).ok_or(Errno::ESTALE)?);
+        Ok(ino)
+    }
+
     /// Makes a volume under a name.
     pub(super) fn make(
         &self,

@@ -146,13 +146,18 @@ impl Server {
             return Ok(Vec::new());
         }
         let stream = locked(&self.open).rates.get(&ino).copied();
-        Ok(contracts::names(&found, stream))
+        Ok(contracts::names(&found.service, stream))
     }
 
     /// Only who has mounted changes contracts: the daemon takes them for his, so that nobody
     /// else's quota would hold them, and the kernel asks no more than `w` for these attributes.
-    pub(super) fn may_contract(&self, request: &Request) -> Ended<()> {
-        if request.uid() == self.whose.0 { Ok(()) } else { Err(Errno::EPERM) }
+    /// Other attributes are not there for anybody, and that is what he hears: `cp -a` tries to set
+    /// access control lists, and goes on where there are none.
+    pub(super) fn may_contract(&self, request: &Request, ino: u64, name: &OsStr) -> Ended<()> {
+        match self.attribute(ino, name)? {
+            Some(_) if request.uid() != self.whose.0 => Err(Errno::EPERM),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn set_contract(&self, ino: u64, name: &OsStr, value: &[u8]) -> Ended<()> {
