@@ -27,7 +27,7 @@ use crate::quotas::{Peer, Quotas};
 use crate::reception;
 use crate::sessions::{AttachError, Opened, Sessions, Stop};
 use crate::shared::Shared;
-use crate::timely::Timely;
+use crate::timely::{Timely, socket};
 use frames::{Incoming, Outgoing, Over};
 use listening::Listening;
 use node::{Mode, StreamId};
@@ -112,8 +112,8 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
         return; // said nothing, or nothing that can be understood
     };
     let lane = house.timely.lane(peer.uid, is_under_contract(&hello, &body, &house));
-    let Ok(connection) = lane.watch(connection) else { return };
-    let (input, output) = connection.into_split();
+    let (input, output) = socket::split(connection);
+    lane.takes(&input);
     let (input, output) = (Incoming::new(input), Outgoing::new(output));
     let (Head::HelloStream { version, .. }
     | Head::HelloWindow { version, .. }

@@ -20,11 +20,6 @@ impl<T> AsyncMutex<T> {
         Self(tokio::sync::Mutex::new(value))
     }
 
-    /// The value, of a lock that is nobody else's.
-    pub fn into_inner(self) -> T {
-        self.0.into_inner()
-    }
-
     /// Waits for the lock.
     pub async fn lock(&self) -> AsyncGuard<'_, T> {
         AsyncGuard(self.0.lock().await)

@@ -21,12 +21,11 @@ use crate::door::{Door, Place};
 use crate::limits::{FRAME_WITHIN, GOODBYE_WITHIN, HELLO_WITHIN};
 use crate::quotas::Peer;
 use crate::sessions::Stop;
-use crate::timely::Lane;
+use crate::timely::socket::{self, Reading};
 use crate::{data, reception};
 use exports::{Export, Offer};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, BufReader};
-use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -53,12 +52,12 @@ pub async fn listen(
     reception::take(listener, door, quotas, stopping, serve, |_, _| {}).await;
 }
 
-type Input = BufReader<OwnedReadHalf>;
+type Input = BufReader<Reading>;
 
 /// Serves one connection to its end.
 async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) {
     let ask = house.entry.by(house.quotas.who(&peer));
-    let (input, output) = connection.into_split();
+    let (input, output) = socket::split(connection);
     let mut input = BufReader::with_capacity(HEADS_BUFFER, input);
     let output = Outgoing::new(output);
     let offer = Offer { ask: &ask };
@@ -80,22 +79,11 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     let account = Account::new(quota);
     let mut stop = house.sessions.stop_signal();
     let lane = house.timely.lane(peer.uid, ask.guaranteed(&volume, priority) > 0);
-    let Some((input, output)) = watched(input, output, &lane) else { return };
+    lane.takes(input.get_ref());
     let output = (output, lane.clone());
     let device = requests::Device::new((volume, id), priority, chosen, ask, output);
     let served = async move { transmit(device, input, account, &mut stop).await };
     lane.serve(served).await;
-}
-
-/// The same connection, watched by the threads that are to serve it; none where the system has no
-/// way for that. A client that did not wait for the end of the negotiation stays with the others.
-fn watched(input: Input, output: Outgoing, lane: &Lane) -> Option<(Input, Outgoing)> {
-    if !input.buffer().is_empty() || !lane.is_promised() {
-        return Some((input, output));
-    }
-    let whole = input.into_inner().reunite(output.into_half()).ok()?;
-    let (input, output) = lane.watch(whole).ok()?.into_split();
-    Some((BufReader::with_capacity(HEADS_BUFFER, input), Outgoing::new(output)))
 }
 
 /// Serves requests until the client or the daemon ends it.

@@ -4,27 +4,26 @@
 //! What is served here is what was promised something: streams, handles with a contract of their
 //! own, and connections to volumes under contract, by whichever protocol. A connection moves: to
 //! these threads with the first answer under contract, and away from them when many answers in a
-//! row were under none ([`Lane::answered`]).
+//! row were under none ([`Lane::answered`]). Its socket goes with it ([`socket`]).
 //!
 //! Invariants: at least one processor is left to ordinary threads, where there are several,
 //! whatever these programs do; each user has a bounded part of the time of these threads, and all
 //! together have one ([`budget`]): whoever has used up his part goes on with ordinary threads
 //! until he has some again, and makes no contract of others wait.
 //!
-//! What is in nobody's part: a socket belongs to the runtime that began to watch it
-//! ([`Lane::watch`]), so that each piece that comes on it wakes one of these threads also while
-//! the connection is served by others. A share of polls does not bound that, since one poll finds
-//! as many pieces as the socket holds; nothing less does than another runtime's watch from the move on.
+//! What is in nobody's part: what comes while a connection is served here and does not read. It
+//! wakes one of these threads, no more often than a socket holds pieces, until it reads on.
 
 mod budget;
+pub mod socket;
 
 use budget::{Budget, Budgets};
+use socket::{Reading, Socket};
 use std::cell::Cell;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll};
-use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -126,7 +125,8 @@ impl Timely {
     /// something and its user has time left on them.
     pub fn lane(&self, uid: u32, is_promised: bool) -> Lane {
         let unpromised = AtomicU32::new(if is_promised { 0 } else { UNPROMISED_MAX });
-        let standing = Standing { unpromised, budget: self.budgets.of(engine::now(), uid) };
+        let (budget, socket) = (self.budgets.of(engine::now(), uid), OnceLock::new());
+        let standing = Standing { unpromised, budget, socket };
         Lane { timely: self.clone(), standing: Arc::new(standing) }
     }
 }
@@ -143,6 +143,8 @@ struct Standing {
     /// Answers in a row that were under no contract.
     unpromised: AtomicU32,
     budget: Arc<Budget>,
+    /// What is watched by the threads that serve the connection; closed with the connection.
+    socket: OnceLock<Weak<Socket>>,
 }
 
 impl Standing {
@@ -160,11 +162,6 @@ impl Standing {
 }
 
 impl Lane {
-    /// The connection is under contract as it stands.
-    pub fn is_promised(&self) -> bool {
-        self.standing.is_promised()
-    }
-
     /// It is under contract from now on, until its answers say otherwise.
     pub fn promise(&self) {
         self.standing.unpromised.store(0, Ordering::Relaxed);
@@ -188,26 +185,21 @@ impl Lane {
         }
     }
 
-    /// The same connection, watched by the threads that are to serve it.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn watch(&self, connection: UnixStream) -> std::io::Result<UnixStream> {
-        if !self.is_promised() {
-            return Ok(connection);
-        }
-        let connection = connection.into_std()?;
-        let _in = self.timely.here.enter();
-        UnixStream::from_std(connection)
+    /// The connection's socket is watched from now on by the threads that [serve](Self::serve) it.
+    pub fn takes(&self, input: &Reading) {
+        let taken = self.standing.socket.set(Arc::downgrade(input.socket()));
+        assert!(taken.is_ok(), "a connection has one socket");
     }
 
-    /// Serves something of the connection, and waits for its end.
+    /// Serves the connection, and waits for its end.
     pub async fn serve(&self, served: impl Future<Output = ()> + Send + 'static) {
         let (ends, ended) = oneshot::channel::<()>();
-        self.spawn(async move {
+        let socket = self.standing.socket.get().cloned().unwrap_or_default();
+        let served = async move {
             served.await;
             drop(ends);
-        });
+        };
+        self.begin(served, socket);
         // A panic there has said why; at the end of the process nothing is left to do.
         let _ = ended.await;
     }
@@ -215,27 +207,40 @@ impl Lane {
     /// Serves something of the connection by the threads that it may be served by, and moves
     /// with that.
     pub fn spawn(&self, served: impl Future<Output = ()> + Send + 'static) {
+        self.begin(served, Weak::new());
+    }
+
+    /// The same, and `socket` moves with it.
+    fn begin(&self, served: impl Future<Output = ()> + Send + 'static, socket: Weak<Socket>) {
         if !self.timely.is_apart {
             self.timely.others.spawn(served);
             return;
         }
         let is_here = if is_here() { self.standing.may_stay() } else { self.standing.may_come() };
-        Stint { served: Some(Box::pin(served)), lane: self.clone(), is_here }.begin();
+        let served: Option<Served> = Some(Box::pin(served));
+        Stint { served, lane: self.clone(), socket, is_here }.begin();
     }
 }
 
+type Served = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// What is served, as long as it stays where it is.
 struct Stint {
-    served: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    served: Option<Served>,
     lane: Lane,
+    /// Of who serves the connection as a whole: it alone reads. Else none.
+    socket: Weak<Socket>,
     is_here: bool,
 }
 
 impl Stint {
     fn begin(self) {
+        self.threads().clone().spawn(self);
+    }
+
+    fn threads(&self) -> &Handle {
         let Timely { here, others, .. } = &self.lane.timely;
-        let threads = if self.is_here { here.clone() } else { others.clone() };
-        threads.spawn(self);
+        if self.is_here { here } else { others }
     }
 
     /// The rest of it, where it is to go on with the other threads.
@@ -243,8 +248,8 @@ impl Stint {
         let standing = &self.lane.standing;
         let goes = if self.is_here { !standing.may_stay() } else { standing.may_come() };
         let served = if goes { self.served.take() } else { None };
-        let (lane, is_here) = (self.lane.clone(), !self.is_here);
-        served.map(|served| Self { served: Some(served), lane, is_here })
+        let (lane, socket, is_here) = (self.lane.clone(), self.socket.clone(), !self.is_here);
+        served.map(|served| Self { served: Some(served), lane, socket, is_here })
     }
 }
 
@@ -256,9 +261,12 @@ impl Future for Stint {
             rest.begin();
             return Poll::Ready(());
         }
-        let Self { served, lane, is_here } = &mut *self;
+        let began = self.is_here.then(engine::thread_time);
+        if let Some(socket) = self.socket.upgrade() {
+            socket.go(self.is_here, self.threads());
+        }
+        let Self { served, lane, .. } = &mut *self;
         let Some(running) = served else { return Poll::Ready(()) };
-        let began = is_here.then(engine::thread_time);
         // What it starts besides, and what it waits for, is not for these threads: they serve
         // what was promised something, and nobody else's work.
         let others = lane.timely.others.enter();
@@ -275,6 +283,7 @@ impl Future for Stint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     /// What a connection under contract starts besides is nobody's promise, and could take these
     /// threads' processors from all contracts.
@@ -307,5 +316,50 @@ mod tests {
         };
         lane.serve(served).await;
         assert_eq!(heard.await, Ok((true, false)));
+    }
+    /// Bytes that come, to a connection whose user has used up his part, are nobody's part.
+    #[tokio::test]
+    async fn what_comes_to_a_connection_that_has_left_wakes_none_of_these_threads() {
+        const ROUNDS: u32 = 400;
+        let threads = TimelyThreads::start(Serving::Apart).unwrap();
+        let (ours, mut theirs) = tokio::net::UnixStream::pair().unwrap();
+        let (mut input, mut output) = socket::split(ours);
+        let lane = threads.handle().lane(1, true);
+        lane.takes(&input);
+        let budget = Arc::clone(&lane.standing.budget);
+        let served = async move {
+            // Until the program has gone: each byte is answered with where it was read.
+            while input.read_u8().await.is_ok() {
+                output.write_u8(is_here().into()).await.unwrap();
+            }
+        };
+        let program = async move {
+            let mut say = async || {
+                theirs.write_u8(7).await.unwrap();
+                theirs.read_u8().await.unwrap()
+            };
+            let woken = || {
+                let metrics = threads.runtime.as_ref().unwrap().metrics();
+                (0..metrics.num_workers()).map(|one| metrics.worker_park_count(one)).sum::<u64>()
+            };
+            assert_eq!(say().await, 1, "under contract");
+            let before = woken();
+            for _ in 0..ROUNDS {
+                say().await;
+            }
+            // How many depends on who is faster: what is there already needs no wake-up.
+            assert!(woken() > before, "what comes to one that is here wakes them");
+            budget.spend(engine::now(), units::Duration::from_secs(3_600));
+            // The last turn there is the one that finds it; the next is elsewhere.
+            say().await;
+            assert_eq!(say().await, 0, "his part is used up");
+            let before = woken();
+            for _ in 0..ROUNDS {
+                assert_eq!(say().await, 0);
+            }
+            let more = woken() - before;
+            assert!(more <= u64::from(ROUNDS) / 8, "woken {more} times by {ROUNDS} bytes");
+        };
+        tokio::join!(lane.serve(served), program);
     }
 }

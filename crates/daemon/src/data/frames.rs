@@ -5,6 +5,7 @@ use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN};
 use crate::lock::AsyncMutex;
 use crate::made_room::MadeRoom;
 use crate::pool::{Handed, Room};
+use crate::timely::socket::{Reading, Writing};
 use bytes::Buf;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -17,7 +18,6 @@ use std::os::fd::BorrowedFd;
 use std::pin::pin;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Interest};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, timeout, timeout_at};
 use units::Duration;
 use wire::Problem;
@@ -124,7 +124,7 @@ pub fn refuse(connection: &UnixStream, problem: &Problem) {
 
 /// The frames that come from a program.
 pub struct Incoming {
-    half: BufReader<OwnedReadHalf>,
+    half: BufReader<Reading>,
     /// The part of a head that has come,
     head: [u8; HEAD_LEN],
     have: usize,
@@ -148,7 +148,7 @@ async fn in_time<T>(
 }
 
 impl Incoming {
-    pub fn new(half: OwnedReadHalf) -> Self {
+    pub fn new(half: Reading) -> Self {
         let half = BufReader::with_capacity(HEADS_BUFFER, half);
         Self { half, head: [0; HEAD_LEN], have: 0, until: Instant::now() }
     }
@@ -198,20 +198,15 @@ pub struct Outgoing {
 }
 
 struct Sending {
-    half: OwnedWriteHalf,
+    half: Writing,
     /// Not in the middle of a frame.
     whole: bool,
 }
 
 impl Outgoing {
-    pub fn new(half: OwnedWriteHalf) -> Self {
+    pub fn new(half: Writing) -> Self {
         let sending = AsyncMutex::new(Sending { half, whole: true });
         Self { sending, room: MadeRoom::default() }
-    }
-
-    /// Its socket, where nothing is being sent.
-    pub fn into_half(self) -> OwnedWriteHalf {
-        self.sending.into_inner().half
     }
 
     /// Sends one frame.
@@ -256,8 +251,8 @@ impl Outgoing {
             return Err(Over::Gone);
         }
         sending.whole = false;
-        let sent = sending.half.as_ref();
-        let sent = sent.async_io(Interest::WRITABLE, || send_fds(sent, &bytes, fds)).await?;
+        let send = |socket: &UnixStream| send_fds(socket, &bytes, fds);
+        let sent = poll_fn(|context| sending.half.poll_by(context, send)).await?;
         sending.half.write_all(&bytes[sent..]).await?;
         sending.whole = true;
         Ok(())
@@ -323,7 +318,8 @@ mod tests {
     #[tokio::test]
     async fn what_waits_for_a_program_to_make_room_is_its_own_time() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let output = Outgoing::new(ours.into_split().1);
+        let (_input, output) = crate::timely::socket::split(ours);
+        let output = Outgoing::new(output);
         let long = vec![7; 4 << 20];
         let mut first = pin!(output.send_parts(&long, &[]));
         let mut second = pin!(output.send_parts(&[1], &[2]));
@@ -365,7 +361,8 @@ mod tests {
             engine::now().saturating_since(began)
         };
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let output = Outgoing::new(ours.into_split().1);
+        let (_input, output) = crate::timely::socket::split(ours);
+        let output = Outgoing::new(output);
         let long = vec![7; 4 << 20];
         let mut sending = pin!(output.send_parts(&long, &[]));
         let called = Arc::new(Called::default());
