@@ -346,6 +346,21 @@ impl<W> Queue<W> {
         self.schedule.change(now, task, contract)
     }
 
+    /// As [`Schedule::change_charging`].
+    ///
+    /// # Errors
+    /// Where what is promised would not fit any more; nothing has changed then.
+    pub fn change_charging(
+        &mut self,
+        now: Instant,
+        task: TaskId,
+        contract: impl Into<Contract>,
+        costs: &[(u64, Duration)],
+    ) -> Result<(), Refusal> {
+        let now = self.time(now);
+        self.schedule.change_charging(now, task, contract, costs)
+    }
+
     /// Into what requests are cut; into nothing at first.
     pub fn chunks(&self) -> Option<Chunks<W>> {
         self.chunks

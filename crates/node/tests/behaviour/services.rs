@@ -223,6 +223,40 @@ fn a_rate_is_had_beside_greedy_programs_and_more_in_an_idle_pool() {
     assert!(own.done - before > 100, "{}", own.done - before);
 }
 
+/// The disk turns out slower while operations of a rate wait that have their budget: they are
+/// served by when they were due before, and those behind them under the contract, too.
+#[test]
+fn what_waits_under_a_rate_is_due_as_before_when_the_disk_is_slower() {
+    let mut driver = two();
+    let period = ms(500);
+    driver.done(service("film", at_rate(Rate::per_second(512 << 10), LEN, period)));
+    driver.done(service("other", Service::BestEffort(Priority::Interactive)));
+    let mut greedy = Greedy::new("other", LEN, 12);
+    greedy.pump(&mut driver);
+    let mut waited = 0;
+    for round in 0..20 {
+        // What it had is there again.
+        let until = driver.now + ms(2_000);
+        greedy.run_to(&mut driver, until);
+        let begun = driver.now;
+        let mut own: Vec<_> = (0..4).map(|_| driver.begin(read("film", LEN, LEN))).collect();
+        let until = begun + ms(20 * round);
+        greedy.run_to(&mut driver, until);
+        own.retain(|&ticket| !driver.is_answered(ticket));
+        waited += own.len();
+        let fixed = FIXED + ms(round + 1) / 4;
+        let slower = Box::new(profile(Bytes::mib(256), fixed, FLUSH));
+        let set = driver.begin(Op::ProfileSet { disk: DISK, profile: slower });
+        for ticket in own {
+            greedy.wait(&mut driver, ticket).unwrap();
+            assert!(driver.now <= begun + period, "round {round}: {}", driver.now - begun);
+        }
+        greedy.wait(&mut driver, set).unwrap();
+    }
+    assert!(waited > 20, "{waited}");
+    assert_eq!(account(&driver).late_requests, 0);
+}
+
 /// What does not fit is refused with what would not, and changes nothing: neither the disk's
 /// part, nor the memory, nor the service.
 #[test]
