@@ -152,6 +152,39 @@ fn a_read_for_which_there_will_be_no_slack_is_told_so() {
     driver.read("film", Bytes::ZERO, LEN).unwrap();
 }
 
+/// Of a stream that reads there the block is a gap after that time, and late; the stream goes on
+/// behind it.
+#[test]
+fn a_streams_block_for_which_there_will_be_no_slack_is_a_gap() {
+    let mut driver = two();
+    let before = driver.journal.len();
+    driver.read("film", Bytes::ZERO, LEN).unwrap();
+    let read_of = |done: &Done| done.action.transfer().map(|(range, _)| range.start);
+    let place = driver.since(before).iter().find_map(read_of).expect("it is on the disk");
+    driver.done(service("other", in_time(LEN, ms(100), ms(150))));
+    driver.slow_at(DISK, place..place + Bytes::MIB, ms(300));
+    let slow = (0..48).find_map(|_| {
+        (1..6).for_each(|at| drop(driver.read("film", Bytes::mib(at), LEN).unwrap()));
+        let ticket = driver.begin(read("film", Bytes::ZERO, LEN));
+        driver.run(Duration::from_secs(1));
+        (!driver.is_answered(ticket)).then_some(ticket)
+    });
+    let slow = slow.expect("slow reads are noticed");
+    driver.run(Duration::from_secs(65));
+    assert!(driver.is_answered(slow), "nothing of best effort waits any more");
+    let film = driver.reader("film", usual());
+    let asked = driver.begin(Op::StreamRead { stream: film, len_max: LEN });
+    for _ in 0..28 {
+        driver.run(Duration::from_secs(1));
+        assert!(!driver.is_answered(asked), "the contract may go soon");
+    }
+    driver.run(Duration::from_secs(40));
+    let answer = driver.answer(asked).expect("it is told");
+    assert_eq!(answer, Ok(Reply::Gap { offset: Bytes::ZERO, len: LEN }));
+    let account = driver.node.stream(film).unwrap().account;
+    assert!(account.late_max >= Duration::from_secs(25), "{account:?}");
+}
+
 /// A request that had to wait counts from the program's call, and is late where the disk is.
 #[test]
 fn lateness_counts_from_the_call() {
