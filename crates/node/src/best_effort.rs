@@ -217,8 +217,9 @@ impl BestEffort {
     }
 
     /// Sees to it that what is under way is looked at in time. True where that was not so.
-    pub(crate) fn look_for_slack_later(&mut self, now: Instant) -> bool {
-        let is_new = self.slack_looked.is_none() && !self.operations.is_empty();
+    pub(crate) fn look_for_slack_later(&mut self, now: Instant, has_streams: bool) -> bool {
+        let waits = has_streams || !self.operations.is_empty();
+        let is_new = self.slack_looked.is_none() && waits;
         if is_new {
             self.slack_looked = Some(now.saturating_add(limits::NO_SLACK_WITHIN));
         }

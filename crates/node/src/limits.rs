@@ -19,9 +19,9 @@ pub const BEST_EFFORT_WAITING_MAX: usize = 4_096;
 /// Best-effort operations wait for memory for as long as some is on its way. Where all of
 /// it is in callers' hands and none comes back for so long, they are refused.
 pub const MEMORY_WITHIN: Duration = Duration::from_secs(10);
-/// A best-effort command for which there will be no slack as long as the contracts stay is given
-/// up after so long, and its operation told: longer than a contract is likely to be held for a
-/// moment only.
+/// A best-effort command, or a reader's block, for which there will be no slack as long as the
+/// contracts stay is given up after so long, and its program told: longer than a contract is likely
+/// to be held for a moment only.
 pub const NO_SLACK_WITHIN: Duration = Duration::from_secs(30);
 /// As much of a volume is looked at in one call for what was written of it.
 pub const WRITTEN_MAX: Bytes = Bytes::mib(64);

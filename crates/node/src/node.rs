@@ -91,7 +91,7 @@ impl Node {
         match event {
             Event::Request { ticket, who, op, arrived } => {
                 self.request(now, ticket, &who, op, arrived.min(now));
-                if self.best_effort.look_for_slack_later(now) {
+                if self.best_effort.look_for_slack_later(now, !self.streams.is_empty()) {
                     self.core.wake_timers();
                 }
             }
@@ -929,14 +929,18 @@ impl Node {
     fn give_up(&mut self, now: Instant) {
         let before = now.saturating_sub(limits::NO_SLACK_WITHIN);
         for disk in (0..self.core.disks.len() as u16).map(DiskIndex) {
-            while let Some(ended) =
-                work::given_up(&mut self.core.disk(disk).queue, disk, now, before)
-            {
+            loop {
+                let streams = &self.streams;
+                let is_reader =
+                    |id| streams.get(id).is_some_and(|stream| stream.mode == Mode::Read);
+                let queue = &mut self.core.disk(disk).queue;
+                let ended = work::given_up(queue, disk, (now, before), is_reader);
+                let Some(ended) = ended else { break };
                 let ended = self.core.command_ended(ended);
                 self.ended(now, ended);
             }
         }
-        self.best_effort.look_for_slack_later(now);
+        self.best_effort.look_for_slack_later(now, !self.streams.is_empty());
     }
 
     /// Nothing is on its way that nobody asked for.

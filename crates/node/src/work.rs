@@ -186,15 +186,20 @@ pub fn next_command(queue: &mut DiskQueue, now: Instant) -> DiskPoll {
     }
 }
 
-/// A best-effort operation's command that waits since `before`, and for which there will be no
-/// slack, is given up: it ends here, without the device. The same for the node.
+/// A command of a best-effort operation, or a reader's block, that waits since `before`, and for
+/// which there will be no slack, is given up: it ends here, without the device. The same for the
+/// node. What a writer or an updater has handed in waits on: it would be lost.
 pub(crate) fn given_up(
     queue: &mut DiskQueue,
     disk: DiskIndex,
-    now: Instant,
-    before: Instant,
+    (now, before): (Instant, Instant),
+    is_reader: impl Fn(StreamId) -> bool,
 ) -> Option<CommandEnded> {
-    let may = |work: &Work| matches!(work.owner, Owner::Piece { .. });
+    let may = |work: &Work| match &work.owner {
+        Owner::Piece { .. } => true,
+        Owner::Block { stream, part, .. } => part.is_all && is_reader(*stream),
+        _ => false,
+    };
     let of_queue = queue.give_up(now, before, may)?;
     let result = of_queue.work.result(Err(DeviceError::NO_SLACK));
     Some(CommandEnded { disk, finished: now, result, of_queue })

@@ -346,6 +346,21 @@ impl<W> Queue<W> {
         self.schedule.change(now, task, contract)
     }
 
+    /// As [`Schedule::change_charging`].
+    ///
+    /// # Errors
+    /// Where what is promised would not fit any more; nothing has changed then.
+    pub fn change_charging(
+        &mut self,
+        now: Instant,
+        task: TaskId,
+        contract: impl Into<Contract>,
+        costs: &[(u64, Duration)],
+    ) -> Result<(), Refusal> {
+        let now = self.time(now);
+        self.schedule.change_charging(now, task, contract, costs)
+    }
+
     /// Into what requests are cut; into nothing at first.
     pub fn chunks(&self) -> Option<Chunks<W>> {
         self.chunks
@@ -668,9 +683,10 @@ impl<W> Queue<W> {
         ask(&mut self.schedule, &predictions)
     }
 
-    /// Gives up a best-effort command that others have passed since `before`, and for which there
-    /// will be no slack as long as the contracts stay: its owner is told, in place of waiting for
-    /// ever. Only one of those that `may` be, in one part.
+    /// Gives up a command that others have passed since `before`, and for which there will be no
+    /// slack as long as the contracts stay: its owner is told, in place of waiting for ever. It is
+    /// best effort, or takes longer than its contract covers. Only one of those that `may` be, in
+    /// one part.
     pub fn give_up(
         &mut self,
         now: Instant,
@@ -690,11 +706,15 @@ impl<W> Queue<W> {
             if is_whole
                 && may(&entry.work)
                 && self.predicting(|schedule, predict| schedule.never_fits(now, key, predict))
-                && self.schedule.cancel(key)
             {
+                // As its contract goes, where it has one.
+                let times = self.schedule.times(key).filter(|of| of.deadline < Instant::MAX);
+                let (promised, due) = (times.is_some(), self.due(key).filter(|_| times.is_some()));
+                let late_by = due.map_or(Duration::ZERO, |due| now.saturating_since(due));
+                let latency = times.map(|of| now.saturating_since(of.release));
+                let (latency, took) = (latency.unwrap_or_default(), None);
+                assert!(self.schedule.cancel(key), "it waits");
                 let Entry { work, .. } = self.remove(key).expect("just seen");
-                let (late_by, latency) = (Duration::ZERO, Duration::ZERO);
-                let (promised, took, due) = (false, None, None);
                 let (suspects_changed, is_last) = (false, true);
                 return Some(Ended {
                     work,

@@ -292,6 +292,15 @@ impl Queues {
         self.slots[slot as usize].overheads = overheads;
     }
 
+    /// A request to a server says that it costs `own` from here on, `cost` in all.
+    pub(crate) fn charge_server(&mut self, key: u64, cost: Duration, own: Duration) {
+        self.charge(key, cost);
+        let slot = self.by_key[&key];
+        if let Class::Server { cost, .. } = &mut self.slots[slot as usize].class {
+            *cost = own;
+        }
+    }
+
     /// A request that waits is served in up to so many commands.
     pub(crate) fn set_way(&mut self, key: u64, commands: u32, resume: Duration) {
         let slot = self.by_key[&key];

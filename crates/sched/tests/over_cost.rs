@@ -60,15 +60,18 @@ struct World {
     best_effort: u64,
     /// By stream: how many requests were late, and the most.
     late: Vec<(u64, Duration)>,
+    /// Requests to servers that had a deadline, and how many of them were late.
+    served: (u64, u64),
 }
 
 impl World {
     fn new(policy: PolicyKind, disk: Disk, offers: u64) -> Self {
-        let options = Options { reserve: ms(50), burst: Duration::ZERO, ..Options::default() };
+        let by = policy.admission;
+        let options = Options { reserve: ms(50), burst: Duration::ZERO, by, ..Options::default() };
         let schedule = Schedule::new(policy, options);
         let (now, streams, late) = (Instant::EPOCH, Vec::new(), Vec::new());
-        let (busy, keys, best_effort) = (None, 0, 0);
-        Self { schedule, disk, now, busy, streams, offers, keys, best_effort, late }
+        let (busy, keys, best_effort, served) = (None, 0, 0, (0, 0));
+        Self { schedule, disk, now, busy, streams, offers, keys, best_effort, late, served }
     }
 
     fn join(&mut self, task: Task, sectors: u64) {
@@ -103,7 +106,11 @@ impl World {
             self.best_effort += 1;
             return;
         };
-        let Some(which) = self.streams.iter().position(|stream| stream.id == id) else { return };
+        let Some(which) = self.streams.iter().position(|stream| stream.id == id) else {
+            self.served.0 += u64::from(outcome.times.deadline < Instant::MAX);
+            self.served.1 += u64::from(!outcome.late_by.is_zero());
+            return;
+        };
         let late = &mut self.late[which];
         late.0 += u64::from(!outcome.late_by.is_zero());
         late.1 = late.1.max(outcome.late_by);
@@ -403,6 +410,89 @@ fn a_request_to_a_server_that_says_too_little_leaves_the_budget_to_others() {
         let again = ask(&mut world, 3, 30);
         assert_eq!(world.schedule.times(again).expect("it waits").deadline, at(1_200));
         assert_eq!(world.all_late(), (0, Duration::ZERO));
+    }
+}
+
+/// Streams, and a server of four requests a second beside them; best effort takes what slack there
+/// is. By cycles there is room for fewer.
+fn beside_a_server(policy: PolicyKind) -> (World, TaskId) {
+    let mut world = World::new(policy, Disk { ms_per_sector: 20 }, 2);
+    for _ in 0..if policy.admission == Admission::Exact { 8 } else { 2 } {
+        world.join(Task::new(ms(1_250), ms(1_250), ms(40)), 2);
+    }
+    let server = Task::new(ms(1_000), ms(1_000), ms(160)).in_commands(ms(40));
+    let id = world.schedule.join(at(0), Contract::Server(server)).expect("it fits");
+    (world, id)
+}
+
+/// The disk takes half as long again, also for what waits for a server. True where that is
+/// taken.
+fn widens_beside(world: &mut World, server: TaskId, costs: &[(u64, Duration)]) -> bool {
+    let (before, disk) = (world.schedule.clone(), world.disk);
+    let wide = Contract::Server(Task::new(ms(1_000), ms(1_000), ms(240)).in_commands(ms(60)));
+    let is_taken =
+        world.widens() && world.schedule.change_charging(world.now, server, wide, costs).is_ok();
+    if !is_taken {
+        (world.schedule, world.disk) = (before, disk);
+    }
+    is_taken
+}
+
+/// Requests to a server, too, cost more from then on. Those that had budget keep it and their
+/// deadlines, those in the line have theirs as soon as before, and all are served in time, or the
+/// change is refused. By cycles and by sweeps those that had budget may lose it, and nobody else
+/// is late.
+#[test]
+fn a_wider_profile_charges_what_waits_for_a_server() {
+    let keeps = |kind: &PolicyKind| {
+        kind.promise.contracts
+            || matches!(kind.admission, Admission::Cycles(_) | Admission::Sweeps(_))
+    };
+    for policy in policies::ALL.iter().copied().filter(keeps) {
+        let (mut taken, mut refused, mut had_budget, mut in_line) = (0, 0, 0, 0);
+        for when in (1_250..2_500).step_by(50) {
+            let (mut world, server) = beside_a_server(policy);
+            for asks in [0, 1_250] {
+                world.run(at(asks));
+                for _ in 0..6 {
+                    world.submit(Class::server(server, ms(40)), 2);
+                }
+            }
+            world.run(at(when));
+            let waits: Vec<_> = {
+                let all = world.schedule.queues().by_arrival().into_iter();
+                let theirs = all.filter(|one| one.class.task() == Some(server));
+                theirs.map(|one| (one.key, one.times.deadline)).collect()
+            };
+            let costs: Vec<_> = waits.iter().map(|&(key, _)| (key, ms(60))).collect();
+            let is_taken = widens_beside(&mut world, server, &costs);
+            taken += u64::from(is_taken && !waits.is_empty());
+            refused += u64::from(!is_taken);
+            let name = format!("{policy}, changed at {when}: {is_taken}, {waits:?}");
+            let is_exact = policy.admission == Admission::Exact;
+            for &(key, deadline) in &waits {
+                let has_budget = deadline < Instant::MAX;
+                had_budget += u64::from(has_budget);
+                in_line += u64::from(!has_budget);
+                let now = world.schedule.times(key).expect("it waits").deadline;
+                assert!(now == deadline || !has_budget || !is_exact, "{name}: {key} is due {now}");
+            }
+            let before = world.served;
+            world.run(at(when + 4_000));
+            assert_eq!(world.all_late(), (0, Duration::ZERO), "{name}");
+            assert_eq!(world.schedule.counts().over_cost, 0, "{name}");
+            let budgets = waits.iter().filter(|(_, deadline)| *deadline < Instant::MAX).count();
+            if is_exact && is_taken {
+                assert_eq!(world.served.1, 0, "{name}");
+                assert!(world.served.0 - before.0 >= budgets as u64, "{name}: {:?}", world.served);
+            }
+            let left = waits.iter().filter(|(key, _)| world.schedule.queues().get(*key).is_some());
+            assert_eq!(left.count(), 0, "{name}");
+        }
+        println!(
+            "{policy}: {taken} taken, {refused} refused, {had_budget} had budget, {in_line} in line"
+        );
+        assert!(taken > 0, "{policy}");
     }
 }
 

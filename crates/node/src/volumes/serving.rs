@@ -15,6 +15,9 @@ use sched::{Class, Contract as Promise, Flow};
 use store::VolumeId;
 use units::{Bytes, Direction, Duration, Instant, Lba};
 
+/// On each disk requests that wait, by their keys, and what they cost by now.
+type Costs = BTreeMap<DiskIndex, Vec<(u64, Duration)>>;
+
 /// Requests that must stay in order, and those of no contract, in the slack.
 pub(crate) fn in_slack(priority: Priority, volume: VolumeId) -> Class {
     let flow = Flow(volume.0);
@@ -118,7 +121,8 @@ impl Core {
                 let class = in_slack(Priority::Interactive, volume);
                 core.queue_of_mut(piece.id).upgrade(now, piece.id.0, class);
             }
-            let tasks = core.promise(now, volume, &service, &before.tasks)?;
+            let costs = core.costs_of(holder, &waiting);
+            let tasks = core.promise(now, volume, &service, (&before.tasks, &costs))?;
             let shares = core.shares(volume);
             let needs: Vec<Need> =
                 shares.iter().filter_map(|share| service::need(&service, share)).collect();
@@ -144,13 +148,32 @@ impl Core {
         Ok(())
     }
 
-    /// Joins, changes or leaves on each disk; may fail half-way.
+    /// What requests that wait for a holder's rate cost by now where that is something else than
+    /// when they came: the profile of their disk is another one.
+    fn costs_of(&self, holder: Holder, waiting: &[Piece]) -> Costs {
+        let mut costs = Costs::new();
+        for piece in waiting {
+            let Piece { disk, at, len, direction, stated, .. } = *piece;
+            let was = self.waits_as(piece.id);
+            let is = self.class_of(holder, disk, at, len, direction, stated);
+            if let Class::Server { task, cost, .. } = is
+                && was != Some(is)
+                && was.and_then(|was| was.task()) == Some(task)
+            {
+                costs.entry(disk).or_default().push((piece.id.0, cost));
+            }
+        }
+        costs
+    }
+
+    /// Joins, changes or leaves on each disk; may fail half-way. `before`: the tasks that there
+    /// are, and what waits for them at other costs.
     fn promise(
         &mut self,
         now: Instant,
         volume: VolumeId,
         service: &Service,
-        before: &[Joined],
+        (before, costs): (&[Joined], &Costs),
     ) -> Result<Vec<Joined>, Error> {
         let mut tasks = Vec::new();
         let mut left: Vec<Joined> = before.to_vec();
@@ -173,9 +196,10 @@ impl Core {
                     continue;
                 }
                 (Some(old), Some(promise)) => {
+                    let costs = costs.get(&share.disk).map_or(&[][..], Vec::as_slice);
                     let change = |core: &mut Self| {
                         let queue = &mut core.disk(share.disk).queue;
-                        queue.change(now, old.id, promise).map_err(refused)
+                        queue.change_charging(now, old.id, promise, costs).map_err(refused)
                     };
                     self.admit_on(now, share.disk, is_latency, change).map_err(Error::Refused)?;
                     let task = wanted.as_ref().expect("a promise has one");

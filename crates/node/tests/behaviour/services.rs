@@ -152,6 +152,39 @@ fn a_read_for_which_there_will_be_no_slack_is_told_so() {
     driver.read("film", Bytes::ZERO, LEN).unwrap();
 }
 
+/// Of a stream that reads there the block is a gap after that time, and late; the stream goes on
+/// behind it.
+#[test]
+fn a_streams_block_for_which_there_will_be_no_slack_is_a_gap() {
+    let mut driver = two();
+    let before = driver.journal.len();
+    driver.read("film", Bytes::ZERO, LEN).unwrap();
+    let read_of = |done: &Done| done.action.transfer().map(|(range, _)| range.start);
+    let place = driver.since(before).iter().find_map(read_of).expect("it is on the disk");
+    driver.done(service("other", in_time(LEN, ms(100), ms(150))));
+    driver.slow_at(DISK, place..place + Bytes::MIB, ms(300));
+    let slow = (0..48).find_map(|_| {
+        (1..6).for_each(|at| drop(driver.read("film", Bytes::mib(at), LEN).unwrap()));
+        let ticket = driver.begin(read("film", Bytes::ZERO, LEN));
+        driver.run(Duration::from_secs(1));
+        (!driver.is_answered(ticket)).then_some(ticket)
+    });
+    let slow = slow.expect("slow reads are noticed");
+    driver.run(Duration::from_secs(65));
+    assert!(driver.is_answered(slow), "nothing of best effort waits any more");
+    let film = driver.reader("film", usual());
+    let asked = driver.begin(Op::StreamRead { stream: film, len_max: LEN });
+    for _ in 0..28 {
+        driver.run(Duration::from_secs(1));
+        assert!(!driver.is_answered(asked), "the contract may go soon");
+    }
+    driver.run(Duration::from_secs(40));
+    let answer = driver.answer(asked).expect("it is told");
+    assert_eq!(answer, Ok(Reply::Gap { offset: Bytes::ZERO, len: LEN }));
+    let account = driver.node.stream(film).unwrap().account;
+    assert!(account.late_max >= Duration::from_secs(25), "{account:?}");
+}
+
 /// A request that had to wait counts from the program's call, and is late where the disk is.
 #[test]
 fn lateness_counts_from_the_call() {
@@ -221,6 +254,40 @@ fn a_rate_is_had_beside_greedy_programs_and_more_in_an_idle_pool() {
     let (before, until) = (own.done, driver.now + Duration::from_secs(2));
     own.run_to(&mut driver, until);
     assert!(own.done - before > 100, "{}", own.done - before);
+}
+
+/// The disk turns out slower while operations of a rate wait that have their budget: they are
+/// served by when they were due before, and those behind them under the contract, too.
+#[test]
+fn what_waits_under_a_rate_is_due_as_before_when_the_disk_is_slower() {
+    let mut driver = two();
+    let period = ms(500);
+    driver.done(service("film", at_rate(Rate::per_second(512 << 10), LEN, period)));
+    driver.done(service("other", Service::BestEffort(Priority::Interactive)));
+    let mut greedy = Greedy::new("other", LEN, 12);
+    greedy.pump(&mut driver);
+    let mut waited = 0;
+    for round in 0..20 {
+        // What it had is there again.
+        let until = driver.now + ms(2_000);
+        greedy.run_to(&mut driver, until);
+        let begun = driver.now;
+        let mut own: Vec<_> = (0..4).map(|_| driver.begin(read("film", LEN, LEN))).collect();
+        let until = begun + ms(20 * round);
+        greedy.run_to(&mut driver, until);
+        own.retain(|&ticket| !driver.is_answered(ticket));
+        waited += own.len();
+        let fixed = FIXED + ms(round + 1) / 4;
+        let slower = Box::new(profile(Bytes::mib(256), fixed, FLUSH));
+        let set = driver.begin(Op::ProfileSet { disk: DISK, profile: slower });
+        for ticket in own {
+            greedy.wait(&mut driver, ticket).unwrap();
+            assert!(driver.now <= begun + period, "round {round}: {}", driver.now - begun);
+        }
+        greedy.wait(&mut driver, set).unwrap();
+    }
+    assert!(waited > 20, "{waited}");
+    assert_eq!(account(&driver).late_requests, 0);
 }
 
 /// What does not fit is refused with what would not, and changes nothing: neither the disk's

@@ -16,6 +16,7 @@ use super::Schedule;
 use super::core::Core;
 use crate::admission::Admission;
 use crate::containers::Renewal;
+use crate::limits::BOUND_MAX;
 use crate::queues::Waiting;
 use crate::request::{Class, Contract, Times};
 use crate::slack::Meter;
@@ -41,11 +42,34 @@ impl Schedule {
         id: TaskId,
         contract: impl Into<Contract>,
     ) -> Result<(), Refusal> {
+        self.change_charging(now, id, contract, &[])
+    }
+
+    /// The same of a server of which requests that wait, by their keys, have other costs from
+    /// here on, since the disk takes longer, or less, for them. Those that wait for budget keep
+    /// their places in the line. Those that have it keep their times, by the exact analysis; what a
+    /// cycle under way has room for was counted with the old costs, so that by cycles and by sweeps
+    /// they stay at these: at their turn they leave the budget to others, where they cost more.
+    ///
+    /// # Errors
+    /// As [`Schedule::change`].
+    ///
+    /// # Panics
+    /// As [`Schedule::change`]; where a cost is zero.
+    pub fn change_charging(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        contract: impl Into<Contract>,
+        costs: &[(u64, Duration)],
+    ) -> Result<(), Refusal> {
         self.release(now);
         let contract = contract.into();
         let before = self.core.clone();
         let old = self.core.tasks.get(id).expect("a task that has joined");
+        self.core.charge_requests(id, costs);
         if self.core.carries_into_cycle(id, &contract) {
+            self.core = before;
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
@@ -53,11 +77,14 @@ impl Schedule {
         let is_server = self.core.servers.knows(id.index);
         let is_same =
             old == contract.task() && is_server == matches!(contract, Contract::Server(_));
-        if in_sweeps && is_same {
+        if in_sweeps && is_same && costs.is_empty() {
             return Ok(()); // nobody is held up for nothing
         }
         let returns = self.core.tasks.returns();
-        self.core.tasks.change(id, contract.task())?;
+        if let Err(refusal) = self.core.tasks.change(id, contract.task()) {
+            self.core = before;
+            return Err(refusal);
+        }
         let mut moves = self.core.put_in_place(now, id, &old, contract);
         if returns != self.core.tasks.returns() {
             self.core.charge_again(now);
@@ -104,6 +131,22 @@ impl Core {
         let cost = self.tasks.charged(&contract.task()).cost;
         let carried = |waiting: &Waiting| waiting.class.task() == Some(id) && waiting.cost > cost;
         by_cycles && self.options.admission && self.queues.ready().any(carried)
+    }
+
+    /// Requests to a server have these costs from here on. Whether nobody is late where those that
+    /// have budget take more than they had, the exact slack says ([`Core::delay_first`]).
+    fn charge_requests(&mut self, id: TaskId, costs: &[(u64, Duration)]) {
+        let by_cycles = self.options.by != Admission::Exact && self.options.admission;
+        for &(key, own) in costs {
+            assert!(!own.is_zero(), "a request that costs nothing");
+            let Some(&waiting) = self.queues.get(key) else { continue };
+            let is_theirs = matches!(waiting.class, Class::Server { task, .. } if task == id);
+            if !is_theirs || (by_cycles && waiting.is_real_time()) {
+                continue;
+            }
+            let cost = own.saturating_add(waiting.overheads).min(BOUND_MAX);
+            self.queues.charge_server(key, cost, own);
+        }
     }
 
     /// The task as it is now in the place of `old`, from the earliest instant that both
@@ -156,7 +199,7 @@ impl Core {
 
     /// Requests of a stream that wait cost as much as its new contract says, where that is
     /// more: the disk may be slower than was thought. Those to a server say themselves what
-    /// they cost.
+    /// they cost ([`Core::charge_requests`]).
     fn charge(&mut self, keys: &[u64], cost: Duration) {
         for &key in keys {
             let waiting = *self.queues.get(key).expect("it waits");
