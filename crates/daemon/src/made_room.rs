@@ -11,6 +11,7 @@ use crate::lock::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
+use tokio::task::coop;
 use units::{Duration, Instant};
 
 /// Spans that are known each for itself; what was before them is known together.
@@ -58,11 +59,13 @@ impl MadeRoom {
         drop(state);
         drop(before); // not under the lock: with the last one goes what it wakes
         let waker = Waker::from(Arc::clone(&self.0));
+        // Without it the runtime lets other tasks go first, and nobody looks at the socket.
+        let is_looked_at = coop::has_budget_remaining();
         let looked = look(&mut Context::from_waker(&waker));
         let mut state = self.0.0.lock();
         match looked.is_pending() {
             // Room may have come since it was looked at.
-            true if state.has_room => {}
+            true if state.has_room || !is_looked_at => {}
             true => drop(state.since.get_or_insert_with(engine::now)),
             false => state.ends(),
         }
@@ -105,5 +108,31 @@ impl Wake for Watch {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::{Future, poll_fn};
+    use std::pin::pin;
+    use tokio::net::UnixStream;
+
+    /// A task that has done much at once waits for others before the runtime looks at its socket.
+    #[tokio::test]
+    async fn a_task_that_lets_others_go_first_has_found_no_socket_full() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        ours.writable().await.unwrap();
+        let (room, began) = (MadeRoom::default(), engine::now());
+        poll_fn(|context| {
+            while coop::has_budget_remaining() {
+                let _ = pin!(coop::consume_budget()).poll(context);
+            }
+            let looked = room.watch(context, |context| ours.poll_write_ready(context));
+            assert!(looked.is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        assert_eq!(room.since(began), Duration::ZERO);
     }
 }

@@ -2,7 +2,8 @@
 //! `prometheus-client` of the same status that `GET /v1/status` gives. docs/metrics.md lists them.
 //!
 //! Invariants: a name ends in its unit, base units (bytes, seconds, ratio); what only grows while
-//! the daemon runs is a counter. The number of series is bounded: streams are summed by volume,
+//! the daemon runs is a counter, and nothing else is: a sum over the streams that are open becomes
+//! less when one closes, which a collector would take for a start from zero. The number of series is bounded: streams are summed by volume,
 //! user and direction, not told one by one, and beyond [`GROUPS_MAX`] of these all others are
 //! summed as one.
 
@@ -309,7 +310,7 @@ fn streams(told: &mut Told<'_>, streams: &[Stream]) -> fmt::Result {
     for (name, help, value) in gauges {
         told.gauge((name, help), groups.iter().map(|(key, one)| (of_group(key), value(one))))?;
     }
-    let counters: [Of<Group, u64>; 6] = [
+    let sums: [Of<Group, u64>; 6] = [
         ("stream_bytes", "Bytes that programs of open streams moved.", |one| one.moved),
         ("stream_requests", "Disk requests of open streams.", |one| one.requests),
         ("stream_late_requests", "Those that were done, or with their program, too late.", |one| {
@@ -325,8 +326,8 @@ fn streams(told: &mut Told<'_>, streams: &[Stream]) -> fmt::Result {
             one.lost
         }),
     ];
-    for (name, help, value) in counters {
-        told.counter((name, help), groups.iter().map(|(key, one)| (of_group(key), value(one))))?;
+    for (name, help, value) in sums {
+        told.gauge((name, help), groups.iter().map(|(key, one)| (of_group(key), value(one))))?;
     }
     Ok(())
 }
@@ -347,11 +348,11 @@ fn services(told: &mut Told<'_>, volumes: &[Volume]) -> fmt::Result {
             sum.latency_max_ns = sum.latency_max_ns.max(account.latency_max_ns);
         }
     }
-    told.counter(
+    told.gauge(
         ("service_requests", "Requests of volumes and connections under contract."),
         accounts.iter().map(|(name, one)| (of_volume(name), one.requests)),
     )?;
-    told.counter(
+    told.gauge(
         ("service_late_requests", "Those that were with their program too late."),
         accounts.iter().map(|(name, one)| (of_volume(name), one.late_requests)),
     )?;

@@ -156,7 +156,8 @@ fn nest(path: &Path) -> io::Result<PathBuf> {
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
             let found = fs::symlink_metadata(&nest)?;
             if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
-                return Err(cause);
+                let what = format!("{} is there, and not this user's: remove it", nest.display());
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
             }
             match fs::remove_file(nest.join(IN_NEST)) {
                 Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),

@@ -5,6 +5,7 @@
 
 use crate::callers::Callback;
 use crate::on_disk::on_a_disks_thread;
+use crate::sys;
 use node::{Error, RateSearch};
 use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -52,7 +53,11 @@ impl Searches {
 fn start() -> Option<SyncSender<Refused>> {
     let (sender, refusals) = sync_channel::<Refused>(WAITING_MAX);
     let thread = std::thread::Builder::new().name("slackline-rates".into());
-    let started = thread.spawn(move || refusals.into_iter().for_each(Refused::answer));
+    let started = thread.spawn(move || {
+        // A disk's thread may have started it. To have less is always permitted.
+        let _ = sys::become_ordinary();
+        refusals.into_iter().for_each(Refused::answer);
+    });
     started.ok().map(|_| sender)
 }
 

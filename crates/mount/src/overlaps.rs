@@ -9,7 +9,7 @@
 
 use crate::lock::locked;
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// So often a read is done anew. The kernel writes nothing over a range that it reads into its
 /// cache, so that more writes than one or two are of programs that write past the cache.
@@ -73,34 +73,34 @@ impl Overlaps {
         let mut under_way = locked(&self.under_way);
         let number = under_way.number();
         under_way.reads.push(Reading { number, range: range.clone(), is_overtaken: false });
-        drop(under_way);
         let mut round = 1;
         let ended = loop {
-            self.begin(number, &range);
+            self.begin(under_way, number, &range);
             let ended = read();
-            if ended.is_err() || round == ROUNDS || !self.is_overtaken(number) {
+            under_way = locked(&self.under_way);
+            let own = under_way.reads.iter().find(|read| read.number == number);
+            let is_overtaken = own.is_some_and(|read| read.is_overtaken);
+            if ended.is_err() || round == ROUNDS || !is_overtaken {
                 break ended;
             }
             round += 1;
         };
+        drop(under_way);
         locked(&self.under_way).reads.retain(|read| read.number != number);
         ended
     }
 
-    /// Waits for the writes to the range; those that begin from now on overtake the read.
-    fn begin(&self, number: u64, range: &Range<u64>) {
-        let under_way = locked(&self.under_way);
-        let is_written = |now: &mut UnderWay| now.writes.iter().any(|(_, it)| overlap(it, range));
-        let waited = self.ended.wait_while(under_way, is_written);
-        let mut under_way = waited.unwrap_or_else(PoisonError::into_inner);
+    /// Waits for the writes to the range that have begun by now: no longer, however many follow.
+    /// Those that begin from now on overtake the read.
+    fn begin(&self, mut under_way: MutexGuard<'_, UnderWay>, number: u64, range: &Range<u64>) {
         for read in under_way.reads.iter_mut().filter(|read| read.number == number) {
             read.is_overtaken = false;
         }
-    }
-
-    fn is_overtaken(&self, number: u64) -> bool {
-        let under_way = locked(&self.under_way);
-        under_way.reads.iter().any(|read| read.number == number && read.is_overtaken)
+        let last = under_way.last;
+        let is_written = |now: &mut UnderWay| {
+            now.writes.iter().any(|(other, it)| *other <= last && overlap(it, range))
+        };
+        drop(self.ended.wait_while(under_way, is_written).unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -148,5 +148,37 @@ mod tests {
         assert_eq!((over(4096..5000), over(0..1)), (1, ROUNDS));
         let under_way = locked(&overlaps.under_way);
         assert!(under_way.reads.is_empty() && under_way.writes.is_empty());
+    }
+
+    /// Writes that follow one another without a pause keep no read from its end.
+    #[test]
+    fn a_read_waits_only_for_writes_that_began_before_it() {
+        let overlaps = Overlaps::default();
+        let (first_ends, first) = std::sync::mpsc::channel();
+        let (second_ends, second) = std::sync::mpsc::channel();
+        let is = |what: &dyn Fn(&UnderWay) -> bool| {
+            while !what(&locked(&overlaps.under_way)) {
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| overlaps.write(0..10, move || first.recv().unwrap()));
+            is(&|now| now.writes.len() == 1);
+            let reads = scope.spawn(|| {
+                let mut reads = 0;
+                let read = || {
+                    reads += 1;
+                    let _ = second_ends.send(()); // nobody else ends the second write
+                    Ok::<_, ()>(())
+                };
+                overlaps.read(0..10, read).unwrap();
+                reads
+            });
+            is(&|now| now.reads.len() == 1);
+            scope.spawn(|| overlaps.write(5..15, move || second.recv().unwrap()));
+            is(&|now| now.writes.len() == 2);
+            first_ends.send(()).unwrap();
+            assert_eq!(reads.join().unwrap(), 2, "and once more behind the one that overtook it");
+        });
     }
 }

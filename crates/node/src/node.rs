@@ -452,6 +452,7 @@ impl Node {
         self.best_effort.refuse_waiting_on(&mut self.core, volume, name);
         self.core.serve_nothing_on(volume);
         self.kept_out.forget(volume);
+        self.try_host(now);
         self.given_back(now);
     }
 
@@ -590,7 +591,7 @@ impl Node {
         }
         let blocks = contract::window_blocks(&contract, &shares, mode, core.late);
         let memory = stream.more_memory(core, blocks)?;
-        match core.join(now, &contract, &shares, mode, Duration::ZERO) {
+        match core.join(now, &contract, (&shares, &stream.tasks), mode, Duration::ZERO) {
             Ok(tasks) => Ok(Some(Promised { stream: id, tasks, memory, blocks })),
             Err(error) => {
                 stream.give(core, memory);
@@ -831,11 +832,13 @@ impl Node {
         if let Some(ticket) = stream.close_ticket {
             self.core.answer(ticket, end);
         }
+        if stream.mode.writes() {
+            self.core.log_leaves(now, stream.volume);
+        }
         self.try_wider_profiles(now);
         self.try_host(now);
         self.given_back(now);
         if stream.mode.writes() {
-            self.core.log_leaves(now, stream.volume);
             self.pump_readers(now, stream.volume);
         }
     }

@@ -10,6 +10,7 @@
 //! When all contracts are admitted anew at other costs (a wider profile, another delivery), nobody
 //! asks for more than he has: the costs of now have to be charged, whatever the host takes.
 
+use crate::admission::contract::Joined;
 use crate::api::*;
 use crate::core::Core;
 use crate::node::Node;
@@ -41,6 +42,13 @@ impl Core {
             true => Ok(()),
             false => self.bears_host(disk),
         }
+    }
+
+    /// The task as the disk has it now: in chunks of another length than when its contract was
+    /// given, perhaps.
+    pub(crate) fn task_now(&self, joined: &Joined) -> Task {
+        let queue = &self.disks[joined.disk.as_usize()].queue;
+        queue.tasks().get(joined.id).unwrap_or(joined.task)
     }
 
     /// Less is charged to the contracts on a disk than was measured.
@@ -113,9 +121,10 @@ impl Core {
 /// Whether a task may take more of any time than the one in whose place it is.
 fn asks_more(old: &Task, new: &Task) -> bool {
     new.cost > old.cost
+        || new.commands > old.commands
         || new.command > old.command
         || new.resume > old.resume
         || new.period < old.period
         || new.deadline < old.deadline
-        || (new.commands, new.sweep, new.odds) != (old.commands, old.sweep, old.odds)
+        || (new.sweep, new.odds) != (old.sweep, old.odds)
 }

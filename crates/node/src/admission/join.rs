@@ -92,17 +92,19 @@ impl Core {
     }
 
     /// Joins `contract` on every disk, or on none and says why. Its first requests
-    /// may be put off by `patience`; [`Core::begins`] says by how much they were.
+    /// may be put off by `patience`; [`Core::begins`] says by how much they were. These take the
+    /// place of `before`, which leave when their requests have ended.
     pub(crate) fn join(
         &mut self,
         now: Instant,
         contract: &Contract,
-        shares: &[Share],
+        (shares, before): (&[Share], &[Joined]),
         mode: Mode,
         patience: Duration,
     ) -> Result<Vec<Joined>, Error> {
+        let ways = mode.directions();
         let mut joined = Vec::with_capacity(shares.len() * mode.directions().len());
-        let before: Vec<_> = shares.iter().map(|one| (one.disk, self.chunk(one.disk))).collect();
+        let chunks: Vec<_> = shares.iter().map(|one| (one.disk, self.chunk(one.disk))).collect();
         for (share, way) in requests(shares, mode) {
             let result = self.admit_on(now, share.disk, false, |core| {
                 let task = match core.task(contract, share, way) {
@@ -120,10 +122,14 @@ impl Core {
             });
             match result {
                 Ok(one) => {
-                    if let Err(error) = self.bears_host(share.disk) {
+                    let number = ways.iter().position(|&other| other == way);
+                    let mut theirs = before.iter().filter(|old| old.disk == share.disk);
+                    let old =
+                        number.and_then(|number| theirs.nth(number)).map(|old| self.task_now(old));
+                    if let Err(error) = self.bears_host_more(share.disk, old, &one.task) {
                         joined.push(one);
                         self.leave(&joined);
-                        self.put_chunks_back(now, &before);
+                        self.put_chunks_back(now, &chunks);
                         return Err(error);
                     }
                     let (contract, share) = (*contract, share.clone());
@@ -132,7 +138,7 @@ impl Core {
                 }
                 Err(refusal) => {
                     self.leave(&joined);
-                    self.put_chunks_back(now, &before);
+                    self.put_chunks_back(now, &chunks);
                     self.search =
                         Some(RateSearch::new(|disk| self.seen(disk), contract, shares, mode, &[]));
                     let parts = share.parts_of(contract.block);
@@ -169,10 +175,11 @@ impl Core {
                 let old = theirs.nth(number.expect("one of these"));
                 let old = old.expect("a stream has its tasks on each of its disks");
                 let task = core.task(contract, share, way).map_err(Error::Refused)?;
+                let before = core.task_now(old);
                 let queue = &mut core.disk(share.disk).queue;
                 let changed = queue.change(now, old.id, task);
                 changed.map_err(|refusal| Error::Refused(refused(share.disk, &refusal)))?;
-                core.bears_host_more(share.disk, Some(old.task), &task)?;
+                core.bears_host_more(share.disk, Some(before), &task)?;
                 Ok(Joined { task, ..*old })
             };
             requests(shares, mode).map(change).collect::<Result<Vec<Joined>, Error>>()

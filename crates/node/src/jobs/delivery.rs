@@ -36,17 +36,25 @@ impl Node {
     /// [`Op::Delivery`].
     pub(crate) fn set_delivery(&mut self, now: Instant, takes: Duration) -> Result<(), Error> {
         let (takes, before) = (takes.min(limits::DELIVERY_MAX), self.core.delivery.counted);
-        self.core.delivery.refused = None;
+        let owed = self.core.delivery.refused.take().map(|(takes, _)| takes);
+        // Who was refused because of what was measured may have it now.
+        let is_less_owed = owed.is_some_and(|owed| takes < owed);
         if takes == before {
+            if is_less_owed {
+                self.given_back(now);
+            }
             return Ok(());
         }
         if let Err(error) = self.try_with_delivery(now, takes) {
             self.core.delivery.refused = Some((takes, error.clone()));
+            if is_less_owed {
+                self.given_back(now);
+            }
             return Err(error);
         }
         // Windows are made for what is counted, too.
         self.resize_windows(now, self.core.late);
-        if takes < before {
+        if takes < before || is_less_owed {
             self.given_back(now);
         }
         Ok(())

@@ -42,14 +42,14 @@ impl Node {
 
     fn try_gap(&mut self, now: Instant, disk: DiskIndex, gap: Duration) {
         let before = self.core.disks[disk.as_usize()].queue.gap();
-        if gap == before {
-            // The host is calm again: what was refused is not asked for any more.
-            self.core.disk(disk).gap_refused = None;
-            return;
-        }
-        let refused = self.set_gap(now, disk, gap).err();
-        self.core.disk(disk).gap_refused = refused.map(|error| (gap, error));
-        if self.core.disks[disk.as_usize()].queue.gap() < before {
+        let owed = self.core.disk(disk).gap_refused.take().map(|(gap, _)| gap);
+        if gap != before {
+            let refused = self.set_gap(now, disk, gap).err();
+            self.core.disk(disk).gap_refused = refused.map(|error| (gap, error));
+        } // else the host is calm again: what was refused is not asked for any more
+        let is_less = self.core.disks[disk.as_usize()].queue.gap() < before;
+        // Who was refused because of what was measured may have it now.
+        if is_less || owed.is_some_and(|owed| gap < owed) {
             self.given_back(now);
         }
     }

@@ -598,11 +598,13 @@ pub(crate) fn admit(
         Mode::Read => asked.rate.time_for(asked.block) / 2,
         Mode::Write | Mode::Update => Duration::ZERO,
     };
-    let tasks = core.join(now, asked, &shares, mode, patience)?;
+    let chunks: Vec<_> = shares.iter().map(|one| (one.disk, core.chunk(one.disk))).collect();
+    let tasks = core.join(now, asked, (&shares, &[]), mode, patience)?;
     let places = match home.take(core, asked.block, blocks) {
         Ok(places) => places,
         Err(error) => {
             core.leave(&tasks);
+            core.put_chunks_back(now, &chunks);
             return Err(error);
         }
     };
@@ -610,6 +612,7 @@ pub(crate) fn admit(
         && let Err(error) = core.log_takes(now, volume, asked, mode)
     {
         core.leave(&tasks);
+        core.put_chunks_back(now, &chunks);
         home.leave(core, asked.block, places.into_iter());
         return Err(error);
     }

@@ -161,6 +161,27 @@ fn beside_deliveries_that_do_not_fit_no_contract_is_given_or_widened() {
     driver.done(wide("other"));
 }
 
+/// A volume that grows onto another disk while a stream reads it asks for less of the first one:
+/// that is not held to what deliveries take, which does not fit there.
+#[test]
+fn beside_deliveries_that_do_not_fit_a_volume_grows_where_it_asks_for_less() {
+    let mut driver = Setup::new(2).open();
+    let on = |disks: &[u16]| Placement {
+        disks: disks.iter().map(|&disk| DiskIndex(disk)).collect(),
+        ..Placement::default()
+    };
+    driver.done(create("film", Bytes::MIB, on(&[0])));
+    driver.done(create("wide", Bytes::MIB, on(&[0, 1])));
+    driver.reader("wide", usual());
+    let film = |within| service("film", in_time(LEN, ms(within), ms(300)));
+    assert!((15..300).any(|within| driver.ask(film(within)).is_ok()));
+    // Its second task there goes beside the first one until that leaves.
+    let told = driver.at_once(Op::Delivery { takes: ms(9) });
+    assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+    let told = driver.ask(resize("wide", Bytes::mib(2)));
+    assert!(told.is_ok(), "{told:?}");
+}
+
 /// A policy that keeps no contracts is chosen only where there are none; whoever is in the way is
 /// named.
 #[test]
@@ -274,4 +295,29 @@ fn under_a_policy_of_cycles_commits_are_as_far_apart_as_they_fit() {
         setup.open().node.sync_time_max(None)
     };
     assert!(sync_time(32) > sync_time(1));
+}
+
+/// A service that is kept with its volume, and refused only because of what deliveries take, is
+/// tried again when they take less, though nothing else was given back.
+#[test]
+fn a_kept_service_is_tried_again_when_deliveries_take_less_than_was_owed() {
+    let mut driver = Setup::new(1).open();
+    for (name, within) in [("old", 210), ("one", 350), ("two", 350)] {
+        driver.recorded(name, Bytes::MIB, Bytes::MIB, 1);
+        driver.done(service(name, in_time(LEN, ms(within), ms(within))));
+    }
+    let slower = profile(Bytes::mib(256), FIXED * 10, FLUSH);
+    let mut driver = driver.after_a_power_cut_on(slower);
+    let kept_out = |driver: &Driver| driver.node.kept_out().count();
+    assert_eq!(kept_out(&driver), 2);
+    let told = driver.at_once(Op::Delivery { takes: ms(200) });
+    assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+    // There is room for another one, and not with what deliveries take.
+    driver.done(service("old", in_time(LEN, ms(210), ms(2_100))));
+    driver.run(limits::KEPT_OUT_PAUSE * 3);
+    assert_eq!(kept_out(&driver), 2);
+    assert!(driver.node.status(driver.now).delivery_refused.is_some());
+    driver.done(Op::Delivery { takes: ms(0) });
+    driver.run(limits::KEPT_OUT_PAUSE * 3);
+    assert!(kept_out(&driver) < 2);
 }

@@ -370,3 +370,23 @@ fn under_other_policies_and_on_a_bus_a_promise_beside_long_blocks_is_refused() {
         assert!(refused > 30, "{policy:?}: {refused}");
     }
 }
+
+/// A stream that was opened whole and is in chunks since asks for less: that is given, also while
+/// what deliveries take does not fit.
+#[test]
+fn less_is_given_to_a_stream_in_chunks_beside_deliveries_that_do_not_fit() {
+    let mut driver = film();
+    let (stream, _) = driver.stream(open("film", Mode::Read, each_second(), Bytes::ZERO));
+    assert_eq!(chunk(&driver), None);
+    let tightest = |within| {
+        let promise = in_time(Bytes::kib(4), ms(within), Duration::from_secs(1));
+        driver.ask(service("answers", promise)).is_ok()
+    };
+    assert!((15..300).any(tightest));
+    assert!(chunk(&driver).is_some());
+    let told = driver.at_once(Op::Delivery { takes: ms(9) });
+    assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+    let less = contract(Rate::per_second(4 << 20), BLOCK, Bytes::ZERO);
+    let told = driver.at_once(Op::StreamChange { stream, contract: less });
+    assert!(told.is_ok(), "{told:?}");
+}
