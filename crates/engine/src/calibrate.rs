@@ -348,6 +348,7 @@ impl Run {
 mod tests {
     use super::*;
     use crate::DeviceSpec;
+    use units::{Direction, Lba};
 
     #[test]
     fn the_cost_is_that_of_the_slowest_window() {
@@ -364,6 +365,18 @@ mod tests {
             Run { times: vec![now - Instant::EPOCH], ends: vec![now] }.cost(4),
             now - Instant::EPOCH
         );
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_bytes_between_the_first_end_and_the_last() {
+        let at = |ms| Instant::EPOCH + Duration::from_millis(ms);
+        let run = |ends: &[u64]| Run {
+            times: vec![Duration::from_millis(7); ends.len()],
+            ends: ends.iter().map(|&ms| at(ms)).collect(),
+        };
+        let rate = run(&[10, 11, 14, 15]).rate(Bytes::kib(4));
+        assert_eq!(rate, Rate::of(Bytes::kib(12), Duration::from_millis(5)));
+        assert_eq!(run(&[]).rate(Bytes::kib(4)), Rate::ZERO);
     }
 
     #[test]
@@ -397,5 +410,13 @@ mod tests {
         assert!((1..=DEPTH_MAX).contains(&profile.depth()));
         assert!(profile.flush() > Duration::ZERO);
         assert!(text.contains("50 % more"), "{text}");
+        let timed = profile.source.split(": ").nth(1).and_then(|rest| rest.split_once(' '));
+        let timed: u64 = timed.expect("how many").0.parse().unwrap();
+        // Each size in each direction by itself and with others, some of it after the other.
+        assert!(timed >= 20, "{text}");
+        let whole = Lba::new(0)..Lba::containing(profile.capacity());
+        for way in [Direction::Read, Direction::Write] {
+            assert!(profile.worst(whole.clone(), Bytes::MIB, way) > Duration::ZERO, "{text}");
+        }
     }
 }

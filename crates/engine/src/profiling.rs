@@ -314,10 +314,9 @@ fn wait_until(at: Instant) {
         if left.is_zero() {
             return;
         }
-        if left > SPIN {
-            std::thread::sleep(std::time::Duration::from_nanos((left - SPIN).as_nanos()));
-        } else {
-            std::hint::spin_loop();
+        match left.saturating_sub(SPIN) {
+            Duration::ZERO => std::hint::spin_loop(),
+            sleep => std::thread::sleep(std::time::Duration::from_nanos(sleep.as_nanos())),
         }
     }
 }
@@ -422,6 +421,7 @@ impl Journal {
 mod tests {
     use super::*;
     use tempfile::TempDir;
+    use units::{Access, Lba};
 
     fn scratch() -> TempDir {
         tempfile::Builder::new().prefix("slackline-").tempdir().unwrap()
@@ -472,5 +472,39 @@ mod tests {
         let text = std::fs::read_to_string(&journal).unwrap();
         assert_eq!(text.matches("resumed").count(), 1, "{text}");
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 16 << 20], "only read");
+    }
+
+    fn read(len: Bytes) -> Question {
+        let access = Access { lba: Lba::new(0), len, direction: Direction::Read };
+        let commands = vec![Command::Transfer(access)];
+        Question { delay: Duration::ZERO, commands, depth: 1 }
+    }
+
+    /// Of several at once none is as long.
+    #[test]
+    fn the_longest_command_that_is_asked_for_is_carried_out() {
+        let dir = scratch();
+        let path = dir.path().join("disk");
+        std::fs::write(&path, vec![7; 16 << 20]).unwrap();
+        let mut target = Target::open(&DeviceSpec::Real { path }, false).unwrap();
+        let answers = target.answer(&read(COMMAND_MAX), sys::now());
+        assert!(matches!(answers[..], [Timing { failed: false, .. }]), "{answers:?}");
+        assert!(answers[0].started <= answers[0].finished);
+    }
+
+    /// It has no backing file, and is of full size.
+    #[test]
+    fn an_emulated_disk_takes_the_time_of_its_model() {
+        let spec: DeviceSpec = "emulated:laptop-4200:/nowhere/at/all".parse().unwrap();
+        let mut target = Target::open(&spec, false).unwrap();
+        let model = Model::named("laptop-4200").unwrap();
+        assert_eq!(target.capacity, model.capacity());
+        let [Timing { started, finished, failed: false }] =
+            target.answer(&read(Bytes::MIB), sys::now())[..]
+        else {
+            panic!("one answer")
+        };
+        // No such drive reads 200 MB in a second.
+        assert!(finished - started >= Duration::from_millis(5), "{}", finished - started);
     }
 }
