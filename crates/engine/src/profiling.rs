@@ -507,4 +507,17 @@ mod tests {
         // No such drive reads 200 MB in a second.
         assert!(finished - started >= Duration::from_millis(5), "{}", finished - started);
     }
+
+    /// Of what is no block device nobody says so; of those that there are the system does.
+    #[test]
+    fn a_device_is_read_only_where_the_system_says_so() {
+        let dir = scratch();
+        assert!(!is_read_only(&File::create(dir.path().join("disk")).unwrap()));
+        for device in std::fs::read_dir("/sys/class/block").into_iter().flatten().flatten() {
+            let said = std::fs::read_to_string(device.path().join("ro")).unwrap_or_default();
+            if let Ok(file) = File::open(Path::new("/dev").join(device.file_name())) {
+                assert_eq!(is_read_only(&file), said.trim() == "1", "{device:?}");
+            }
+        }
+    }
 }
