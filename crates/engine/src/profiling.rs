@@ -520,4 +520,18 @@ mod tests {
             }
         }
     }
+
+    /// It may be anything that somebody named by mistake.
+    #[test]
+    fn a_journal_that_cannot_be_read_is_left_as_it_is() {
+        let dir = scratch();
+        let (path, journal) = (dir.path().join("disk"), dir.path().join("journal"));
+        std::fs::write(&path, vec![7; 16 << 20]).unwrap();
+        std::fs::write(&journal, [0xff; 100]).unwrap();
+        let spec = DeviceSpec::Real { path };
+        let stop = AtomicBool::new(true);
+        let ended = profile(&spec, &options(&journal), &stop, &mut |_| (), &mut |_| ());
+        assert!(matches!(ended, Err(ProfileError::Journal(..))), "{ended:?}");
+        assert_eq!(std::fs::read(&journal).unwrap(), [0xff; 100]);
+    }
 }

@@ -7,7 +7,7 @@ use common::*;
 use engine::{Pool, Reply};
 use node::{Error, Mode, Op, Ownership, Who};
 use std::time::{SystemTime, UNIX_EPOCH};
-use units::Bytes;
+use units::{Bytes, Duration};
 
 /// An empty pool on one file, with these volumes of 4 MiB.
 fn pool(dir: &Dir, volumes: &[&str]) -> Pool {
@@ -80,6 +80,26 @@ fn one_stream_is_seen_as_long_as_it_is_open() {
     assert_eq!((seen.volume.as_str(), seen.mode, seen.contract, seen.position), ours);
     pool.call(Op::StreamClose { stream: writer }).unwrap();
     assert!(pool.stream(writer).is_none());
+}
+
+/// What a program had late is late in the account of its volume, though the pool handed it out in
+/// time.
+#[test]
+fn an_answer_that_is_late_at_its_program_is_late_in_what_is_shown() {
+    let dir = Dir::new();
+    let pool = pool(&dir, &["film"]);
+    let (len, within) = (Bytes::kib(4), Duration::from_secs(20));
+    let service = node::Service::Latency { len, within, every: within };
+    pool.call(Op::VolumeService { name: "film".into(), service }).unwrap();
+    pool.call_write("film", Bytes::ZERO, room(&pool, len)).unwrap();
+    let answer = read(&pool, "film", Bytes::ZERO, len).unwrap();
+    let account = || pool.volume("film").unwrap().account;
+    assert_eq!(account().late_carried, 0);
+    let took = Duration::from_secs(60);
+    pool.carried(&answer.promise().expect("it was promised"), took);
+    assert_eq!((account().late_carried, account().carried_max), (1, took));
+    let shown = pool.status().volumes[0].account;
+    assert_eq!((shown.late_carried, shown.late_requests), (1, account().late_requests));
 }
 
 /// Room of a stream was another program's before: what is written behind the bytes that its

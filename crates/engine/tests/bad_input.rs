@@ -14,7 +14,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 
 fn says(error: &PoolError, parts: &[&str]) {
     let text = error.to_string();
@@ -195,6 +195,51 @@ fn what_a_model_or_profile_says_against_a_disk_is_the_errors_source() {
     let source = error.source().expect("the system's own words").to_string();
     says(&error, &[&source]);
     assert!(PoolError::NoDevices.source().is_none());
+}
+
+/// Who is asked whether something may be destroyed is told what it is.
+#[test]
+fn what_is_at_a_path_is_told_before_anything_is_done_to_it() {
+    let dir = Dir::new();
+    assert_eq!(dir.file("none").look().unwrap(), None);
+    File::create(dir.path("empty")).unwrap().set_len(1 << 20).unwrap();
+    let empty = dir.file("empty").look().unwrap().expect("there is a file");
+    assert_eq!((empty.size, empty.holds), (Bytes::MIB, None));
+    Pool::create("tape", &[dir.file("a")], &untimed(64)).unwrap();
+    let found = dir.file("a").look().unwrap().expect("there is a pool");
+    assert_eq!(found.size, Bytes::mib(64));
+    assert!(found.holds.expect("it holds one").contains("a Slackline pool"));
+    let device = engine::DeviceSpec::Real { path: "/dev/null".into() };
+    refused(device.look(), &["neither a file nor a block device"]);
+}
+
+/// At the end of its range an option is taken, and only then looked for the disk.
+#[test]
+fn options_are_refused_beyond_their_range_and_not_at_its_end() {
+    use node::limits::{COMMIT_INTERVAL_MAX, HOST_LATENCY_MAX, MEMORY_MIN};
+    type Set = fn(&mut engine::Options, u64);
+    let interval: Set = |options, ns| options.config.commit_interval = Duration::from_nanos(ns);
+    let gap: Set = |options, ns| options.gap = Some(Duration::from_nanos(ns));
+    let late: Set = |options, ns| options.config.host_latency = Duration::from_nanos(ns);
+    let memory: Set = |options, bytes| options.config.memory = Bytes::new(bytes);
+    let dir = Dir::new();
+    let (least, most) = (MEMORY_MIN.get(), Bytes::MIB.get());
+    for (name, set, good, bad) in [
+        ("memory", memory, least, least - most),
+        ("memory", memory, least + most, least + 1),
+        ("commit interval", interval, 1_000_000, 999_999),
+        ("commit interval", interval, COMMIT_INTERVAL_MAX.as_nanos(), u64::MAX),
+        ("gap", gap, queue::limits::GAP_MAX.as_nanos(), queue::limits::GAP_MAX.as_nanos() + 1),
+        ("host latency", late, HOST_LATENCY_MAX.as_nanos(), HOST_LATENCY_MAX.as_nanos() + 1),
+    ] {
+        let open = |value| {
+            let mut asked = options();
+            set(&mut asked, value);
+            Pool::open(&[dir.file("none")], asked)
+        };
+        refused(open(good), &["/none: cannot open it"]);
+        refused(open(bad), &[name, "give"]);
+    }
 }
 
 #[test]

@@ -182,27 +182,6 @@ fn a_streams_memory_is_lent_once_and_a_close_waits_for_it() {
     assert!(matches!(ask(), Err(Error::NoSuchStream { .. })));
 }
 
-/// While a piece is on its way to a program, it asks for no other: on a disk that takes its time.
-#[test]
-fn a_stream_whose_piece_is_on_its_way_is_asked_for_no_other() {
-    let dir = Dir::new();
-    let disks = [dir.emulated("a")];
-    Pool::create("tape", &disks, &size(64)).unwrap();
-    let pool = Pool::open(&disks, options()).unwrap();
-    volume(&pool, "film", Bytes::mib(4));
-    let writer = stream(&pool, "film", Mode::Write, contract("800kB/s", BLOCK));
-    record(&pool, writer, 1 << 19);
-    pool.call(Op::StreamClose { stream: writer }).unwrap();
-    let reader = stream(&pool, "film", Mode::Read, contract("800kB/s", BLOCK));
-    let ask = || Op::StreamRead { stream: reader, len_max: Bytes::mib(1) };
-    let (sender, first) = std::sync::mpsc::channel();
-    pool.submit(ask(), move |result| sender.send(result).unwrap());
-    let second = pool.call(ask());
-    assert!(matches!(second, Err(Error::Invalid { what: "request", .. })), "{second:?}");
-    let Ok(Reply::Data { chunk, .. }) = first.recv().unwrap() else { panic!("no data") };
-    check(&chunk, 0);
-}
-
 /// Whoever waits when the pool ends is told so, and memory that a program still
 /// holds stays valid.
 #[test]
