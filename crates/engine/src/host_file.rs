@@ -209,7 +209,7 @@ impl HostFile {
     /// # Errors
     /// What the system says.
     pub fn device(&self) -> io::Result<BlockDevice> {
-        BlockDevice::find(self.device)
+        BlockDevice::find(Path::new("/sys"), self.device)
     }
 
     /// Reads from `offset` on until `len` bytes are there or the file ends; says how many
@@ -276,8 +276,10 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    fn find((major, minor): (u32, u32)) -> io::Result<Self> {
-        let mut directory = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}"))?;
+    /// As sysfs has it, which is there; a test has a tree of its own.
+    fn find(sysfs: &Path, (major, minor): (u32, u32)) -> io::Result<Self> {
+        let link = sysfs.join(format!("dev/block/{major}:{minor}"));
+        let mut directory = std::fs::canonicalize(link)?;
         let number = |path: &Path| -> io::Result<u64> {
             let text = std::fs::read_to_string(path)?;
             text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
@@ -459,6 +461,41 @@ mod tests {
             let error = HostFile::take(own()).unwrap_err();
             assert!(error.to_string().contains("lease"), "{error}");
         }
+    }
+
+    /// On a partition a file lies further back, and what programs share is the whole drive.
+    #[test]
+    fn a_partition_is_a_place_on_its_drive() {
+        let sysfs = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let put = |file: &str, text: &str| {
+            let path = sysfs.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("devices/sda/size", "1000000\n");
+        put("devices/sda/queue/scheduler", "none [mq-deadline] bfq\n");
+        put("devices/sda/queue/nr_requests", "62\n");
+        put("devices/sda/queue/max_sectors_kb", "512\n");
+        put("devices/sda/sda2/partition", "2\n");
+        put("devices/sda/sda2/start", "2048\n");
+        put("devices/sda/sda2/size", "4096\n");
+        put("dev/block/none", "");
+        for (link, to) in [("8:0", "sda"), ("8:2", "sda/sda2")] {
+            let link = sysfs.path().join("dev/block").join(link);
+            std::os::unix::fs::symlink(sysfs.path().join("devices").join(to), link).unwrap();
+        }
+        let drive = BlockDevice {
+            name: "sda".into(),
+            start: Bytes::ZERO,
+            size: SECTOR * 1_000_000,
+            scheduler: "mq-deadline".into(),
+            depth: 62,
+            longest: Bytes::kib(512),
+        };
+        let find = |number| BlockDevice::find(sysfs.path(), number).unwrap();
+        assert_eq!(find((8, 0)), drive);
+        assert_eq!(find((8, 2)), BlockDevice { start: Bytes::MIB, ..drive });
+        assert!(BlockDevice::find(sysfs.path(), (8, 3)).is_err());
     }
 
     /// A disk that is asked at one place alone shows nothing of its heads.
