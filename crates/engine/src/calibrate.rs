@@ -367,6 +367,18 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_is_that_of_the_bytes_between_the_first_end_and_the_last() {
+        let at = |ms| Instant::EPOCH + Duration::from_millis(ms);
+        let run = |ends: &[u64]| Run {
+            times: vec![Duration::from_millis(7); ends.len()],
+            ends: ends.iter().map(|&ms| at(ms)).collect(),
+        };
+        let rate = run(&[10, 11, 14, 15]).rate(Bytes::kib(4));
+        assert_eq!(rate, Rate::of(Bytes::kib(12), Duration::from_millis(5)));
+        assert_eq!(run(&[]).rate(Bytes::kib(4)), Rate::ZERO);
+    }
+
+    #[test]
     fn a_cost_is_above_what_was_seen_of_it() {
         let often = Duration::from_millis(1);
         let mut times = vec![often; 399];
@@ -397,5 +409,16 @@ mod tests {
         assert!((1..=DEPTH_MAX).contains(&profile.depth()));
         assert!(profile.flush() > Duration::ZERO);
         assert!(text.contains("50 % more"), "{text}");
+        let timed = profile.source.split(": ").nth(1).and_then(|rest| rest.split_once(' '));
+        let timed: u64 = timed.expect("how many").0.parse().unwrap();
+        // Each size in each direction by itself and with others, some of it after the other.
+        assert!(timed >= 20, "{text}");
+        let Kind::Linear(LinearProfile { read, write, .. }) = profile.kind else {
+            panic!("{text}")
+        };
+        for line in [read, write] {
+            // No memory is as fast.
+            assert!(line.cost(Bytes::MIB) > Duration::from_micros(5), "{text}");
+        }
     }
 }

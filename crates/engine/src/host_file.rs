@@ -209,7 +209,7 @@ impl HostFile {
     /// # Errors
     /// What the system says.
     pub fn device(&self) -> io::Result<BlockDevice> {
-        BlockDevice::find(self.device)
+        BlockDevice::find(Path::new("/sys"), self.device)
     }
 
     /// Reads from `offset` on until `len` bytes are there or the file ends; says how many
@@ -276,8 +276,10 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    fn find((major, minor): (u32, u32)) -> io::Result<Self> {
-        let mut directory = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}"))?;
+    /// As sysfs has it, which is there; a test has a tree of its own.
+    fn find(sysfs: &Path, (major, minor): (u32, u32)) -> io::Result<Self> {
+        let link = sysfs.join(format!("dev/block/{major}:{minor}"));
+        let mut directory = std::fs::canonicalize(link)?;
         let number = |path: &Path| -> io::Result<u64> {
             let text = std::fs::read_to_string(path)?;
             text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
@@ -319,7 +321,7 @@ impl BlockDevice {
             Ok(whole) => (whole, self.size, "the device"),
             Err(_) => (&file.file, file.length()?, "the file alone, the rest unseen"),
         };
-        let (samples, count) = time_reads(target, size)?;
+        let (samples, count) = time_reads(target, size, TIME)?;
         let line = Line::above(&samples).map_err(io::Error::other)?;
         Ok(Profile {
             source: format!("{count} reads of {what}, beside whatever else was going on"),
@@ -350,17 +352,17 @@ const TIME: Duration = Duration::from_secs(1);
 /// and what is added to the slowest.
 const MARGIN_PERCENT: u64 = 30;
 
-/// The slowest read of each size, and how many were timed.
-fn time_reads(file: &File, size: Bytes) -> io::Result<(Vec<(Bytes, Duration)>, usize)> {
+/// The slowest read of each size, and how many were timed: each size for so long.
+fn time_reads(
+    file: &File,
+    size: Bytes,
+    each: Duration,
+) -> io::Result<(Vec<(Bytes, Duration)>, usize)> {
     let mut buffer = Aligned::zeroed(Bytes::MIB);
-    let mut random = 0x9e37_79b9_7f4a_7c15u64;
     let (mut samples, mut count) = (Vec::new(), 0);
     for len in SIZES.into_iter().filter(|len| *len <= size) {
-        let (over, mut slowest) = (sys::now() + TIME, Duration::ZERO);
-        for _ in 0..READS {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let places = (size - len) / Bytes::kib(4) + 1;
-            let offset = Bytes::kib(4) * ((random >> 33) % places);
+        let (over, mut slowest) = (sys::now() + each, Duration::ZERO);
+        for offset in places(size, len).take(READS) {
             let started = sys::now();
             file.read_exact_at(&mut buffer[..len.as_usize()], offset.get())?;
             slowest = slowest.max(sys::now() - started);
@@ -372,6 +374,16 @@ fn time_reads(file: &File, size: Bytes) -> io::Result<(Vec<(Bytes, Duration)>, u
         samples.push((len, slowest));
     }
     Ok((samples, count))
+}
+
+/// Random places for reads of `len` on something that is `size` long, always the same ones.
+fn places(size: Bytes, len: Bytes) -> impl Iterator<Item = Bytes> {
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let places = (size - len) / Bytes::kib(4) + 1;
+    std::iter::repeat_with(move || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        Bytes::kib(4) * ((random >> 33) % places)
+    })
 }
 
 #[cfg(test)]
@@ -421,21 +433,100 @@ mod tests {
             let set = unsafe { libc::fcntl(holder.as_raw_fd(), command, value) };
             assert_eq!(set, 0, "{}", io::Error::last_os_error());
         };
-        // Who has a lease hears by a signal that others want the file; this one is ignored.
+        // Who has a lease hears by a signal that others want the file; this one is ignored. With
+        // the lease that goes, too.
         const F_SETSIG: libc::c_int = 10; // not in the crate for this target
-        set(F_SETSIG, libc::SIGURG);
-        set(libc::F_SETLEASE, libc::F_WRLCK);
+        let take_lease = || {
+            set(F_SETSIG, libc::SIGURG);
+            set(libc::F_SETLEASE, libc::F_WRLCK);
+        };
         let own = || holder.try_clone().unwrap().into();
+        let has_it = || {
+            // SAFETY: as above. Of a lease that somebody wants it says what is to be left of it.
+            let left = unsafe { libc::fcntl(holder.as_raw_fd(), libc::F_GETLEASE) };
+            left == libc::F_WRLCK
+        };
         if is_fit {
-            let error = HostFile::take(own()).unwrap_err();
-            assert!(error.to_string().contains("lease"), "{error}");
+            take_lease();
             let given_back = std::thread::scope(|scope| {
                 let taking = scope.spawn(|| HostFile::take(own()));
+                while has_it() {
+                    std::thread::yield_now();
+                }
                 set(libc::F_SETLEASE, libc::F_UNLCK);
                 taking.join().unwrap()
             });
             given_back.unwrap();
+            take_lease();
+            let error = HostFile::take(own()).unwrap_err();
+            assert!(error.to_string().contains("lease"), "{error}");
         }
+    }
+
+    /// On a partition a file lies further back, and what programs share is the whole drive.
+    #[test]
+    fn a_partition_is_a_place_on_its_drive() {
+        let sysfs = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let put = |file: &str, text: &str| {
+            let path = sysfs.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("devices/sda/size", "1000000\n");
+        put("devices/sda/queue/scheduler", "none [mq-deadline] bfq\n");
+        put("devices/sda/queue/nr_requests", "62\n");
+        put("devices/sda/queue/max_sectors_kb", "512\n");
+        put("devices/sda/sda2/partition", "2\n");
+        put("devices/sda/sda2/start", "2048\n");
+        put("devices/sda/sda2/size", "4096\n");
+        put("dev/block/none", "");
+        for (link, to) in [("8:0", "sda"), ("8:2", "sda/sda2")] {
+            let link = sysfs.path().join("dev/block").join(link);
+            std::os::unix::fs::symlink(sysfs.path().join("devices").join(to), link).unwrap();
+        }
+        let drive = BlockDevice {
+            name: "sda".into(),
+            start: Bytes::ZERO,
+            size: SECTOR * 1_000_000,
+            scheduler: "mq-deadline".into(),
+            depth: 62,
+            longest: Bytes::kib(512),
+        };
+        let find = |number| BlockDevice::find(sysfs.path(), number).unwrap();
+        assert_eq!(find((8, 0)), drive);
+        assert_eq!(find((8, 2)), BlockDevice { start: Bytes::MIB, ..drive });
+        assert!(BlockDevice::find(sysfs.path(), (8, 3)).is_err());
+    }
+
+    /// A disk that is asked at one place alone shows nothing of its heads.
+    #[test]
+    fn reads_are_timed_all_over_a_device_and_never_beyond_its_end() {
+        for (size, len) in
+            [(Bytes::GIB * 1024, Bytes::kib(4)), (Bytes::GIB * 1024 - Bytes::kib(8), Bytes::MIB)]
+        {
+            let found: Vec<Bytes> = places(size, len).take(READS).collect();
+            assert!(found.iter().all(|&at| at + len <= size), "{found:?}");
+            for eighth in 0..8 {
+                let part = size / 8 * eighth..size / 8 * (eighth + 1);
+                assert!(found.iter().any(|at| part.contains(at)), "none of {part:?}: {found:?}");
+            }
+        }
+        assert!(places(Bytes::MIB, Bytes::MIB).take(READS).all(|at| at == Bytes::ZERO));
+        let ends = |at: &Bytes| *at == Bytes::kib(4);
+        assert!(places(Bytes::kib(8), Bytes::kib(4)).take(READS).any(|at| ends(&at)), "the last");
+    }
+
+    #[test]
+    fn each_size_is_timed_once_however_short_the_time() {
+        let file = scratch(".").unwrap();
+        let open = OpenOptions::new().read(true).write(true).open(&file).unwrap();
+        open.set_len(256 << 10).unwrap();
+        let (samples, count) = time_reads(&open, Bytes::kib(256), Duration::ZERO).unwrap();
+        let sizes: Vec<Bytes> = samples.iter().map(|&(size, _)| size).collect();
+        assert_eq!((&sizes[..], count), (&SIZES[..3], 3));
+        assert!(samples.iter().all(|&(_, slowest)| slowest > Duration::ZERO));
+        let (_, count) = time_reads(&open, Bytes::kib(256), Duration::from_secs(600)).unwrap();
+        assert_eq!(count, 3 * READS);
     }
 
     /// Only where the build's own folder is on ext4 or xfs.

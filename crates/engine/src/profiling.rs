@@ -314,10 +314,9 @@ fn wait_until(at: Instant) {
         if left.is_zero() {
             return;
         }
-        if left > SPIN {
-            std::thread::sleep(std::time::Duration::from_nanos((left - SPIN).as_nanos()));
-        } else {
-            std::hint::spin_loop();
+        match left.saturating_sub(SPIN) {
+            Duration::ZERO => std::hint::spin_loop(),
+            sleep => std::thread::sleep(std::time::Duration::from_nanos(sleep.as_nanos())),
         }
     }
 }
@@ -422,6 +421,7 @@ impl Journal {
 mod tests {
     use super::*;
     use tempfile::TempDir;
+    use units::{Access, Lba};
 
     fn scratch() -> TempDir {
         tempfile::Builder::new().prefix("slackline-").tempdir().unwrap()
@@ -472,5 +472,66 @@ mod tests {
         let text = std::fs::read_to_string(&journal).unwrap();
         assert_eq!(text.matches("resumed").count(), 1, "{text}");
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 16 << 20], "only read");
+    }
+
+    fn read(len: Bytes) -> Question {
+        let access = Access { lba: Lba::new(0), len, direction: Direction::Read };
+        let commands = vec![Command::Transfer(access)];
+        Question { delay: Duration::ZERO, commands, depth: 1 }
+    }
+
+    /// Of several at once none is as long.
+    #[test]
+    fn the_longest_command_that_is_asked_for_is_carried_out() {
+        let dir = scratch();
+        let path = dir.path().join("disk");
+        std::fs::write(&path, vec![7; 16 << 20]).unwrap();
+        let mut target = Target::open(&DeviceSpec::Real { path }, false).unwrap();
+        let answers = target.answer(&read(COMMAND_MAX), sys::now());
+        assert!(matches!(answers[..], [Timing { failed: false, .. }]), "{answers:?}");
+        assert!(answers[0].started <= answers[0].finished);
+    }
+
+    /// It has no backing file, and is of full size.
+    #[test]
+    fn an_emulated_disk_takes_the_time_of_its_model() {
+        let spec: DeviceSpec = "emulated:laptop-4200:/nowhere/at/all".parse().unwrap();
+        let mut target = Target::open(&spec, false).unwrap();
+        let model = Model::named("laptop-4200").unwrap();
+        assert_eq!(target.capacity, model.capacity());
+        let [Timing { started, finished, failed: false }] =
+            target.answer(&read(Bytes::MIB), sys::now())[..]
+        else {
+            panic!("one answer")
+        };
+        // No such drive reads 200 MB in a second.
+        assert!(finished - started >= Duration::from_millis(5), "{}", finished - started);
+    }
+
+    /// Of what is no block device nobody says so; of those that there are the system does.
+    #[test]
+    fn a_device_is_read_only_where_the_system_says_so() {
+        let dir = scratch();
+        assert!(!is_read_only(&File::create(dir.path().join("disk")).unwrap()));
+        for device in std::fs::read_dir("/sys/class/block").into_iter().flatten().flatten() {
+            let said = std::fs::read_to_string(device.path().join("ro")).unwrap_or_default();
+            if let Ok(file) = File::open(Path::new("/dev").join(device.file_name())) {
+                assert_eq!(is_read_only(&file), said.trim() == "1", "{device:?}");
+            }
+        }
+    }
+
+    /// It may be anything that somebody named by mistake.
+    #[test]
+    fn a_journal_that_cannot_be_read_is_left_as_it_is() {
+        let dir = scratch();
+        let (path, journal) = (dir.path().join("disk"), dir.path().join("journal"));
+        std::fs::write(&path, vec![7; 16 << 20]).unwrap();
+        std::fs::write(&journal, [0xff; 100]).unwrap();
+        let spec = DeviceSpec::Real { path };
+        let stop = AtomicBool::new(true);
+        let ended = profile(&spec, &options(&journal), &stop, &mut |_| (), &mut |_| ());
+        assert!(matches!(ended, Err(ProfileError::Journal(..))), "{ended:?}");
+        assert_eq!(std::fs::read(&journal).unwrap(), [0xff; 100]);
     }
 }

@@ -481,4 +481,17 @@ mod tests {
         Event::new().unwrap().wait(Some(Duration::from_millis(2)));
         assert!(now() - before >= Duration::from_millis(2));
     }
+
+    #[test]
+    fn the_groups_of_who_connected_are_told() {
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut told = peer_groups(std::os::fd::AsFd::as_fd(&ours)).unwrap();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap();
+        let mut own: Vec<u32> =
+            groups.split_whitespace().map(|group| group.parse().unwrap()).collect();
+        told.sort_unstable();
+        own.sort_unstable();
+        assert_eq!(told, own);
+    }
 }

@@ -113,3 +113,21 @@ pub(crate) fn serve(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only where the system gives real-time priority. In threads of their own: others run
+    /// tests afterwards.
+    #[test]
+    fn a_thread_that_carries_answers_is_real_time_and_those_that_it_starts_are_not() {
+        let carries = || {
+            if deliver_in_time().is_ok() {
+                assert!(sys::is_real_time());
+                assert!(!std::thread::spawn(sys::is_real_time).join().unwrap());
+            }
+        };
+        std::thread::spawn(carries).join().unwrap();
+    }
+}

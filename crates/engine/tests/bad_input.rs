@@ -6,10 +6,15 @@ mod common;
 use common::*;
 use engine::{Backend, Completion, CreateOptions, Pool, PoolError, Reply};
 use node::{DeviceError, DiskAction, DiskCommand, Error, Mode, Op};
+use std::error::Error as _;
+use std::ffi::{CStr, CString};
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::sync::Arc;
-use units::{Bytes, Instant};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, mpsc};
+use units::{Bytes, Duration, Instant};
 
 fn says(error: &PoolError, parts: &[&str]) {
     let text = error.to_string();
@@ -121,6 +126,122 @@ fn a_file_that_may_only_be_read_is_no_pool_but_can_be_checked() {
     std::thread::scope(|scope| scope.spawn(as_nobody).join().unwrap());
 }
 
+/// The whole file system may only be read. Only root can have one that is so for one thread.
+#[test]
+fn a_file_system_that_may_only_be_read_is_told_apart_from_one_that_fails() {
+    let dir = Dir::new();
+    let disks = [dir.file("a")];
+    Pool::create("tape", &disks, &untimed(64)).unwrap();
+    let looks = || {
+        if let Err(error) = read_only_for_this_thread(dir.path("a").parent().unwrap()) {
+            return eprintln!("not tried: {error}");
+        }
+        refused(Pool::open(&disks, options()), &["/a may only be read", "permissions or mount"]);
+        assert!(Pool::check(&disks).unwrap().pool.is_some());
+    };
+    std::thread::scope(|scope| scope.spawn(looks).join().unwrap());
+}
+
+/// Mounts a directory over itself, for this thread alone, so that it may only be read.
+#[allow(unsafe_code)]
+fn read_only_for_this_thread(directory: &Path) -> std::io::Result<()> {
+    let path = CString::new(directory.as_os_str().as_bytes()).unwrap();
+    let mount = |what: &CStr, on: &CStr, flags| {
+        // SAFETY: two strings that end with a zero, and no further arguments.
+        let done = unsafe {
+            libc::mount(what.as_ptr(), on.as_ptr(), std::ptr::null(), flags, std::ptr::null())
+        };
+        if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: takes a plain number; the mounts that this thread sees are its own from here on.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)?;
+    mount(&path, &path, libc::MS_BIND)?;
+    mount(&path, &path, libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY)
+}
+
+/// A program is run from the file: nobody may write to it until it has ended. Who has a file for
+/// a moment longer, as the kernel after a kill, is waited for.
+#[test]
+fn a_file_that_somebody_still_has_is_opened_when_he_has_gone() {
+    let dir = Dir::new();
+    let path = dir.path("a");
+    std::fs::copy("/bin/cat", &path).unwrap();
+    let mut program = Command::new(&path).stdin(Stdio::piped()).spawn().unwrap();
+    let opened = std::thread::scope(|scope| {
+        let (begins, begun) = mpsc::channel();
+        let opening = scope.spawn(move || {
+            begins.send(()).unwrap();
+            Pool::open(&[dir.file("a")], options())
+        });
+        begun.recv().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(program.stdin.take());
+        program.wait().unwrap();
+        opening.join().unwrap()
+    });
+    refused(opened, &["carries no pool", "/a"]);
+}
+
+#[test]
+fn what_a_model_or_profile_says_against_a_disk_is_the_errors_source() {
+    let dir = Dir::new();
+    let error = Pool::create("x", &[dir.emulated("a")], &size(2)).unwrap_err();
+    let source = error.source().expect("the model's own words").to_string();
+    says(&error, &[&source, "too small"]);
+    let error = Pool::open(&[dir.file("none")], options()).err().unwrap();
+    let source = error.source().expect("the system's own words").to_string();
+    says(&error, &[&source]);
+    assert!(PoolError::NoDevices.source().is_none());
+}
+
+/// Who is asked whether something may be destroyed is told what it is.
+#[test]
+fn what_is_at_a_path_is_told_before_anything_is_done_to_it() {
+    let dir = Dir::new();
+    assert_eq!(dir.file("none").look().unwrap(), None);
+    File::create(dir.path("empty")).unwrap().set_len(1 << 20).unwrap();
+    let empty = dir.file("empty").look().unwrap().expect("there is a file");
+    assert_eq!((empty.size, empty.holds), (Bytes::MIB, None));
+    Pool::create("tape", &[dir.file("a")], &untimed(64)).unwrap();
+    let found = dir.file("a").look().unwrap().expect("there is a pool");
+    assert_eq!(found.size, Bytes::mib(64));
+    assert!(found.holds.expect("it holds one").contains("a Slackline pool"));
+    let device = engine::DeviceSpec::Real { path: "/dev/null".into() };
+    refused(device.look(), &["neither a file nor a block device"]);
+}
+
+/// At the end of its range an option is taken, and only then looked for the disk.
+#[test]
+fn options_are_refused_beyond_their_range_and_not_at_its_end() {
+    use node::limits::{COMMIT_INTERVAL_MAX, HOST_LATENCY_MAX, MEMORY_MIN};
+    type Set = fn(&mut engine::Options, u64);
+    let interval: Set = |options, ns| options.config.commit_interval = Duration::from_nanos(ns);
+    let gap: Set = |options, ns| options.gap = Some(Duration::from_nanos(ns));
+    let late: Set = |options, ns| options.config.host_latency = Duration::from_nanos(ns);
+    let memory: Set = |options, bytes| options.config.memory = Bytes::new(bytes);
+    let dir = Dir::new();
+    let (least, most) = (MEMORY_MIN.get(), Bytes::MIB.get());
+    for (name, set, good, bad) in [
+        ("memory", memory, least, least - most),
+        ("memory", memory, least + most, least + 1),
+        ("commit interval", interval, 1_000_000, 999_999),
+        ("commit interval", interval, COMMIT_INTERVAL_MAX.as_nanos(), u64::MAX),
+        ("gap", gap, queue::limits::GAP_MAX.as_nanos(), queue::limits::GAP_MAX.as_nanos() + 1),
+        ("host latency", late, HOST_LATENCY_MAX.as_nanos(), HOST_LATENCY_MAX.as_nanos() + 1),
+    ] {
+        let open = |value| {
+            let mut asked = options();
+            set(&mut asked, value);
+            Pool::open(&[dir.file("none")], asked)
+        };
+        refused(open(good), &["/none: cannot open it"]);
+        refused(open(bad), &[name, "give"]);
+    }
+}
+
 #[test]
 fn a_size_that_is_missing_or_does_not_fit_leaves_nothing_behind() {
     let dir = Dir::new();
@@ -221,6 +342,7 @@ fn a_pool_whose_log_fails_is_read_only() {
     pool.shutdown().unwrap();
 
     let pool = Pool::open(&disks, failing(|a| matches!(a, DiskAction::WriteBytes { .. }))).unwrap();
+    assert!(!pool.is_read_only(), "nothing has failed yet");
     let placement = node::Placement::default();
     let create = Op::VolumeCreate {
         name: "new".into(),
@@ -229,7 +351,7 @@ fn a_pool_whose_log_fails_is_read_only() {
         access: Default::default(),
     };
     assert!(matches!(pool.call(create), Err(Error::ReadOnly { .. })));
-    assert!(pool.status().read_only);
+    assert!(pool.status().read_only && pool.is_read_only());
     let reader = stream(&pool, "film", Mode::Read, contract("4MiB/s", Bytes::kib(256)));
     assert_eq!(play(&pool, reader), (vec![], 1 << 20));
     assert!(matches!(pool.call(Op::Sync), Ok(Reply::Done) | Err(Error::ReadOnly { .. })));

@@ -53,11 +53,19 @@ fn as_somebody_who_locks() {
     let _ = std::io::stdin().read_line(&mut String::new());
 }
 
-/// A process of this program, as another user where it only reads.
+/// As whom a process takes a lock, and for what it opens the file.
+#[derive(Clone, Copy)]
+enum Locks {
+    NobodyToRead,
+    OwnerToRead,
+    OwnerToWrite,
+}
+
+/// A process of this program.
 struct Locker(Child, Option<ChildStdin>);
 
 impl Locker {
-    fn start(dir: &Dir, path: &Path, write: bool) -> Self {
+    fn start(dir: &Dir, path: &Path, locks: Locks) -> Self {
         let program = dir.path("program");
         if !program.exists() {
             std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
@@ -68,9 +76,10 @@ impl Locker {
         command.args(["--exact", "as_somebody_who_locks", "--nocapture"]);
         command.env("SLACKLINE_TEST_LOCK", path).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(Stdio::null());
-        match write {
-            true => command.env("SLACKLINE_TEST_WRITE", "1"),
-            false => command.uid(65_534).gid(65_534),
+        match locks {
+            Locks::NobodyToRead => command.uid(65_534).gid(65_534),
+            Locks::OwnerToRead => &mut command,
+            Locks::OwnerToWrite => command.env("SLACKLINE_TEST_WRITE", "1"),
         };
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
@@ -99,15 +108,20 @@ fn the_lock_of_a_reader_is_no_claim_and_that_of_a_writer_is() {
     Pool::create("tape", &disks, &untimed(64)).unwrap();
     let path = dir.path("a");
     set_mode(&path, 0o644); // as pools were made before
-    let reader = Locker::start(&dir, &path, false);
+    let reader = Locker::start(&dir, &path, Locks::NobodyToRead);
     let pool = Pool::open(&disks, options()).expect("a reader does not keep it from being served");
     // The pool that is open has no lock now, and is kept to one process all the same.
     assert!(matches!(Pool::open(&disks, options()), Err(PoolError::InUse { .. })));
     assert!(matches!(Pool::check(&disks), Err(PoolError::InUse { .. })));
     pool.shutdown().unwrap();
     reader.end();
-    let writer = Locker::start(&dir, &path, true);
+    let writer = Locker::start(&dir, &path, Locks::OwnerToWrite);
     assert!(matches!(Pool::open(&disks, options()), Err(PoolError::InUse { .. })));
     writer.end();
+    // Who can only be the owner is no stranger, although he only reads.
+    set_mode(&path, 0o600);
+    let owner = Locker::start(&dir, &path, Locks::OwnerToRead);
+    assert!(matches!(Pool::open(&disks, options()), Err(PoolError::InUse { .. })));
+    owner.end();
     Pool::open(&disks, options()).unwrap().shutdown().unwrap();
 }

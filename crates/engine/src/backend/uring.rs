@@ -598,13 +598,14 @@ mod tests {
         }
     }
 
-    /// Four extents in one transfer, of which every other block was written, from the second on:
-    /// more runs than the kernel takes in one vector. Then all but one of them, in one vector.
+    /// Five extents in one transfer, of which every other block was written, from the second on:
+    /// more pieces than the 1,024 that the kernel takes in one vector. Then all blocks but one of
+    /// each, in one vector.
     #[test]
     fn a_long_read_leaves_out_what_was_never_written_of_it() {
         let mut ring = ring(true, true);
         let offset = Bytes::mib(2);
-        for mib in 0..4 {
+        for mib in 0..5 {
             let (offset, bytes) = (offset + Bytes::mib(mib), vec![5 + mib as u8; 1 << 20]);
             let fill = DiskAction::WriteBytes { offset, bytes };
             assert_eq!(run(&mut ring, vec![fill]), [Ok(())]);
@@ -614,8 +615,8 @@ mod tests {
         let all_but_one = Blocks::first(Bytes::MIB).without(&block(77));
         for of_each in [every_other, all_but_one] {
             let mut written = Written::from(of_each);
-            (0..3).for_each(|_| written.push(of_each));
-            let place = span(Bytes::mib(8), Bytes::mib(4));
+            (0..4).for_each(|_| written.push(of_each));
+            let place = span(Bytes::mib(8), Bytes::mib(5));
             let read = DiskAction::Read { offset, span: place, written };
             let dirty = DiskAction::Read {
                 offset: Bytes::mib(1),

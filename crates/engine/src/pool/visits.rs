@@ -103,6 +103,33 @@ fn a_read_that_is_begun_in_a_callback_costs_no_visit_of_its_own() {
     assert!(visits <= 2 * READS + others, "{visits} visits for {READS} reads");
 }
 
+/// What is begun in a callback: reads are put off until all callbacks of the delivery have run,
+/// and take the lock once then; what does not bear that takes it at once.
+#[test]
+fn reads_of_a_callback_wait_for_its_end_and_nothing_else_does() {
+    let (pool, _dir) = pool();
+    let pool = Arc::new(pool);
+    let (told, seen) = mpsc::channel();
+    let (answers, answered) = mpsc::channel();
+    let ours = Arc::clone(&pool);
+    let read = |at| Op::Read { volume: "film".into(), offset: LEN * at, len: LEN, priority: None };
+    pool.submit(read(0), move |first| {
+        drop(first.unwrap());
+        let before = visits();
+        for at in 1..9 {
+            let answers = answers.clone();
+            ours.submit(read(at), move |read| answers.send(read.map(drop)).unwrap());
+        }
+        let reads = visits() - before;
+        ours.submit(Op::Sync, move |done| answers.send(done.map(drop)).unwrap());
+        told.send((std::thread::current().id(), reads, visits() - before)).unwrap();
+    });
+    let (thread, reads, others) = seen.recv().unwrap();
+    assert_ne!(thread, std::thread::current().id(), "callbacks run on the disk's thread");
+    assert_eq!((reads, others), (0, 1));
+    (0..9).for_each(|_| answered.recv().unwrap().unwrap());
+}
+
 /// A program plays from a window that it shares, and another by copies. What the daemon's
 /// session does for a block of the first is to say that the program has moved on: pieces come
 /// by themselves. For one of the second it asks, and gives back and moves on in one.

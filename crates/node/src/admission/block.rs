@@ -304,6 +304,27 @@ mod tests {
     }
 
     #[test]
+    fn in_sweeps_a_block_grows_while_that_pays_and_its_window_is_no_large_part_of_the_memory() {
+        let profiles = profiles(&["hdd-7200-20tb"]);
+        let rule = sched::SweepRule { cycle: Duration::from_secs(8) };
+        let set = TaskSet::new(Duration::ZERO);
+        let set = set.with_admission(sched::Admission::Sweeps(rule), 1);
+        let with = |memory| {
+            let mut shares = shares(&profiles);
+            shares[0].response = rule.response();
+            let seen =
+                |_| Seen { profile: &profiles[0], advance: Duration::ZERO, set: &set, chunk: None };
+            let (rate, late) = (Rate::per_second(2_000_000), Duration::ZERO);
+            chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
+        };
+        // A window of 16 MiB blocks is 64 MiB, and what passes in two cycles half of that.
+        assert_eq!(with(Bytes::GIB), BLOCK_MAX);
+        assert_eq!(with(Bytes::mib(64 * 8)), BLOCK_MAX);
+        assert_eq!(with(Bytes::mib(64 * 8 - 1)), BLOCK_MAX / 2);
+        assert_eq!(with(Bytes::mib(16)), BLOCK_MAX / 2);
+    }
+
+    #[test]
     fn a_volume_over_several_disks_rotates_by_what_pays_on_all_of_them() {
         let run = |models: &[&str]| {
             let profiles = profiles(models);

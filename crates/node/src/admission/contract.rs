@@ -488,4 +488,65 @@ mod tests {
             }
         }
     }
+
+    /// On every model with heads, where blocks are served in sweeps: one in one run takes less than
+    /// by itself; one in two takes as long as by itself, and the way back to the sweep.
+    #[test]
+    fn in_sweeps_only_what_lies_in_one_run_gains() {
+        let rule = SweepRule { cycle: Duration::from_secs(4) };
+        for (profile, set, share) in swept(rule) {
+            let seen = Seen { profile: &profile, advance: Duration::ZERO, set: &set, chunk: None };
+            for way in [Direction::Read, Direction::Write] {
+                let block = Bytes::mib(8);
+                let alone = |share: &Share| seen.cost(block, share, way);
+                let (whole, _) = seen.cost_in_sweeps(block, &share, way, rule);
+                assert!(whole < alone(&share), "{whole} {}", alone(&share));
+                let parted = Share { parts: [2; LENGTHS], ..share.clone() };
+                let (both, sweep) = seen.cost_in_sweeps(block, &parted, way, rule);
+                assert!(both >= alone(&parted) + sweep.back, "{both} {}", alone(&parted));
+                // What is no longer than an extent lies in one.
+                let one = |share| seen.cost_in_sweeps(EXTENT, share, way, rule).0;
+                assert_eq!(one(&parted), one(&share));
+            }
+        }
+    }
+
+    /// The time of a sweep is divided among its requests as for about as many as there are: counted
+    /// so, those that fill a cycle take little more than counted for whatever other number.
+    #[test]
+    fn a_full_sweep_is_counted_nearly_as_short_as_it_can_be() {
+        let rule = SweepRule { cycle: Duration::from_secs(4) };
+        for (profile, set, share) in swept(rule) {
+            let seen = Seen { profile: &profile, advance: Duration::ZERO, set: &set, chunk: None };
+            let (len, way) = (Bytes::kib(256), Direction::Read);
+            let (cost, sweep) = seen.cost_in_sweeps(len, &share, way, rule);
+            let full = (rule.cycle - sweep.once).as_nanos() / cost.as_nanos();
+            assert!(full > 20, "{full} requests");
+            let takes = |(cost, sweep): (Duration, Sweep)| cost * full + sweep.once;
+            let costs = sweep_costs(&profile, share.range.clone(), len, way).unwrap();
+            let least = (0..24).map(|power| takes(costs.shares(1 << power))).min().unwrap();
+            let ours = takes((cost, sweep));
+            assert!(ours <= least + least / 50, "{ours} of {full}, not {least}");
+        }
+    }
+
+    /// Every model with heads, an empty set in sweeps, and a volume over all of it.
+    fn swept(rule: SweepRule) -> impl Iterator<Item = (Profile, TaskSet, Share)> {
+        let models = Model::names().map(|name| Model::named(name).unwrap());
+        models.filter(Model::is_hard_disk).map(move |model| {
+            let profile = Profile::of(&model);
+            let admission = sched::Admission::Sweeps(rule);
+            let set = TaskSet::new(Duration::ZERO).with_admission(admission, 1);
+            let share = Share {
+                disk: DiskIndex(0),
+                gap: 1,
+                range: Lba::new(0)..Lba::containing(profile.capacity()),
+                run: BLOCK_MAX,
+                parts: Share::WHOLE,
+                response: rule.response(),
+                miss: None,
+            };
+            (profile, set, share)
+        })
+    }
 }

@@ -128,3 +128,42 @@ fn asks_more(old: &Task, new: &Task) -> bool {
         || new.deadline < old.deadline
         || (new.sweep, new.odds) != (old.sweep, old.odds)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sched::Sweep;
+
+    /// More of any one thing is more, however much less there is of the others.
+    #[test]
+    fn whoever_asks_for_more_of_one_thing_asks_for_more() {
+        let ms = Duration::from_millis;
+        let task = |period, deadline, cost, (command, commands, resume)| {
+            Task::new(ms(period), ms(deadline), ms(cost)).in_chunks(
+                ms(command),
+                commands,
+                ms(resume),
+            )
+        };
+        let old = task(100, 80, 40, (10, 4, 5));
+        for less in [
+            old,
+            task(101, 80, 40, (10, 4, 5)),
+            task(100, 81, 40, (10, 4, 5)),
+            task(101, 81, 39, (9, 3, 4)),
+        ] {
+            assert!(!asks_more(&old, &less), "{less:?}");
+        }
+        for more in [
+            task(99, 90, 20, (5, 2, 2)),
+            task(110, 79, 20, (5, 2, 2)),
+            task(110, 90, 41, (5, 2, 2)),
+            task(110, 90, 20, (11, 2, 2)),
+            task(110, 90, 20, (5, 5, 2)),
+            task(110, 90, 20, (10, 2, 6)),
+            old.in_sweeps(Sweep::default()),
+        ] {
+            assert!(asks_more(&old, &more), "{more:?}");
+        }
+    }
+}

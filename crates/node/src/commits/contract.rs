@@ -9,7 +9,7 @@
 use crate::admission::contract;
 use crate::admission::costs::{Costs, log_write};
 use crate::api::*;
-use crate::commits::tasks::{Log, LogTasks, LogWrite, extents_of, undecided};
+use crate::commits::tasks::{Log, LogTasks, LogWrite, extents_of};
 use crate::core::Core;
 use crate::limits;
 use alloc::boxed::Box;
@@ -148,12 +148,8 @@ impl Core {
             write.change(&mut state.queue, now, task, at_most).map_err(refused)?;
         }
         while state.log.writes.len() < count {
-            let id = state.queue.join(now, task).map_err(refused)?;
-            let next = state.queue.schedule().next_release(id);
-            if next > now + at_most {
-                return Err(refused(undecided(state.queue.tasks())));
-            }
-            state.log.writes.push(LogWrite { id, put_off: Some((next, now)) });
+            let write = LogWrite::join(&mut state.queue, now, task, at_most).map_err(refused)?;
+            state.log.writes.push(write);
         }
         Ok(())
     }

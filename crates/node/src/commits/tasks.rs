@@ -124,6 +124,19 @@ impl Log {
 }
 
 impl LogWrite {
+    /// A further contract. Refused, too, where its first write would be put off by more than
+    /// `at_most`.
+    pub(crate) fn join(
+        queue: &mut DiskQueue,
+        now: Instant,
+        task: Task,
+        at_most: Duration,
+    ) -> Result<Self, sched::Refusal> {
+        let mut write = Self { id: queue.join(now, task)?, put_off: None };
+        write.note_put_off(queue, now, at_most)?;
+        Ok(write)
+    }
+
     /// Puts `task` in the place of the contract. Refused, too, where the next write would be
     /// put off by more than `at_most` for it, also over several changes.
     pub(crate) fn change(
@@ -139,13 +152,101 @@ impl LogWrite {
             _ => before.max(now),
         };
         queue.change(now, self.id, task)?;
+        self.note_put_off(queue, could, at_most)
+    }
+
+    fn note_put_off(
+        &mut self,
+        queue: &DiskQueue,
+        could: Instant,
+        at_most: Duration,
+    ) -> Result<(), sched::Refusal> {
         let next = queue.schedule().next_release(self.id);
         self.put_off = Some((next, could));
         if next > could + at_most { Err(undecided(queue.tasks())) } else { Ok(()) }
     }
 }
 
-pub(crate) fn undecided(tasks: &TaskSet) -> sched::Refusal {
+fn undecided(tasks: &TaskSet) -> sched::Refusal {
     let utilisation_ppm = tasks.utilisation().ppm();
     sched::Refusal { utilisation_ppm, deadline: None, undecided: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::{Owner, Work, as_command};
+    use alloc::boxed::Box;
+    use disk::{Model, Profile};
+    use queue::{Device, Use};
+    use sched::{Class, Request};
+
+    const NOW: Instant = Instant::from_nanos(35_000_000);
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// A contract of the log: due 30 ms after its release.
+    fn write(cost: Duration) -> Task {
+        Task::new(ms(100), ms(30), cost)
+    }
+
+    /// A disk that has stood still for 35 ms, with six commands of 10 ms each waiting that are
+    /// due 65 ms from now.
+    fn behind() -> DiskQueue {
+        let profile = Profile::of(&Model::named("laptop-4200").unwrap());
+        let (capacity, advance, patience) = (profile.capacity(), Duration::ZERO, Duration::MAX);
+        let device = Device { profile, capacity, advance, patience, usage: Use::Alone };
+        let (burst, reserve) = (Duration::ZERO, Duration::ZERO);
+        let options = sched::Options { burst, reserve, ..sched::Options::default() };
+        let mut queue = DiskQueue::new(device, Schedule::new(Policy::SLACK, options), []);
+        for key in 0..6 {
+            let id = queue.join(Instant::EPOCH, Task::new(ms(100), ms(100), ms(10))).unwrap();
+            let (offset, len) = (Bytes::mib(key), Bytes::kib(64));
+            let span = Span { offset: Bytes::ZERO, len };
+            let action = DiskAction::Read { offset, span, written: Blocks::first(len).into() };
+            let request = Request { class: Class::RealTime(id), command: as_command(&action) };
+            queue.submit(Instant::EPOCH, key, request, Work::new(Owner::Measure, action));
+        }
+        queue
+    }
+
+    type Asks = Box<dyn Fn(&mut DiskQueue, Duration) -> Result<(TaskId, Duration), sched::Refusal>>;
+
+    /// By how much the next write of the log is put off; with as much allowed it is taken, with a
+    /// nanosecond less it is refused for the moment.
+    fn put_off(queue: &DiskQueue, asks: &Asks) -> Duration {
+        let ask = |at_most| asks(&mut queue.clone(), at_most);
+        let (_, put_off) = ask(ms(1_000)).unwrap();
+        assert_eq!(ask(put_off).unwrap().1, put_off);
+        if put_off > Duration::ZERO {
+            let refused = ask(put_off - Duration::from_nanos(1)).unwrap_err();
+            assert!(refused.undecided, "{refused:?}");
+        }
+        put_off
+    }
+
+    #[test]
+    fn a_further_contract_is_refused_where_its_first_write_would_come_too_late() {
+        let asks: Asks = Box::new(|queue, at_most| {
+            let write = LogWrite::join(queue, NOW, write(ms(10)), at_most)?;
+            Ok((write.id, queue.schedule().next_release(write.id) - NOW))
+        });
+        assert!(put_off(&behind(), &asks) > ms(20));
+    }
+
+    #[test]
+    fn a_longer_contract_is_refused_where_its_next_write_would_come_too_late() {
+        let mut queue = behind();
+        let first = LogWrite::join(&mut queue, Instant::EPOCH, write(ms(1)), ms(0)).unwrap();
+        let asks: Asks = Box::new(move |queue, at_most| {
+            let mut one = first;
+            // In two steps: what the first has put it off by counts.
+            one.change(queue, NOW, write(ms(10)), ms(1_000))?;
+            one.change(queue, NOW, write(ms(19)), at_most)?;
+            Ok((one.id, queue.schedule().next_release(one.id) - NOW))
+        });
+        assert!(put_off(&queue, &asks) > ms(20));
+    }
 }

@@ -321,3 +321,40 @@ fn a_kept_service_is_tried_again_when_deliveries_take_less_than_was_owed() {
     driver.run(limits::KEPT_OUT_PAUSE * 3);
     assert!(kept_out(&driver) < 2);
 }
+
+/// Services that are kept with their volumes do not all fit as long as a slow host is charged for;
+/// they are tried again when it is found to need less.
+#[test]
+fn a_kept_service_is_tried_again_when_the_host_is_found_to_be_quicker() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("plain", Bytes::mib(4), Bytes::mib(4), 1);
+    let given = in_time(LEN, ms(200), ms(200));
+    let volumes = (0..).map(|n| format!("v{n}")).take_while(|name| {
+        driver.volume(name, Bytes::MIB);
+        driver.ask(service(name, given)).is_ok()
+    });
+    assert!(volumes.count() > 5);
+    let mut driver = driver.after_a_power_cut_with_gaps_of(ms(5));
+    let kept_out = |driver: &Driver| driver.node.kept_out().count();
+    assert!(kept_out(&driver) > 0);
+    let gap = |driver: &Driver| driver.node.status(driver.now).disks[0].gaps.stated;
+    assert_eq!(gap(&driver), ms(5));
+    // Others keep the disk busy until enough was measured.
+    let mut asked = Vec::new();
+    while gap(&driver) == ms(5) {
+        while asked.len() < 4 {
+            asked.push(driver.begin(read("plain", Bytes::ZERO, Bytes::kib(4))));
+        }
+        assert!(driver.step(units::Instant::MAX));
+        asked.retain(|&ticket| match driver.answer(ticket) {
+            Some(Ok(Reply::Data { span, .. })) => {
+                driver.done(Op::Release { span });
+                false
+            }
+            Some(other) => panic!("{other:?}"),
+            None => true,
+        });
+    }
+    driver.run(limits::KEPT_OUT_PAUSE * 10);
+    assert_eq!(kept_out(&driver), 0);
+}

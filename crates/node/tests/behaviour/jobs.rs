@@ -456,16 +456,21 @@ fn a_disk_that_holds_is_measured_and_nothing_changes() {
         let rate = part.rate.expect("the large ones took longer");
         assert!(rate.get().abs_diff(SPEED.get()) < 200, "{rate:?}");
     }
-    let reads: Vec<Bytes> = driver
+    let reads: Vec<_> = driver
         .journal
         .iter()
         .filter(|done| matches!(done.action, DiskAction::Read { .. }))
-        .map(|done| done.action.transfer().unwrap().0.start)
+        .map(|done| done.action.transfer().unwrap().0)
         .collect();
-    let mut different = reads.clone();
+    let mut different: Vec<Bytes> = reads.iter().map(|range| range.start).collect();
     different.sort();
     different.dedup();
-    assert_eq!(reads.len(), 512);
+    let long = reads.iter().filter(|range| range.end - range.start == Bytes::MIB).count();
+    assert_eq!(
+        (reads.len(), long),
+        (512, 256),
+        "in each part as often in one size as in the other"
+    );
     assert!(different.len() > 500, "at places that no cache has");
     assert_eq!(driver.node.status(driver.now).memory.best_effort, Bytes::ZERO);
     driver.done(Op::Reprofile { disk: DISK });

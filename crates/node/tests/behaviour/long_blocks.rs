@@ -491,3 +491,26 @@ fn in_chunks_a_block_in_several_runs_has_the_time_of_all_its_chunks() {
     let promised = Duration::from_micros((used(&driver) - before) * 2);
     assert!(promised >= each, "{promised:?}, not {each:?}");
 }
+
+/// The most chunks that a block in four runs can be: each run but the last ends with a short one. No
+/// more is charged for than those, and what may pass between runs.
+#[test]
+fn in_chunks_a_block_in_several_runs_is_charged_for_no_more_chunks_than_there_are() {
+    let mut driver = holes(&[5, 5, 5, 1]);
+    driver.recorded("film", Bytes::mib(16), Bytes::mib(16), 1);
+    let contract = contract(Rate::per_second(8 << 20), Bytes::mib(16), Bytes::ZERO);
+    let used = |driver: &Driver| driver.node.status(driver.now).disks[0].utilisation_ppm;
+    let promise = in_time(Bytes::kib(4), ms(85), Duration::from_secs(1));
+    driver.done(service("between0", promise));
+    let before = used(&driver);
+    let (stream, _) = driver.stream(open("film", Mode::Read, contract, Bytes::ZERO));
+    assert_eq!(driver.node.status(driver.now).disks[0].chunk, Some(Bytes::mib(4)));
+    let from = driver.journal.len();
+    let (bytes, _) = all_of(&mut driver, stream);
+    assert!(bytes == pattern(1, Bytes::ZERO, Bytes::mib(16)));
+    let chunks = transfers(&driver, from, Direction::Read);
+    assert_eq!((chunks.len(), late(&driver)), (7, 0), "{chunks:?}");
+    let most = cost(Bytes::mib(4)) * 7 + queue::between_parts(Duration::ZERO) * 3;
+    let promised = Duration::from_micros((used(&driver) - before) * 2);
+    assert!(promised <= most, "{promised:?}, not {most:?}");
+}

@@ -3,8 +3,8 @@
 
 use crate::driver::*;
 use node::{
-    Access, Carrier, DeviceError, Error, Op, Placement, Priority, Reply, Service, ServiceAccount,
-    Ticket, WriteRange,
+    Access, Carrier, DeviceError, Error, Op, Placement, Policy, Priority, Reply, Service,
+    ServiceAccount, Ticket, WriteRange,
 };
 use units::{Bytes, Duration, Instant, Rate};
 
@@ -569,7 +569,10 @@ fn handles_and_kept_services_are_held_to_the_policy() {
 /// "film" and "other" have answers in time, a command of neither is under way, and the disk is at one
 /// of somebody else.
 fn two_in_time(within: [u64; 2]) -> Driver {
-    let mut driver = two();
+    in_time_both(two(), within)
+}
+
+fn in_time_both(mut driver: Driver, within: [u64; 2]) -> Driver {
     driver.recorded("plain", Bytes::MIB, Bytes::MIB, 3);
     for (name, within) in ["film", "other"].into_iter().zip(within) {
         driver.done(service(name, in_time(LEN, ms(within), ms(200))));
@@ -617,6 +620,28 @@ fn the_next_turn_is_a_period_after_the_call() {
     let other = driver.begin(read("other", Bytes::ZERO, LEN));
     driver.disks[0].holds = false;
     assert_eq!(first_of(&mut driver, [film, other]), film);
+    assert_eq!(account(&driver).late_requests, 0);
+}
+
+/// Only the policy that looks at the exact slack can bring a turn forward. Under another one the
+/// same program's turn is a period after the one before it, and who is due sooner goes first.
+#[test]
+fn under_other_policies_a_turn_is_a_period_after_the_one_before() {
+    let mut driver = two();
+    let policy = Op::PolicySet { policy: Policy::DELTA_L.into(), keep: true };
+    driver.done(policy);
+    let mut driver = in_time_both(driver, [100, 100]);
+    let called = driver.now - ms(60);
+    let first = driver.begin_since(called, read("film", Bytes::ZERO, LEN));
+    assert!(driver.wait(first).is_ok());
+    driver.run_to(called + ms(200));
+    driver.disks[0].holds = true;
+    driver.begin(read("plain", Bytes::ZERO, LEN));
+    let film = driver.begin(read("film", LEN, LEN));
+    driver.run(ms(5));
+    let other = driver.begin(read("other", Bytes::ZERO, LEN));
+    driver.disks[0].holds = false;
+    assert_eq!(first_of(&mut driver, [film, other]), other);
     assert_eq!(account(&driver).late_requests, 0);
 }
 

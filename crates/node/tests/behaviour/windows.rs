@@ -663,3 +663,23 @@ fn room_that_a_program_knows_of_stays_when_its_window_shrinks() {
     let got = driver.read("film", Bytes::ZERO, BLOCK * blocks).unwrap();
     assert!(got == pattern(1, Bytes::ZERO, BLOCK * blocks));
 }
+
+/// What a program was told of stays, also where that is little; the rest goes at once.
+#[test]
+fn room_that_a_program_does_not_know_of_goes_when_its_window_shrinks() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(4));
+    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+    driver.done(Op::HostLatency { latency: ms(400) });
+    driver.run(ms(1));
+    let blocks = driver.node.stream(stream).unwrap().window / BLOCK;
+    assert!(blocks > 6);
+    for _ in 0..4 {
+        let told = driver.ask(Op::WindowNext { stream });
+        assert!(matches!(told, Ok(Reply::Room { .. })), "{told:?}");
+    }
+    driver.done(Op::HostLatency { latency: Duration::ZERO });
+    driver.run(ms(1));
+    assert_eq!(driver.node.stream(stream).unwrap().window, BLOCK * 4);
+    assert_eq!(driver.freed.iter().map(|span| span.len).sum::<Bytes>(), BLOCK * (blocks - 4));
+}

@@ -53,6 +53,8 @@ pub fn profile(capacity: Bytes, fixed: Duration, flush: Duration) -> Profile {
 pub struct Setup {
     pub config: Config,
     pub profiles: Vec<Profile>,
+    /// What the host is taken to need between two commands, at first. It needs nothing.
+    pub gap: Duration,
     /// What is done to the store before the node has it.
     pub before: fn(&mut Store),
 }
@@ -71,6 +73,7 @@ impl Setup {
         Self {
             config,
             profiles: vec![profile(Bytes::mib(256), FIXED, FLUSH); disks],
+            gap: Duration::ZERO,
             before: |_| {},
         }
     }
@@ -172,7 +175,8 @@ impl Driver {
     fn over(setup: Setup, mut disks: Vec<MemoryDisk>) -> Result<Self, Error> {
         let store = store_on(&mut disks);
         let profiles = setup.profiles.iter().cloned();
-        let setups = profiles.map(DiskSetup::new).collect();
+        let gap = setup.gap;
+        let setups = profiles.map(|profile| DiskSetup { profile, gap }).collect();
         Ok(Self {
             node: Node::new(setup.config, setups, store)?,
             now: Instant::EPOCH,
@@ -194,6 +198,12 @@ impl Driver {
         self.disks.iter_mut().for_each(MemoryDisk::cut_power);
         self.disks.iter_mut().for_each(|disk| disk.troubles.clear());
         Self::over(self.setup, self.disks).expect("as before")
+    }
+
+    /// The same, on a host that is taken to need so much between two commands.
+    pub fn after_a_power_cut_with_gaps_of(mut self, gap: Duration) -> Self {
+        self.setup.gap = gap;
+        self.after_a_power_cut()
     }
 
     /// The same, on disks that are found to be of this profile.
