@@ -433,6 +433,7 @@ impl Core {
 
     /// Takes the answers that the node has, and looks after the disks that got work.
     fn collect(self: &Arc<Self>, inner: &mut Inner, news: &mut News) {
+        self.forget_deliveries(inner);
         self.take_outputs(inner, news);
         self.deliveries.counts(inner.node.delivery());
         // Once, since what is left may be much: disk 0's thread goes on with it.
@@ -445,7 +446,7 @@ impl Core {
             disks |= 1 << disk.0;
         }
         inner.node.release_disks();
-        let timer = inner.node.next_timer();
+        let timer = inner.node.next_timer().into_iter().chain(self.deliveries.due()).min();
         if timer != inner.timer {
             inner.timer = timer;
             self.disks[0].lock().set_timer(timer);

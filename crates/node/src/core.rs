@@ -65,6 +65,8 @@ pub(crate) struct Disk {
     pub profile_for_next_start: bool,
     /// A longer gap that was measured, with what the contracts that are open do not bear.
     pub gap_refused: Option<(Duration, Error)>,
+    /// When its gaps are looked at next though no command ends.
+    pub gaps_due: Option<Instant>,
 }
 
 /// What is counted for deliveries.
@@ -95,6 +97,8 @@ pub(crate) struct Core {
     pub search: Option<Box<RateSearch>>,
     /// What deliveries take, which the host latency of `config` contains.
     pub delivery: Delivery,
+    /// When the gaps of a disk are looked at next though no command ends.
+    pub gaps_due: Option<Instant>,
     /// All contracts are admitted anew at other costs: nobody asks for more than he has.
     pub recharges: bool,
     /// The commit interval with the profiles of the start.
@@ -140,6 +144,7 @@ impl Core {
             outputs: VecDeque::new(),
             search: None,
             delivery: Delivery::default(),
+            gaps_due: None,
             recharges: false,
             first_interval: config.commit_interval,
             late: config.host_latency,
@@ -491,7 +496,7 @@ impl Core {
     /// When something is due that is no command's business.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         let stream = self.timers.first().map(|&(at, _)| at);
-        [stream, self.commits.due(), self.moves.due()].into_iter().flatten().min()
+        [stream, self.commits.due(), self.moves.due(), self.gaps_due].into_iter().flatten().min()
     }
 
     pub(crate) fn next_wake(&mut self) -> Option<DiskIndex> {
@@ -547,8 +552,16 @@ impl Disk {
         let queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
         let queue = Handle::new(queue);
         let chunking = Chunking::default();
-        let (profile_for_next_start, gap_refused) = (false, None);
-        Ok(Self { index, queue, log, piece, chunking, profile_for_next_start, gap_refused })
+        Ok(Self {
+            index,
+            queue,
+            log,
+            piece,
+            chunking,
+            profile_for_next_start: false,
+            gap_refused: None,
+            gaps_due: None,
+        })
     }
 
     /// It has work that it may not know of.

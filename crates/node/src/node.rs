@@ -924,6 +924,7 @@ impl Node {
             self.give_up(now);
         }
         self.try_kept_out(now);
+        self.forget_gaps(now);
         self.look_for_moves(now);
         self.run_commits(now);
     }

@@ -194,6 +194,7 @@ impl<W> Queue<W> {
     ) -> Self {
         let mut seen = Observations::new(&device.profile, device.capacity);
         seen.remember(suspects);
+        let gap = schedule.tasks().gap();
         Self {
             own: schedule.tasks().len(),
             device,
@@ -208,7 +209,7 @@ impl<W> Queue<W> {
             last_end: Instant::EPOCH,
             account: Account::default(),
             flushes: [Duration::ZERO; 2],
-            gaps: Gaps::default(),
+            gaps: Gaps::new(gap),
             odds: OddsWatch::default(),
             has_news: false,
             latest: Instant::EPOCH,
@@ -275,6 +276,18 @@ impl<W> Queue<W> {
     /// The gap that is to be charged from now on, by what was measured; said once.
     pub fn take_gap_wanted(&mut self) -> Option<Duration> {
         self.gaps.take_wanted()
+    }
+
+    /// What was measured of gaps long ago does not count any more
+    /// ([`Measuring::pass`](crate::Measuring::pass)).
+    pub fn forget_gaps(&mut self, now: Instant) {
+        let (now, gap) = (self.time(now), self.gap());
+        self.gaps.pass(now, gap);
+    }
+
+    /// When [`Queue::forget_gaps`] may find that another gap is wanted.
+    pub fn gaps_due(&self) -> Option<Instant> {
+        self.gaps.due(self.gap())
     }
 
     /// As [`Schedule::set_gap`].
