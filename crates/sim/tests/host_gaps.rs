@@ -251,6 +251,28 @@ fn a_gap_that_nothing_confirms_on_an_idle_disk_is_forgotten() {
     assert_eq!(world.call(serve()), Ok(Reply::Done));
 }
 
+/// A film in blocks of 1 MiB beside answers in time, which is served in chunks of 512 KiB for them:
+/// with the gap that is found these are too long, and it is charged in shorter ones.
+#[test]
+fn a_gap_that_fits_in_shorter_chunks_is_charged_in_those() {
+    let mut world = hosted(Duration::ZERO, || Duration::from_micros(900));
+    create(&mut world, "w", SIZE);
+    fill(&mut world, "w", 2, SIZE);
+    let (within, every) = (Duration::from_micros(25_000), Duration::from_secs(1));
+    let service = Service::Latency { len: Bytes::kib(4), within, every };
+    assert_eq!(world.call(Op::VolumeService { name: "w".into(), service }), Ok(Reply::Done));
+    let contract = contract(1 << 20, Bytes::MIB, Bytes::ZERO);
+    world.add(Player::new("v", 1, contract, Bytes::kib(256), SIZE));
+    assert_eq!(disk(&world).chunk, Some(Bytes::kib(512)));
+    world.add(Greedy::new("v", SIZE, Bytes::kib(64), 4, 1));
+    world.run_for(Duration::from_secs(40));
+    let found = disk(&world);
+    assert_eq!(found.gap_refused, None);
+    assert!(found.gaps.stated >= Duration::from_micros(900), "{:?}", found.gaps);
+    assert_eq!(found.chunk, Some(Bytes::kib(256)));
+    assert_eq!(found.account.late_requests, 0);
+}
+
 fn close(world: &mut World, stream: StreamId) {
     assert!(matches!(world.call(Op::StreamClose { stream }), Ok(Reply::Done)));
 }

@@ -11,7 +11,7 @@
 
 use crate::admission::asked::Asked;
 use crate::admission::costs::{Costs, piece_within};
-use crate::api::{DiskIndex, Policy, Refusal, Service};
+use crate::api::{DiskIndex, Error, Policy, Refusal, Service};
 use crate::core::Core;
 use crate::{limits, work};
 use alloc::vec::Vec;
@@ -35,43 +35,40 @@ impl Core {
         })
     }
 
-    /// Lets `admit` take a contract on a disk, in shorter commands where it is refused as they
-    /// are. `is_latency`: it is one of answers in time.
+    /// Lets `admit` take a contract on a disk, or something that all contracts there have to bear,
+    /// in shorter commands where it is refused as they are. `is_latency`: it is a contract of
+    /// answers in time.
     pub(crate) fn admit_on<T>(
         &mut self,
         now: Instant,
         disk: DiskIndex,
         is_latency: bool,
-        mut admit: impl FnMut(&mut Self) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        let mut refusal = match admit(self) {
-            Err(refusal) => refusal,
+        mut admit: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        // Who is admitted twice may be refused the second time.
+        let first = match self.owes_host(disk) {
+            true => self.attempt([disk], &mut admit),
+            false => admit(self),
+        };
+        let mut refused = match first {
+            Err(refused) => refused,
             admitted => return admitted,
         };
         if !self.may_have_chunks(disk) || !(is_latency || self.has_latency_on(disk)) {
-            return Err(refusal);
+            return Err(refused);
         }
         let present = self.chunk(disk);
         for chunk in limits::chunks().filter(|chunk| *chunk != present) {
             let tried = self.attempt([disk], |core| {
-                core.set_chunk(now, disk, chunk)?;
+                core.set_chunk(now, disk, chunk).map_err(Error::Refused)?;
                 admit(core)
             });
             match tried {
                 Ok(admitted) => return Ok(admitted),
-                // What is missing where the least is.
-                Err(shorter) => {
-                    let both = (refusal.deadline, shorter.deadline);
-                    if let (Some((within, more)), Some((same, less))) = both
-                        && within == same
-                        && less < more
-                    {
-                        refusal = shorter;
-                    }
-                }
+                Err(shorter) => refused = nearer(refused, shorter),
             }
         }
-        Err(refusal)
+        Err(refused)
     }
 
     /// The longest command of streams and best effort, where they are in chunks.
@@ -140,4 +137,20 @@ impl Core {
     pub(crate) fn note_asked(&mut self, disk: DiskIndex, id: TaskId, asked: Asked) {
         self.disk(disk).chunking.asked.insert(id, asked);
     }
+}
+
+/// Of two refusals of one contract the one to be told: what is missing where the least is; and where
+/// only what was measured of the host is in the way, that it is.
+fn nearer(mut first: Error, mut shorter: Error) -> Error {
+    let deadline = |error: &mut Error| error.refusal_mut().and_then(|refusal| refusal.deadline);
+    let is_host = |error: &Error| matches!(error, Error::BeyondHost { .. });
+    let is_less = match (deadline(&mut first), deadline(&mut shorter)) {
+        (Some((within, more)), Some((same, less))) => within == same && less < more,
+        _ => false,
+    };
+    let is_nearer = match (is_host(&first), is_host(&shorter)) {
+        (one, other) if one == other => is_less,
+        (_, is_host) => is_host,
+    };
+    if is_nearer { shorter } else { first }
 }

@@ -1,12 +1,13 @@
 //! What the host takes between commands is measured (`queue::HostTime`), and charged.
 //!
 //! Where another gap than is stated was measured, every contract on the disk is admitted
-//! again with it, as for a wider profile. Where they do not all fit, what is stated stays,
-//! those that do not fit are named, and it is tried again when a contract has ended and
-//! whenever the gap was measured anew. Until then no contract is given or widened on the disk
+//! again with it, as for a wider profile, in shorter commands where these help. Where they do not
+//! all fit, what is stated stays, those that do not fit are named, and it is tried again when a
+//! contract has ended and whenever the gap was measured anew. Until then no contract is given or widened on the disk
 //! that does not fit with what was measured (`admission/host.rs`). What is not measured again goes
 //! with time, also on a disk that has nothing to do: whatever is asked for less is tried then.
 
+use crate::admission::contract::refused;
 use crate::api::*;
 use crate::core::{Core, Disk};
 use crate::jobs::policy::Names;
@@ -67,16 +68,21 @@ impl Node {
         self.core.note_gaps_due(disk, self.is_ending());
     }
 
-    /// States a gap for a disk, where all that is open on it fits with it.
+    /// States a gap for a disk, where all that is open on it fits with it; in shorter commands,
+    /// where those of streams may be.
     fn set_gap(&mut self, now: Instant, disk: DiskIndex, gap: Duration) -> Result<(), Error> {
-        let Err(refusal) = self.core.disk(disk).queue.set_gap(now, gap) else { return Ok(()) };
-        let (streams, volumes) = match refusal.undecided {
+        let set = self.core.admit_on(now, disk, false, |core| {
+            let set = core.disk(disk).queue.set_gap(now, gap);
+            set.map_err(|refusal| Error::Refused(refused(disk, &refusal)))
+        });
+        let Err(error) = set else { return Ok(()) };
+        let refusal = Box::new(error.into_refusal().expect("that is one"));
+        let undecided = refusal.undecided;
+        let (streams, volumes) = match undecided {
             // It is what waits now, not the contracts.
             true => Names::default(),
             false => self.not_fitting(disk, self.core.config.policy, gap),
         };
-        let undecided = refusal.undecided;
-        let refusal = Box::new(crate::admission::contract::refused(disk, &refusal));
         Err(Error::GapRefused { disk, gap, undecided, streams, volumes, refusal })
     }
 }

@@ -390,3 +390,29 @@ fn less_is_given_to_a_stream_in_chunks_beside_deliveries_that_do_not_fit() {
     let told = driver.at_once(Op::StreamChange { stream, contract: less });
     assert!(told.is_ok(), "{told:?}");
 }
+
+/// What deliveries take does not fit on another disk, and so is charged nowhere. Here a stream fits
+/// with it in shorter chunks than it would be in without: it is given in those.
+#[test]
+fn a_stream_that_fits_with_what_was_measured_in_shorter_chunks_is_given_in_those() {
+    let mut driver = Setup::new(2).with(|config| config.memory = Bytes::mib(160)).open();
+    let on = |disk| Placement { disks: vec![node::DiskIndex(disk)], ..Placement::default() };
+    for (name, disk) in [("film", 0), ("answers", 0), ("far", 1)] {
+        driver.done(create(name, BLOCK * 2, on(disk)));
+    }
+    let far = |within| service("far", in_time(Bytes::kib(4), ms(within), ms(300)));
+    assert!((15..300).any(|within| driver.ask(far(within)).is_ok()));
+    // 10 ms for themselves, and 37 for what is in the way: 30 are, or 20 where 9 are missing.
+    driver.done(service("answers", in_time(Bytes::kib(4), ms(47), Duration::from_secs(1))));
+    let film = || open("film", Mode::Read, each_second(), Bytes::ZERO);
+    let (stream, _) = driver.stream(film());
+    assert_eq!(chunk(&driver), Some(CHUNK));
+    driver.close(stream).unwrap();
+    driver.done(service("answers", Service::default()));
+    driver.done(service("answers", in_time(Bytes::kib(4), ms(47), Duration::from_secs(1))));
+    assert_eq!(chunk(&driver), None);
+    let told = driver.at_once(Op::Delivery { takes: ms(9) });
+    assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+    driver.stream(film());
+    assert_eq!(chunk(&driver), Some(Bytes::MIB));
+}
