@@ -10,13 +10,14 @@
 //! requests are whole again.
 
 use crate::admission::asked::Asked;
+use crate::admission::contract::Share;
 use crate::admission::costs::{Costs, piece_within};
-use crate::api::{DiskIndex, Error, Policy, Refusal, Service};
+use crate::api::{Contract, DiskIndex, Error, Policy, Refusal, Service};
 use crate::core::Core;
 use crate::{limits, work};
 use alloc::vec::Vec;
 use sched::{Task, TaskId};
-use units::{Bytes, Instant};
+use units::{Bytes, Direction, Instant};
 
 impl Core {
     /// Whether requests can be in chunks: under the policy that looks at the exact slack before
@@ -82,10 +83,15 @@ impl Core {
         if self.has_latency_on(disk) {
             return;
         }
+        // What was admitted with what was measured of the host stays so.
+        let bears_host = self.bears_host(disk).is_ok();
         let longer = |chunk: &Option<Bytes>| chunk.is_none_or(|chunk| chunk > present);
         for chunk in limits::chunks().filter(longer) {
-            // The queue knows a later time.
-            let set = |core: &mut Self| core.set_chunk(Instant::EPOCH, disk, chunk);
+            let set = |core: &mut Self| {
+                // The queue knows a later time.
+                core.set_chunk(Instant::EPOCH, disk, chunk).map_err(Error::Refused)?;
+                if bears_host { core.bears_host(disk) } else { Ok(()) }
+            };
             if self.attempt([disk], set).is_ok() {
                 return;
             }
@@ -133,9 +139,16 @@ impl Core {
         Ok(())
     }
 
-    /// A stream has this task on the disk from here on.
-    pub(crate) fn note_asked(&mut self, disk: DiskIndex, id: TaskId, asked: Asked) {
-        self.disk(disk).chunking.asked.insert(id, asked);
+    /// A stream has this task on the disk of the share from here on.
+    pub(crate) fn note_asked(
+        &mut self,
+        id: TaskId,
+        contract: &Contract,
+        share: &Share,
+        way: Direction,
+    ) {
+        let asked = Asked { contract: *contract, share: share.clone(), way };
+        self.disk(share.disk).chunking.asked.insert(id, asked);
     }
 }
 

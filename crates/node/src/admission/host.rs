@@ -12,11 +12,12 @@
 
 use crate::admission::contract::Joined;
 use crate::api::*;
-use crate::core::Core;
+use crate::core::{Core, Disk};
 use crate::node::Node;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use sched::{Task, TaskSet};
+use queue::between_parts;
+use sched::{Task, TaskId, TaskSet};
 use units::Duration;
 
 impl Node {
@@ -102,19 +103,30 @@ impl Core {
         let set = set.with_admission(policy.admission, depth);
         let mut set = set.with_online_slack(has_online_slack);
         let mut tasks = Vec::new();
-        for (_, task) in has.iter() {
+        for (id, task) in has.iter() {
             let is_sooner = task.sweep.is_none() && task.odds.is_none();
             let by = if is_sooner { sooner } else { Duration::ZERO };
             let deadline = task.deadline.saturating_sub(by);
-            if deadline < task.cost.saturating_add(gap) && by > Duration::ZERO {
-                let late = task.cost.saturating_add(gap).saturating_sub(deadline);
+            let cost = task.cost.saturating_add(self.between_parts_more(disk, id, by));
+            if deadline < cost.saturating_add(gap) && by > Duration::ZERO {
+                let late = cost.saturating_add(gap).saturating_sub(deadline);
                 let utilisation_ppm = has.utilisation().ppm();
                 let deadline = Some((task.deadline, late));
                 return Err(sched::Refusal { utilisation_ppm, deadline, undecided: false });
             }
-            tasks.push(Task { deadline, ..task });
+            tasks.push(Task { deadline, cost, ..task });
         }
         set.add_all(&tasks).map(drop)
+    }
+
+    /// What a request of a stream costs more where deadlines are so much sooner: between its parts
+    /// as long may pass as deadlines are advanced by.
+    fn between_parts_more(&self, disk: DiskIndex, task: TaskId, sooner: Duration) -> Duration {
+        let Disk { queue, chunking, .. } = &self.disks[disk.as_usize()];
+        let advance = queue.advance();
+        let more = between_parts(advance.saturating_add(sooner)) - between_parts(advance);
+        let parts = chunking.asked.get(&task).map_or(1, |it| it.share.parts_held(it.contract.block));
+        more.saturating_mul(parts - 1)
     }
 }
 

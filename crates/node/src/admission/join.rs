@@ -1,6 +1,5 @@
 //! Contracts join, change and leave the schedules of their disks.
 
-use crate::admission::asked::Asked;
 use crate::admission::block;
 use crate::admission::contract::{Joined, LENGTHS, Seen, Share, period, refused};
 use crate::admission::rates::RateSearch;
@@ -122,15 +121,12 @@ impl Core {
                 let old = old.map(|old| core.task_now(old));
                 let id = core.disk(share.disk).queue.join_within(now, task, patience);
                 let id = id.map_err(|refusal| Error::Refused(refused(share.disk, &refusal)))?;
+                core.note_asked(id, contract, share, way);
                 core.bears_host_more(share.disk, old, &task)?;
                 Ok(Joined { disk: share.disk, id, task })
             });
             match result {
-                Ok(one) => {
-                    let (contract, share) = (*contract, share.clone());
-                    self.note_asked(one.disk, one.id, Asked { contract, share, way });
-                    joined.push(one);
-                }
+                Ok(one) => joined.push(one),
                 Err(error) => {
                     self.leave(&joined);
                     self.put_chunks_back(now, &chunks);
@@ -175,18 +171,13 @@ impl Core {
                     let queue = &mut core.disk(share.disk).queue;
                     let changed = queue.change(now, old.id, task);
                     changed.map_err(|refusal| Error::Refused(refused(share.disk, &refusal)))?;
+                    core.note_asked(old.id, contract, share, way);
                     core.bears_host_more(share.disk, Some(before), &task)?;
                     Ok(Joined { task, ..*old })
                 })
             };
             requests(shares, mode).map(change).collect::<Result<Vec<Joined>, Error>>()
         });
-        if let Ok(changed) = &changed {
-            for (one, (share, way)) in changed.iter().zip(requests(shares, mode)) {
-                let (contract, share) = (*contract, share.clone());
-                self.note_asked(one.disk, one.id, Asked { contract, share, way });
-            }
-        }
         changed.inspect_err(|error| {
             if let Error::Refused(_) = error {
                 let seen = |disk| self.seen(disk);

@@ -416,3 +416,29 @@ fn a_stream_that_fits_with_what_was_measured_in_shorter_chunks_is_given_in_those
     driver.stream(film());
     assert_eq!(chunk(&driver), Some(Bytes::MIB));
 }
+
+/// What deliveries take does not fit on another disk. A film was given with it in chunks; when the
+/// answers in time leave, its blocks do not become so long that it would not fit with it any more.
+#[test]
+fn what_was_given_with_what_was_measured_fits_with_it_also_when_chunks_become_longer() {
+    let mut driver = Setup::new(2).with(|config| config.memory = Bytes::mib(160)).open();
+    let on = |disk| Placement { disks: vec![node::DiskIndex(disk)], ..Placement::default() };
+    for (name, disk) in [("film", 0), ("answers", 0), ("rate", 0), ("far", 1)] {
+        driver.done(create(name, BLOCK * 2, on(disk)));
+    }
+    let far = |within| service("far", in_time(Bytes::kib(4), ms(within), ms(300)));
+    assert!((15..300).any(|within| driver.ask(far(within)).is_ok()));
+    // 10 ms for themselves, and 95 for what is in the way: 90 are where blocks are whole, and as
+    // much is not left where 9 are missing.
+    let rate = Rate::per_second(4096 * 1000 / 105);
+    driver.done(service("rate", at_rate(rate, Bytes::kib(4), ms(105))));
+    promise(&mut driver);
+    let told = driver.at_once(Op::Delivery { takes: ms(9) });
+    assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+    driver.stream(open("film", Mode::Read, each_second(), Bytes::ZERO));
+    driver.done(service("answers", Service::default()));
+    assert_eq!(chunk(&driver), Some(Bytes::mib(4)));
+    driver.done(service("far", Service::default()));
+    let status = driver.node.status(driver.now);
+    assert_eq!((status.delivery, status.delivery_refused), (ms(9), None));
+}

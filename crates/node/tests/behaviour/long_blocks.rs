@@ -5,7 +5,7 @@
 //! another 10 ms are counted.
 
 use crate::driver::*;
-use node::{Contract, DiskAction, Error, Mode, Op, Placement, Reply, StreamId};
+use node::{Contract, DiskAction, Error, Mode, Op, Placement, Reply, Service, StreamId};
 use units::{Bytes, Direction, Duration, Rate};
 
 /// Blocks of so many MiB, one in a second.
@@ -19,13 +19,20 @@ fn pool(disks: usize) -> Driver {
 
 /// A pool whose only free space on disk 0 is in holes of so many MiB, with 1 MiB between them.
 fn holes(mib: &[u64]) -> Driver {
-    let mut driver = pool(1);
+    holes_in(pool(1), mib)
+}
+
+fn on(disk: u16) -> Placement {
+    Placement { disks: vec![node::DiskIndex(disk)], ..Placement::default() }
+}
+
+fn holes_in(mut driver: Driver, mib: &[u64]) -> Driver {
     for (number, &mib) in mib.iter().enumerate() {
-        driver.volume(&format!("hole{number}"), Bytes::mib(mib));
-        driver.volume(&format!("between{number}"), Bytes::MIB);
+        driver.done(create(&format!("hole{number}"), Bytes::mib(mib), on(0)));
+        driver.done(create(&format!("between{number}"), Bytes::MIB, on(0)));
     }
     let rest = driver.node.status(driver.now).disks[0].free;
-    driver.volume("rest", rest);
+    driver.done(create("rest", rest, on(0)));
     for number in 0..mib.len() {
         driver.done(delete(&format!("hole{number}")));
     }
@@ -490,4 +497,35 @@ fn in_chunks_a_block_in_several_runs_has_the_time_of_all_its_chunks() {
     let each = cost(Bytes::mib(2)) * 6 + cost(Bytes::MIB) * 4 + between;
     let promised = Duration::from_micros((used(&driver) - before) * 2);
     assert!(promised >= each, "{promised:?}, not {each:?}");
+}
+
+/// What deliveries take does not fit on another disk. A block in several runs takes longer with it,
+/// since as much may pass between its parts as deadlines are advanced by: where it does not fit so,
+/// it is not given.
+#[test]
+fn with_what_was_measured_more_passes_between_the_runs_of_a_block() {
+    let pool = Setup::new(2).with(|config| {
+        (config.memory, config.host_latency) = (Bytes::mib(160), ms(5));
+    });
+    for (deadline, is_given) in [(280, false), (295, true)] {
+        let mut driver = holes_in(pool.clone().open(), &[3, 3, 3, 3, 4]);
+        driver.done(create("far", Bytes::MIB, on(1)));
+        driver.done(create("film", Bytes::mib(16), on(0)));
+        let far = |within| service("far", in_time(Bytes::kib(4), ms(within), ms(300)));
+        assert!((15..300).any(|within| driver.ask(far(within)).is_ok()));
+        // 10 ms for itself, and 250 for a block; 16 more where 14 ms are counted between its parts.
+        let rate = Rate::per_second(4096 * 1000 / deadline);
+        driver.done(service("between0", at_rate(rate, Bytes::kib(4), ms(deadline))));
+        let told = driver.at_once(Op::Delivery { takes: ms(9) });
+        assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+        let every = contract(Rate::per_second(8 << 20), Bytes::mib(16), Bytes::ZERO);
+        let told = driver.ask(open("film", Mode::Read, every, Bytes::ZERO));
+        match is_given {
+            true => assert!(told.is_ok(), "{told:?}"),
+            false => assert!(matches!(told, Err(Error::BeyondHost { .. })), "{told:?}"),
+        }
+        // Nobody is in the way of what was measured any more.
+        driver.done(service("far", Service::default()));
+        assert_eq!(driver.node.delivery(), ms(9));
+    }
 }
