@@ -938,10 +938,14 @@ impl Node {
                 let is_reader =
                     |id| streams.get(id).is_some_and(|stream| stream.mode == Mode::Read);
                 let queue = &mut self.core.disk(disk).queue;
-                let ended = work::given_up(queue, disk, (now, before), is_reader);
-                let Some(ended) = ended else { break };
-                let ended = self.core.command_ended(ended);
-                self.ended(now, ended);
+                let parts = work::given_up(queue, disk, (now, before), is_reader);
+                if parts.is_empty() {
+                    break;
+                }
+                for ended in parts {
+                    let ended = self.core.command_ended(ended);
+                    self.ended(now, ended);
+                }
             }
         }
         self.best_effort.look_for_slack_later(now, !self.streams.is_empty());

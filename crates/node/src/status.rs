@@ -217,7 +217,7 @@ impl Node {
     fn stream_status(&self, stream: &Stream) -> StreamStatus {
         let volume = self.core.store.volume(stream.volume);
         let name = volume.map(|volume| String::from(volume.name())).unwrap_or_default();
-        StreamStatus { promised: self.core.promises(), ..stream.status(name) }
+        StreamStatus { promised: self.core.promises(), ..stream.status(&self.core, name) }
     }
 
     pub(crate) fn volume_status(&self, volume: &Volume) -> VolumeStatus {

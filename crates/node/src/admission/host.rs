@@ -114,7 +114,9 @@ impl Core {
                 let deadline = Some((task.deadline, late));
                 return Err(sched::Refusal { utilisation_ppm, deadline, undecided: false });
             }
-            tasks.push(Task { deadline, cost, ..task });
+            // What is not served in chunks is one command.
+            let command = if task.command == task.cost { cost } else { task.command };
+            tasks.push(Task { deadline, cost, command, ..task });
         }
         set.add_all(&tasks).map(drop)
     }

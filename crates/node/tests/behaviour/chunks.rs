@@ -324,15 +324,17 @@ fn a_stream_that_was_there_before_the_promise_is_served_in_chunks_for_it() {
     let mut driver = film();
     let (stream, _) = driver.stream(open("film", Mode::Read, each_second(), Bytes::ZERO));
     let used = |driver: &Driver| driver.node.status(driver.now).disks[0].utilisation_ppm;
-    let whole = used(&driver);
+    let share = |driver: &Driver| driver.node.stream(stream).unwrap().shares[0].1;
+    let (whole, before) = (used(&driver), share(&driver));
     promise(&mut driver);
     assert_eq!(chunk(&driver), Some(CHUNK));
     // Three commands more of 10 ms in each second, and the answers.
     assert!(used(&driver) > whole + 30_000);
+    assert_eq!(share(&driver), before + 30_000);
     all_of(&mut driver, stream);
     assert_eq!(late(&driver), 0);
     promise_no_more(&mut driver);
-    assert_eq!(used(&driver), whole);
+    assert_eq!((used(&driver), share(&driver)), (whole, before));
 }
 
 /// Nothing is in chunks under a policy that does not look at the exact slack, and on a bus, which is

@@ -529,3 +529,42 @@ fn with_what_was_measured_more_passes_between_the_runs_of_a_block() {
         assert_eq!(driver.node.delivery(), ms(9));
     }
 }
+
+/// A block in two runs of which one has become slow: there will never be slack for all of it beside
+/// what others are promised, and the program hears that its bytes are lost, as it does of a block in
+/// one run.
+#[test]
+fn a_block_in_several_runs_for_which_there_will_be_no_slack_is_a_gap() {
+    let mut driver = holes(&[1, 1]);
+    driver.recorded("film", Bytes::mib(2), Bytes::mib(2), 1);
+    let from = driver.journal.len();
+    driver.read("film", Bytes::ZERO, Bytes::kib(4)).unwrap();
+    let place = driver.since(from)[0].action.transfer().unwrap().0.start;
+    let every = Rate::per_second(4096 * 1000 / 150);
+    driver.done(service("between0", at_rate(every, Bytes::kib(4), ms(150))));
+    driver.slow_at(node::DiskIndex(0), place..place + Bytes::MIB, ms(300));
+    let slow = (0..48).find_map(|_| {
+        (0..5).for_each(|_| drop(driver.read("between1", Bytes::ZERO, Bytes::kib(64)).unwrap()));
+        let ticket = driver.begin(read("film", Bytes::ZERO, Bytes::kib(64)));
+        driver.run(Duration::from_secs(1));
+        (!driver.is_answered(ticket)).then_some(ticket)
+    });
+    let slow = slow.expect("slow reads are noticed");
+    driver.run(Duration::from_secs(65));
+    assert!(driver.is_answered(slow), "nothing of best effort waits any more");
+    // Its window lasts for minutes.
+    let rate = contract(Rate::per_second(40_000), Bytes::mib(2), Bytes::ZERO);
+    let film = driver.reader("film", rate);
+    assert_eq!(driver.node.status(driver.now).disks[0].chunk, None);
+    let mut lost = Bytes::ZERO;
+    while lost < Bytes::mib(2) {
+        let asked = driver.begin(Op::StreamRead { stream: film, len_max: Bytes::mib(2) });
+        driver.run(Duration::from_secs(90));
+        match driver.answer(asked) {
+            Some(Ok(Reply::Gap { offset, len })) if offset == lost => lost += len,
+            other => panic!("{other:?} at {lost}"),
+        }
+    }
+    let account = driver.node.stream(film).unwrap().account;
+    assert_eq!((account.requests, account.gaps), (1, Bytes::mib(2)), "{account:?}");
+}
