@@ -318,7 +318,6 @@ impl Handed {
         let promise = if later(&self) < later(&other) { other.promise } else { self.promise };
         Self { at: self.at.max(other.at), promise }
     }
-
 }
 
 /// An answer that comes, and when it was handed out.

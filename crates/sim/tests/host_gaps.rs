@@ -153,8 +153,8 @@ fn beside_a_gap_that_does_not_fit_no_contract_is_given_until_it_does() {
     create(&mut world, "w", SIZE);
     fill(&mut world, "w", 1, SIZE);
     readers(&mut world, 40);
-    let every = Duration::from_secs(20);
-    let small = Service::Latency { len: Bytes::kib(4), within: every, every };
+    let (rate, period) = (Rate::per_second(200), Duration::from_secs(20));
+    let small = Service::Rate { rate, block: Bytes::kib(4), period };
     let serve = |service| Op::VolumeService { name: "w".into(), service };
     assert_eq!(world.call(serve(small)), Ok(Reply::Done), "there is room for it");
     assert_eq!(world.call(serve(Service::default())), Ok(Reply::Done));

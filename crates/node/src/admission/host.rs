@@ -61,8 +61,16 @@ impl Core {
     /// Whether all contracts on the disk fit with what was measured, as long as that is not
     /// charged.
     pub(crate) fn bears_host(&self, disk: DiskIndex) -> Result<(), Error> {
+        let Some(owed) = self.owed_host(disk) else { return Ok(()) };
+        let refused = owed.set.as_ref().err().map(|refusal| owed.refused(disk, refusal));
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// What was measured of the host, as long as it is not charged, and the contracts on the disk
+    /// with it.
+    pub(crate) fn owed_host(&self, disk: DiskIndex) -> Option<Owed> {
         if !self.owes_host(disk) {
-            return Ok(());
+            return None;
         }
         let state = &self.disks[disk.as_usize()];
         let charged = Host { gap: state.queue.gap(), delivery: self.delivery.counted };
@@ -72,11 +80,6 @@ impl Core {
             gap: gap.map_or(charged.gap, |(gap, _)| gap.max(charged.gap)),
             delivery: delivery.map_or(charged.delivery, |(takes, _)| takes.max(charged.delivery)),
         };
-        let Err(refusal) = self.fit_with(disk, measured.gap, measured.delivery - charged.delivery)
-        else {
-            return Ok(());
-        };
-        let refusal = Box::new(crate::admission::contract::refused(disk, &refusal));
         let named = |error: &Error| match error {
             Error::GapRefused { streams, volumes, .. }
             | Error::DeliveryRefused { streams, volumes, .. } => (streams.len(), volumes.len()),
@@ -84,41 +87,28 @@ impl Core {
         };
         let all = [gap, delivery].into_iter().flatten().map(|(_, error)| named(error));
         let (streams, volumes) = all.max().unwrap_or_default();
-        let host = Box::new(HostCharge { measured, charged, streams, volumes });
-        Err(Error::BeyondHost { disk, host, refusal })
+        let host = HostCharge { measured, charged, streams, volumes };
+        Some(Owed { host, set: self.with_host(disk, &host) })
     }
 
-    /// Whether the contracts on a disk fit with this gap, and with deadlines so much sooner. In
-    /// sweeps, and at odds, it is the window that bears a longer delivery.
-    fn fit_with(
-        &self,
-        disk: DiskIndex,
-        gap: Duration,
-        sooner: Duration,
-    ) -> Result<(), sched::Refusal> {
+    /// The contracts on a disk with what was measured of the host, where they fit so.
+    fn with_host(&self, disk: DiskIndex, host: &HostCharge) -> Result<TaskSet, sched::Refusal> {
         let queue = &self.disks[disk.as_usize()].queue;
         let (policy, depth, has) = (self.config.policy, queue.profile().depth(), queue.tasks());
-        let set = TaskSet::new(has.reserve()).with_gap(gap);
+        let set = TaskSet::new(has.reserve()).with_gap(host.measured.gap);
         let has_online_slack = policy.start().has_online_slack();
         let set = set.with_admission(policy.admission, depth);
         let mut set = set.with_online_slack(has_online_slack);
         let mut tasks = Vec::new();
         for (id, task) in has.iter() {
-            let is_sooner = task.sweep.is_none() && task.odds.is_none();
-            let by = if is_sooner { sooner } else { Duration::ZERO };
-            let deadline = task.deadline.saturating_sub(by);
-            let cost = task.cost.saturating_add(self.between_parts_more(disk, id, by));
-            if deadline < cost.saturating_add(gap) && by > Duration::ZERO {
-                let late = cost.saturating_add(gap).saturating_sub(deadline);
-                let utilisation_ppm = has.utilisation().ppm();
-                let deadline = Some((task.deadline, late));
-                return Err(sched::Refusal { utilisation_ppm, deadline, undecided: false });
-            }
+            let more = self.between_parts_more(disk, id, sooner(host, &task));
+            let cost = task.cost.saturating_add(more);
             // What is not served in chunks is one command.
             let command = if task.command == task.cost { cost } else { task.command };
-            tasks.push(Task { deadline, cost, command, ..task });
+            tasks.push(measured(host, &Task { cost, command, ..task }, has)?);
         }
-        set.add_all(&tasks).map(drop)
+        set.add_all(&tasks)?;
+        Ok(set)
     }
 
     /// What a request of a stream costs more where deadlines are so much sooner: between its parts
@@ -127,9 +117,62 @@ impl Core {
         let Disk { queue, chunking, .. } = &self.disks[disk.as_usize()];
         let advance = queue.advance();
         let more = between_parts(advance.saturating_add(sooner)) - between_parts(advance);
-        let parts = chunking.asked.get(&task).map_or(1, |it| it.share.parts_held(it.contract.block));
+        let parts =
+            chunking.asked.get(&task).map_or(1, |it| it.share.parts_held(it.contract.block));
         more.saturating_mul(parts - 1)
     }
+}
+
+/// What was measured of the host and is not charged, on one disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Owed {
+    pub host: HostCharge,
+    /// The contracts with what was measured; why they do not fit so.
+    pub set: Result<TaskSet, sched::Refusal>,
+}
+
+impl Owed {
+    /// Whether a contract that is admitted by what is charged fits beside the others with what was
+    /// measured, and as which task.
+    pub(crate) fn admits(&self, disk: DiskIndex, task: &Task) -> Result<Task, Error> {
+        let fits = self.set.as_ref().map_err(Clone::clone).and_then(|set| {
+            let task = measured(&self.host, task, set)?;
+            set.admits(&task).map(|()| task)
+        });
+        fits.map_err(|refusal| self.refused(disk, &refusal))
+    }
+
+    /// It is there from now on.
+    pub(crate) fn take(&mut self, disk: DiskIndex, task: &Task) {
+        let task = self.admits(disk, task).expect("it was admitted just now");
+        let set = self.set.as_mut().expect("nothing is admitted beside what does not fit");
+        set.add(task).expect("it was admitted just now");
+    }
+
+    fn refused(&self, disk: DiskIndex, refusal: &sched::Refusal) -> Error {
+        let refusal = Box::new(crate::admission::contract::refused(disk, refusal));
+        Error::BeyondHost { disk, host: Box::new(self.host), refusal }
+    }
+}
+
+/// How much sooner the deadlines of a task are with what was measured. In sweeps, and at odds, it
+/// is the window that bears a longer delivery.
+fn sooner(host: &HostCharge, task: &Task) -> Duration {
+    let bears = task.sweep.is_some() || task.odds.is_some();
+    if bears { Duration::ZERO } else { host.measured.delivery - host.charged.delivery }
+}
+
+/// A task with what was measured, beside those of the set; refused where even an idle disk could
+/// not keep it.
+fn measured(host: &HostCharge, task: &Task, set: &TaskSet) -> Result<Task, sched::Refusal> {
+    let (by, needs) = (sooner(host, task), task.cost.saturating_add(host.measured.gap));
+    let deadline = task.deadline.saturating_sub(by);
+    if deadline < needs && by > Duration::ZERO {
+        let utilisation_ppm = set.utilisation().ppm();
+        let deadline = Some((task.deadline, needs.saturating_sub(deadline)));
+        return Err(sched::Refusal { utilisation_ppm, deadline, undecided: false });
+    }
+    Ok(Task { deadline, ..*task })
 }
 
 /// Whether a task may take more of any time than the one in whose place it is.

@@ -215,6 +215,8 @@ impl Core {
             advance: disk.queue.advance(),
             set: disk.queue.tasks().clone(),
             chunk: self.chunk(disk.index),
+            has_latency: self.has_latency_on(disk.index),
+            owed: self.owed_host(disk.index),
         };
         // Windows are made for what was measured.
         let config = Config { host_latency: self.late, ..self.config };
