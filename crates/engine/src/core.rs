@@ -469,10 +469,28 @@ impl Core {
                 (call, _) => news.calls.extend(call),
             }
         }
-        while let Some(span) = inner.node.poll_freed() {
-            if let Some((region, place)) = Region::of(&span) {
-                self.arena.regions().release(region, place, span.len);
+        if inner.node.has_freed() {
+            news.freed = Some(Arc::clone(self));
+        }
+    }
+
+    /// Gives parts of windows that are not needed any more back to the system, which takes its time:
+    /// without the lock.
+    fn release_freed(&self) {
+        let mut done = None;
+        loop {
+            let mut inner = self.lock();
+            done.into_iter().for_each(|number| inner.node.released(number));
+            let Some((number, span)) = inner.node.release_next() else { return };
+            // Taken under the lock: the region may be another stream's soon.
+            let part = Region::of(&span)
+                .and_then(|(region, place)| Some((self.arena.regions().memory(region)?, place)));
+            drop(inner);
+            if let Some((memory, place)) = part {
+                // Refused, the memory stays until the stream is closed.
+                let _ = memory.release(place.as_usize(), span.len.as_usize());
             }
+            done = Some(number);
         }
     }
 
@@ -490,6 +508,9 @@ impl Core {
         }
         for (callback, error, search) in news.refusals {
             self.searches.run(error, search, callback);
+        }
+        if let Some(core) = news.freed {
+            self.chores.release(&self.arena, core);
         }
     }
 }

@@ -912,6 +912,7 @@ impl Node {
     /// Does what is due at some time and no command's business: what is due by now, or a
     /// part of it, where much is; [`Node::next_timer`] says so.
     pub fn run_timers(&mut self, now: Instant) {
+        self.core.latest = now;
         for _ in 0..limits::ROUND_STEP {
             let Some(id) = self.core.due_timer(now) else { break };
             if let Some(stream) = self.streams.get_mut(id) {

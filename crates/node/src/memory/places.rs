@@ -2,12 +2,14 @@
 //!
 //! Invariants: a place that was taken is nobody else's until it is given; of the
 //! places of a region that are free the lowest is taken first, so that a window that
-//! shrank and grows again needs no more of the region than it had.
+//! shrank and grows again needs no more of the region than it had. A place that the driver gives back
+//! to the system at that moment is nobody's until it has.
 
 use crate::api::{Error, Region, Span};
 use crate::core::Core;
 use crate::limits;
 use crate::memory::arena::Use;
+use crate::node::Node;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use units::Bytes;
@@ -51,17 +53,21 @@ impl WindowMemory {
                 None => Err(Error::NoMemory { asked, free: core.arena.free_for_windows() }),
             },
             Self::Region { region, spare, end } => {
-                let left = limits::REGION_STRIDE - *end + block * spare.len() as u64;
+                let held = core.releasing_in(*region).filter(|place| spare.contains(place));
+                let usable = spare.len() as u64 - u64::from(held.is_some());
+                let left = limits::REGION_STRIDE - *end + block * usable;
                 if asked > left {
                     return Err(Error::NoMemory { asked, free: left });
                 }
                 core.arena.take_beside(asked)?;
                 let mut place = || {
-                    let place = spare.pop_first().unwrap_or_else(|| {
+                    let lowest = spare.iter().find(|&&place| Some(place) != held).copied();
+                    let place = lowest.unwrap_or_else(|| {
                         let fresh = *end;
                         *end += block;
                         fresh
                     });
+                    spare.remove(&place);
                     region.offset() + place
                 };
                 let places: Vec<Bytes> = (0..blocks).map(|_| place()).collect();
@@ -97,5 +103,25 @@ impl WindowMemory {
         if let Self::Region { region, .. } = self {
             core.forget_freed(*region);
         }
+    }
+}
+
+/// For a driver that gives parts of regions back without the node's lock: nobody gets one of them
+/// meanwhile.
+impl Node {
+    /// Whether [`Node::release_next`] has something to give back, but for what is under way.
+    pub fn has_freed(&self) -> bool {
+        self.core.has_freed()
+    }
+
+    /// A part of the region of an open stream that is not needed any more, to be given back now,
+    /// and its number; nothing while another one is.
+    pub fn release_next(&mut self) -> Option<(u64, Span)> {
+        self.core.release_next()
+    }
+
+    /// The part with this number was given back.
+    pub fn released(&mut self, number: u64) {
+        self.core.released(number);
     }
 }
