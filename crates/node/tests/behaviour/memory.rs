@@ -395,6 +395,7 @@ fn a_window_never_grows_beyond_its_region() {
 fn who_waits_for_his_contracts_memory_waits_as_long_as_a_disk_has_it() {
     let mut driver = film();
     driver.done(service("film", in_time(BLOCK, ms(100), ms(100))));
+    let _others = (driver.all_rooms(), driver.room(Bytes::kib(960)));
     driver.disks[0].holds = true;
     let asked: Vec<_> = (0..3).map(|_| driver.begin(read("film", Bytes::ZERO, BLOCK))).collect();
     let held = |driver: &Driver| driver.node.volume("film").unwrap().memory_held;
