@@ -470,7 +470,8 @@ impl Core {
             }
         }
         if inner.node.has_freed() {
-            news.freed = Some(Arc::clone(self));
+            let core = Arc::clone(self);
+            news.release = Some(Box::new(move || core.release_freed()));
         }
     }
 
@@ -509,8 +510,8 @@ impl Core {
         for (callback, error, search) in news.refusals {
             self.searches.run(error, search, callback);
         }
-        if let Some(core) = news.freed {
-            self.chores.release(&self.arena, core);
+        if let Some(release) = news.release {
+            self.chores.release(&self.arena, release);
         }
     }
 }

@@ -12,7 +12,6 @@
 //! Invariants: a callback runs once, when what it waits for is done; what each of the threads beside
 //! has is done in its order; no lock of the pool's is held meanwhile.
 
-use super::Core;
 use crate::arena::Arena;
 use crate::backend::zero_room;
 use crate::callers::Callback;
@@ -29,6 +28,9 @@ use window::Memory;
 /// So much is filled faster than another thread is woken.
 const LITTLE: Bytes = Bytes::kib(64);
 
+/// What gives back parts of windows.
+type Release = Box<dyn FnOnce() + Send>;
+
 /// What follows from a section under the lock.
 #[derive(Default)]
 pub(crate) struct News {
@@ -39,8 +41,8 @@ pub(crate) struct News {
     pub(super) wake: u64,
     /// Memory of windows that is nobody's any more.
     pub(super) garbage: Vec<Arc<Memory>>,
-    /// The pool, where parts of windows are to be given back to the system.
-    pub(super) freed: Option<Arc<Core>>,
+    /// Gives parts of windows back to the system.
+    pub(super) release: Option<Release>,
 }
 
 impl News {
@@ -90,7 +92,7 @@ impl Call {
 enum Chore {
     Call(Call),
     Unmap(Vec<Arc<Memory>>),
-    Release(Arc<Core>),
+    Release(Release),
 }
 
 impl Chore {
@@ -103,7 +105,7 @@ impl Chore {
         match self {
             Self::Call(call) => call.run(arena),
             Self::Unmap(garbage) => drop(garbage),
-            Self::Release(core) => core.release_freed(),
+            Self::Release(release) => release(),
         }
     }
 }
@@ -144,8 +146,8 @@ impl Chores {
     }
 
     /// Gives back, here or beside, what the pool's streams do not need any more of their windows.
-    pub(crate) fn release(&self, arena: &Arc<Arena>, core: Arc<Core>) {
-        self.run(arena, Chore::Release(core));
+    pub(crate) fn release(&self, arena: &Arc<Arena>, release: Release) {
+        self.run(arena, Chore::Release(release));
     }
 
     /// Here, unless this is a disk's thread and there is another one.

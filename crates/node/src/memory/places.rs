@@ -9,7 +9,6 @@ use crate::api::{Error, Region, Span};
 use crate::core::Core;
 use crate::limits;
 use crate::memory::arena::Use;
-use crate::node::Node;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use units::Bytes;
@@ -103,25 +102,5 @@ impl WindowMemory {
         if let Self::Region { region, .. } = self {
             core.forget_freed(*region);
         }
-    }
-}
-
-/// For a driver that gives parts of regions back without the node's lock: nobody gets one of them
-/// meanwhile.
-impl Node {
-    /// Whether [`Node::release_next`] has something to give back, but for what is under way.
-    pub fn has_freed(&self) -> bool {
-        self.core.has_freed()
-    }
-
-    /// A part of the region of an open stream that is not needed any more, to be given back now,
-    /// and its number; nothing while another one is.
-    pub fn release_next(&mut self) -> Option<(u64, Span)> {
-        self.core.release_next()
-    }
-
-    /// The part with this number was given back.
-    pub fn released(&mut self, number: u64) {
-        self.core.released(number);
     }
 }

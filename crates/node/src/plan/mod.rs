@@ -16,7 +16,7 @@ pub use modes::ModePlan;
 
 use crate::admission::contract::{self, Seen, Share};
 use crate::admission::costs::{Costs, piece_within};
-use crate::admission::host::Owed;
+use crate::admission::owed::Owed;
 use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, Service};
 use crate::limits;
 use crate::memory::arena::Arena;
