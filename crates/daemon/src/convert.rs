@@ -93,9 +93,9 @@ pub fn kept_out(kept_out: &KeptOut) -> api::KeptOut {
     api::KeptOut { service, detail, next_step }
 }
 
-/// What is to be said of all volumes whose service does not fit any more.
+/// What is to be said of all volumes whose service does not fit any more, or waits for a disk.
 pub fn warnings(volumes: &[VolumeStatus]) -> Vec<String> {
-    let warning = |volume: &VolumeStatus| {
+    let is_kept_out = |volume: &VolumeStatus| {
         let api::KeptOut { detail, next_step, .. } = kept_out(volume.kept_out.as_ref()?);
         Some(format!(
             "the contract of volume \"{}\" does not fit any more, and the volume is served as best \
@@ -103,7 +103,16 @@ pub fn warnings(volumes: &[VolumeStatus]) -> Vec<String> {
             volume.name
         ))
     };
-    volumes.iter().filter_map(warning).collect()
+    let held = |volume: &VolumeStatus| {
+        let node::MemoryHeld { disk, with_disk, operations } = volume.memory_held?;
+        Some(format!(
+            "requests under the contract of volume \"{}\" wait for the memory that is set aside for \
+             them: disk {} has had {with_disk} of its {operations} operations for more than 10 s; see \
+             what keeps it busy, or replace it",
+            volume.name, disk.0
+        ))
+    };
+    volumes.iter().flat_map(|volume| [is_kept_out(volume), held(volume)]).flatten().collect()
 }
 
 fn service_account(account: node::ServiceAccount) -> api::ServiceAccount {

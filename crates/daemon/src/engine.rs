@@ -193,8 +193,8 @@ impl Pool for engine::Pool {
         HostLateness { wakeups: lateness(&own.timers), completions: lateness(&own.completions) }
     }
 
-    fn delivered(&self, took: Duration) {
-        self.delivered(took);
+    fn delivered(&self, now: Instant, took: Duration) {
+        self.delivered(now, took);
     }
 
     fn carried(&self, promise: &Promise, took: Duration) {

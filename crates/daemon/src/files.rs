@@ -30,7 +30,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::{Bytes, Direction, Duration, Lba};
+use units::{Bytes, Direction, Duration, Instant, Lba};
 use wire::control as api;
 use wire::{Code, Problem};
 
@@ -42,6 +42,10 @@ pub const FIRST_DEVICE: u16 = 0x8000;
 const OTHERS_LONGEST: Bytes = Bytes::kib(512);
 /// and so many of them.
 const OTHERS_MANY: u64 = 4;
+
+/// So often what answers took is looked at though none are carried: it counts for ten minutes and
+/// more.
+const FORGET_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// All devices with files under contract.
 pub struct Files {
@@ -272,16 +276,33 @@ impl Files {
         Some(format!("device {}", desk.device.name))
     }
 
+    /// Forgets what answers took long ago, for ever, also while none are carried.
+    pub async fn forget_in_time(&self) -> std::convert::Infallible {
+        loop {
+            tokio::time::sleep(FORGET_EVERY).await;
+            self.forget(engine::now());
+        }
+    }
+
     /// Ends every stream and every thread.
     fn shut_down(&self) {
         self.desks().iter().for_each(|desk| desk.stop());
     }
 
     /// An answer under contract took so long from here to its program.
-    fn delivered(&self, took: Duration) {
+    fn delivered(&self, now: Instant, took: Duration) {
+        self.carry(|measuring, counted| measuring.record(now, took, counted));
+    }
+
+    /// It is `now`: what was measured of answers long ago does not count any more.
+    fn forget(&self, now: Instant) {
+        self.carry(|measuring, counted| measuring.pass(now, counted));
+    }
+
+    fn carry(&self, measure: impl FnOnce(&mut Measuring, Duration)) {
         let wanted = {
             let Carried { measuring, wanted } = &mut *self.carried.lock();
-            measuring.record(took, *wanted);
+            measure(measuring, *wanted);
             measuring.take_wanted().inspect(|takes| *wanted = *takes)
         };
         if let Some(takes) = wanted {

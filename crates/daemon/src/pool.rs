@@ -259,8 +259,8 @@ pub trait Pool: Send + Sync + 'static {
     /// How late the host was.
     fn host_lateness(&self) -> HostLateness;
     /// An answer under contract took so long from when this pool handed it out until it was in
-    /// the socket or the window of its program: to be counted with every contract.
-    fn delivered(&self, _took: Duration) {}
+    /// the socket or the window of its program, which is now: to be counted with every contract.
+    fn delivered(&self, _now: Instant, _took: Duration) {}
     /// The same of one of which so much is owed, for its account.
     fn carried(&self, _promise: &Promise, _took: Duration) {}
     /// What was measured of that, and what is counted for it.
@@ -317,11 +317,6 @@ impl Handed {
         let later = |one: &Self| one.promise.map(|promise| promise.due());
         let promise = if later(&self) < later(&other) { other.promise } else { self.promise };
         Self { at: self.at.max(other.at), promise }
-    }
-
-    /// How long ago.
-    fn ago(&self) -> Duration {
-        engine::now().saturating_since(self.at)
     }
 }
 
@@ -435,12 +430,13 @@ impl Ask {
     /// carrying takes is counted with every contract where it was carried by those threads that
     /// contracts are promised.
     pub fn delivered(&self, handed: &Handed) {
-        let took = handed.ago();
+        let now = engine::now();
+        let took = now.saturating_since(handed.at);
         if let Some(promise) = &handed.promise {
             self.0.carried(promise, took);
         }
         if crate::timely::is_here() {
-            self.0.delivered(took);
+            self.0.delivered(now, took);
         }
     }
 

@@ -147,6 +147,7 @@ pub async fn serve(
         run: run_number(),
     };
     let (stopping, is_stopping) = watch::channel(false);
+    let kept_files = Arc::clone(&files);
     let (own, sessions_of_house) = (entry.clone(), Arc::clone(&sessions));
     let timely = threads.handle();
     let house =
@@ -165,6 +166,7 @@ pub async fn serve(
     tokio::select! {
         () = stop => {}
         () = watchdog(&entry) => unreachable!("watching never ends"),
+        never = kept_files.forget_in_time() => match never {},
     }
     eprintln!("slackline: stopping");
     notify::tell("STOPPING=1");

@@ -433,6 +433,7 @@ impl Core {
 
     /// Takes the answers that the node has, and looks after the disks that got work.
     fn collect(self: &Arc<Self>, inner: &mut Inner, news: &mut News) {
+        self.forget_deliveries(inner);
         self.take_outputs(inner, news);
         self.deliveries.counts(inner.node.delivery());
         // Once, since what is left may be much: disk 0's thread goes on with it.
@@ -445,7 +446,7 @@ impl Core {
             disks |= 1 << disk.0;
         }
         inner.node.release_disks();
-        let timer = inner.node.next_timer();
+        let timer = inner.node.next_timer().into_iter().chain(self.deliveries.due()).min();
         if timer != inner.timer {
             inner.timer = timer;
             self.disks[0].lock().set_timer(timer);
@@ -468,10 +469,29 @@ impl Core {
                 (call, _) => news.calls.extend(call),
             }
         }
-        while let Some(span) = inner.node.poll_freed() {
-            if let Some((region, place)) = Region::of(&span) {
-                self.arena.regions().release(region, place, span.len);
+        if inner.node.has_freed() {
+            let core = Arc::clone(self);
+            news.release = Some(Box::new(move || core.release_freed()));
+        }
+    }
+
+    /// Gives parts of windows that are not needed any more back to the system, which takes its time:
+    /// without the lock.
+    fn release_freed(&self) {
+        let mut done = None;
+        loop {
+            let mut inner = self.lock();
+            done.into_iter().for_each(|number| inner.node.released(number));
+            let Some((number, span)) = inner.node.release_next() else { return };
+            // Taken under the lock: the region may be another stream's soon.
+            let part = Region::of(&span)
+                .and_then(|(region, place)| Some((self.arena.regions().memory(region)?, place)));
+            drop(inner);
+            if let Some((memory, place)) = part {
+                // Refused, the memory stays until the stream is closed.
+                let _ = memory.release(place.as_usize(), span.len.as_usize());
             }
+            done = Some(number);
         }
     }
 
@@ -489,6 +509,9 @@ impl Core {
         }
         for (callback, error, search) in news.refusals {
             self.searches.run(error, search, callback);
+        }
+        if let Some(release) = news.release {
+            self.chores.release(&self.arena, release);
         }
     }
 }

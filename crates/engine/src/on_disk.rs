@@ -11,6 +11,10 @@ pub(crate) const PRIORITY: i32 = 20;
 /// ones, below the disks', which have to begin the next command first.
 pub(crate) const PRIORITY_DELIVERY: i32 = PRIORITY - 10;
 
+/// The priority of the thread that unmaps windows: below those that somebody under contract waits
+/// for, and above ordinary ones, since who closes waits for it.
+pub(crate) const PRIORITY_UNMAPPING: i32 = PRIORITY_DELIVERY - 1;
+
 thread_local! {
     /// Whether this thread is a disk's.
     static IS_DISK: Cell<bool> = const { Cell::new(false) };

@@ -538,10 +538,10 @@ impl Pool {
     }
 
     /// An answer under contract took so long from when the pool handed it out until its program
-    /// had it. What answers take is counted with every contract. Takes the pool's lock only where
+    /// had it, which is `now`. What answers take is counted with every contract. Takes the pool's lock only where
     /// another time is to be counted than is.
-    pub fn delivered(&self, took: Duration) {
-        self.core.delivered(took);
+    pub fn delivered(&self, now: Instant, took: Duration) {
+        self.core.delivered(now, took);
     }
 
     /// An answer of which so much was owed took so long from when the pool handed it out until its

@@ -92,13 +92,11 @@ impl Regions {
         base.wrapping_add(place.as_usize())
     }
 
-    /// Gives a part of a region back to the system: it is not needed any more.
-    pub(crate) fn release(&self, region: Region, place: Bytes, len: Bytes) {
+    /// The memory of a region, where somebody has it.
+    pub(crate) fn memory(&self, region: Region) -> Option<Arc<Memory>> {
         let slots = self.0.lock();
-        if let Some(entry) = slots.regions.get(region.0 as usize).and_then(Option::as_ref) {
-            // Refused, the memory stays until the stream is closed.
-            let _ = entry.memory.release(place.as_usize(), len.as_usize());
-        }
+        let entry = slots.regions.get(region.0 as usize).and_then(Option::as_ref);
+        entry.map(|entry| Arc::clone(&entry.memory))
     }
 
     /// How many there are.

@@ -4,7 +4,8 @@
 //! Where more was measured than is charged, all contracts are admitted again with it. Where
 //! they do not all fit, what is charged stays, those that do not fit are named, and it is tried
 //! again when a stream has closed: at once, then once a second for all that have closed, because
-//! each time all contracts are admitted anew. Until it fits no contract is given or widened that
+//! each time all contracts are admitted anew; and when nothing has confirmed for long what was
+//! measured. Until it fits no contract is given or widened that
 //! does not fit with it. The share that contracts may have of the device is looked at
 //! when they are given, and not here: it is no bound on what can be kept.
 //!
@@ -66,7 +67,21 @@ impl Device {
         }
     }
 
+    /// What was measured of gaps long ago does not count any more, if it is time.
+    pub(crate) fn forget_gaps(&mut self, now: Instant) {
+        if self.host.gaps_due.is_some_and(|at| at <= now) {
+            self.queue.forget_gaps(now);
+            self.follow_gap(now);
+            self.host.gaps_due = self.queue.gaps_due();
+        }
+    }
+
     fn try_gap(&mut self, now: Instant, gap: Duration) {
+        self.state_gap(now, gap);
+        self.host.gaps_due = self.queue.gaps_due();
+    }
+
+    fn state_gap(&mut self, now: Instant, gap: Duration) {
         self.host.gap_refused = None;
         if gap == self.queue.gap() {
             return; // the host is calm again

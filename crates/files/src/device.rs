@@ -573,6 +573,7 @@ impl Device {
         if self.host.again.is_some_and(|at| at <= now) {
             self.try_host(now);
         }
+        self.forget_gaps(now);
         let due: Vec<StreamId> = self
             .streams
             .values_mut()
@@ -590,7 +591,8 @@ impl Device {
             }
             queue::Next::Wait { until } => {
                 let timer = self.streams.values().filter_map(|stream| stream.timer).min();
-                Next::Wait { until: until.into_iter().chain(timer).chain(self.host.again).min() }
+                let host = self.host.again.into_iter().chain(self.host.gaps_due);
+                Next::Wait { until: until.into_iter().chain(timer).chain(host).min() }
             }
         }
     }

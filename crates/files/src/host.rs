@@ -13,6 +13,8 @@ pub(crate) struct Host {
     pub gap_refused: Option<(Duration, Error)>,
     /// The same of deliveries.
     pub delivery_refused: Option<(Duration, Error)>,
+    /// When what was measured of gaps is looked at next though no read ends.
+    pub gaps_due: Option<Instant>,
     /// When it was last tried again because a stream had closed,
     pub tried: Option<Instant>,
     /// and when it is to be tried again because more have closed since.

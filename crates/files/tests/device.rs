@@ -476,6 +476,30 @@ fn a_gap_that_is_measured_is_charged_once_those_have_gone_who_do_not_fit_with_it
     assert_eq!(world.device.account().late_requests, late);
 }
 
+/// The host is bad for a while, and then no program reads any more: no end of a read says that it
+/// is calm again.
+#[test]
+fn a_gap_that_nothing_confirms_on_an_idle_device_is_forgotten() {
+    let mut world = full(Duration::ZERO);
+    world.run(Duration::from_secs(60));
+    assert!(world.device.gaps().1.is_some(), "{:?}", world.device.gaps());
+    let bad = world.now;
+    loop {
+        match world.device.next(world.now) {
+            Next::Read { key, len, .. } => world.device.finished(world.now, key, Ok(len)),
+            Next::Wait { until: None } => break,
+            Next::Wait { until: Some(at) } => {
+                assert!(at > world.now, "waits for what is past");
+                world.now = at;
+            }
+        }
+    }
+    let (gap, refused) = world.device.gaps();
+    assert!(refused.is_none(), "{refused:?}");
+    assert_eq!((gap.stated, gap.sample), (Duration::ZERO, 0));
+    assert!(world.now - bad <= Duration::from_secs(1_200), "{}", world.now - bad);
+}
+
 /// Deadlines are as much earlier as answers take to their programs, or those are named with whom
 /// that does not fit.
 #[test]

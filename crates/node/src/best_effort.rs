@@ -116,6 +116,11 @@ impl BestEffort {
         self.operations.get(&operation).is_some_and(|operation| operation.holder() == holder)
     }
 
+    /// Somebody waits for memory of this volume's contract, or of this handle's.
+    pub(crate) fn waits_for_contract(&self, holder: Holder) -> bool {
+        self.line.has_waiting_of(holder)
+    }
+
     /// The priority that the handle of this operation states.
     pub(crate) fn stated(&self, operation: u64) -> Option<Priority> {
         self.operations.get(&operation).and_then(|operation| operation.priority)
@@ -346,6 +351,7 @@ impl BestEffort {
         priority: Option<Priority>,
     ) {
         let is_of_line = self.line.begin(&span);
+        core.reserves.begin(&span);
         let Holder { volume, handle } = holder;
         let id = self.open(Operation {
             ticket,
@@ -415,6 +421,7 @@ impl BestEffort {
             return Err(error);
         }
         let is_of_line = self.line.begin(&span);
+        core.reserves.begin(&span);
         let id = self.open(Operation {
             ticket,
             volume,
@@ -699,6 +706,9 @@ impl BestEffort {
     fn end(&mut self, core: &mut Core, now: Instant, id: u64) {
         let operation = self.operations.remove(&id).expect("an operation ends once");
         let promise = core.services.account(now, operation.holder(), &operation.kept);
+        if let Some(span) = &operation.span {
+            core.reserves.end(now, span);
+        }
         if operation.is_of_line {
             self.line.end(now);
             // Who waits is refused after a time only where nothing is under way.

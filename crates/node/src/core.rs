@@ -65,6 +65,8 @@ pub(crate) struct Disk {
     pub profile_for_next_start: bool,
     /// A longer gap that was measured, with what the contracts that are open do not bear.
     pub gap_refused: Option<(Duration, Error)>,
+    /// When its gaps are looked at next though no command ends.
+    pub gaps_due: Option<Instant>,
 }
 
 /// What is counted for deliveries.
@@ -95,6 +97,10 @@ pub(crate) struct Core {
     pub search: Option<Box<RateSearch>>,
     /// What deliveries take, which the host latency of `config` contains.
     pub delivery: Delivery,
+    /// The latest time that the node was told.
+    pub latest: Instant,
+    /// When the gaps of a disk are looked at next though no command ends.
+    pub gaps_due: Option<Instant>,
     /// All contracts are admitted anew at other costs: nobody asks for more than he has.
     pub recharges: bool,
     /// The commit interval with the profiles of the start.
@@ -104,6 +110,10 @@ pub(crate) struct Core {
     /// Parts of regions that are not needed any more, and nobody was told: by where
     /// they begin, how long.
     freed: BTreeMap<Bytes, Bytes>,
+    /// One of them that the driver gives back at this moment, with its number.
+    releasing: Option<(u64, Span)>,
+    /// How many there were.
+    releases: u64,
     timers: BTreeSet<(Instant, StreamId)>,
     /// Since the drivers were last told.
     pub timers_changed: bool,
@@ -140,10 +150,14 @@ impl Core {
             outputs: VecDeque::new(),
             search: None,
             delivery: Delivery::default(),
+            latest: Instant::EPOCH,
+            gaps_due: None,
             recharges: false,
             first_interval: config.commit_interval,
             late: config.host_latency,
             freed: BTreeMap::new(),
+            releasing: None,
+            releases: 0,
             timers: BTreeSet::new(),
             timers_changed: false,
             next_command: 0,
@@ -251,6 +265,34 @@ impl Core {
         while let Some((&at, _)) = self.freed.range(region.offset()..end).next() {
             self.freed.remove(&at);
         }
+        self.releasing =
+            self.releasing.filter(|(_, span)| Region::of(span).map(|of| of.0) != Some(region));
+    }
+
+    pub(crate) fn has_freed(&self) -> bool {
+        !self.freed.is_empty()
+    }
+
+    /// As [`Node::release_next`](crate::Node::release_next).
+    pub(crate) fn release_next(&mut self) -> Option<(u64, Span)> {
+        if self.releasing.is_some() {
+            return None;
+        }
+        let span = self.poll_freed()?;
+        self.releases += 1;
+        self.releasing = Some((self.releases, span));
+        self.releasing
+    }
+
+    /// As [`Node::released`](crate::Node::released).
+    pub(crate) fn released(&mut self, number: u64) {
+        self.releasing = self.releasing.filter(|&(other, _)| other != number);
+    }
+
+    /// What is being given back of this region, from where on in it.
+    pub(crate) fn releasing_in(&self, region: Region) -> Option<Bytes> {
+        let (other, place) = Region::of(&self.releasing?.1)?;
+        (other == region).then_some(place)
     }
 
     pub(crate) fn poll_freed(&mut self) -> Option<Span> {
@@ -491,7 +533,7 @@ impl Core {
     /// When something is due that is no command's business.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         let stream = self.timers.first().map(|&(at, _)| at);
-        [stream, self.commits.due(), self.moves.due()].into_iter().flatten().min()
+        [stream, self.commits.due(), self.moves.due(), self.gaps_due].into_iter().flatten().min()
     }
 
     pub(crate) fn next_wake(&mut self) -> Option<DiskIndex> {
@@ -547,8 +589,16 @@ impl Disk {
         let queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
         let queue = Handle::new(queue);
         let chunking = Chunking::default();
-        let (profile_for_next_start, gap_refused) = (false, None);
-        Ok(Self { index, queue, log, piece, chunking, profile_for_next_start, gap_refused })
+        Ok(Self {
+            index,
+            queue,
+            log,
+            piece,
+            chunking,
+            profile_for_next_start: false,
+            gap_refused: None,
+            gaps_due: None,
+        })
     }
 
     /// It has work that it may not know of.

@@ -912,6 +912,7 @@ impl Node {
     /// Does what is due at some time and no command's business: what is due by now, or a
     /// part of it, where much is; [`Node::next_timer`] says so.
     pub fn run_timers(&mut self, now: Instant) {
+        self.core.latest = now;
         for _ in 0..limits::ROUND_STEP {
             let Some(id) = self.core.due_timer(now) else { break };
             if let Some(stream) = self.streams.get_mut(id) {
@@ -924,6 +925,7 @@ impl Node {
             self.give_up(now);
         }
         self.try_kept_out(now);
+        self.forget_gaps(now);
         self.look_for_moves(now);
         self.run_commits(now);
     }
@@ -937,10 +939,14 @@ impl Node {
                 let is_reader =
                     |id| streams.get(id).is_some_and(|stream| stream.mode == Mode::Read);
                 let queue = &mut self.core.disk(disk).queue;
-                let ended = work::given_up(queue, disk, (now, before), is_reader);
-                let Some(ended) = ended else { break };
-                let ended = self.core.command_ended(ended);
-                self.ended(now, ended);
+                let parts = work::given_up(queue, disk, (now, before), is_reader);
+                if parts.is_empty() {
+                    break;
+                }
+                for ended in parts {
+                    let ended = self.core.command_ended(ended);
+                    self.ended(now, ended);
+                }
             }
         }
         self.best_effort.look_for_slack_later(now, !self.streams.is_empty());

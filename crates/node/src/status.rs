@@ -217,7 +217,15 @@ impl Node {
     fn stream_status(&self, stream: &Stream) -> StreamStatus {
         let volume = self.core.store.volume(stream.volume);
         let name = volume.map(|volume| String::from(volume.name())).unwrap_or_default();
-        StreamStatus { promised: self.core.promises(), ..stream.status(name) }
+        StreamStatus { promised: self.core.promises(), ..stream.status(&self.core, name) }
+    }
+
+    /// For whose memory, of the volume and the handles on it, somebody waits while a disk has it.
+    fn memory_held(&self, volume: VolumeId) -> Option<MemoryHeld> {
+        let core = &self.core;
+        let waits = |holder: &Holder| self.best_effort.waits_for_contract(*holder);
+        let mut holders = core.services.on(volume).into_iter().filter(waits);
+        holders.find_map(|holder| core.reserves.held_by_disk(core.latest, holder))
     }
 
     pub(crate) fn volume_status(&self, volume: &Volume) -> VolumeStatus {
@@ -243,6 +251,7 @@ impl Node {
             shares: core.services.shares(volume.id().into()),
             operations,
             memory,
+            memory_held: self.memory_held(volume.id()),
             handles: core.handles_on(volume.id()),
             promised: core.promises() && !matches!(service, Service::BestEffort(_)),
         }

@@ -3,6 +3,7 @@
 use crate::api::*;
 use crate::limits;
 use crate::volumes::writes::Claim;
+use alloc::vec::Vec;
 use core::ops::Range;
 use queue::{Chunks, DeviceTime, Next, Queue};
 use store::IoId;
@@ -187,22 +188,25 @@ pub fn next_command(queue: &mut DiskQueue, now: Instant) -> DiskPoll {
 }
 
 /// A command of a best-effort operation, or a reader's block, that waits since `before`, and for
-/// which there will be no slack, is given up: it ends here, without the device. The same for the
-/// node. What a writer or an updater has handed in waits on: it would be lost.
+/// which there will be no slack, is given up: it ends here, without the device, in each of its
+/// parts. The same for the node. What a writer or an updater has handed in waits on: it would be
+/// lost.
 pub(crate) fn given_up(
     queue: &mut DiskQueue,
     disk: DiskIndex,
     (now, before): (Instant, Instant),
     is_reader: impl Fn(StreamId) -> bool,
-) -> Option<CommandEnded> {
+) -> Vec<CommandEnded> {
     let may = |work: &Work| match &work.owner {
         Owner::Piece { .. } => true,
-        Owner::Block { stream, part, .. } => part.is_all && is_reader(*stream),
+        Owner::Block { stream, .. } => is_reader(*stream),
         _ => false,
     };
-    let of_queue = queue.give_up(now, before, may)?;
-    let result = of_queue.work.result(Err(DeviceError::NO_SLACK));
-    Some(CommandEnded { disk, finished: now, result, of_queue })
+    let ended = |of_queue: queue::Ended<Work>| {
+        let result = of_queue.work.result(Err(DeviceError::NO_SLACK));
+        CommandEnded { disk, finished: now, result, of_queue }
+    };
+    queue.give_up(now, before, may).into_iter().map(ended).collect()
 }
 
 /// A command has ended on the device of this queue. The result is for

@@ -24,6 +24,11 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
+    /// `first` is stated as long as too little is measured.
+    pub(crate) fn new(first: Duration) -> Self {
+        Self { measured: Measuring::new(first), ..Self::default() }
+    }
+
     /// The queue gives a command out to the device.
     pub(crate) fn given(&mut self, key: u64) {
         self.with_device += 1;
@@ -45,13 +50,23 @@ impl Gaps {
         stated: Duration,
     ) {
         if let Some((_, emptied)) = self.behind.take_if(|(behind, _)| *behind == key) {
-            self.measured.record(started.saturating_since(emptied), stated);
+            self.measured.record(ended, started.saturating_since(emptied), stated);
         }
         self.with_device = self.with_device.saturating_sub(1);
         self.latest = self.latest.max(ended);
         if self.with_device == 0 {
             self.emptied = Some(self.latest);
         }
+    }
+
+    /// As [`Measuring::pass`].
+    pub(crate) fn pass(&mut self, now: Instant, stated: Duration) {
+        self.measured.pass(now, stated);
+    }
+
+    /// As [`Measuring::due`].
+    pub(crate) fn due(&self, stated: Duration) -> Option<Instant> {
+        self.measured.due(stated)
     }
 
     /// As [`Measuring::take_wanted`].

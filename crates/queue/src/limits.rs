@@ -12,6 +12,9 @@ pub const GAPS_LEAST: u64 = 1_024;
 /// Gaps in one spell. The quantile is of the spell that runs and the whole one before it, so
 /// that a trouble of the host's is forgotten after two.
 pub const GAPS_SPELL: u64 = 8_192;
+/// A spell is whole after so long, whatever it has: one bad minute of a host that has little to do
+/// afterwards is forgotten after two.
+pub const GAPS_SPELL_TIME: Duration = Duration::from_secs(600);
 /// How many more gaps are measured before the quantile is looked at again: a look takes as
 /// long as some tens of them.
 pub const GAPS_LOOK: u64 = 256;

@@ -194,6 +194,7 @@ impl<W> Queue<W> {
     ) -> Self {
         let mut seen = Observations::new(&device.profile, device.capacity);
         seen.remember(suspects);
+        let gap = schedule.tasks().gap();
         Self {
             own: schedule.tasks().len(),
             device,
@@ -208,7 +209,7 @@ impl<W> Queue<W> {
             last_end: Instant::EPOCH,
             account: Account::default(),
             flushes: [Duration::ZERO; 2],
-            gaps: Gaps::default(),
+            gaps: Gaps::new(gap),
             odds: OddsWatch::default(),
             has_news: false,
             latest: Instant::EPOCH,
@@ -275,6 +276,18 @@ impl<W> Queue<W> {
     /// The gap that is to be charged from now on, by what was measured; said once.
     pub fn take_gap_wanted(&mut self) -> Option<Duration> {
         self.gaps.take_wanted()
+    }
+
+    /// What was measured of gaps long ago does not count any more
+    /// ([`Measuring::pass`](crate::Measuring::pass)).
+    pub fn forget_gaps(&mut self, now: Instant) {
+        let (now, gap) = (self.time(now), self.gap());
+        self.gaps.pass(now, gap);
+    }
+
+    /// When [`Queue::forget_gaps`] may find that another gap is wanted.
+    pub fn gaps_due(&self) -> Option<Instant> {
+        self.gaps.due(self.gap())
     }
 
     /// As [`Schedule::set_gap`].
@@ -683,52 +696,58 @@ impl<W> Queue<W> {
         ask(&mut self.schedule, &predictions)
     }
 
-    /// Gives up a command that others have passed since `before`, and for which there will be no
+    /// Gives up a request that others have passed since `before`, and for which there will be no
     /// slack as long as the contracts stay: its owner is told, in place of waiting for ever. It is
-    /// best effort, or takes longer than its contract covers. Only one of those that `may` be, in
-    /// one part.
+    /// best effort, or takes longer than its contract covers. Only one of those that `may` be, of
+    /// which the device had nothing yet. Each of its parts ends; empty where there is none.
     pub fn give_up(
         &mut self,
         now: Instant,
         before: Instant,
         may: impl Fn(&W) -> bool,
-    ) -> Option<Ended<W>> {
+    ) -> Vec<Ended<W>> {
         let now = self.time(now);
         let mut from = 0;
         for _ in 0..GIVEN_UP_LOOKS {
             let long = self.schedule.queues().long_from(from);
-            let (key, arrival) = long
-                .filter(|long| long.arrival >= from && long.submitted <= before)
-                .map(|long| (long.key, long.arrival))?;
+            let long = long.filter(|long| long.arrival >= from && long.submitted <= before);
+            let Some((key, arrival)) = long.map(|long| (long.key, long.arrival)) else { break };
             from = arrival + 1;
             let entry = &self.commands[&key];
-            let is_whole = entry.rest.is_empty() && !entry.begun && !entry.in_parts;
-            if is_whole
+            if !entry.begun
                 && may(&entry.work)
                 && self.predicting(|schedule, predict| schedule.never_fits(now, key, predict))
             {
-                // As its contract goes, where it has one.
-                let times = self.schedule.times(key).filter(|of| of.deadline < Instant::MAX);
-                let (promised, due) = (times.is_some(), self.due(key).filter(|_| times.is_some()));
-                let late_by = due.map_or(Duration::ZERO, |due| now.saturating_since(due));
-                let latency = times.map(|of| now.saturating_since(of.release));
-                let (latency, took) = (latency.unwrap_or_default(), None);
-                assert!(self.schedule.cancel(key), "it waits");
-                let Entry { work, .. } = self.remove(key).expect("just seen");
-                let (suspects_changed, is_last) = (false, true);
-                return Some(Ended {
-                    work,
-                    late_by,
-                    latency,
-                    due,
-                    promised,
-                    took,
-                    suspects_changed,
-                    is_last,
-                });
+                return self.end_without_device(now, key);
             }
         }
-        None
+        Vec::new()
+    }
+
+    /// All parts of a request that waits end here.
+    fn end_without_device(&mut self, now: Instant, key: u64) -> Vec<Ended<W>> {
+        // As its contract goes, where it has one.
+        let times = self.schedule.times(key).filter(|of| of.deadline < Instant::MAX);
+        let (promised, due) = (times.is_some(), self.due(key).filter(|_| times.is_some()));
+        let late_by = due.map_or(Duration::ZERO, |due| now.saturating_since(due));
+        let latency = times.map_or(Duration::ZERO, |of| now.saturating_since(of.release));
+        assert!(self.schedule.cancel(key), "it waits");
+        let Entry { work, rest, .. } = self.remove(key).expect("it is known");
+        let of_part = |work| Ended {
+            work,
+            late_by: Duration::ZERO,
+            latency: Duration::ZERO,
+            due: None,
+            promised,
+            took: None,
+            suspects_changed: false,
+            is_last: false,
+        };
+        let parts = core::iter::once(work).chain(rest.into_iter().map(|(_, work)| work));
+        let mut ended: Vec<Ended<W>> = parts.map(of_part).collect();
+        let last = ended.last_mut().expect("a request has a part");
+        (last.late_by, last.latency, last.due, last.is_last) = (late_by, latency, due, true);
+        ended
     }
 
     /// Gives the device a command, or the next part of one.

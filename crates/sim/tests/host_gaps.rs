@@ -153,8 +153,8 @@ fn beside_a_gap_that_does_not_fit_no_contract_is_given_until_it_does() {
     create(&mut world, "w", SIZE);
     fill(&mut world, "w", 1, SIZE);
     readers(&mut world, 40);
-    let every = Duration::from_secs(20);
-    let small = Service::Latency { len: Bytes::kib(4), within: every, every };
+    let (rate, period) = (Rate::per_second(200), Duration::from_secs(20));
+    let small = Service::Rate { rate, block: Bytes::kib(4), period };
     let serve = |service| Op::VolumeService { name: "w".into(), service };
     assert_eq!(world.call(serve(small)), Ok(Reply::Done), "there is room for it");
     assert_eq!(world.call(serve(Service::default())), Ok(Reply::Done));
@@ -195,6 +195,82 @@ fn a_gap_that_was_refused_is_forgotten_when_the_host_is_calm_again() {
     gap.set(Duration::ZERO);
     world.run_for(Duration::from_secs(200));
     assert_eq!(disk(&world).gap_refused, None, "{:?}", disk(&world).gaps);
+}
+
+/// Reads 64 KiB of a volume at a time, so many times, with another one waiting; then asks for
+/// nothing any more.
+struct Reads {
+    left: u64,
+}
+
+impl Reads {
+    fn read(&mut self, context: &mut Context<'_>) {
+        if self.left > 0 {
+            self.left -= 1;
+            let (volume, offset, len) = ("v".into(), Bytes::mib(self.left % 64), Bytes::kib(64));
+            context.ask(0, Op::Read { volume, offset, len, priority: None });
+        }
+    }
+}
+
+impl Program for Reads {
+    fn start(&mut self, context: &mut Context<'_>) {
+        (0..2).for_each(|_| self.read(context));
+    }
+    fn answer(&mut self, context: &mut Context<'_>, _: u64, result: Result<Reply, Error>) {
+        match result {
+            Ok(Reply::Data { span, .. }) => context.ask(1, Op::Release { span }),
+            other => {
+                assert_eq!(other, Ok(Reply::Done));
+                self.read(context);
+            }
+        }
+    }
+}
+
+/// One bad minute, and then nobody asks the disk for anything: nothing measures that the host is
+/// calm again. What does not fit with that minute may not be refused for hours.
+#[test]
+fn a_gap_that_nothing_confirms_on_an_idle_disk_is_forgotten() {
+    let mut world = hosted(Duration::ZERO, || Duration::from_micros(900));
+    create(&mut world, "w", SIZE);
+    let tightest = (20..200).map(Duration::from_millis).find(|&within| {
+        let service = Service::Latency { len: Bytes::kib(256), within, every: within };
+        world.call(Op::VolumeService { name: "v".into(), service }).is_ok()
+    });
+    assert!(tightest.is_some());
+    world.add(Reads { left: 2_000 });
+    world.run_for(Duration::from_secs(60));
+    let every = Duration::from_secs(20);
+    let service = Service::Latency { len: Bytes::kib(4), within: every, every };
+    let serve = || Op::VolumeService { name: "w".into(), service };
+    let refused = world.call(serve()).unwrap_err();
+    assert!(matches!(refused, Error::BeyondHost { .. }), "{refused}");
+    world.run_for(Duration::from_secs(1_200));
+    assert_eq!(disk(&world).gap_refused, None, "{:?}", disk(&world).gaps);
+    assert_eq!(world.call(serve()), Ok(Reply::Done));
+}
+
+/// A film in blocks of 1 MiB beside answers in time, which is served in chunks of 512 KiB for them:
+/// with the gap that is found these are too long, and it is charged in shorter ones.
+#[test]
+fn a_gap_that_fits_in_shorter_chunks_is_charged_in_those() {
+    let mut world = hosted(Duration::ZERO, || Duration::from_micros(900));
+    create(&mut world, "w", SIZE);
+    fill(&mut world, "w", 2, SIZE);
+    let (within, every) = (Duration::from_micros(25_000), Duration::from_secs(1));
+    let service = Service::Latency { len: Bytes::kib(4), within, every };
+    assert_eq!(world.call(Op::VolumeService { name: "w".into(), service }), Ok(Reply::Done));
+    let contract = contract(1 << 20, Bytes::MIB, Bytes::ZERO);
+    world.add(Player::new("v", 1, contract, Bytes::kib(256), SIZE));
+    assert_eq!(disk(&world).chunk, Some(Bytes::kib(512)));
+    world.add(Greedy::new("v", SIZE, Bytes::kib(64), 4, 1));
+    world.run_for(Duration::from_secs(40));
+    let found = disk(&world);
+    assert_eq!(found.gap_refused, None);
+    assert!(found.gaps.stated >= Duration::from_micros(900), "{:?}", found.gaps);
+    assert_eq!(found.chunk, Some(Bytes::kib(256)));
+    assert_eq!(found.account.late_requests, 0);
 }
 
 fn close(world: &mut World, stream: StreamId) {

@@ -166,9 +166,9 @@ impl Pool for Together {
         self.pool.host_lateness()
     }
 
-    fn delivered(&self, took: Duration) {
-        self.pool.delivered(took);
-        self.files.delivered(took);
+    fn delivered(&self, now: Instant, took: Duration) {
+        self.pool.delivered(now, took);
+        self.files.delivered(now, took);
     }
 
     fn carried(&self, promise: &Promise, took: Duration) {

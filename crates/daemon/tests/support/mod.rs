@@ -573,6 +573,7 @@ impl Pool for Fake {
             },
             operations: volume.operations,
             memory: Bytes::ZERO,
+            memory_held: None,
             handles: Vec::new(),
             promised: !matches!(volume.service, Service::BestEffort(_)),
         });

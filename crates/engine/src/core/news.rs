@@ -1,21 +1,22 @@
 //! What a section under the pool's lock leaves to be done for callbacks, and the callbacks: memory
-//! is filled with zeros, windows are unmapped, programs are told.
+//! is filled with zeros, windows are unmapped, parts of them given back, programs are told.
 //!
 //! A disk's thread comes that much later to the next end of a command, and whoever waits for that
-//! one pays. So it fills no more than [`LITTLE`] for a callback, and unmaps nothing: a thread
-//! beside it does that, and calls back ([`Chores`]). It has the priority of those that carry
-//! answers to their programs, where the disks' threads have real-time priority: the memory is that
-//! of streams, and as much as their contracts move. All other callbacks run on the disk's thread,
+//! one pays. So it fills no more than [`LITTLE`] for a callback, and unmaps nothing: threads
+//! beside it do that, and call back ([`Chores`]). One fills the room of streams, as much as their
+//! contracts move; where the disks' threads have real-time priority, it has that of those that carry
+//! answers to their programs. The other one unmaps, however much anybody has had mapped, with less:
+//! no room of a stream waits for that. All other callbacks run on the disk's thread,
 //! since to wake another one for each takes longer, up to milliseconds, than they do.
 //!
-//! Invariants: a callback runs once, when what it waits for is done; what the thread beside has is
-//! done in its order; no lock of the pool's is held meanwhile.
+//! Invariants: a callback runs once, when what it waits for is done; what each of the threads beside
+//! has is done in its order; no lock of the pool's is held meanwhile.
 
 use crate::arena::Arena;
 use crate::backend::zero_room;
 use crate::callers::Callback;
 use crate::lock::Mutex;
-use crate::on_disk::{PRIORITY_DELIVERY, on_a_disks_thread};
+use crate::on_disk::{PRIORITY_DELIVERY, PRIORITY_UNMAPPING, on_a_disks_thread};
 use crate::{Reply, sys};
 use node::{Error, RateSearch, Region, Span};
 use std::sync::Arc;
@@ -27,6 +28,9 @@ use window::Memory;
 /// So much is filled faster than another thread is woken.
 const LITTLE: Bytes = Bytes::kib(64);
 
+/// What gives back parts of windows.
+type Release = Box<dyn FnOnce() + Send>;
+
 /// What follows from a section under the lock.
 #[derive(Default)]
 pub(crate) struct News {
@@ -37,6 +41,8 @@ pub(crate) struct News {
     pub(super) wake: u64,
     /// Memory of windows that is nobody's any more.
     pub(super) garbage: Vec<Arc<Memory>>,
+    /// Gives parts of windows back to the system.
+    pub(super) release: Option<Release>,
 }
 
 impl News {
@@ -86,21 +92,31 @@ impl Call {
 enum Chore {
     Call(Call),
     Unmap(Vec<Arc<Memory>>),
+    Release(Release),
 }
 
 impl Chore {
+    /// What a stream under contract waits for.
+    fn is_promised(&self) -> bool {
+        matches!(self, Self::Call(Call { waits: Waits::For(_), .. }))
+    }
+
     fn run(self, arena: &Arena) {
         match self {
             Self::Call(call) => call.run(arena),
             Self::Unmap(garbage) => drop(garbage),
+            Self::Release(release) => release(),
         }
     }
 }
 
-/// The thread beside the disks', from the first chore on, until [`Chores::end`].
+/// The threads beside the disks', each from its first chore on, until [`Chores::end`].
 #[derive(Default)]
 pub(crate) struct Chores {
-    beside: Mutex<Beside>,
+    /// Fills what streams wait for.
+    fills: Mutex<Beside>,
+    /// Unmaps, gives parts of windows back, and does all that comes after that.
+    unmaps: Mutex<Beside>,
 }
 
 #[derive(Default)]
@@ -129,6 +145,11 @@ impl Chores {
         }
     }
 
+    /// Gives back, here or beside, what the pool's streams do not need any more of their windows.
+    pub(crate) fn release(&self, arena: &Arc<Arena>, release: Release) {
+        self.run(arena, Chore::Release(release));
+    }
+
     /// Here, unless this is a disk's thread and there is another one.
     fn run(&self, arena: &Arc<Arena>, chore: Chore) {
         #[cfg(test)]
@@ -138,9 +159,13 @@ impl Chores {
         if !on_a_disks_thread() {
             return chore.run(arena);
         }
-        let mut beside = self.beside.lock();
+        let (beside, name, priority) = match chore.is_promised() {
+            true => (&self.fills, "slackline-fills", PRIORITY_DELIVERY),
+            false => (&self.unmaps, "slackline-unmaps", PRIORITY_UNMAPPING),
+        };
+        let mut beside = beside.lock();
         if let Beside::NotYet = *beside {
-            *beside = start(Arc::clone(arena));
+            *beside = start(Arc::clone(arena), name, priority);
         }
         let sent = match &*beside {
             Beside::Runs(thread, _) => thread.send(chore).map_err(|back| back.0),
@@ -152,27 +177,29 @@ impl Chores {
         }
     }
 
-    /// Waits until all is done, and for the end of the thread; called when the disks' threads have
+    /// Waits until all is done, and for the end of the threads; called when the disks' threads have
     /// ended.
     pub(crate) fn end(&self) {
-        let beside = std::mem::replace(&mut *self.beside.lock(), Beside::None);
-        let Beside::Runs(chores, thread) = beside else { return };
-        drop(chores);
-        // The pool's last owner may be a callback, on this very thread.
-        if thread.thread().id() != std::thread::current().id() {
-            let _ = thread.join(); // a panic there has ended the process
+        for beside in [&self.fills, &self.unmaps] {
+            let beside = std::mem::replace(&mut *beside.lock(), Beside::None);
+            let Beside::Runs(chores, thread) = beside else { continue };
+            drop(chores);
+            // The pool's last owner may be a callback, on this very thread.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join(); // a panic there has ended the process
+            }
         }
     }
 }
 
-fn start(arena: Arc<Arena>) -> Beside {
+fn start(arena: Arc<Arena>, name: &str, priority: i32) -> Beside {
     let (sender, chores) = channel::<Chore>();
-    let thread = std::thread::Builder::new().name("slackline-chores".into());
+    let thread = std::thread::Builder::new().name(name.into());
     let work = move || {
         let _fatal = crate::lock::Fatal::new("in the thread that does disks' chores");
         // A disk's thread has started it.
         if sys::is_real_time() {
-            let _ = sys::become_real_time_alone(PRIORITY_DELIVERY); // to have less is permitted
+            let _ = sys::become_real_time_alone(priority); // to have less is permitted
         }
         chores.into_iter().for_each(|chore| chore.run(&arena));
     };
@@ -223,6 +250,32 @@ mod tests {
                 chores.call(&arena, short);
                 assert_eq!(is_told.recv(), Ok(own));
             }
+        };
+        thread::spawn(worker).join().unwrap();
+    }
+
+    /// Another user has much memory unmapped: a stream's room does not wait for that.
+    #[test]
+    fn room_is_filled_while_windows_are_unmapped() {
+        let arena = Surroundings::alone().arena;
+        let worker = move || {
+            let chores = Chores::default();
+            this_thread_is_a_disks();
+            let (filled, is_filled) = channel();
+            let (closed, is_closed) = channel();
+            // The one that is under way waits for what comes behind it.
+            let callback = Box::new(move |_| {
+                let within = std::time::Duration::from_secs(60);
+                closed.send(is_filled.recv_timeout(within).is_ok()).unwrap();
+            });
+            let close = Call { waits: Waits::ForUnmapping, callback, result: Ok(Reply::Done) };
+            chores.call(&arena, close);
+            let room = Span { offset: Bytes::mib(1), len: Bytes::MIB };
+            let callback = Box::new(move |_| filled.send(()).unwrap());
+            let waits = Waits::For(Some(room));
+            chores.call(&arena, Call { waits, callback, result: Ok(Reply::Done) });
+            assert_eq!(is_closed.recv(), Ok(true));
+            chores.end();
         };
         thread::spawn(worker).join().unwrap();
     }

@@ -10,13 +10,14 @@
 //! requests are whole again.
 
 use crate::admission::asked::Asked;
+use crate::admission::contract::Share;
 use crate::admission::costs::{Costs, piece_within};
-use crate::api::{DiskIndex, Policy, Refusal, Service};
+use crate::api::{Contract, DiskIndex, Error, Policy, Refusal, Service};
 use crate::core::Core;
 use crate::{limits, work};
 use alloc::vec::Vec;
 use sched::{Task, TaskId};
-use units::{Bytes, Instant};
+use units::{Bytes, Direction, Instant};
 
 impl Core {
     /// Whether requests can be in chunks: under the policy that looks at the exact slack before
@@ -28,50 +29,47 @@ impl Core {
     }
 
     /// A volume or a handle with tasks on the disk is promised answers in time.
-    fn has_latency_on(&self, disk: DiskIndex) -> bool {
+    pub(crate) fn has_latency_on(&self, disk: DiskIndex) -> bool {
         self.services.0.values().any(|served| {
             let is_latency = matches!(served.service, Service::Latency { .. });
             is_latency && served.tasks.iter().any(|joined| joined.disk == disk)
         })
     }
 
-    /// Lets `admit` take a contract on a disk, in shorter commands where it is refused as they
-    /// are. `is_latency`: it is one of answers in time.
+    /// Lets `admit` take a contract on a disk, or something that all contracts there have to bear,
+    /// in shorter commands where it is refused as they are. `is_latency`: it is a contract of
+    /// answers in time.
     pub(crate) fn admit_on<T>(
         &mut self,
         now: Instant,
         disk: DiskIndex,
         is_latency: bool,
-        mut admit: impl FnMut(&mut Self) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        let mut refusal = match admit(self) {
-            Err(refusal) => refusal,
+        mut admit: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        // Who is admitted twice may be refused the second time.
+        let first = match self.owes_host(disk) {
+            true => self.attempt([disk], &mut admit),
+            false => admit(self),
+        };
+        let mut refused = match first {
+            Err(refused) => refused,
             admitted => return admitted,
         };
         if !self.may_have_chunks(disk) || !(is_latency || self.has_latency_on(disk)) {
-            return Err(refusal);
+            return Err(refused);
         }
         let present = self.chunk(disk);
         for chunk in limits::chunks().filter(|chunk| *chunk != present) {
             let tried = self.attempt([disk], |core| {
-                core.set_chunk(now, disk, chunk)?;
+                core.set_chunk(now, disk, chunk).map_err(Error::Refused)?;
                 admit(core)
             });
             match tried {
                 Ok(admitted) => return Ok(admitted),
-                // What is missing where the least is.
-                Err(shorter) => {
-                    let both = (refusal.deadline, shorter.deadline);
-                    if let (Some((within, more)), Some((same, less))) = both
-                        && within == same
-                        && less < more
-                    {
-                        refusal = shorter;
-                    }
-                }
+                Err(shorter) => refused = nearer(refused, shorter),
             }
         }
-        Err(refusal)
+        Err(refused)
     }
 
     /// The longest command of streams and best effort, where they are in chunks.
@@ -85,10 +83,15 @@ impl Core {
         if self.has_latency_on(disk) {
             return;
         }
+        // What was admitted with what was measured of the host stays so.
+        let bears_host = self.bears_host(disk).is_ok();
         let longer = |chunk: &Option<Bytes>| chunk.is_none_or(|chunk| chunk > present);
         for chunk in limits::chunks().filter(longer) {
-            // The queue knows a later time.
-            let set = |core: &mut Self| core.set_chunk(Instant::EPOCH, disk, chunk);
+            let set = |core: &mut Self| {
+                // The queue knows a later time.
+                core.set_chunk(Instant::EPOCH, disk, chunk).map_err(Error::Refused)?;
+                if bears_host { core.bears_host(disk) } else { Ok(()) }
+            };
             if self.attempt([disk], set).is_ok() {
                 return;
             }
@@ -136,8 +139,31 @@ impl Core {
         Ok(())
     }
 
-    /// A stream has this task on the disk from here on.
-    pub(crate) fn note_asked(&mut self, disk: DiskIndex, id: TaskId, asked: Asked) {
-        self.disk(disk).chunking.asked.insert(id, asked);
+    /// A stream has this task on the disk of the share from here on.
+    pub(crate) fn note_asked(
+        &mut self,
+        id: TaskId,
+        contract: &Contract,
+        share: &Share,
+        way: Direction,
+    ) {
+        let asked = Asked { contract: *contract, share: share.clone(), way };
+        self.disk(share.disk).chunking.asked.insert(id, asked);
     }
+}
+
+/// Of two refusals of one contract the one to be told: what is missing where the least is; and where
+/// only what was measured of the host is in the way, that it is.
+fn nearer(mut first: Error, mut shorter: Error) -> Error {
+    let deadline = |error: &mut Error| error.refusal_mut().and_then(|refusal| refusal.deadline);
+    let is_host = |error: &Error| matches!(error, Error::BeyondHost { .. });
+    let is_less = match (deadline(&mut first), deadline(&mut shorter)) {
+        (Some((within, more)), Some((same, less))) => within == same && less < more,
+        _ => false,
+    };
+    let is_nearer = match (is_host(&first), is_host(&shorter)) {
+        (one, other) if one == other => is_less,
+        (_, is_host) => is_host,
+    };
+    if is_nearer { shorter } else { first }
 }

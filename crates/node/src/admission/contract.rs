@@ -84,6 +84,11 @@ impl Share {
         self.parts[extents.min(LENGTHS - 1)]
     }
 
+    /// The same of what there is on the disk of a block: parts are whole extents, but for the last.
+    pub(crate) fn parts_held(&self, block: Bytes) -> u64 {
+        u64::from(self.parts_of(block)).min(self.holds(block) / EXTENT).max(1)
+    }
+
     /// What there is on the disk of a block at the most: a volume may be shorter than one.
     fn holds(&self, block: Bytes) -> Bytes {
         block.min(SECTOR * self.range.start.distance(self.range.end))
@@ -203,7 +208,7 @@ impl Seen<'_> {
     /// it ended. What comes between costs the way back.
     fn in_chunks(&self, block: Bytes, share: &Share, way: Direction) -> Option<Chunked> {
         let (chunk, len) = (self.chunk?, share.holds(block));
-        let parts = u64::from(share.parts_of(block)).min(len / EXTENT).max(1);
+        let parts = share.parts_held(block);
         if len <= chunk && parts == 1 {
             return None;
         }
@@ -260,7 +265,7 @@ impl Seen<'_> {
     pub(crate) fn cost(&self, block: Bytes, share: &Share, direction: Direction) -> Duration {
         let len = share.holds(block);
         let worst = |len| self.profile.worst(share.range.clone(), len, direction);
-        let parts = u64::from(share.parts_of(block)).min(len / EXTENT).max(1);
+        let parts = share.parts_held(block);
         if parts == 1 {
             return worst(len);
         }

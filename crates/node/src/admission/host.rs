@@ -11,12 +11,13 @@
 //! asks for more than he has: the costs of now have to be charged, whatever the host takes.
 
 use crate::admission::contract::Joined;
+use crate::admission::owed::{Owed, measured, sooner};
 use crate::api::*;
-use crate::core::Core;
+use crate::core::{Core, Disk};
 use crate::node::Node;
-use alloc::boxed::Box;
 use alloc::vec::Vec;
-use sched::{Task, TaskSet};
+use queue::between_parts;
+use sched::{Task, TaskId, TaskSet};
 use units::Duration;
 
 impl Node {
@@ -60,8 +61,16 @@ impl Core {
     /// Whether all contracts on the disk fit with what was measured, as long as that is not
     /// charged.
     pub(crate) fn bears_host(&self, disk: DiskIndex) -> Result<(), Error> {
+        let Some(owed) = self.owed_host(disk) else { return Ok(()) };
+        let refused = owed.set.as_ref().err().map(|refusal| owed.refused(disk, refusal));
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// What was measured of the host, as long as it is not charged, and the contracts on the disk
+    /// with it.
+    pub(crate) fn owed_host(&self, disk: DiskIndex) -> Option<Owed> {
         if !self.owes_host(disk) {
-            return Ok(());
+            return None;
         }
         let state = &self.disks[disk.as_usize()];
         let charged = Host { gap: state.queue.gap(), delivery: self.delivery.counted };
@@ -71,11 +80,6 @@ impl Core {
             gap: gap.map_or(charged.gap, |(gap, _)| gap.max(charged.gap)),
             delivery: delivery.map_or(charged.delivery, |(takes, _)| takes.max(charged.delivery)),
         };
-        let Err(refusal) = self.fit_with(disk, measured.gap, measured.delivery - charged.delivery)
-        else {
-            return Ok(());
-        };
-        let refusal = Box::new(crate::admission::contract::refused(disk, &refusal));
         let named = |error: &Error| match error {
             Error::GapRefused { streams, volumes, .. }
             | Error::DeliveryRefused { streams, volumes, .. } => (streams.len(), volumes.len()),
@@ -83,38 +87,39 @@ impl Core {
         };
         let all = [gap, delivery].into_iter().flatten().map(|(_, error)| named(error));
         let (streams, volumes) = all.max().unwrap_or_default();
-        let host = Box::new(HostCharge { measured, charged, streams, volumes });
-        Err(Error::BeyondHost { disk, host, refusal })
+        let host = HostCharge { measured, charged, streams, volumes };
+        Some(Owed { host, set: self.with_host(disk, &host) })
     }
 
-    /// Whether the contracts on a disk fit with this gap, and with deadlines so much sooner. In
-    /// sweeps, and at odds, it is the window that bears a longer delivery.
-    fn fit_with(
-        &self,
-        disk: DiskIndex,
-        gap: Duration,
-        sooner: Duration,
-    ) -> Result<(), sched::Refusal> {
+    /// The contracts on a disk with what was measured of the host, where they fit so.
+    fn with_host(&self, disk: DiskIndex, host: &HostCharge) -> Result<TaskSet, sched::Refusal> {
         let queue = &self.disks[disk.as_usize()].queue;
         let (policy, depth, has) = (self.config.policy, queue.profile().depth(), queue.tasks());
-        let set = TaskSet::new(has.reserve()).with_gap(gap);
+        let set = TaskSet::new(has.reserve()).with_gap(host.measured.gap);
         let has_online_slack = policy.start().has_online_slack();
         let set = set.with_admission(policy.admission, depth);
         let mut set = set.with_online_slack(has_online_slack);
         let mut tasks = Vec::new();
-        for (_, task) in has.iter() {
-            let is_sooner = task.sweep.is_none() && task.odds.is_none();
-            let by = if is_sooner { sooner } else { Duration::ZERO };
-            let deadline = task.deadline.saturating_sub(by);
-            if deadline < task.cost.saturating_add(gap) && by > Duration::ZERO {
-                let late = task.cost.saturating_add(gap).saturating_sub(deadline);
-                let utilisation_ppm = has.utilisation().ppm();
-                let deadline = Some((task.deadline, late));
-                return Err(sched::Refusal { utilisation_ppm, deadline, undecided: false });
-            }
-            tasks.push(Task { deadline, ..task });
+        for (id, task) in has.iter() {
+            let more = self.between_parts_more(disk, id, sooner(host, &task));
+            let cost = task.cost.saturating_add(more);
+            // What is not served in chunks is one command.
+            let command = if task.command == task.cost { cost } else { task.command };
+            tasks.push(measured(host, &Task { cost, command, ..task }, has)?);
         }
-        set.add_all(&tasks).map(drop)
+        set.add_all(&tasks)?;
+        Ok(set)
+    }
+
+    /// What a request of a stream costs more where deadlines are so much sooner: between its parts
+    /// as long may pass as deadlines are advanced by.
+    fn between_parts_more(&self, disk: DiskIndex, task: TaskId, sooner: Duration) -> Duration {
+        let Disk { queue, chunking, .. } = &self.disks[disk.as_usize()];
+        let advance = queue.advance();
+        let more = between_parts(advance.saturating_add(sooner)) - between_parts(advance);
+        let parts =
+            chunking.asked.get(&task).map_or(1, |it| it.share.parts_held(it.contract.block));
+        more.saturating_mul(parts - 1)
     }
 }
 

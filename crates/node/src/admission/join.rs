@@ -1,6 +1,5 @@
 //! Contracts join, change and leave the schedules of their disks.
 
-use crate::admission::asked::Asked;
 use crate::admission::block;
 use crate::admission::contract::{Joined, LENGTHS, Seen, Share, period, refused};
 use crate::admission::rates::RateSearch;
@@ -106,39 +105,32 @@ impl Core {
         let mut joined = Vec::with_capacity(shares.len() * mode.directions().len());
         let chunks: Vec<_> = shares.iter().map(|one| (one.disk, self.chunk(one.disk))).collect();
         for (share, way) in requests(shares, mode) {
+            let number = ways.iter().position(|&other| other == way).expect("one of these");
+            let mut theirs = before.iter().filter(|old| old.disk == share.disk);
+            let old = theirs.nth(number);
             let result = self.admit_on(now, share.disk, false, |core| {
                 let task = match core.task(contract, share, way) {
-                    Err(refusal) if core.config.admission => Err(refusal),
+                    Err(refusal) if core.config.admission => Err(Error::Refused(refusal)),
                     // Only without admission: the task that is nearest to possible.
                     Err(_) => {
                         let period = period(contract, share);
                         Ok(Task::new(period, period, period))
                     }
-                    task => task,
+                    Ok(task) => Ok(task),
                 }?;
+                let old = old.map(|old| core.task_now(old));
                 let id = core.disk(share.disk).queue.join_within(now, task, patience);
-                let id = id.map_err(|refusal| refused(share.disk, &refusal))?;
+                let id = id.map_err(|refusal| Error::Refused(refused(share.disk, &refusal)))?;
+                core.note_asked(id, contract, share, way);
+                core.bears_host_more(share.disk, old, &task)?;
                 Ok(Joined { disk: share.disk, id, task })
             });
             match result {
-                Ok(one) => {
-                    let number = ways.iter().position(|&other| other == way);
-                    let mut theirs = before.iter().filter(|old| old.disk == share.disk);
-                    let old =
-                        number.and_then(|number| theirs.nth(number)).map(|old| self.task_now(old));
-                    if let Err(error) = self.bears_host_more(share.disk, old, &one.task) {
-                        joined.push(one);
-                        self.leave(&joined);
-                        self.put_chunks_back(now, &chunks);
-                        return Err(error);
-                    }
-                    let (contract, share) = (*contract, share.clone());
-                    self.note_asked(one.disk, one.id, Asked { contract, share, way });
-                    joined.push(one);
-                }
-                Err(refusal) => {
+                Ok(one) => joined.push(one),
+                Err(error) => {
                     self.leave(&joined);
                     self.put_chunks_back(now, &chunks);
+                    let Error::Refused(refusal) = error else { return Err(error) };
                     self.search =
                         Some(RateSearch::new(|disk| self.seen(disk), contract, shares, mode, &[]));
                     let parts = share.parts_of(contract.block);
@@ -166,7 +158,6 @@ impl Core {
     ) -> Result<Vec<Joined>, Error> {
         // A change of one task that is refused changes nothing.
         let is_one = requests(shares, mode).count() == 1;
-        let is_one = is_one && shares.iter().all(|share| !self.owes_host(share.disk));
         let disks = shares.iter().filter(|_| !is_one).map(|share| share.disk);
         let changed = self.attempt::<_, Error>(disks, |core| {
             let change = |(share, way): (&Share, Direction)| {
@@ -174,22 +165,19 @@ impl Core {
                 let number = mode.directions().iter().position(|&other| other == way);
                 let old = theirs.nth(number.expect("one of these"));
                 let old = old.expect("a stream has its tasks on each of its disks");
-                let task = core.task(contract, share, way).map_err(Error::Refused)?;
-                let before = core.task_now(old);
-                let queue = &mut core.disk(share.disk).queue;
-                let changed = queue.change(now, old.id, task);
-                changed.map_err(|refusal| Error::Refused(refused(share.disk, &refusal)))?;
-                core.bears_host_more(share.disk, Some(before), &task)?;
-                Ok(Joined { task, ..*old })
+                core.admit_on(now, share.disk, false, |core| {
+                    let task = core.task(contract, share, way).map_err(Error::Refused)?;
+                    let before = core.task_now(old);
+                    let queue = &mut core.disk(share.disk).queue;
+                    let changed = queue.change(now, old.id, task);
+                    changed.map_err(|refusal| Error::Refused(refused(share.disk, &refusal)))?;
+                    core.note_asked(old.id, contract, share, way);
+                    core.bears_host_more(share.disk, Some(before), &task)?;
+                    Ok(Joined { task, ..*old })
+                })
             };
             requests(shares, mode).map(change).collect::<Result<Vec<Joined>, Error>>()
         });
-        if let Ok(changed) = &changed {
-            for (one, (share, way)) in changed.iter().zip(requests(shares, mode)) {
-                let (contract, share) = (*contract, share.clone());
-                self.note_asked(one.disk, one.id, Asked { contract, share, way });
-            }
-        }
         changed.inspect_err(|error| {
             if let Error::Refused(_) = error {
                 let seen = |disk| self.seen(disk);
@@ -227,6 +215,8 @@ impl Core {
             advance: disk.queue.advance(),
             set: disk.queue.tasks().clone(),
             chunk: self.chunk(disk.index),
+            has_latency: self.has_latency_on(disk.index),
+            owed: self.owed_host(disk.index),
         };
         // Windows are made for what was measured.
         let config = Config { host_latency: self.late, ..self.config };

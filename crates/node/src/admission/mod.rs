@@ -8,6 +8,7 @@ pub(crate) mod costs;
 pub(crate) mod host;
 pub(crate) mod join;
 pub(crate) mod odds;
+pub(crate) mod owed;
 pub(crate) mod rates;
 pub(crate) mod sweep;
 pub(crate) mod terms;

@@ -193,10 +193,23 @@ pub struct VolumeStatus {
     /// is no contract.
     pub operations: u64,
     pub memory: Bytes,
+    /// What has this memory, where operations wait for it that are within the contract's length,
+    /// and none has come back for long.
+    pub memory_held: Option<MemoryHeld>,
     /// Handles on it that have contracts of their own.
     pub handles: Vec<HandleStatus>,
     /// What the service's contract says is promised; false where it is none, too.
     pub promised: bool,
+}
+
+/// A disk that does not end the operations of a contract, for whose memory others wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryHeld {
+    pub disk: DiskIndex,
+    /// Operations that are under way there,
+    pub with_disk: u64,
+    /// of so many for which there is memory.
+    pub operations: u64,
 }
 
 /// A handle that has a contract of its own.

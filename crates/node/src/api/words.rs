@@ -86,7 +86,8 @@ impl Span {
 ///
 /// Where a window's blocks lie in it is the node's choice: at multiples of the block,
 /// always the lowest that are free. [`Node::poll_freed`](crate::Node::poll_freed) tells
-/// which parts are not needed any more.
+/// which parts are not needed any more; or [`Node::release_next`](crate::Node::release_next), where
+/// giving them back takes its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Region(pub u32);
 

@@ -94,15 +94,14 @@ impl Core {
         self.fit_log(now);
     }
 
-    /// Lets the log's contracts shrink to what they have to hold, unless a commit runs.
-    pub(crate) fn fit_log(&mut self, now: Instant) {
+    /// Lets the log's contracts shrink to what they have to hold, unless a commit runs. Says
+    /// whether they have.
+    pub(crate) fn fit_log(&mut self, now: Instant) -> bool {
         let wanted = self.commits.log.wanted();
         // A commit that failed may have left pieces that still wait for their disks.
         let rests = self.commits.running.is_none() && self.commits.pieces.is_empty();
-        if rests && wanted < self.commits.log.size {
-            // A disk that is far behind may not do it now; it is tried again.
-            let _ = self.set_log(now, wanted);
-        }
+        // A disk that is far behind may not do it now; it is tried again.
+        rests && wanted < self.commits.log.size && self.set_log(now, wanted).is_ok()
     }
 
     /// Lets the log's contracts hold so many bytes, on all disks or on none.

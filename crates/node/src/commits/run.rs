@@ -80,7 +80,6 @@ impl Core {
         if self.commits.due.is_some() {
             self.wake_timers();
         }
-        self.fit_log(now);
         for ticket in core::mem::take(&mut self.commits.served) {
             self.answer(ticket, Ok(Reply::Done));
         }

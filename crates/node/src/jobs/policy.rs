@@ -136,7 +136,7 @@ impl Node {
         for stream in self.streams.iter() {
             let theirs = stream.tasks.iter().filter(|own| own.disk == disk);
             // All are tried: those that fit are in the way of the streams behind.
-            if theirs.filter(|own| !fits(own.task)).count() > 0 {
+            if theirs.filter(|own| !fits(self.core.task_now(own))).count() > 0 {
                 streams.push(stream.id);
             }
         }

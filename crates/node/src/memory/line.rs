@@ -106,6 +106,13 @@ impl Line {
         self.waiting[rank as usize]
     }
 
+    /// Whether somebody waits as this volume's, or this handle's, under contract.
+    pub(crate) fn has_waiting_of(&self, holder: Holder) -> bool {
+        let Users(users) = &self.classes[Rank::Contract as usize];
+        let mut all = users.iter().flat_map(|(_, theirs)| theirs.iter());
+        all.any(|(_, waiter)| waiter.place.is_some_and(|(other, _)| other == holder))
+    }
+
     /// When those that wait are refused, because all memory is in callers' hands and none
     /// of them has given any back for long: it may be one that waits who has it.
     pub(crate) fn due(&self) -> Option<Instant> {

@@ -3,4 +3,5 @@
 pub(crate) mod arena;
 pub(crate) mod line;
 pub(crate) mod places;
+pub(crate) mod releasing;
 pub(crate) mod reserve;

@@ -2,7 +2,8 @@
 //!
 //! Invariants: a place that was taken is nobody else's until it is given; of the
 //! places of a region that are free the lowest is taken first, so that a window that
-//! shrank and grows again needs no more of the region than it had.
+//! shrank and grows again needs no more of the region than it had. A place that the driver gives back
+//! to the system at that moment is nobody's until it has.
 
 use crate::api::{Error, Region, Span};
 use crate::core::Core;
@@ -51,17 +52,21 @@ impl WindowMemory {
                 None => Err(Error::NoMemory { asked, free: core.arena.free_for_windows() }),
             },
             Self::Region { region, spare, end } => {
-                let left = limits::REGION_STRIDE - *end + block * spare.len() as u64;
+                let held = core.releasing_in(*region).filter(|place| spare.contains(place));
+                let usable = spare.len() as u64 - u64::from(held.is_some());
+                let left = limits::REGION_STRIDE - *end + block * usable;
                 if asked > left {
                     return Err(Error::NoMemory { asked, free: left });
                 }
                 core.arena.take_beside(asked)?;
                 let mut place = || {
-                    let place = spare.pop_first().unwrap_or_else(|| {
+                    let lowest = spare.iter().find(|&&place| Some(place) != held).copied();
+                    let place = lowest.unwrap_or_else(|| {
                         let fresh = *end;
                         *end += block;
                         fresh
                     });
+                    spare.remove(&place);
                     region.offset() + place
                 };
                 let places: Vec<Bytes> = (0..blocks).map(|_| place()).collect();

@@ -10,7 +10,7 @@
 //! back when the contract has ended and its last slot is back; `lent` has exactly the slots
 //! that are not in their lot's `free`.
 
-use crate::api::{DiskIndex, Error, Span};
+use crate::api::{DiskIndex, Error, MemoryHeld, Span};
 use crate::limits;
 use crate::memory::arena::{Arena, Use};
 use crate::volumes::services::Holder;
@@ -44,6 +44,8 @@ struct Lot {
     span: Span,
     /// Where the slots that nobody has begin.
     free: Vec<Bytes>,
+    /// Slots of operations that have not ended: what has them is a disk, not a program.
+    under_way: u64,
     /// When one was lent last, or came back.
     moved: Instant,
 }
@@ -51,8 +53,13 @@ struct Lot {
 impl Lot {
     fn new(holder: Holder, need: Need, span: Span) -> Self {
         let free = (0..need.slots).rev().map(|number| span.offset + need.slot * number).collect();
-        let moved = Instant::EPOCH;
-        Self { place: (holder, need.disk), need, span, free, moved }
+        let (under_way, moved) = (0, Instant::EPOCH);
+        Self { place: (holder, need.disk), need, span, free, under_way, moved }
+    }
+
+    /// None was lent, and none came back, for long.
+    fn rests(&self, now: Instant) -> bool {
+        self.moved.saturating_add(limits::MEMORY_WITHIN) <= now
     }
 
     fn is_whole(&self) -> bool {
@@ -121,11 +128,36 @@ impl Reserves {
     }
 
     /// Whether an operation of `len` bytes waits in vain for what is set aside for `place`:
-    /// there is none so long, or none was lent or came back for long.
+    /// there is none so long, or programs have had all of it for long. What a disk has comes back
+    /// when it is done.
     pub(crate) fn is_stuck(&self, now: Instant, place: Place, len: Bytes) -> bool {
         let lot = self.current.get(&place).map(|number| &self.lots[number]);
-        let moves = |lot: &Lot| lot.moved.saturating_add(limits::MEMORY_WITHIN) > now;
-        !lot.is_some_and(|lot| len <= lot.need.slot && moves(lot))
+        let comes = |lot: &Lot| lot.under_way > 0 || !lot.rests(now);
+        !lot.is_some_and(|lot| len <= lot.need.slot && comes(lot))
+    }
+
+    /// The first disk that has had slots of a holder's for long, while nobody could have one.
+    pub(crate) fn held_by_disk(&self, now: Instant, holder: Holder) -> Option<MemoryHeld> {
+        let mut lots = self.current.range(all_of(holder)).map(|(_, number)| &self.lots[number]);
+        let lot = lots.find(|lot| lot.under_way > 0 && lot.free.is_empty() && lot.rests(now))?;
+        let (disk, operations) = (lot.need.disk, lot.need.slots);
+        Some(MemoryHeld { disk, with_disk: lot.under_way, operations })
+    }
+
+    /// An operation begins with memory: nothing where that is no slot.
+    pub(crate) fn begin(&mut self, span: &Span) {
+        if let Some(number) = self.lent.get(&span.offset) {
+            self.lots.get_mut(number).expect("a lot outlives its slots").under_way += 1;
+        }
+    }
+
+    /// One of these has ended.
+    pub(crate) fn end(&mut self, now: Instant, span: &Span) {
+        if let Some(number) = self.lent.get(&span.offset) {
+            let lot = self.lots.get_mut(number).expect("a lot outlives its slots");
+            lot.under_way -= 1;
+            lot.moved = now;
+        }
     }
 
     /// How long an operation may be that has the next slot; none where all are lent.

@@ -16,6 +16,7 @@ pub use modes::ModePlan;
 
 use crate::admission::contract::{self, Seen, Share};
 use crate::admission::costs::{Costs, piece_within};
+use crate::admission::owed::Owed;
 use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, Service};
 use crate::limits;
 use crate::memory::arena::Arena;
@@ -130,6 +131,11 @@ pub(crate) struct PlanDisk {
     pub set: TaskSet,
     /// Requests of streams are in chunks of this.
     pub chunk: Option<Bytes>,
+    /// Answers in time are promised on it.
+    pub has_latency: bool,
+    /// What was measured of the host where the disk serves, as long as less is charged: whoever
+    /// asks is admitted with it, too.
+    pub owed: Option<Owed>,
 }
 
 impl PartialEq for PlanDisk {
@@ -142,6 +148,20 @@ impl PartialEq for PlanDisk {
 impl Eq for PlanDisk {}
 
 impl PlanDisk {
+    /// The same promises in a set that admits in another way.
+    fn with(&self, like: TaskSet) -> Result<Self, sched::Refusal> {
+        let anew = |set: &TaskSet, mut like: TaskSet| {
+            let tasks: Vec<Task> = set.iter().map(|(_, task)| task).collect();
+            like.add_all(&tasks).map(|_| like)
+        };
+        let owed = self.owed.as_ref().map(|owed| {
+            let like = like.clone().with_gap(owed.host.measured.gap);
+            let set = owed.set.as_ref().map_err(Clone::clone).and_then(|set| anew(set, like));
+            Owed { set, ..owed.clone() }
+        });
+        Ok(Self { set: anew(&self.set, like)?, owed, ..self.clone() })
+    }
+
     fn seen(&self) -> Seen<'_> {
         Seen { profile: &self.profile, advance: self.advance, set: &self.set, chunk: self.chunk }
     }
@@ -154,6 +174,14 @@ struct Demand {
     tasks: Vec<Option<Task>>,
     likely: Vec<Likely>,
     window: Bytes,
+}
+
+impl Demand {
+    /// What a contract stands behind.
+    fn promised(&self) -> impl Iterator<Item = (&Share, &Task)> {
+        let all = self.shares.iter().zip(&self.tasks);
+        all.filter_map(|(share, task)| Some((share, task.as_ref()?)))
+    }
 }
 
 impl Planner {
@@ -188,7 +216,9 @@ impl Planner {
                 let refused = |refusal| contract::refused(DiskIndex(index), &refusal);
                 set.add(task).map_err(refused).map_err(Error::Refused)?;
             }
-            Ok(PlanDisk { profile, capacity, advance: costs.advance, set, chunk: None })
+            let advance = costs.advance;
+            let (chunk, has_latency, owed) = (None, false, None);
+            Ok(PlanDisk { profile, capacity, advance, set, chunk, has_latency, owed })
         };
         let disks = (0..).zip(profiles).map(disk).collect::<Result<Vec<_>, Error>>()?;
         Ok(Self { config, disks, memory: Arena::for_windows(config.memory) })
@@ -227,13 +257,14 @@ impl Planner {
         let is_latency = |wanted: &Wanted| {
             wanted.count > 0 && matches!(wanted.what, Whose::Service(Service::Latency { .. }))
         };
-        if whole.stops.is_none() || !list.iter().any(is_latency) {
+        let all = list.iter().any(is_latency);
+        if whole.stops.is_none() || !(all || self.disks.iter().any(|disk| disk.has_latency)) {
             return Ok(whole);
         }
         // As admission does (`admission/chunks.rs`), for all of the list at once.
         let counts = |plan: &Plan| plan.kinds.iter().map(|kind| kind.admitted).sum::<u64>();
         let mut best = whole;
-        for planner in limits::chunks().flatten().filter_map(|chunk| self.in_chunks(chunk)) {
+        for planner in limits::chunks().flatten().filter_map(|chunk| self.in_chunks(chunk, all)) {
             let plan = planner.plan_so(list)?;
             if plan.stops.is_none() {
                 return Ok(plan);
@@ -243,20 +274,23 @@ impl Planner {
         Ok(best)
     }
 
-    /// The same disks with streams and best effort in chunks. What a pool has promised before
-    /// stays as it is. None where that does not fit so, or where nothing is ever in chunks.
-    fn in_chunks(&self, chunk: Bytes) -> Option<Self> {
+    /// The same disks with streams and best effort in chunks: all, or those on which answers in
+    /// time are promised. What a pool has promised before stays as it is. None where that does not
+    /// fit so, or where nothing is ever in chunks.
+    fn in_chunks(&self, chunk: Bytes, all: bool) -> Option<Self> {
         let slack = self.config.admission && self.config.policy.is(crate::api::Policy::SLACK);
         let disk = |disk: &PlanDisk| {
+            if !(all || disk.has_latency) {
+                return Some(disk.clone());
+            }
             let PlanDisk { profile, capacity, set, .. } = disk;
             let costs = Costs::new(&self.config, profile, *capacity, set.gap());
             let most = chunk.min(costs.piece);
             let (_, cost) = piece_within(profile, *capacity, most, set.reserve());
             let reserve = cost.min(set.reserve());
-            let mut anew = Self::set_leaving(&self.config, reserve, profile, set.gap());
-            let tasks: Vec<Task> = set.iter().map(|(_, task)| task).collect();
-            anew.add_all(&tasks).ok().filter(|_| profile.bus.is_none())?;
-            Some(PlanDisk { set: anew, chunk: Some(chunk), ..disk.clone() })
+            let anew = Self::set_leaving(&self.config, reserve, profile, set.gap());
+            let anew = disk.with(anew).ok().filter(|_| profile.bus.is_none())?;
+            Some(PlanDisk { chunk: Some(chunk), ..anew })
         };
         let disks: Option<Vec<PlanDisk>> = self.disks.iter().map(disk).collect();
         slack.then_some(Self { disks: disks?, ..self.clone() })
@@ -428,15 +462,18 @@ impl Trial {
         wanted: &Wanted,
     ) -> Result<&'a Demand, Error> {
         let fits = demand.as_ref().map_err(Clone::clone).and_then(|demand| {
-            for (share, task) in demand.shares.iter().zip(&demand.tasks) {
+            for (share, task) in demand.promised() {
                 let set = &self.planner.disks[share.disk.as_usize()].set;
-                if let Some(task) = task {
-                    set.admits(task).map_err(|refusal| contract::refused(share.disk, &refusal))?;
-                }
+                set.admits(task).map_err(|refusal| contract::refused(share.disk, &refusal))?;
             }
             Ok(demand)
         });
         let demand = fits.map_err(|refusal| Error::Refused(self.with_rate(refusal, wanted)))?;
+        for (share, task) in demand.promised() {
+            if let Some(owed) = &self.planner.disks[share.disk.as_usize()].owed {
+                owed.admits(share.disk, task)?;
+            }
+        }
         if demand.window > self.planner.memory {
             return Err(Error::NoMemory { asked: demand.window, free: self.planner.memory });
         }
@@ -460,7 +497,10 @@ impl Trial {
         for ((share, task), likely) in parts {
             let disk = share.disk.as_usize();
             if let Some(task) = *task {
-                let set = &mut self.planner.disks[disk].set;
+                let PlanDisk { set, owed, .. } = &mut self.planner.disks[disk];
+                if let Some(owed) = owed {
+                    owed.take(share.disk, &task);
+                }
                 set.add(task).expect("it was admitted just now");
                 self.disks[disk].note(Some(at), true, task, *likely);
             }

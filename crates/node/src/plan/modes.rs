@@ -74,10 +74,11 @@ impl Planner {
             let PlanDisk { profile, capacity, set, .. } = &*disk;
             let costs = Costs::new(&planner.config, profile, *capacity, set.gap());
             let mut other = Self::set(&planner.config, &costs, profile, set.gap());
+            let owed = disk.with(other.clone()).ok().and_then(|disk| disk.owed);
             for (_, task) in set.iter() {
                 other.add_unchecked(task);
             }
-            disk.set = other;
+            (disk.set, disk.owed) = (other, owed);
         }
         planner
     }

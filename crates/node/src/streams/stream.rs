@@ -556,7 +556,10 @@ impl Stream {
         }
     }
 
-    pub(crate) fn status(&self, volume: alloc::string::String) -> StreamStatus {
+    pub(crate) fn status(&self, core: &Core, volume: alloc::string::String) -> StreamStatus {
+        // It may be served in other commands than when its contract was given.
+        let now = |own: &Joined| Joined { task: core.task_now(own), ..*own };
+        let tasks: Vec<Joined> = self.tasks.iter().map(now).collect();
         StreamStatus {
             stream: self.id,
             volume,
@@ -567,7 +570,7 @@ impl Stream {
             durable: self.durable,
             account: self.account,
             open_since: self.open_since,
-            shares: contract::used(&self.tasks),
+            shares: contract::used(&tasks),
             miss: self.odds.map(|odds| odds.miss),
             promised: false,
         }

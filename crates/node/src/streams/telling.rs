@@ -68,6 +68,12 @@ impl Node {
         if self.rounds.committed.is_none() {
             self.core.begin_commit(now, self.streams.is_empty());
             if let Some(committed) = self.core.end_commit(now) {
+                // The writers that have gone are not in the next record.
+                if committed == Committed::Durable && self.core.fit_log(now) {
+                    self.try_wider_profiles(now);
+                    self.try_host(now);
+                    self.given_back(now);
+                }
                 self.rounds.committed = Some((committed, Round::new(now)));
                 self.tell_committed(now);
             }

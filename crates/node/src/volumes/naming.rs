@@ -32,6 +32,7 @@ impl Node {
     }
 
     pub(crate) fn tell_time(&mut self, now: Instant) {
+        self.core.latest = now;
         if let Some(epoch) = self.wall_clock {
             let since = i64::try_from(now.saturating_since(Instant::EPOCH).as_nanos());
             self.core.store.set_clock(epoch.saturating_add(since.unwrap_or(i64::MAX)));

@@ -185,7 +185,7 @@ impl Core {
                 Service::Rate { .. } => Promise::Server(task),
                 _ => Promise::Stream(task),
             });
-            let refused = |refusal| contract::refused(share.disk, &refusal);
+            let refused = |refusal| Error::Refused(contract::refused(share.disk, &refusal));
             let is_latency = matches!(service, Service::Latency { .. });
             let queue = &mut self.disk(share.disk).queue;
             let id = match (old, promise) {
@@ -197,25 +197,19 @@ impl Core {
                 }
                 (Some(old), Some(promise)) => {
                     let costs = costs.get(&share.disk).map_or(&[][..], Vec::as_slice);
-                    let change = |core: &mut Self| {
-                        let queue = &mut core.disk(share.disk).queue;
-                        queue.change_charging(now, old.id, promise, costs).map_err(refused)
-                    };
-                    self.admit_on(now, share.disk, is_latency, change).map_err(Error::Refused)?;
                     let task = wanted.as_ref().expect("a promise has one");
-                    self.bears_host_more(share.disk, Some(old.task), task)?;
+                    self.admit_on(now, share.disk, is_latency, |core| {
+                        let queue = &mut core.disk(share.disk).queue;
+                        queue.change_charging(now, old.id, promise, costs).map_err(refused)?;
+                        core.bears_host_more(share.disk, Some(old.task), task)
+                    })?;
                     old.id
                 }
-                (None, Some(promise)) => {
-                    let join = |core: &mut Self| {
-                        let queue = &mut core.disk(share.disk).queue;
-                        queue.join(now, promise).map_err(refused)
-                    };
-                    let id = self.admit_on(now, share.disk, is_latency, join);
-                    let id = id.map_err(Error::Refused)?;
-                    self.bears_host(share.disk)?;
-                    id
-                }
+                (None, Some(promise)) => self.admit_on(now, share.disk, is_latency, |core| {
+                    let id = core.disk(share.disk).queue.join(now, promise).map_err(refused)?;
+                    core.bears_host(share.disk)?;
+                    Ok(id)
+                })?,
             };
             tasks.push(Joined { disk: share.disk, id, task: wanted.expect("a promise has one") });
         }

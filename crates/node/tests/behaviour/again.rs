@@ -358,3 +358,45 @@ fn a_kept_service_is_tried_again_when_the_host_is_found_to_be_quicker() {
     driver.run(limits::KEPT_OUT_PAUSE * 10);
     assert_eq!(kept_out(&driver), 0);
 }
+
+/// A writer leaves while a commit runs: the log's contracts become less when that has ended, and
+/// what did not fit beside them until then does.
+#[test]
+fn deliveries_are_tried_again_when_the_logs_contracts_become_less_at_a_commits_end() {
+    let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(600)).open();
+    let bursts = contract(Rate::per_second(1 << 20), Bytes::MIB, Bytes::mib(64));
+    let writers = ["a", "b", "c", "d"].map(|name| {
+        driver.volume(name, Bytes::mib(16));
+        driver.writer(name, bursts)
+    });
+    // What is due by when the log's writes are, as much as there is time for.
+    let mut number = 0;
+    for len in [Bytes::MIB, Bytes::kib(4)] {
+        loop {
+            number += 1;
+            let name = format!("v{number}");
+            driver.volume(&name, Bytes::MIB);
+            let within = in_time(len, ms(660), Duration::from_secs(30));
+            if driver.ask(service(&name, within)).is_err() {
+                break;
+            }
+        }
+    }
+    let mut steps = (1..=100).map(|step| Duration::from_micros(100) * step);
+    let takes = steps.find(|&takes| driver.at_once(Op::Delivery { takes }).is_err());
+    let takes = takes.expect("there is not so much time left");
+    driver.write("v1", 1, Bytes::ZERO, Bytes::kib(64));
+    let (sync, from) = (driver.begin(Op::Sync), driver.journal.len());
+    // A commit begins with a flush.
+    while !driver.since(from).iter().any(|done| done.action == node::DiskAction::Flush) {
+        assert!(driver.step(driver.now + Duration::from_secs(60)));
+    }
+    for writer in writers {
+        assert!(driver.at_once(Op::StreamClose { stream: writer }).is_ok());
+    }
+    assert!(!driver.is_answered(sync), "the commit runs");
+    assert!(driver.node.status(driver.now).delivery_refused.is_some());
+    assert_eq!(driver.wait(sync), Ok(Reply::Done));
+    let status = driver.node.status(driver.now);
+    assert_eq!((status.delivery, status.delivery_refused), (takes, None));
+}

@@ -324,15 +324,17 @@ fn a_stream_that_was_there_before_the_promise_is_served_in_chunks_for_it() {
     let mut driver = film();
     let (stream, _) = driver.stream(open("film", Mode::Read, each_second(), Bytes::ZERO));
     let used = |driver: &Driver| driver.node.status(driver.now).disks[0].utilisation_ppm;
-    let whole = used(&driver);
+    let share = |driver: &Driver| driver.node.stream(stream).unwrap().shares[0].1;
+    let (whole, before) = (used(&driver), share(&driver));
     promise(&mut driver);
     assert_eq!(chunk(&driver), Some(CHUNK));
     // Three commands more of 10 ms in each second, and the answers.
     assert!(used(&driver) > whole + 30_000);
+    assert_eq!(share(&driver), before + 30_000);
     all_of(&mut driver, stream);
     assert_eq!(late(&driver), 0);
     promise_no_more(&mut driver);
-    assert_eq!(used(&driver), whole);
+    assert_eq!((used(&driver), share(&driver)), (whole, before));
 }
 
 /// Nothing is in chunks under a policy that does not look at the exact slack, and on a bus, which is
@@ -389,4 +391,56 @@ fn less_is_given_to_a_stream_in_chunks_beside_deliveries_that_do_not_fit() {
     let less = contract(Rate::per_second(4 << 20), BLOCK, Bytes::ZERO);
     let told = driver.at_once(Op::StreamChange { stream, contract: less });
     assert!(told.is_ok(), "{told:?}");
+}
+
+/// What deliveries take does not fit on another disk, and so is charged nowhere. Here a stream fits
+/// with it in shorter chunks than it would be in without: it is given in those.
+#[test]
+fn a_stream_that_fits_with_what_was_measured_in_shorter_chunks_is_given_in_those() {
+    let mut driver = Setup::new(2).with(|config| config.memory = Bytes::mib(160)).open();
+    let on = |disk| Placement { disks: vec![node::DiskIndex(disk)], ..Placement::default() };
+    for (name, disk) in [("film", 0), ("answers", 0), ("far", 1)] {
+        driver.done(create(name, BLOCK * 2, on(disk)));
+    }
+    let far = |within| service("far", in_time(Bytes::kib(4), ms(within), ms(300)));
+    assert!((15..300).any(|within| driver.ask(far(within)).is_ok()));
+    // 10 ms for themselves, and 37 for what is in the way: 30 are, or 20 where 9 are missing.
+    driver.done(service("answers", in_time(Bytes::kib(4), ms(47), Duration::from_secs(1))));
+    let film = || open("film", Mode::Read, each_second(), Bytes::ZERO);
+    let (stream, _) = driver.stream(film());
+    assert_eq!(chunk(&driver), Some(CHUNK));
+    driver.close(stream).unwrap();
+    driver.done(service("answers", Service::default()));
+    driver.done(service("answers", in_time(Bytes::kib(4), ms(47), Duration::from_secs(1))));
+    assert_eq!(chunk(&driver), None);
+    let told = driver.at_once(Op::Delivery { takes: ms(9) });
+    assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+    driver.stream(film());
+    assert_eq!(chunk(&driver), Some(Bytes::MIB));
+}
+
+/// What deliveries take does not fit on another disk. A film was given with it in chunks; when the
+/// answers in time leave, its blocks do not become so long that it would not fit with it any more.
+#[test]
+fn what_was_given_with_what_was_measured_fits_with_it_also_when_chunks_become_longer() {
+    let mut driver = Setup::new(2).with(|config| config.memory = Bytes::mib(160)).open();
+    let on = |disk| Placement { disks: vec![node::DiskIndex(disk)], ..Placement::default() };
+    for (name, disk) in [("film", 0), ("answers", 0), ("rate", 0), ("far", 1)] {
+        driver.done(create(name, BLOCK * 2, on(disk)));
+    }
+    let far = |within| service("far", in_time(Bytes::kib(4), ms(within), ms(300)));
+    assert!((15..300).any(|within| driver.ask(far(within)).is_ok()));
+    // 10 ms for themselves, and 95 for what is in the way: 90 are where blocks are whole, and as
+    // much is not left where 9 are missing.
+    let rate = Rate::per_second(4096 * 1000 / 105);
+    driver.done(service("rate", at_rate(rate, Bytes::kib(4), ms(105))));
+    promise(&mut driver);
+    let told = driver.at_once(Op::Delivery { takes: ms(9) });
+    assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+    driver.stream(open("film", Mode::Read, each_second(), Bytes::ZERO));
+    driver.done(service("answers", Service::default()));
+    assert_eq!(chunk(&driver), Some(Bytes::mib(4)));
+    driver.done(service("far", Service::default()));
+    let status = driver.node.status(driver.now);
+    assert_eq!((status.delivery, status.delivery_refused), (ms(9), None));
 }

@@ -5,7 +5,7 @@
 //! another 10 ms are counted.
 
 use crate::driver::*;
-use node::{Contract, DiskAction, Error, Mode, Op, Placement, Reply, StreamId};
+use node::{Contract, DiskAction, Error, Mode, Op, Placement, Reply, Service, StreamId};
 use units::{Bytes, Direction, Duration, Rate};
 
 /// Blocks of so many MiB, one in a second.
@@ -19,13 +19,20 @@ fn pool(disks: usize) -> Driver {
 
 /// A pool whose only free space on disk 0 is in holes of so many MiB, with 1 MiB between them.
 fn holes(mib: &[u64]) -> Driver {
-    let mut driver = pool(1);
+    holes_in(pool(1), mib)
+}
+
+fn on(disk: u16) -> Placement {
+    Placement { disks: vec![node::DiskIndex(disk)], ..Placement::default() }
+}
+
+fn holes_in(mut driver: Driver, mib: &[u64]) -> Driver {
     for (number, &mib) in mib.iter().enumerate() {
-        driver.volume(&format!("hole{number}"), Bytes::mib(mib));
-        driver.volume(&format!("between{number}"), Bytes::MIB);
+        driver.done(create(&format!("hole{number}"), Bytes::mib(mib), on(0)));
+        driver.done(create(&format!("between{number}"), Bytes::MIB, on(0)));
     }
     let rest = driver.node.status(driver.now).disks[0].free;
-    driver.volume("rest", rest);
+    driver.done(create("rest", rest, on(0)));
     for number in 0..mib.len() {
         driver.done(delete(&format!("hole{number}")));
     }
@@ -513,4 +520,74 @@ fn in_chunks_a_block_in_several_runs_is_charged_for_no_more_chunks_than_there_ar
     let most = cost(Bytes::mib(4)) * 7 + queue::between_parts(Duration::ZERO) * 3;
     let promised = Duration::from_micros((used(&driver) - before) * 2);
     assert!(promised <= most, "{promised:?}, not {most:?}");
+}
+
+/// What deliveries take does not fit on another disk. A block in several runs takes longer with it,
+/// since as much may pass between its parts as deadlines are advanced by: where it does not fit so,
+/// it is not given.
+#[test]
+fn with_what_was_measured_more_passes_between_the_runs_of_a_block() {
+    let pool = Setup::new(2).with(|config| {
+        (config.memory, config.host_latency) = (Bytes::mib(160), ms(5));
+    });
+    for (deadline, is_given) in [(280, false), (295, true)] {
+        let mut driver = holes_in(pool.clone().open(), &[3, 3, 3, 3, 4]);
+        driver.done(create("far", Bytes::MIB, on(1)));
+        driver.done(create("film", Bytes::mib(16), on(0)));
+        let far = |within| service("far", in_time(Bytes::kib(4), ms(within), ms(300)));
+        assert!((15..300).any(|within| driver.ask(far(within)).is_ok()));
+        // 10 ms for itself, and 250 for a block; 16 more where 14 ms are counted between its parts.
+        let rate = Rate::per_second(4096 * 1000 / deadline);
+        driver.done(service("between0", at_rate(rate, Bytes::kib(4), ms(deadline))));
+        let told = driver.at_once(Op::Delivery { takes: ms(9) });
+        assert!(matches!(told, Err(Error::DeliveryRefused { .. })), "{told:?}");
+        let every = contract(Rate::per_second(8 << 20), Bytes::mib(16), Bytes::ZERO);
+        let told = driver.ask(open("film", Mode::Read, every, Bytes::ZERO));
+        match is_given {
+            true => assert!(told.is_ok(), "{told:?}"),
+            false => assert!(matches!(told, Err(Error::BeyondHost { .. })), "{told:?}"),
+        }
+        // Nobody is in the way of what was measured any more.
+        driver.done(service("far", Service::default()));
+        assert_eq!(driver.node.delivery(), ms(9));
+    }
+}
+
+/// A block in two runs of which one has become slow: there will never be slack for all of it beside
+/// what others are promised, and the program hears that its bytes are lost, as it does of a block in
+/// one run.
+#[test]
+fn a_block_in_several_runs_for_which_there_will_be_no_slack_is_a_gap() {
+    let mut driver = holes(&[1, 1]);
+    driver.recorded("film", Bytes::mib(2), Bytes::mib(2), 1);
+    let from = driver.journal.len();
+    driver.read("film", Bytes::ZERO, Bytes::kib(4)).unwrap();
+    let place = driver.since(from)[0].action.transfer().unwrap().0.start;
+    let every = Rate::per_second(4096 * 1000 / 150);
+    driver.done(service("between0", at_rate(every, Bytes::kib(4), ms(150))));
+    driver.slow_at(node::DiskIndex(0), place..place + Bytes::MIB, ms(300));
+    let slow = (0..48).find_map(|_| {
+        (0..5).for_each(|_| drop(driver.read("between1", Bytes::ZERO, Bytes::kib(64)).unwrap()));
+        let ticket = driver.begin(read("film", Bytes::ZERO, Bytes::kib(64)));
+        driver.run(Duration::from_secs(1));
+        (!driver.is_answered(ticket)).then_some(ticket)
+    });
+    let slow = slow.expect("slow reads are noticed");
+    driver.run(Duration::from_secs(65));
+    assert!(driver.is_answered(slow), "nothing of best effort waits any more");
+    // Its window lasts for minutes.
+    let rate = contract(Rate::per_second(40_000), Bytes::mib(2), Bytes::ZERO);
+    let film = driver.reader("film", rate);
+    assert_eq!(driver.node.status(driver.now).disks[0].chunk, None);
+    let mut lost = Bytes::ZERO;
+    while lost < Bytes::mib(2) {
+        let asked = driver.begin(Op::StreamRead { stream: film, len_max: Bytes::mib(2) });
+        driver.run(Duration::from_secs(90));
+        match driver.answer(asked) {
+            Some(Ok(Reply::Gap { offset, len })) if offset == lost => lost += len,
+            other => panic!("{other:?} at {lost}"),
+        }
+    }
+    let account = driver.node.stream(film).unwrap().account;
+    assert_eq!((account.requests, account.gaps), (1, Bytes::mib(2)), "{account:?}");
 }

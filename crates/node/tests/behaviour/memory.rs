@@ -388,3 +388,28 @@ fn a_window_never_grows_beyond_its_region() {
     assert!(window > Bytes::GIB && window < Bytes::GIB * 2, "{window}");
     assert_eq!(window_at(&mut driver, 45), window);
 }
+
+/// A disk hangs with all that is set aside for a contract: who asks within it is not refused, as
+/// long as it is the disk that has it, and the status says so. What programs keep is refused.
+#[test]
+fn who_waits_for_his_contracts_memory_waits_as_long_as_a_disk_has_it() {
+    let mut driver = film();
+    driver.done(service("film", in_time(BLOCK, ms(100), ms(100))));
+    let _others = (driver.all_rooms(), driver.room(Bytes::kib(960)));
+    driver.disks[0].holds = true;
+    let asked: Vec<_> = (0..3).map(|_| driver.begin(read("film", Bytes::ZERO, BLOCK))).collect();
+    let held = |driver: &Driver| driver.node.volume("film").unwrap().memory_held;
+    assert_eq!(held(&driver), None, "for a moment only");
+    driver.run(Duration::from_secs(60));
+    assert!(!asked.iter().any(|&ticket| driver.is_answered(ticket)));
+    let two = node::MemoryHeld { disk: DISK, with_disk: 2, operations: 2 };
+    assert_eq!(held(&driver), Some(two));
+    driver.disks[0].holds = false;
+    // The program keeps what it is given, so that there is none for its third.
+    driver.run(Duration::from_secs(60));
+    let told = asked.iter().map(|&ticket| driver.answer(ticket).expect("it is answered"));
+    let told: Vec<_> = told.collect();
+    assert!(told[..2].iter().all(|told| matches!(told, Ok(Reply::Data { .. }))), "{told:?}");
+    assert!(no_memory(&told[2]), "{told:?}");
+    assert_eq!(held(&driver), None);
+}

@@ -372,3 +372,37 @@ fn a_mode_says_when_what_is_admitted_begins() {
     let long = wanted(1, Whose::Stream { mode: Some(Mode::Read), contract: long });
     assert_eq!(begins(&[readers(1), long]), begins(&[readers(1)]), "there is no memory for it");
 }
+
+/// What deliveries take is not charged, because it does not fit on another disk; where it is
+/// charged, there is as little room. A plan for the pool has no more than the pool gives.
+#[test]
+fn a_plan_for_a_pool_has_as_many_as_fit_with_what_was_measured_of_the_host() {
+    for is_charged in [false, true] {
+        let mut driver = Setup::new(2).with(|config| config.memory = Bytes::mib(64)).open();
+        let on = |disk| Placement { disks: vec![DiskIndex(disk)], ..Placement::default() };
+        for (name, disk) in [("film", 0), ("far", 1)] {
+            driver.done(create(name, Bytes::MIB, on(disk)));
+        }
+        let far = |within| service("far", in_time(BLOCK, ms(within), ms(300)));
+        if !is_charged {
+            assert!((15..300).any(|within| driver.ask(far(within)).is_ok()));
+        }
+        let told = driver.at_once(Op::Delivery { takes: ms(9) });
+        assert_eq!(told.is_ok(), is_charged, "{told:?}");
+        let reader = Wanted { placement: on(0), ..readers(9) };
+        let Ok(Reply::Planner(planner)) = driver.at_once(Op::Plan) else { panic!("no planner") };
+        let plan = planner.plan(std::slice::from_ref(&reader)).unwrap();
+        let mut opened = 0;
+        let refused = loop {
+            match driver.ask(open("film", Mode::Read, usual(), Bytes::ZERO)) {
+                Ok(_) => opened += 1,
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(plan.kinds[0].admitted, opened);
+        assert_eq!(plan.stops.map(|stop| stop.error), Some(refused.clone()));
+        assert_eq!(matches!(refused, Error::BeyondHost { .. }), !is_charged, "{refused}");
+        let Ok(Reply::Planner(planner)) = driver.at_once(Op::Plan) else { panic!("no planner") };
+        assert_eq!(planner.plan(&[reader]).unwrap().kinds[0].admitted, 0);
+    }
+}

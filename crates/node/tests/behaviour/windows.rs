@@ -513,6 +513,39 @@ fn a_window_that_grows_again_has_the_places_that_it_gave_up() {
     assert_eq!(told, places(0..7), "no more of the region than it had");
 }
 
+/// What a driver gives back to the system at that moment, without the pool's lock, is no block of a
+/// window that grows again: its bytes would be lost.
+#[test]
+fn a_window_that_grows_does_not_have_a_place_that_is_being_given_back() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(4));
+    let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
+    let mut hosts = 0;
+    let mut host = |driver: &mut Driver, latency| {
+        hosts += 1;
+        let (ticket, who, now) = (node::Ticket((1 << 40) + hosts), node::Who::root(), driver.now);
+        let op = Op::HostLatency { latency: ms(latency) };
+        driver.node.handle(now, node::Event::Request { ticket, who, op, arrived: now });
+    };
+    let place = |number| Span { offset: Region(7).offset() + BLOCK * number, len: BLOCK };
+    [200, 0].into_iter().for_each(|latency| host(&mut driver, latency));
+    assert!(driver.node.has_freed());
+    let (number, span) = driver.node.release_next().expect("four blocks are free");
+    assert_eq!((span, driver.node.release_next()), (place(3), None), "one at a time");
+    host(&mut driver, 200);
+    let mut told: Vec<Span> = (0..7)
+        .map(|_| match driver.ask(Op::WindowNext { stream }) {
+            Ok(Reply::Room { span }) => span,
+            other => panic!("{other:?} is no room"),
+        })
+        .collect();
+    told.sort_by_key(|span| span.offset);
+    let all = [0, 1, 2, 4, 5, 6, 7].map(place);
+    assert_eq!(told, all);
+    driver.node.released(number);
+    assert_eq!((driver.node.release_next(), driver.node.has_freed()), (None, false));
+}
+
 /// Each kind of window has its own operations, and no region is longer than it is.
 #[test]
 fn each_kind_of_window_has_its_own_operations() {
