@@ -521,6 +521,15 @@ impl<W> Queue<W> {
         self.commands.get(&key).map(|entry| &entry.work)
     }
 
+    /// The same, and what its other parts are for that have not been started.
+    pub fn works(&self, key: u64) -> impl Iterator<Item = &W> {
+        let entry = self.commands.get(&key).into_iter();
+        entry.flat_map(|entry| {
+            let rest = entry.rest.iter().map(|(_, work)| work);
+            core::iter::once(&entry.work).chain(rest)
+        })
+    }
+
     /// The same, to change.
     pub fn work_mut(&mut self, key: u64) -> Option<&mut W> {
         self.commands.get_mut(&key).map(|entry| &mut entry.work)
