@@ -125,6 +125,8 @@ pub const MISS_MAX: sched::Chance = sched::Chance::one_in(10);
 pub const ODDS_RESPONSE_MAX: Duration = Duration::from_secs(8);
 /// So many blocks are kept at a time for readers that come behind, at the most.
 pub const KEPT_BLOCKS_MAX: usize = 4_096;
+/// So many of them make way for one that is nearer to its reader, at the most.
+pub const KEPT_EVICTIONS: usize = 16;
 /// So many places are looked at for one to be kept.
 pub const ROOM_LOOKS: usize = 64;
 /// Handles with contracts of their own that may be open at once.

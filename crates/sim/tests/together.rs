@@ -7,8 +7,10 @@
 mod common;
 
 use common::*;
-use node::{Contract, Error, Mode, Op, Policy, Reply, StreamId};
-use sim::{Context, Greedy, Player, Program, Recorder, Shared, World, pattern_matches};
+use node::{Contract, Error, Mode, Op, Policy, Region, Reply, StreamId};
+use sim::{
+    Context, Greedy, Player, Program, Recorder, Shared, WindowRecorder, World, pattern_matches,
+};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use units::{Bytes, Duration};
@@ -78,6 +80,38 @@ fn ten_viewers_of_a_live_camera_cost_no_read() {
         let memory = world.node.status(world.now()).memory;
         assert_eq!((memory.kept, memory.windows), (Bytes::ZERO, Bytes::ZERO), "all is given back");
     }
+}
+
+/// What a camera writes from memory that it shares with the daemon may be changed there by its
+/// program: so its first viewers read from the disk. All ask at the same time, when a block is
+/// whole; the disk has begun with the second when what it read for the first is kept.
+#[test]
+fn a_camera_that_shares_its_window_costs_two_reads() {
+    let mut world = camera_world(Policy::SLACK);
+    let (asked, length) = (contract(RATE, BLOCK, BLOCK), Bytes::mib(18));
+    create(&mut world, "camera", length);
+    let pieces = [Bytes::kib(64), length, length];
+    world.add(WindowRecorder::new(("camera", 3), asked, Region(1), pieces));
+    world.run_for(seconds(1));
+    let viewers: Vec<Shared> = (0..10)
+        .map(|_| {
+            let viewer = Player::new("camera", 3, asked, Bytes::kib(64), length);
+            let told = viewer.tally();
+            world.add(viewer);
+            world.run_for(Duration::from_millis(400));
+            told
+        })
+        .collect();
+    world.run_for(seconds(10));
+    let reads = count_reads(&mut world);
+    world.run_for(seconds(30));
+    assert!((29..=62).contains(&reads.get()), "{} reads of 30 blocks", reads.get());
+    world.run_for(seconds(60));
+    for viewer in viewers {
+        let viewer = viewer.borrow();
+        assert_eq!((viewer.bytes, viewer.wrong, viewer.gaps), (length, Bytes::ZERO, Bytes::ZERO));
+    }
+    assert_eq!(late(&world), 0);
 }
 
 /// Counts what disks read for streams from now on.

@@ -9,7 +9,7 @@ mod common;
 
 use common::*;
 use node::{Error, Mode, Op, Policy, Region, Reply, Span, StreamId, WriteRange};
-use sim::{Context, Program, Random, Timing, World};
+use sim::{Context, Fault, Program, Random, Timing, World};
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{Bytes, Duration};
@@ -24,6 +24,8 @@ struct Truth {
     version: u64,
     /// Of each page, the newest version whose write was answered.
     answered: Vec<u64>,
+    /// Devices fail.
+    fails: bool,
     /// What was found wrong.
     wrong: Vec<String>,
     pages_read: u64,
@@ -151,6 +153,7 @@ impl Actor {
             truth.pages_read += 1;
             match version_of(bytes, page) {
                 Some(version) if version >= oldest => {}
+                _ if truth.fails => {}
                 found => truth
                     .wrong
                     .push(format!("page {page} is {found:?}, and {oldest} was answered before")),
@@ -313,10 +316,19 @@ fn history(seed: u64) -> (Bytes, Shared) {
     create(&mut world, "v", SIZE);
     let truth: Shared = Rc::default();
     truth.borrow_mut().answered = vec![0; (LARGER / PAGE) as usize];
+    if random.chance(20) {
+        // What a device that fails leaves of a write may be anything.
+        truth.borrow_mut().fails = true;
+        let errors = Fault::Errors { ppm: random.below(10_000), seed };
+        let from = Bytes::mib(1 + random.below(8));
+        let bad = Fault::ReadError { from, to: from + PAGE * random.between(1, 300) };
+        world.disks[0].faults.extend([errors, bad]);
+    }
     // Some of it is there at first; the rest was never written.
     let there = PAGE * random.between(1, SIZE / PAGE);
     let op = Op::VolumeExtend { name: "v".into(), length: there };
-    assert_eq!(world.call(op), Ok(Reply::Done));
+    let extended = world.call(op);
+    assert!(extended == Ok(Reply::Done) || truth.borrow().fails, "{extended:?}");
     let block = Bytes::kib(32) * (1 << random.below(4));
     let readers = random.between(2, 4);
     let mut roles: Vec<Role> =

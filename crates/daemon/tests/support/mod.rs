@@ -573,6 +573,7 @@ impl Pool for Fake {
             },
             operations: volume.operations,
             memory: Bytes::ZERO,
+            from_memory: Bytes::ZERO,
             handles: Vec::new(),
             promised: !matches!(volume.service, Service::BestEffort(_)),
         });
@@ -610,6 +611,8 @@ impl Pool for Fake {
                 services: Bytes::ZERO,
                 best_effort: Bytes::ZERO,
                 free: Bytes::mib(63),
+                kept: Bytes::ZERO,
+                from_memory: Bytes::ZERO,
             },
             read_only: false,
             delivery: Duration::ZERO,

@@ -15,11 +15,11 @@
 //! which all of them go.
 //!
 //! Invariants: kept blocks of a volume do not overlap; each is wanted by an open reader of it;
-//! `order` has exactly the blocks, by their intervals; memory in `pinned` is taken, and nothing
+//! `order` has exactly the blocks, by their intervals; `fronts` has exactly what `wanted` begins with; memory in `pinned` is taken, and nothing
 //! else of what is kept is.
 
 use crate::api::{CommandId, Span, StreamId};
-use crate::limits::KEPT_BLOCKS_MAX;
+use crate::limits::{KEPT_BLOCKS_MAX, KEPT_EVICTIONS};
 use crate::memory::arena::Arena;
 use crate::memory::rooms::Room;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -53,17 +53,35 @@ struct OnVolume {
     streams: BTreeSet<StreamId>,
     /// Of each reader, from the first byte that it lacks to the end of its window.
     wanted: BTreeMap<StreamId, Range<Bytes>>,
+    /// Where these begin, and whose they are.
+    fronts: BTreeSet<(Bytes, StreamId)>,
+    /// The longest that one has been.
+    longest: Bytes,
     coming: Vec<Coming>,
     /// By where they begin.
     blocks: BTreeMap<Bytes, Block>,
 }
 
 impl OnVolume {
+    /// From now on a reader lacks this. Gives what it lacked before.
+    fn lacks(&mut self, stream: StreamId, wanted: Option<Range<Bytes>>) -> Option<Range<Bytes>> {
+        let before = self.wanted.remove(&stream);
+        if let Some(before) = &before {
+            self.fronts.remove(&(before.start, stream));
+        }
+        if let Some(wanted) = wanted {
+            self.longest = self.longest.max(wanted.end - wanted.start);
+            self.fronts.insert((wanted.start, stream));
+            self.wanted.insert(stream, wanted);
+        }
+        before
+    }
+
     /// How far the nearest reader that lacks some of a range, but for `but`, is behind its start.
     fn interval(&self, range: &Range<Bytes>, but: Option<StreamId>) -> Option<Bytes> {
-        let lack =
-            self.wanted.iter().filter(|(id, wanted)| Some(**id) != but && wanted.start < range.end);
-        lack.map(|(_, wanted)| range.start.saturating_sub(wanted.start)).min()
+        let mut lack = self.fronts.range(..(range.end, StreamId(0))).rev();
+        let (front, _) = lack.find(|(_, id)| Some(*id) != but)?;
+        Some(range.start.saturating_sub(*front))
     }
 }
 
@@ -103,7 +121,7 @@ impl Kept {
         let Some(on) = self.volumes.get_mut(&volume) else { return };
         on.streams.remove(&stream);
         on.coming.retain(|coming| coming.stream != stream);
-        if let Some(wanted) = on.wanted.remove(&stream) {
+        if let Some(wanted) = on.lacks(stream, None) {
             self.look_anew(volume, wanted.start..Bytes::new(u64::MAX));
         }
         if self.volumes[&volume].streams.is_empty() {
@@ -121,7 +139,7 @@ impl Kept {
     pub(crate) fn wants(&mut self, volume: VolumeId, stream: StreamId, wanted: Range<Bytes>) {
         let Some(on) = self.volumes.get_mut(&volume) else { return };
         let start = wanted.start;
-        let before = on.wanted.insert(stream, wanted);
+        let before = on.lacks(stream, Some(wanted));
         // What it has, or has passed, is the next one's or nobody's.
         if let Some(before) = before.filter(|before| before.start < start) {
             self.look_anew(volume, before.start..start);
@@ -131,8 +149,9 @@ impl Kept {
     /// The readers that may have what is kept of this range, now that it is.
     pub(crate) fn waiting_for(&self, volume: VolumeId, range: &Range<Bytes>) -> Vec<StreamId> {
         let Some(on) = self.volumes.get(&volume) else { return Vec::new() };
-        let near = |wanted: &Range<Bytes>| wanted.start < range.end && range.start < wanted.end;
-        on.wanted.iter().filter(|(_, wanted)| near(wanted)).map(|(&id, _)| id).collect()
+        let from = range.start.saturating_sub(on.longest);
+        let near = on.fronts.range((from, StreamId(0))..(range.end, StreamId(0)));
+        near.map(|&(_, id)| id).filter(|id| range.start < on.wanted[id].end).collect()
     }
 
     /// A disk is asked for all of a block for a stream, or the block is copied to be kept.
@@ -188,10 +207,9 @@ impl Kept {
         if self.order.len() < KEPT_BLOCKS_MAX {
             room = arena.make_room(len);
         }
-        while room.is_none()
-            && let Some(&(longest, of, start)) = self.order.last()
-            && longest > interval
-        {
+        for _ in 0..KEPT_EVICTIONS {
+            let longest = self.order.last().filter(|(longest, ..)| *longest > interval);
+            let Some(&(_, of, start)) = longest.filter(|_| room.is_none()) else { break };
             self.remove(of, start);
             self.tidy(arena);
             room = arena.make_room(len);

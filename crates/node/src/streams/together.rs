@@ -6,8 +6,9 @@
 //!   that shares its window with its program nothing is copied: the program can change that memory,
 //!   so that it may be other bytes than the disk's. What its first reader reads is kept.
 //! * A reader asks for a block that is kept by a copy, in place of a read. Where it has asked its
-//!   disk already, and that has not begun, it takes that back. So of readers at the same place one
-//!   reads, and the others have what it read.
+//!   disk already, and that has not begun, it takes that back. So of readers that ask at the same
+//!   time two read (the disk has begun with the second when the first one's bytes are kept), or as
+//!   many as a drive has commands at a time, and all others have what was read.
 //!
 //! A copy takes no turn of the stream's tasks: the time is slack, as that of a block that was never
 //! written. Nothing that is promised rests on it: a reader is admitted as if it had all from the
@@ -21,6 +22,7 @@ use crate::core::{Core, Parts};
 use crate::node::Node;
 use crate::streams::stream::{Slot, Stream};
 use crate::volumes::serving::in_slack;
+use crate::volumes::writes::extents;
 use crate::work::{BlockPart, Owner};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -64,8 +66,19 @@ impl Stream {
         let is_its_own = self.mode == Mode::Write && self.shared.is_none();
         if is_its_own && !self.closing && self.going.is_none() {
             let range = self.range_of(core, block);
-            self.keep(core, now, block, &range);
+            // Behind a hole that its extent may not have it is not read yet (`writes.rs`).
+            if self.is_read(core, &range) {
+                self.keep(core, now, block, &range);
+            }
         }
+    }
+
+    /// Whether all of a range is written, for whoever reads it.
+    fn is_read(&self, core: &Core, range: &Range<Bytes>) -> bool {
+        extents(range).all(|(extent, part)| {
+            let at = core.store.locate(self.volume, extent);
+            at.is_some_and(|at| at.written.intersection(&Blocks::of(&part)) == Blocks::of(&part))
+        })
     }
 
     fn keep(&mut self, core: &mut Core, now: Instant, block: u64, range: &Range<Bytes>) {
