@@ -481,7 +481,7 @@ impl Core {
         let mut from_memory = Bytes::ZERO;
         if let Some(at) = work.kept() {
             match (&work.owner, &work.action) {
-                (Owner::Keep { .. }, _) if is_last => {} // the stream says whether it stays
+                (Owner::Keep { .. }, _) => {} // the stream says whether it stays
                 (Owner::Block { .. }, DiskAction::Copy { from, .. }) => {
                     from_memory = from.len;
                     self.writes.kept.copied(&mut self.arena, at);

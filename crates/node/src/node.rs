@@ -910,10 +910,9 @@ impl Node {
                     self.pump_readers(now, volume);
                 }
             }
-            Owner::Keep { stream: id, block, place, room } if is_last => {
+            Owner::Keep { stream: id, block, place, room } => {
                 self.block_kept(now, id, (block, place, room));
             }
-            Owner::Keep { .. } => {}
             Owner::Early { stream: id, block, place } => {
                 let has_writer = self.streams.has_writer(id);
                 let stream = self.streams.get_mut(id).expect("a stream outlives its commands");

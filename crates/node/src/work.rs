@@ -15,8 +15,7 @@ pub(crate) enum Owner {
     Block { stream: StreamId, block: u64, place: Bytes, part: BlockPart },
     /// The first bytes of a block in this place, ahead of the block itself.
     Early { stream: StreamId, block: u64, place: Bytes },
-    /// A block of a stream, or a part of it, in this place is copied to this room, to be kept
-    /// for others.
+    /// A block of a stream, in this place, is copied to this room, to be kept for others.
     Keep { stream: StreamId, block: u64, place: Bytes, room: Bytes },
     /// A command of a best-effort operation.
     Piece { operation: u64, part: Part },

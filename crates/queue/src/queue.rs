@@ -547,7 +547,7 @@ impl<W> Queue<W> {
 
     /// Whether a command has not been started.
     pub fn waits(&self, key: u64) -> bool {
-        self.class_of(key).is_some() || self.instant.contains(&key)
+        self.class_of(key).is_some() || (self.instant.contains(&key) && !self.has_begun(key))
     }
 
     /// Whether a command that waits has been released by now.
@@ -576,6 +576,8 @@ impl<W> Queue<W> {
 
     fn drop_instant(&mut self, key: u64) -> bool {
         let at = self.instant.iter().position(|&other| other == key);
+        // Its owner may have to hear of its first part yet.
+        let at = at.filter(|_| !self.has_begun(key));
         at.is_some_and(|at| self.instant.remove(at).is_some()) && self.remove(key).is_some()
     }
 
@@ -644,6 +646,7 @@ impl<W> Queue<W> {
         let now = self.time(now);
         if let Some(key) = self.instant.pop_front() {
             let entry = self.commands.get_mut(&key).expect("a command that waits is known");
+            entry.begun = true;
             return Next::Start { key, predicted: Duration::ZERO, work: &mut entry.work };
         }
         let at = self.schedule.head();

@@ -225,6 +225,41 @@ mod tests {
         }
     }
 
+    fn copy_of(id: u64, from: Span, to: u64) -> DiskCommand {
+        let span = Span { offset: Bytes::mib(to), ..from };
+        let written = Blocks::NONE.into();
+        let action = DiskAction::Copy { from, offset: Bytes::ZERO, span, written };
+        DiskCommand { id: CommandId(id), action, predicted: Duration::ZERO }
+    }
+
+    /// A copy waits until the device has its commands, and is made by the disk's thread; what is
+    /// more than that may do is copied aside, the same bytes.
+    #[test]
+    fn copies_are_made_beside_the_devices_work() {
+        let mut disk = aside();
+        let from = Span { offset: Bytes::mib(15), len: Bytes::MIB };
+        // SAFETY: nobody else knows of the arena yet.
+        unsafe { disk.around.arena.pointer(from).write_bytes(7, Bytes::MIB.as_usize()) };
+        disk.start_at(Instant::EPOCH, copy_of(0, from, 0));
+        disk.start_at(Instant::EPOCH, read(1, from, Blocks::first(Bytes::kib(4))));
+        assert_eq!((disk.disk.1.as_slice(), disk.in_flight()), (&[CommandId(1)][..], 2));
+        disk.submit();
+        assert_eq!(disk.disk.1, [CommandId(1), CommandId(0)]);
+        (2..18).for_each(|id| disk.start_at(Instant::EPOCH, copy_of(id, from, 1)));
+        assert_eq!((disk.copies.len(), disk.outside), (15, 1));
+        let mut done = Vec::new();
+        while done.len() < 18 {
+            disk.wait(None, &mut done);
+        }
+        assert_eq!(disk.in_flight(), 0);
+        let to = Span { offset: Bytes::mib(1), ..from };
+        // SAFETY: every command has ended.
+        let memory = unsafe {
+            std::slice::from_raw_parts(disk.around.arena.pointer(to), Bytes::MIB.as_usize())
+        };
+        assert!(memory.iter().all(|&byte| byte == 7));
+    }
+
     /// What the disk is needed for, and what is little, goes to it whatever there was before.
     #[test]
     fn other_commands_go_to_the_disk() {

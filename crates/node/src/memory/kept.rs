@@ -252,43 +252,32 @@ impl Kept {
         is_kept
     }
 
-    /// Where the bytes of a range are, as far as they are kept without a gap from its start on;
-    /// none where they are not. They stay there until [`Kept::copied`] has been called as often.
+    /// Where the bytes of a range are, where one block that is kept has all of them. They stay
+    /// there until [`Kept::copied`] has been called.
     pub(crate) fn find(
         &mut self,
         arena: &mut Arena,
         volume: VolumeId,
         range: &Range<Bytes>,
-    ) -> Option<Vec<Span>> {
-        let (mut found, mut at) = (Vec::new(), range.start);
+    ) -> Option<Span> {
         let blocks = &self.volumes.get(&volume)?.blocks;
-        while at < range.end {
-            let (&start, &block) = blocks.range(..=at).next_back()?;
-            if block.end <= at {
-                return None;
-            }
-            let upto = block.end.min(range.end);
-            found.push((
-                start,
-                block.room,
-                Span { offset: block.room.offset + (at - start), len: upto - at },
-            ));
-            at = upto;
+        let (&start, &Block { end, room, .. }) = blocks.range(..=range.start).next_back()?;
+        if end < range.end {
+            return None;
         }
-        for (number, &(start, room, _)) in found.iter().enumerate() {
-            if !self.pin(arena, room) {
-                found[..number].iter().for_each(|(_, room, _)| self.unpin(arena, room.offset));
-                if !arena.has_room(room) {
-                    self.remove(volume, start);
-                }
-                return None;
+        if !self.pin(arena, room) {
+            if !arena.has_room(room) {
+                self.remove(volume, start);
             }
+            return None;
         }
-        Some(found.into_iter().map(|(.., span)| span).collect())
+        let len = range.end - range.start;
+        Some(Span { offset: room.offset + (range.start - start), len })
     }
 
     fn pin(&mut self, arena: &mut Arena, room: Room) -> bool {
-        if let Some(pin) = self.pinned.get_mut(&room.offset) {
+        // Where its memory was taken meanwhile, another room may lie there.
+        if let Some(pin) = self.pinned.get_mut(&room.offset).filter(|pin| pin.room == room) {
             pin.copies += 1;
             return true;
         }
@@ -311,12 +300,6 @@ impl Kept {
             }
             self.has_returned = true;
         }
-    }
-
-    /// So many more copies are made to or from the room that this lies in.
-    pub(crate) fn copies_more(&mut self, at: Bytes, copies: u64) {
-        let pin = self.pinned.range_mut(..=at).next_back();
-        pin.expect("it is being copied").1.copies += copies;
     }
 
     /// A copy to or from the room that this lies in has ended, or will not be made.
@@ -389,7 +372,8 @@ impl Kept {
         let on = self.volumes.get_mut(&volume).expect("it has a block");
         let block = on.blocks.remove(&start).expect("a block that is kept");
         self.order.remove(&(block.interval, volume, start));
-        match self.pinned.get_mut(&block.room.offset) {
+        let pin = self.pinned.get_mut(&block.room.offset);
+        match pin.filter(|pin| pin.room == block.room) {
             Some(pin) => pin.stays = false,
             None => self.void.push(block.room),
         }

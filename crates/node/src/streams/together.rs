@@ -14,17 +14,19 @@
 //! written. Nothing that is promised rests on it: a reader is admitted as if it had all from the
 //! disk, and has it from there whenever memory is wanted elsewhere.
 //!
+//! A block that lies in several runs of its disk is neither kept nor copied, since it would take
+//! several commands, and others could go between them: it is read.
+//!
 //! Invariants: while a block is copied to be kept its slot is [`Slot::Moving`], so that its memory
 //! stays as it is; a block of which a part came early is neither kept nor copied over.
 
 use crate::api::*;
-use crate::core::{Core, Parts};
+use crate::core::Core;
 use crate::node::Node;
 use crate::streams::stream::{Slot, Stream};
 use crate::volumes::serving::in_slack;
 use crate::volumes::writes::extents;
-use crate::work::{BlockPart, Owner};
-use alloc::vec::Vec;
+use crate::work::Owner;
 use core::ops::Range;
 use units::{Bytes, Instant};
 
@@ -85,24 +87,19 @@ impl Stream {
         if !core.writes.kept.is_shared(self.volume) || *range != self.range_of(core, block) {
             return;
         }
+        let (disk, read) = self.reading_from(core, block, Bytes::ZERO);
+        let [(DiskAction::Read { offset, span: from, written }, _)] = &read[..] else { return };
         let Core { arena, writes, .. } = core;
         let Some(room) = writes.kept.make_room(arena, self.volume, (range, self.id)) else {
             return;
         };
-        let (place, room) = (self.place(range.start), room.offset);
+        let (place, room) = (from.offset, room.offset);
+        let span = Span { offset: room, len: from.len };
+        let (from, offset, written) = (*from, *offset, written.clone());
+        let copy = DiskAction::Copy { from, offset, span, written };
         let owner = Owner::Keep { stream: self.id, block, place, room };
-        let (disk, reads) = self.reading_from(core, block, Bytes::ZERO);
-        let copy = |(read, _): (DiskAction, Owner)| {
-            let DiskAction::Read { offset, span: from, written } = read else {
-                unreachable!("a block is read")
-            };
-            let span = Span { offset: room + (from.offset - place), len: from.len };
-            (DiskAction::Copy { from, offset, span, written }, owner.clone())
-        };
-        let copies: Parts = reads.into_iter().map(copy).collect();
-        core.writes.kept.copies_more(room, copies.len() as u64 - 1);
         let class = in_slack(Priority::Interactive, self.volume);
-        let id = core.submit_parts(now, disk, class, copies);
+        let id = core.submit(now, disk, class, copy, owner);
         *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
         self.expect(core, block, id);
     }
@@ -127,8 +124,8 @@ impl Stream {
 
     /// Asks for a block that is kept; false where it is not.
     pub(crate) fn recall(&mut self, core: &mut Core, now: Instant, block: u64) -> bool {
-        let Some((disk, copies)) = self.recalling(core, block) else { return false };
-        let id = core.submit_parts(now, disk, self.class(disk), copies);
+        let Some((disk, copy, owner)) = self.recalling(core, block) else { return false };
+        let id = core.submit(now, disk, self.class(disk), copy, owner);
         self.forget_lost(block, Bytes::ZERO);
         *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
         self.note_end(core, block);
@@ -152,46 +149,21 @@ impl Stream {
     }
 
     /// What copies a block into its place from where it is kept; none where not all of it is.
-    fn recalling(&self, core: &mut Core, block: u64) -> Option<(DiskIndex, Parts)> {
+    fn recalling(&self, core: &mut Core, block: u64) -> Option<(DiskIndex, DiskAction, Owner)> {
         if !core.writes.kept.is_shared(self.volume) {
             return None;
         }
         let range = self.range_of(core, block);
+        let (disk, mut read) = self.reading_from(core, block, Bytes::ZERO);
+        let (DiskAction::Read { offset, span, written }, owner) = read.pop()? else {
+            unreachable!("a block is read")
+        };
+        if !read.is_empty() {
+            return None;
+        }
         let Core { arena, writes, .. } = core;
-        let found = writes.kept.find(arena, self.volume, &range)?;
-        let (disk, reads) = self.reading_from(core, block, Bytes::ZERO);
-        let mut copies: Parts = Vec::new();
-        let mut found = found.into_iter();
-        let mut left = Span { offset: Bytes::ZERO, len: Bytes::ZERO };
-        for (read, owner) in reads {
-            let (
-                DiskAction::Read { mut offset, mut span, mut written },
-                Owner::Block { place, part, .. },
-            ) = (read, owner)
-            else {
-                unreachable!("a block is read")
-            };
-            let mut at = part.range.start;
-            while !span.len.is_zero() {
-                if left.len.is_zero() {
-                    left = found.next().expect("all of the block is kept");
-                } else {
-                    core.writes.kept.copies_more(left.offset, 1);
-                }
-                let len = left.len.min(span.len);
-                let ([from, rest], [into, behind]) = (left.cut(len), span.cut(len));
-                let (of_it, of_rest) = written.cut(len);
-                let part = BlockPart { range: at..at + len, is_all: false, claim: None };
-                let owner = Owner::Block { stream: self.id, block, place, part };
-                copies.push((DiskAction::Copy { from, offset, span: into, written: of_it }, owner));
-                (left, span, written) = (rest, behind, of_rest);
-                (offset, at) = (offset + len, at + len);
-            }
-        }
-        if let [(_, Owner::Block { part, .. })] = &mut copies[..] {
-            part.is_all = true;
-        }
-        Some((disk, copies))
+        let from = writes.kept.find(arena, self.volume, &range)?;
+        Some((disk, DiskAction::Copy { from, offset, span, written }, owner))
     }
 }
 
