@@ -4,6 +4,8 @@
 //! Each copy in these worlds is held against the disk at the moment at which it is made
 //! (`SimDisk::check_copy`), as in all others.
 
+#![allow(clippy::print_stdout)] // what was measured
+
 mod common;
 
 use common::*;

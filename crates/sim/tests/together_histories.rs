@@ -5,6 +5,8 @@
 //!
 //! `SLACKLINE_HISTORIES` says how many.
 
+#![allow(clippy::print_stdout)] // what was measured
+
 mod common;
 
 use common::*;
