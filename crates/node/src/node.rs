@@ -121,14 +121,6 @@ impl Node {
         self.run_commits(now);
     }
 
-    /// What was being copied is free again: who waits for memory may have it.
-    fn settle_memory(&mut self, now: Instant) {
-        self.core.writes.kept.tidy(&mut self.core.arena);
-        if core::mem::take(&mut self.core.writes.kept.has_returned) {
-            self.best_effort.memory_is_back(&mut self.core, now);
-        }
-    }
-
     /// When [`Node::run_timers`] is to be called, if at any time.
     pub fn next_timer(&self) -> Option<Instant> {
         let timers = [
@@ -879,10 +871,7 @@ impl Node {
                 let has_writer = self.streams.has_writer(id);
                 let core = &mut self.core;
                 let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
-                if !ended.from_memory.is_zero() {
-                    stream.account.from_memory += ended.from_memory;
-                    core.writes.kept.note_served(stream.volume, ended.from_memory);
-                }
+                stream.note_from_memory(core, ended.from_memory);
                 if is_last {
                     stream.account.ended(late_by, latency);
                     stream.landed(now, block, latency, due.unwrap_or(now));

@@ -132,6 +132,14 @@ impl Stream {
         true
     }
 
+    /// So much has come from memory.
+    pub(crate) fn note_from_memory(&mut self, core: &mut Core, len: Bytes) {
+        if !len.is_zero() {
+            self.account.from_memory += len;
+            core.writes.kept.note_served(self.volume, len);
+        }
+    }
+
     /// Where a block is kept by now that a disk was asked for and has not begun, it is not asked.
     pub(crate) fn recall_waiting(
         &mut self,
@@ -168,6 +176,14 @@ impl Stream {
 }
 
 impl Node {
+    /// What was being copied is free again: who waits for memory may have it.
+    pub(crate) fn settle_memory(&mut self, now: Instant) {
+        self.core.writes.kept.tidy(&mut self.core.arena);
+        if core::mem::take(&mut self.core.writes.kept.has_returned) {
+            self.best_effort.memory_is_back(&mut self.core, now);
+        }
+    }
+
     /// A block has been copied to be kept: readers behind that lack it have it.
     pub(crate) fn block_kept(&mut self, now: Instant, id: StreamId, what: (u64, Bytes, Bytes)) {
         let has_writer = self.streams.has_writer(id);
