@@ -120,8 +120,12 @@ impl Told<'_> {
     ) -> fmt::Result {
         let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (labels, value) in series {
-            let mut family = family.encode_family(&labels)?;
-            family.encode_counter::<NoLabelSet, V, f64>(&value, None)?;
+            match labels.is_empty() {
+                true => family.encode_counter::<NoLabelSet, V, f64>(&value, None)?,
+                false => family
+                    .encode_family(&labels)?
+                    .encode_counter::<NoLabelSet, V, f64>(&value, None)?,
+            }
         }
         Ok(())
     }
@@ -156,6 +160,14 @@ fn pool(told: &mut Told<'_>, status: &Status) -> fmt::Result {
             "Memory for windows and transfers, by its use; shared windows are beside it.",
         ),
         used.map(|(of, bytes)| (vec![("use", of)], bytes.get())),
+    )?;
+    told.gauge(
+        ("kept_bytes", "Of what is free, what is kept for readers that come behind others."),
+        alone(memory.kept_bytes.get() as f64),
+    )?;
+    told.counter(
+        ("from_memory_bytes_total", "Bytes that readers had from there in place of a disk."),
+        [(Labels::new(), memory.from_memory_bytes.get())],
     )?;
     let warnings = ("warnings", "What the daemon could not get from the host.");
     told.gauge(warnings, alone(status.warnings.len() as f64))

@@ -81,15 +81,20 @@ pub(crate) struct Surroundings {
 /// nobody else may refer to it while the command lasts.
 pub(crate) fn fills(action: &DiskAction) -> Option<Span> {
     match action {
+        DiskAction::Copy { span, .. } => Region::of(span).is_none().then_some(*span),
         _ if region(action).is_some() => None,
         DiskAction::Read { span, .. } | DiskAction::Merge { span, .. } => Some(*span),
         DiskAction::Write { .. } | DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
     }
 }
 
-/// The shared window that a command transfers to or from, if it does.
+/// The shared window that a command transfers to or from, if it does. (One that copies does so to
+/// or from the arena.)
 pub(crate) fn region(action: &DiskAction) -> Option<Region> {
     match action {
+        DiskAction::Copy { from, span, .. } => {
+            Region::of(span).or_else(|| Region::of(from)).map(|(region, _)| region)
+        }
         DiskAction::Read { span, .. }
         | DiskAction::Write { span, .. }
         | DiskAction::Merge { span, .. } => Region::of(span).map(|(region, _)| region),
@@ -139,6 +144,18 @@ fn merge(arena: &Arena, span: Span, keep: &Range<Bytes>, block: &[u8]) {
         // to this command alone; `block` is not of the arena and has these bytes.
         unsafe { into.copy_from_nonoverlapping(block[at..at + len].as_ptr(), len) };
     }
+}
+
+/// Copies what lies in memory, from one span to another of the same length.
+#[allow(unsafe_code)]
+fn copy(arena: &Arena, from: Span, to: Span) {
+    assert_eq!(from.len, to.len, "as much as there is");
+    // SAFETY: both lie in the arena or in regions (`pointer` checks). The node keeps both for this
+    // command until it has ended: nothing is written to `from`, by a program neither, since of
+    // regions only those come here that programs only look at; and by `fills` `to` is lent to it
+    // alone, or lies in a region, into which nobody here makes references. The node gives places
+    // that do not overlap, and where they did `copy_from` would still be defined.
+    unsafe { arena.pointer(to).copy_from(arena.pointer(from), to.len.as_usize()) };
 }
 
 #[allow(unsafe_code)]

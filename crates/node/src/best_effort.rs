@@ -331,6 +331,13 @@ impl BestEffort {
         }
     }
 
+    /// Memory has come back that nobody here had.
+    pub(crate) fn memory_is_back(&mut self, core: &mut Core, now: Instant) {
+        if !self.line.is_empty() && !self.ending {
+            self.serve_waiting(core, now);
+        }
+    }
+
     /// Memory has come back, or somebody has come who may have some: as many as it
     /// suffices for, in the order of the line.
     fn serve_waiting(&mut self, core: &mut Core, now: Instant) {

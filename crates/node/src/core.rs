@@ -49,6 +49,8 @@ pub(crate) struct Ended {
     pub took: Option<(Duration, Duration)>,
     /// No part of its request is left.
     pub is_last: bool,
+    /// So much was in memory already.
+    pub from_memory: Bytes,
 }
 
 #[derive(Clone, Debug)]
@@ -425,7 +427,18 @@ impl Core {
 
     /// Takes a command back that has not been started. Says whether it could.
     pub(crate) fn cancel(&mut self, id: CommandId) -> bool {
-        self.queue_of_mut(id).cancel(id.0)
+        self.without(id, |queue| queue.cancel(id.0))
+    }
+
+    /// Takes a command out of its queue, where that can be: what it would have copied is not
+    /// copied.
+    fn without(&mut self, id: CommandId, take: impl FnOnce(&mut Queue<Work>) -> bool) -> bool {
+        let kept: Vec<Bytes> = self.queue_of(id).works(id.0).filter_map(Work::kept).collect();
+        let is_out = take(self.queue_of_mut(id));
+        if is_out {
+            kept.into_iter().for_each(|at| self.writes.kept.copied(&mut self.arena, at));
+        }
+        is_out
     }
 
     /// The class that a command waits in for its disk.
@@ -460,7 +473,7 @@ impl Core {
 
     /// As [`Core::cancel`]; its release is the stream's again where it was the last.
     pub(crate) fn take_back(&mut self, id: CommandId) -> bool {
-        self.queue_of_mut(id).take_back(id.0)
+        self.without(id, |queue| queue.take_back(id.0))
     }
 
     /// Whether a command that waits has been released.
@@ -507,7 +520,19 @@ impl Core {
                 self.changed(finished);
             }
         }
-        Ended { disk, owner: work.owner, result, late_by, latency, due, promised, took, is_last }
+        let mut from_memory = Bytes::ZERO;
+        if let Some(at) = work.kept() {
+            match (&work.owner, &work.action) {
+                (Owner::Keep { .. }, _) => {} // the stream says whether it stays
+                (Owner::Block { .. }, DiskAction::Copy { from, .. }) => {
+                    from_memory = from.len;
+                    self.writes.kept.copied(&mut self.arena, at);
+                }
+                _ => self.writes.kept.copied(&mut self.arena, at),
+            }
+        }
+        let owner = work.owner;
+        Ended { disk, owner, result, late_by, latency, due, promised, took, is_last, from_memory }
     }
 
     /// Makes [`Core::due_timer`] name `stream` at `at`; returns the timer, to

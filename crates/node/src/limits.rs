@@ -123,6 +123,12 @@ pub const MISS_MAX: sched::Chance = sched::Chance::one_in(10);
 /// How long a stream whose requests may be late now and then waits for a block, at the most: its
 /// window holds what is used up meanwhile.
 pub const ODDS_RESPONSE_MAX: Duration = Duration::from_secs(8);
+/// So many blocks are kept at a time for readers that come behind, at the most.
+pub const KEPT_BLOCKS_MAX: usize = 4_096;
+/// So many of them make way for one that is nearer to its reader, at the most.
+pub const KEPT_EVICTIONS: usize = 16;
+/// So many places are looked at for one to be kept.
+pub const ROOM_LOOKS: usize = 64;
 /// Handles with contracts of their own that may be open at once.
 pub const HANDLES_MAX: usize = 1_024;
 /// A service that is kept and does not fit is tried again so long after something was given

@@ -101,6 +101,7 @@ impl Node {
                 return self.command_ended(now, ended);
             }
         }
+        self.settle_memory(now);
         self.look_for_moves(now);
         self.run_commits(now);
     }
@@ -115,6 +116,7 @@ impl Node {
         self.measure_if_stale(now, disk);
         self.widen_flush(now, disk);
         self.follow_gap(now, disk);
+        self.settle_memory(now);
         self.look_for_moves(now);
         self.run_commits(now);
     }
@@ -635,6 +637,7 @@ impl Node {
                 let mut made = Stream::new(id, volume, mode, *contract, tasks, memory, from, now);
                 made.odds = odds;
                 self.streams.insert(made);
+                self.core.writes.kept.opened(volume, id);
                 let reply = Reply::Stream { stream: id, window };
                 self.begin(now, ticket, id, opening, reply);
             }
@@ -788,7 +791,7 @@ impl Node {
     }
 
     /// Readers of a volume that has grown, or whose writer has closed or gone elsewhere.
-    fn pump_readers(&mut self, now: Instant, volume: VolumeId) {
+    pub(crate) fn pump_readers(&mut self, now: Instant, volume: VolumeId) {
         let writer = self.streams.writer_of(volume);
         let readers: Vec<StreamId> =
             self.streams.on(volume).filter(|&id| Some(id) != writer).collect();
@@ -812,12 +815,15 @@ impl Node {
         if stream.closing {
             return;
         }
+        if stream.mode == Mode::Read {
+            self.core.writes.kept.closed(stream.volume, id);
+        }
         stream.begin_close(&mut self.core, now);
         self.after(now, id);
     }
 
     /// A closing stream goes when nothing of it is under way any more.
-    fn after(&mut self, now: Instant, id: StreamId) {
+    pub(crate) fn after(&mut self, now: Instant, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         if core::mem::take(&mut stream.has_arrived) {
             let volume = stream.volume;
@@ -826,6 +832,7 @@ impl Node {
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(end) = stream.ended(&self.core) else { return };
         let mut stream = self.streams.remove(id).expect("looked at above");
+        self.core.writes.kept.closed(stream.volume, id);
         stream.stop_timer(&mut self.core);
         stream.leave(&mut self.core);
         stream.give_window(&mut self.core);
@@ -845,9 +852,12 @@ impl Node {
 
     /// A command has ended.
     fn ended(&mut self, now: Instant, ended: Ended) {
-        let Ended { disk, owner, result, late_by, latency, due, promised, took, is_last } = ended;
+        let Ended { disk, owner, result, late_by, latency, due, promised, took, is_last, .. } =
+            ended;
         let whose = match owner {
-            Owner::Block { stream, .. } | Owner::Early { stream, .. } => Carrier::Stream(stream),
+            Owner::Block { stream, .. }
+            | Owner::Early { stream, .. }
+            | Owner::Keep { stream, .. } => Carrier::Stream(stream),
             Owner::Piece { operation, .. } => {
                 Carrier::Operation(self.best_effort.ticket(operation))
             }
@@ -861,6 +871,7 @@ impl Node {
                 let has_writer = self.streams.has_writer(id);
                 let core = &mut self.core;
                 let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
+                stream.note_from_memory(core, ended.from_memory);
                 if is_last {
                     stream.account.ended(late_by, latency);
                     stream.landed(now, block, latency, due.unwrap_or(now));
@@ -887,6 +898,9 @@ impl Node {
                 if mode.writes() {
                     self.pump_readers(now, volume);
                 }
+            }
+            Owner::Keep { stream: id, block, place, room } => {
+                self.block_kept(now, id, (block, place, room));
             }
             Owner::Early { stream: id, block, place } => {
                 let has_writer = self.streams.has_writer(id);
@@ -926,6 +940,7 @@ impl Node {
         }
         self.try_kept_out(now);
         self.forget_gaps(now);
+        self.settle_memory(now);
         self.look_for_moves(now);
         self.run_commits(now);
     }

@@ -80,6 +80,7 @@ impl Node {
                 }
                 None => {
                     status.memory = core.arena.status();
+                    status.memory.from_memory = core.writes.kept.served_in_all();
                     status.read_only = self.is_read_only();
                     status.delivery = core.delivery.counted;
                     let refused = core.delivery.refused.as_ref();
@@ -252,6 +253,7 @@ impl Node {
             operations,
             memory,
             memory_held: self.memory_held(volume.id()),
+            from_memory: core.writes.kept.served(volume.id()),
             handles: core.handles_on(volume.id()),
             promised: core.promises() && !matches!(service, Service::BestEffort(_)),
         }

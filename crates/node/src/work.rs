@@ -16,6 +16,8 @@ pub(crate) enum Owner {
     Block { stream: StreamId, block: u64, place: Bytes, part: BlockPart },
     /// The first bytes of a block in this place, ahead of the block itself.
     Early { stream: StreamId, block: u64, place: Bytes },
+    /// A block of a stream, in this place, is copied to this room, to be kept for others.
+    Keep { stream: StreamId, block: u64, place: Bytes, room: Bytes },
     /// A command of a best-effort operation.
     Piece { operation: u64, part: Part },
     /// A piece of a write (or a flush) of the store.
@@ -71,6 +73,15 @@ pub(crate) struct Chunk {
 impl Work {
     pub(crate) fn new(owner: Owner, action: DiskAction) -> Self {
         Self { owner, action, chunk: None }
+    }
+
+    /// Where the kept memory lies that it copies to or from, where it does.
+    pub(crate) fn kept(&self) -> Option<Bytes> {
+        match (&self.action, &self.owner) {
+            (DiskAction::Copy { span, .. }, Owner::Keep { .. }) => Some(span.offset),
+            (DiskAction::Copy { from, .. }, _) => Some(from.offset),
+            _ => None,
+        }
     }
 
     /// Whether it can be done in chunks: plain reads and writes of programs' memory.

@@ -23,6 +23,9 @@ pub struct Account {
     pub excess: Bytes,
     /// Bytes given up as declared gaps.
     pub gaps: Bytes,
+    /// Bytes of blocks that no disk was asked for, since another stream had just read or written
+    /// them.
+    pub from_memory: Bytes,
 }
 
 impl Account {

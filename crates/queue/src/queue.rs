@@ -534,6 +534,15 @@ impl<W> Queue<W> {
         self.commands.get(&key).map(|entry| &entry.work)
     }
 
+    /// The same, and what its other parts are for that have not been started.
+    pub fn works(&self, key: u64) -> impl Iterator<Item = &W> {
+        let entry = self.commands.get(&key).into_iter();
+        entry.flat_map(|entry| {
+            let rest = entry.rest.iter().map(|(_, work)| work);
+            core::iter::once(&entry.work).chain(rest)
+        })
+    }
+
     /// The same, to change.
     pub fn work_mut(&mut self, key: u64) -> Option<&mut W> {
         self.commands.get_mut(&key).map(|entry| &mut entry.work)
@@ -551,7 +560,7 @@ impl<W> Queue<W> {
 
     /// Whether a command has not been started.
     pub fn waits(&self, key: u64) -> bool {
-        self.class_of(key).is_some() || self.instant.contains(&key)
+        self.class_of(key).is_some() || (self.instant.contains(&key) && !self.has_begun(key))
     }
 
     /// Whether a command that waits has been released by now.
@@ -580,6 +589,8 @@ impl<W> Queue<W> {
 
     fn drop_instant(&mut self, key: u64) -> bool {
         let at = self.instant.iter().position(|&other| other == key);
+        // Its owner may have to hear of its first part yet.
+        let at = at.filter(|_| !self.has_begun(key));
         at.is_some_and(|at| self.instant.remove(at).is_some()) && self.remove(key).is_some()
     }
 
@@ -648,6 +659,7 @@ impl<W> Queue<W> {
         let now = self.time(now);
         if let Some(key) = self.instant.pop_front() {
             let entry = self.commands.get_mut(&key).expect("a command that waits is known");
+            entry.begun = true;
             return Next::Start { key, predicted: Duration::ZERO, work: &mut entry.work };
         }
         let at = self.schedule.head();

@@ -129,6 +129,8 @@ pub(crate) struct Finished {
     pub started: Instant,
     pub finished: Instant,
     pub result: Result<(), DeviceError>,
+    /// What it read of the disk.
+    pub read: Bytes,
 }
 
 /// One disk of a [`World`](crate::World). What it keeps is in its type: a
@@ -322,6 +324,10 @@ impl<K: Keeps> SimDisk<K> {
         });
         let cached = match &action {
             DiskAction::Read { .. } | DiskAction::Merge { .. } => None,
+            DiskAction::Copy { .. } => {
+                self.check_copy(&action, memory);
+                None
+            }
             DiskAction::Write { offset, span, .. } => {
                 let taken = K::taken(memory, span);
                 taken.map(|bytes| self.write(*offset, bytes))
@@ -389,8 +395,12 @@ impl<K: Keeps> SimDisk<K> {
         let running = self.running.remove(at);
         let result = self.effect(&running, memory);
         self.served += 1;
-        let Running { id, predicted, started, finish: finished, .. } = running;
-        Some(Finished { id, predicted, started, finished, result })
+        let Running { id, action, predicted, started, finish: finished, .. } = running;
+        let read = match action.transfer() {
+            Some((range, units::Direction::Read)) => range.end - range.start,
+            _ => Bytes::ZERO,
+        };
+        Some(Finished { id, predicted, started, finished, result, read })
     }
 
     /// Whether the command that is the next to end fails, whatever it does.
@@ -410,6 +420,7 @@ impl<K: Keeps> SimDisk<K> {
             .any(|fault| matches!(fault, Fault::WriteError { after } if self.served >= *after));
         let writes_fail = writes_fail || self.fails();
         match &running.action {
+            action @ DiskAction::Copy { .. } => self.fill(action, memory),
             action if action.needs_no_disk() => self.fill(action, memory),
             action @ (DiskAction::Read { .. } | DiskAction::Merge { .. }) => {
                 let (range, _) = action.transfer().expect("it reads");
@@ -461,8 +472,26 @@ impl<K: Keeps> SimDisk<K> {
                 block[keep.clone()].copy_from_slice(&whole[keep]);
                 whole.copy_from_slice(&block);
             }
+            DiskAction::Copy { from, span, .. } => {
+                let bytes = K::place(memory, from).map(|bytes| bytes.to_vec());
+                if let (Some(bytes), Some(whole)) = (bytes, K::place(memory, span)) {
+                    whole.copy_from_slice(&bytes);
+                }
+            }
             _ => unreachable!("only what reads fills memory"),
         }
+    }
+
+    /// What is in memory in place of a read is what the read would bring.
+    fn check_copy(&mut self, action: &DiskAction, memory: &mut K::Memory) {
+        let DiskAction::Copy { from, offset, span, written } = action else { return };
+        let Some(there) = K::place(memory, from).map(|bytes| bytes.to_vec()) else { return };
+        let mut disks = vec![0; span.len.as_usize()];
+        for run in written.runs() {
+            let (at, end) = (run.start.as_usize(), run.end.as_usize());
+            self.kept(*offset + run.start, &mut disks[at..end]);
+        }
+        assert!(there == disks, "memory has other bytes than the disk: {action:?}");
     }
 }
 

@@ -15,7 +15,7 @@ use node::{
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
-use units::{Duration, Instant};
+use units::{Bytes, Duration, Instant};
 
 /// A program in the world: reacts to answers and to its own alarms.
 pub trait Program<K: Keeps = Everything> {
@@ -89,6 +89,8 @@ pub struct CommandEnd {
     pub finished: Instant,
     /// The device did not fail.
     pub good: bool,
+    /// What it read of the disk.
+    pub read: Bytes,
     /// Whose it was, and whether in time, where it was under contract.
     pub request: Option<node::Finished>,
     /// The program that asked, for operations on a volume under contract.
@@ -344,7 +346,7 @@ impl<K: Keeps> World<K> {
     }
 
     fn observed(&mut self, ended: Finished) {
-        let Finished { id, predicted, started, finished, result } = ended;
+        let Finished { id, predicted, started, finished, result, read } = ended;
         let disk = id.disk();
         if let Some(observe) = &mut self.observe {
             let request = self.node.finished();
@@ -355,7 +357,16 @@ impl<K: Keeps> World<K> {
                 _ => None,
             };
             let good = result.is_ok();
-            observe(&CommandEnd { disk, predicted, started, finished, good, request, program });
+            observe(&CommandEnd {
+                disk,
+                predicted,
+                started,
+                finished,
+                good,
+                read,
+                request,
+                program,
+            });
         }
     }
 

@@ -387,6 +387,12 @@ fn shown(status: &Status, state: &PolicyState) -> String {
         memory.free_bytes,
         memory.shared_window_bytes
     ));
+    if !memory.from_memory_bytes.is_zero() || !memory.kept_bytes.is_zero() {
+        text.push_str(&format!(
+            "         {} of what is free kept for readers behind others; they had {} from memory\n",
+            memory.kept_bytes, memory.from_memory_bytes
+        ));
+    }
     text.push_str(&late("woke the disks' threads late", &status.host_wakeups));
     text.push_str(&late("noticed ends of emulated commands late", &status.host_completions));
     text.push_str(&delivery_note(&status.delivery, status.delivery_realtime));

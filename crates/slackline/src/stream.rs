@@ -134,6 +134,10 @@ fn shown(stream: &Stream) -> String {
         }
         _ => late,
     };
+    let from_memory = match stream.from_memory_bytes {
+        Bytes::ZERO => String::new(),
+        bytes => format!("; {bytes} from memory, not from a disk"),
+    };
     let burst = stream.contract.burst_bytes;
     format!(
         "stream     {id}, {} {volume}, open for {}{carried}\n\
@@ -141,7 +145,7 @@ fn shown(stream: &Stream) -> String {
          contract   {}, bursts of {burst}{}\n\
          window     {} of memory\n\
          position   offset {}, {} moved\n{durable}\
-         requests   {requests}, {late}; longest {}\n\
+         requests   {requests}, {late}; longest {}{from_memory}\n\
          program    {underruns} times not ready for it, {throttled} times slowed to its rate{excess}\n\
          gaps       {}\n",
         direction(stream.mode),

@@ -384,7 +384,7 @@ fn shown(volume: &Volume) -> String {
         .map(|(disk, extents)| format!("{} on disk {disk}", counted(*extents, "extent")))
         .collect();
     format!(
-        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}{}\nstreams    {}\nservice    {}{}{}{}\n",
+        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}{}\nstreams    {}{}\nservice    {}{}{}{}\n",
         volume.name,
         owner_words(volume),
         volume.size_bytes,
@@ -393,6 +393,7 @@ fn shown(volume: &Volume) -> String {
         extents.join(", "),
         runs_words(volume),
         volume.streams,
+        from_memory(volume.from_memory_bytes),
         match &volume.kept_out {
             Some(kept_out) => kept_out_words(kept_out),
             None => service_words(&volume.service),
@@ -401,4 +402,9 @@ fn shown(volume: &Volume) -> String {
         kept(&volume.account),
         given_by,
     ) + &handles(&volume.handles)
+}
+
+/// What readers had of each other.
+fn from_memory(bytes: units::Bytes) -> String {
+    if bytes.is_zero() { String::new() } else { format!("; readers had {bytes} from memory") }
 }

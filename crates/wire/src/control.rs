@@ -199,6 +199,10 @@ pub struct Volume {
     pub shortest_run_bytes: Bytes,
     /// Streams open on it.
     pub streams: u64,
+    /// Bytes that its readers had from memory in place of a disk, since the pool was opened.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub from_memory_bytes: Bytes,
     /// How reads and writes without a stream are served.
     pub service: Service,
     /// The user who gave the volume the service that is kept with it; none where that is the
@@ -408,6 +412,10 @@ pub struct Stream {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub gap_bytes: Bytes,
+    /// Bytes of blocks that no disk was asked for: another stream had just read or written them.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub from_memory_bytes: Bytes,
     /// Longest time from the release of a request to its completion.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
@@ -743,6 +751,15 @@ pub struct Memory {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub free_bytes: Bytes,
+    /// Of what is free, in use until somebody needs it: what was read or written lately and
+    /// readers behind will ask for.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub kept_bytes: Bytes,
+    /// What readers had from there in place of a disk, since the pool was opened.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub from_memory_bytes: Bytes,
 }
 
 /// How late the host was since the pool was opened; none of it is the disks' doing.

@@ -574,6 +574,7 @@ impl Pool for Fake {
             operations: volume.operations,
             memory: Bytes::ZERO,
             memory_held: None,
+            from_memory: Bytes::ZERO,
             handles: Vec::new(),
             promised: !matches!(volume.service, Service::BestEffort(_)),
         });
@@ -611,6 +612,8 @@ impl Pool for Fake {
                 services: Bytes::ZERO,
                 best_effort: Bytes::ZERO,
                 free: Bytes::mib(63),
+                kept: Bytes::ZERO,
+                from_memory: Bytes::ZERO,
             },
             read_only: false,
             delivery: Duration::ZERO,

@@ -9,7 +9,7 @@
 //! A flush costs the model's time and does not reach the host's own disk: an
 //! emulated disk survives the end of the process, not a power cut of the host.
 
-use super::{Backend, Completion, Surroundings, merge, zero_unwritten};
+use super::{Backend, Completion, Surroundings, copy, merge, zero_unwritten};
 use crate::arena::PAGE;
 use crate::sys;
 use disk::{Drive, Model};
@@ -70,6 +70,10 @@ impl Emulated {
                     self.file.read_exact_at(&mut block, offset.get())?;
                 }
                 merge(&self.around.arena, *span, keep, &block);
+                Ok(())
+            }
+            DiskAction::Copy { from, span, .. } => {
+                copy(&self.around.arena, *from, *span);
                 Ok(())
             }
             DiskAction::Write { offset, span, .. } => self.write(*offset, *span),

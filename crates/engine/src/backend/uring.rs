@@ -5,7 +5,7 @@
 //! ring is not dropped before all of them have ended.
 #![allow(unsafe_code)]
 
-use super::{Backend, Completion, Surroundings, merge, spread, zero_unwritten};
+use super::{Backend, Completion, Surroundings, copy, merge, spread, zero_unwritten};
 use crate::aligned::Aligned;
 use crate::run_delay::RunDelay;
 use crate::sys;
@@ -393,6 +393,10 @@ impl Backend for Uring {
         let slot = match command.action {
             DiskAction::Read { span, ref written, .. } if written.is_empty() => {
                 zero_unwritten(&self.around.arena, span, written);
+                return self.end_at_once(id, started);
+            }
+            DiskAction::Copy { from, span, .. } => {
+                copy(&self.around.arena, from, span);
                 return self.end_at_once(id, started);
             }
             DiskAction::Read { offset, span, written } => {

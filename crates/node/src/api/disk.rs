@@ -22,6 +22,9 @@ pub enum DiskAction {
     /// `offset` on, and the others with zeros: what the disk holds there is nobody's to
     /// see. Where it has none, without touching the disk.
     Read { offset: Bytes, span: Span, written: Written },
+    /// Fill `span` with what is in memory at `from`, without touching the disk. It is what a
+    /// read of `written` at `offset` would bring at this moment. Other commands go before it.
+    Copy { from: Span, offset: Bytes, span: Span, written: Written },
     /// Fill what a `span` of 4 KiB has outside of `keep` with what the disk has at
     /// `offset`; with zeros, and without touching the disk, where that was never `written`.
     Merge { offset: Bytes, span: Span, keep: Range<Bytes>, written: bool },
@@ -40,6 +43,7 @@ impl DiskAction {
     pub fn needs_no_disk(&self) -> bool {
         match self {
             Self::Read { written, .. } => written.is_empty(),
+            Self::Copy { .. } => true,
             Self::Merge { written, .. } => !written,
             Self::Write { .. } | Self::WriteBytes { .. } | Self::Flush => false,
         }
@@ -60,7 +64,7 @@ impl DiskAction {
             Self::WriteBytes { offset, ref bytes } => {
                 (whole(offset, Bytes::new(bytes.len() as u64)), Direction::Write)
             }
-            Self::Flush => return None,
+            Self::Copy { .. } | Self::Flush => return None,
         })
     }
 }

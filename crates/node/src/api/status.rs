@@ -196,6 +196,8 @@ pub struct VolumeStatus {
     /// What has this memory, where operations wait for it that are within the contract's length,
     /// and none has come back for long.
     pub memory_held: Option<MemoryHeld>,
+    /// Bytes that its readers had from memory in place of a disk, since the pool was opened.
+    pub from_memory: Bytes,
     /// Handles on it that have contracts of their own.
     pub handles: Vec<HandleStatus>,
     /// What the service's contract says is promised; false where it is none, too.
@@ -285,4 +287,8 @@ pub struct MemoryStatus {
     pub services: Bytes,
     pub best_effort: Bytes,
     pub free: Bytes,
+    /// Of what is free: what holds blocks for readers that come behind others.
+    pub kept: Bytes,
+    /// Bytes that readers had from there in place of a disk, since the pool was opened.
+    pub from_memory: Bytes,
 }

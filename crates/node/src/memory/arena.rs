@@ -14,9 +14,14 @@
 //! Windows in regions lie beside the arena, and are only counted here: all windows
 //! together, here and there, and what is set aside for services are no more than the arena
 //! has for windows.
+//!
+//! In free memory lie bytes that are kept for readers that come behind others ([`Rooms`]): they
+//! stay free, and go when their memory is taken. Only while a command copies to or from them are
+//! they nobody else's; that is never in the quarter that is for contracts alone.
 
 use crate::api::{Error, MemoryStatus, Span};
 use crate::limits;
+use crate::memory::rooms::{Room, Rooms};
 use alloc::collections::BTreeMap;
 use units::Bytes;
 
@@ -44,6 +49,7 @@ pub(crate) struct Arena {
     /// Best effort takes nothing below this.
     low: u64,
     zeros: Span,
+    rooms: Rooms,
 }
 
 /// The part of the arena that is for contracts alone.
@@ -55,6 +61,7 @@ impl Arena {
     pub(crate) fn new(total: Bytes) -> Self {
         assert!(total >= limits::MEMORY_MIN, "arena below MEMORY_MIN");
         let usable = total.round_down(limits::BLOCK_MIN) - limits::ZEROS;
+        let low = (total / FOR_CONTRACTS).round_down(limits::BLOCK_MIN).get();
         Self {
             total,
             free: BTreeMap::from([(0, usable.get())]),
@@ -63,8 +70,9 @@ impl Arena {
             services: Bytes::ZERO,
             best_effort: Bytes::ZERO,
             interactive: Bytes::ZERO,
-            low: (total / FOR_CONTRACTS).round_down(limits::BLOCK_MIN).get(),
+            low,
             zeros: Span { offset: usable, len: limits::ZEROS },
+            rooms: Rooms::within(low..low * 3),
         }
     }
 
@@ -139,7 +147,70 @@ impl Arena {
             regions: self.regions,
             services: self.services,
             best_effort: self.best_effort + self.interactive,
-            free: self.free.values().map(|&len| Bytes::new(len)).sum(),
+            free: self.free.values().map(|&len| Bytes::new(len)).sum::<Bytes>()
+                + self.rooms.copying(),
+            kept: self.rooms.laid() + self.rooms.copying(),
+            from_memory: Bytes::ZERO,
+        }
+    }
+
+    /// Takes free memory where `len` bytes may be kept; `None` where there is none without
+    /// other kept bytes, or too much is being copied. It is to be [laid](Self::lay) or
+    /// [dropped](Self::drop_room).
+    pub(crate) fn make_room(&mut self, len: Bytes) -> Option<Room> {
+        let need = len.round_up(limits::BLOCK_MIN).get();
+        let start = self.rooms.find(&self.free, need)?;
+        self.cut_out(start, need);
+        Some(self.rooms.made(start, need))
+    }
+
+    /// From now on this is kept as long as nobody takes its memory.
+    pub(crate) fn lay(&mut self, room: Room) {
+        self.rooms.lay(room);
+        self.give_piece(room.offset.get(), room.len.get());
+    }
+
+    /// This is not kept any more, and nobody copies it.
+    pub(crate) fn drop_room(&mut self, room: Room) {
+        self.rooms.drop_taken(room);
+        self.give_piece(room.offset.get(), room.len.get());
+    }
+
+    /// Takes what was laid, to be copied; false where it is gone, or too much is being copied.
+    pub(crate) fn pick_up(&mut self, room: Room) -> bool {
+        let is_there = self.rooms.pick_up(room);
+        if is_there {
+            self.cut_out(room.offset.get(), room.len.get());
+        }
+        is_there
+    }
+
+    /// What was laid is not wanted any more.
+    pub(crate) fn forget_room(&mut self, room: Room) {
+        self.rooms.forget(room);
+    }
+
+    /// Whether what was laid there is there still.
+    pub(crate) fn has_room(&self, room: Room) -> bool {
+        self.rooms.has(room)
+    }
+
+    /// The most that is kept at a time.
+    pub(crate) fn kept_max(&self) -> Bytes {
+        self.rooms.most()
+    }
+
+    /// Takes a part of a free piece.
+    fn cut_out(&mut self, start: u64, len: u64) {
+        let piece = self.free.range(..=start).next_back().map(|(&at, &len)| (at, len));
+        let (at, whole) = piece.expect("it lies in free memory");
+        assert!(start + len <= at + whole, "it lies in free memory");
+        self.free.remove(&at);
+        if start > at {
+            self.free.insert(at, start - at);
+        }
+        if start + len < at + whole {
+            self.free.insert(start + len, at + whole - start - len);
         }
     }
 
@@ -175,6 +246,7 @@ impl Arena {
             let rest = if taken == start { start + need } else { start };
             self.free.insert(rest, have - need);
         }
+        self.rooms.taken(taken..taken + need);
         *self.account(purpose) += Bytes::new(need);
         Some(Span { offset: Bytes::new(taken), len })
     }
@@ -182,9 +254,12 @@ impl Arena {
     /// Gives a span back; it must be one that [`Arena::take`] gave for `purpose`, or
     /// whole blocks of one.
     pub(crate) fn give(&mut self, span: Span, purpose: Use) {
-        let mut start = span.offset.get();
-        let mut len = span.len.round_up(limits::BLOCK_MIN).get();
+        let len = span.len.round_up(limits::BLOCK_MIN).get();
         *self.account(purpose) -= Bytes::new(len);
+        self.give_piece(span.offset.get(), len);
+    }
+
+    fn give_piece(&mut self, mut start: u64, mut len: u64) {
         if let Some((&before, &before_len)) = self.free.range(..start).next_back() {
             assert!(before + before_len <= start, "memory given back twice");
             if before + before_len == start {

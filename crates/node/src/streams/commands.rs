@@ -21,7 +21,7 @@ struct Run {
 
 impl Stream {
     /// What there is of a block: the last one of a volume may be cut short.
-    fn range_of(&self, core: &Core, block: u64) -> Range<Bytes> {
+    pub(crate) fn range_of(&self, core: &Core, block: u64) -> Range<Bytes> {
         let size = core.store.volume(self.volume).expect("open volumes stay").size();
         let start = self.contract.block * block;
         start..(start + self.contract.block).min(size)

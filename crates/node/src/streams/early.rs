@@ -106,6 +106,7 @@ impl Stream {
             return;
         }
         let (disk, rest) = self.reading_from(core, block, upto - self.contract.block * block);
+        core.writes.kept.expect_no_more(self.volume, own);
         if core.redirect(now, own, self.class(disk), rest)
             && let Some(early) = &mut self.early
         {

@@ -14,6 +14,7 @@ pub(crate) mod seek;
 pub(crate) mod shared;
 pub(crate) mod stream;
 pub(crate) mod telling;
+pub(crate) mod together;
 pub(crate) mod update;
 pub(crate) mod window;
 pub(crate) mod writer;

@@ -101,8 +101,13 @@ impl Stream {
                 behind_writer = has_writer;
                 break;
             }
-            if self.window.get(block) != Some(&Slot::Open) {
-                continue;
+            match self.window.get(block) {
+                Some(Slot::Open) => {}
+                Some(&Slot::Moving(id)) => {
+                    self.recall_waiting(core, now, block, id);
+                    continue;
+                }
+                _ => continue,
             }
             if room == 0 {
                 break;
@@ -110,13 +115,20 @@ impl Stream {
             room -= 1;
             let from = again.iter().find(|&&(anew, _)| anew == block);
             let from = from.map_or(Bytes::ZERO, |&(_, from)| from);
+            asked = true;
+            if from.is_zero() && self.recall(core, now, block) {
+                continue;
+            }
             let (disk, parts) = self.reading_from(core, block, from);
             let id = core.submit_parts(now, disk, self.class(disk), parts);
             self.forget_lost(block, from);
             *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
             self.note_end(core, block);
-            asked = true;
+            if from.is_zero() {
+                self.expect(core, block, id);
+            }
         }
+        self.note_wanted(core);
         // What has just been written was not asked for ahead: nobody could promise it.
         let was_behind = core::mem::replace(&mut self.behind_writer, behind_writer);
         if (was_behind || !again.is_empty()) && asked && self.primed {
@@ -279,7 +291,7 @@ impl Stream {
     }
 
     /// A block is read again, `from` so far within it on.
-    fn forget_lost(&mut self, block: u64, from: Bytes) {
+    pub(crate) fn forget_lost(&mut self, block: u64, from: Bytes) {
         let kept = self.contract.block * block + from;
         self.lost.retain_mut(|lost| {
             if lost.block == block {
@@ -345,11 +357,18 @@ impl Stream {
             return;
         }
         if !self.stray_ended(core, place) {
-            *self.window.get_mut(block).expect("a block of the window, or a stray") = match result {
-                Err((disk, error)) if part.is_all => Slot::Failed(disk, error),
-                _ => Slot::Ready,
-            };
+            let slot = self.window.get_mut(block).expect("a block of the window, or a stray");
+            let was = core::mem::replace(
+                slot,
+                match result {
+                    Err((disk, error)) if part.is_all => Slot::Failed(disk, error),
+                    _ => Slot::Ready,
+                },
+            );
             self.stop_early(core, block);
+            if let Slot::Moving(id) = was {
+                self.keep_read(core, now, block, id);
+            }
         }
         self.pump_reader(core, now, has_writer);
     }

@@ -154,9 +154,12 @@ impl Stream {
             Ok(()) => {
                 let state = if partial.is_some() { self.fillable() } else { Slot::Ready };
                 *self.window.get_mut(block).expect("a block of the window") = state;
-                if let Some(partial) = partial {
-                    self.note_written_to(core, partial.upto);
-                    self.write_blocks_behind(core, now, block);
+                match partial {
+                    Some(partial) => {
+                        self.note_written_to(core, partial.upto);
+                        self.write_blocks_behind(core, now, block);
+                    }
+                    None => self.keep_written(core, now, block),
                 }
             }
             Err((disk, error)) => {

@@ -14,6 +14,8 @@
 //! Invariants: no two claims that overlap are under way at a time; an extent has a tracker
 //! exactly while it has claims; a tracker gives its place for holes back when it goes.
 
+use crate::api::{CommandId, StreamId};
+use crate::memory::kept::Kept;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -36,6 +38,8 @@ pub(crate) struct Writes {
     /// When the bytes of each volume may have changed last, on a clock that counts such changes.
     changed: BTreeMap<VolumeId, u64>,
     changes: u64,
+    /// What is kept in memory of volumes: a change of their bytes makes it void.
+    pub kept: Kept,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -82,10 +86,39 @@ impl Writes {
         self.watched.remove(&extent);
     }
 
-    /// The bytes of a volume may be others from now on.
+    /// All bytes of a volume may be others from now on.
     pub(crate) fn note_change(&mut self, volume: VolumeId) {
+        self.count_change(volume);
+        self.kept.change_all(volume);
+    }
+
+    /// The same of a range of an extent.
+    fn note_change_in(&mut self, (volume, index): Extent, range: &Range<Bytes>) {
+        self.count_change(volume);
+        let at = EXTENT * index;
+        self.kept.change(volume, &(at + range.start..at + range.end));
+    }
+
+    fn count_change(&mut self, volume: VolumeId) {
         self.changes += 1;
         self.changed.insert(volume, self.changes);
+    }
+
+    /// As [`Kept::expect`], where no write of the range is under way.
+    pub(crate) fn expect(
+        &mut self,
+        volume: VolumeId,
+        what: (StreamId, u64, CommandId),
+        range: Range<Bytes>,
+        goes_on: impl Fn(u64, CommandId) -> bool,
+    ) {
+        let is_claimed = |(extent, part): (u64, Range<Bytes>)| {
+            let claims = self.extents.get(&(volume, extent)).map(|tracker| &tracker.claims);
+            claims.is_some_and(|claims| claims.iter().any(|(_, other)| overlap(other, &part)))
+        };
+        if !extents(&range).any(is_claimed) {
+            self.kept.expect(volume, what, range, goes_on);
+        }
     }
 
     /// Another number than before whenever bytes of the volume may have changed in between; zero
@@ -97,6 +130,7 @@ impl Writes {
     /// The volume is gone.
     pub(crate) fn forget(&mut self, volume: VolumeId) {
         self.changed.remove(&volume);
+        self.kept.forget(volume);
     }
 
     /// No write of the extent is under way.
@@ -149,9 +183,10 @@ impl Writes {
         let tracker = self.extents.entry(extent).or_default();
         if !tracker.may_have_holes && store.reserve_scattered() {
             tracker.may_have_holes = true;
-            tell(store, extent, &core::mem::take(&mut tracker.done));
+            let done = core::mem::take(&mut tracker.done);
+            self.tell(store, extent, &done);
         }
-        let from = match tracker.may_have_holes {
+        let from = match self.extents[&extent].may_have_holes {
             true => range.start,
             false => range.start.min(written(store, extent).watermark()),
         };
@@ -162,7 +197,7 @@ impl Writes {
         if let Some(written) = self.watched.get_mut(&extent) {
             *written = true;
         }
-        self.note_change(extent.0);
+        self.note_change_in(extent, &range);
         let claim = Claim(self.next);
         self.next += 1;
         self.extents.entry(extent).or_default().claims.push((claim, range));
@@ -194,12 +229,13 @@ impl Writes {
         claim: Claim,
         end: End,
     ) -> Vec<Claim> {
-        // Also where it failed: some of it may be on the disk.
-        self.note_change(extent.0);
         let tracker = self.extents.get_mut(&extent).expect("a claim of this extent");
         let at = tracker.claims.iter().position(|(other, _)| *other == claim);
         let at = at.expect("a claim of this extent");
         let (_, range) = tracker.claims.remove(at);
+        // Also where it failed: some of it may be on the disk.
+        self.note_change_in(extent, &range);
+        let tracker = self.extents.get_mut(&extent).expect("just seen");
         if end == End::Written {
             tracker.done = tracker.done.union(&Blocks::of(&range));
             let known = written(store, extent);
@@ -207,9 +243,11 @@ impl Writes {
                 true => tracker.done,
                 false => known.union(&Blocks::first(known.union(&tracker.done).watermark())),
             };
-            tell(store, extent, &tracker.done.intersection(&visible));
+            let told = tracker.done.intersection(&visible);
             tracker.done = tracker.done.without(&visible);
+            self.tell(store, extent, &told);
         }
+        let tracker = self.extents.get_mut(&extent).expect("just seen");
         let later = tracker.claims[at..].iter().filter(|(_, other)| overlap(other, &range));
         let free = later.map(|(later, _)| *later);
         let free = free.filter(|&later| tracker.before(later).next().is_none()).collect();
@@ -220,6 +258,14 @@ impl Writes {
             self.extents.remove(&extent);
         }
         free
+    }
+
+    /// From now on these blocks are read; before they were zeros, where they were not written.
+    fn tell(&mut self, store: &mut Store, extent: Extent, blocks: &Blocks) {
+        if !blocks.is_empty() {
+            self.note_change_in(extent, &blocks.span());
+            store.note_written(extent.0, extent.1, blocks);
+        }
     }
 }
 
@@ -238,10 +284,4 @@ fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {
 
 fn written(store: &Store, (volume, index): Extent) -> Blocks {
     store.locate(volume, index).expect("an extent that is written to stays").written
-}
-
-fn tell(store: &mut Store, (volume, index): Extent, blocks: &Blocks) {
-    if !blocks.is_empty() {
-        store.note_written(volume, index, blocks);
-    }
 }

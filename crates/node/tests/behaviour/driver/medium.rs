@@ -135,6 +135,10 @@ impl MemoryDisk {
             }
             DiskAction::WriteBytes { bytes: own, .. } => bytes = own.clone(),
             DiskAction::Merge { .. } => {}
+            DiskAction::Copy { from, span, .. } => {
+                bytes = memory.get(from.offset, from.len);
+                memory.put(span.offset, &vec![GARBAGE; span.len.as_usize()]);
+            }
         }
         takes += self.trouble(&command.action).map_or(Duration::ZERO, |trouble| trouble.extra);
         let flight = Flight { started: now, finished: now + takes, bytes, command };
@@ -159,6 +163,17 @@ impl MemoryDisk {
                     let bytes = self.read(*offset + run.start, run.end - run.start);
                     memory.put(span.offset + run.start, &bytes);
                 }
+            }
+            DiskAction::Copy { from, offset, span, written } => {
+                let then = &flight.bytes;
+                assert!(memory.get(from.offset, from.len) == *then, "changed while it is copied");
+                let mut disks = vec![0; span.len.as_usize()];
+                for run in written.runs() {
+                    let bytes = self.read(*offset + run.start, run.end - run.start);
+                    disks[run.start.as_usize()..run.end.as_usize()].copy_from_slice(&bytes);
+                }
+                assert!(disks == *then, "memory has other bytes than the disk: {action:?}");
+                memory.put(span.offset, then);
             }
             DiskAction::Merge { offset, span, keep, written } => {
                 let mut bytes = match written {

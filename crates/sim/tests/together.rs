@@ -1,0 +1,258 @@
+//! Readers of a volume close behind one another, and behind its writer, have from memory what one
+//! of them has read or written: the bytes of the disk, and no time of it.
+//!
+//! Each copy in these worlds is held against the disk at the moment at which it is made
+//! (`SimDisk::check_copy`), as in all others.
+
+#![allow(clippy::print_stdout)] // what was measured
+
+mod common;
+
+use common::*;
+use node::{Contract, Error, Mode, Op, Policy, Region, Reply, StreamId};
+use sim::{
+    Context, Greedy, Player, Program, Recorder, Shared, WindowRecorder, World, pattern_matches,
+};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use units::{Bytes, Duration};
+
+const BLOCK: Bytes = Bytes::kib(256);
+const RATE: u64 = 1 << 18;
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn camera_world(policy: Policy) -> World {
+    world(config(policy), 1, Bytes::mib(512), drive)
+}
+
+fn from_memory(world: &World) -> Bytes {
+    world.node.status(world.now()).memory.from_memory
+}
+
+/// A camera of 256 KiB/s, and viewers that come 1 s behind it and every 400 ms from then on.
+fn camera_and_viewers(world: &mut World, viewers: u64, length: Bytes) -> (Shared, Vec<Shared>) {
+    create(world, "camera", length);
+    let asked = contract(RATE, BLOCK, BLOCK);
+    let camera = Recorder::new("camera", 3, asked, Bytes::kib(64), length);
+    let told = camera.tally();
+    world.add(camera);
+    world.run_for(seconds(1));
+    let watched = (0..viewers).map(|_| {
+        let viewer = Player::new("camera", 3, asked, Bytes::kib(64), length);
+        let told = viewer.tally();
+        world.add(viewer);
+        world.run_for(Duration::from_millis(400));
+        told
+    });
+    (told, watched.collect())
+}
+
+/// Ten viewers of one live camera cost no read of the disk once they all are there, under each
+/// policy that keeps contracts; every byte is right, nobody is late, and little memory is taken.
+#[test]
+fn ten_viewers_of_a_live_camera_cost_no_read() {
+    for policy in [Policy::SLACK, Policy::DELTA_L] {
+        let mut world = camera_world(policy);
+        let length = Bytes::mib(18);
+        let (camera, viewers) = camera_and_viewers(&mut world, 10, length);
+        world.run_for(seconds(10));
+        let (before, had) = (world.node.status(world.now()), from_memory(&world));
+        let reads = count_reads(&mut world);
+        world.run_for(seconds(30));
+        let after = world.node.status(world.now());
+        assert_eq!(reads.get(), 0, "reads of the disk under {policy:?}");
+        let had = from_memory(&world) - had;
+        assert!(had >= Bytes::mib(70), "{had} of ten times 7.5 MiB");
+        let kept = before.memory.kept.max(after.memory.kept);
+        assert!(kept > Bytes::ZERO && kept <= Bytes::mib(3), "{kept} kept for 5 s");
+        world.run_for(seconds(60));
+        assert_eq!(camera.borrow().error, None);
+        for viewer in viewers {
+            let viewer = viewer.borrow();
+            assert!(viewer.done && viewer.error.is_none(), "{viewer:?}");
+            assert_eq!(
+                (viewer.bytes, viewer.wrong, viewer.gaps),
+                (length, Bytes::ZERO, Bytes::ZERO)
+            );
+        }
+        assert_eq!(late(&world), 0);
+        let memory = world.node.status(world.now()).memory;
+        assert_eq!((memory.kept, memory.windows), (Bytes::ZERO, Bytes::ZERO), "all is given back");
+    }
+}
+
+/// What a camera writes from memory that it shares with the daemon may be changed there by its
+/// program: so its first viewers read from the disk. All ask at the same time, when a block is
+/// whole; the disk has begun with the second when what it read for the first is kept.
+#[test]
+fn a_camera_that_shares_its_window_costs_two_reads() {
+    let mut world = camera_world(Policy::SLACK);
+    let (asked, length) = (contract(RATE, BLOCK, BLOCK), Bytes::mib(18));
+    create(&mut world, "camera", length);
+    let pieces = [Bytes::kib(64), length, length];
+    world.add(WindowRecorder::new(("camera", 3), asked, Region(1), pieces));
+    world.run_for(seconds(1));
+    let viewers: Vec<Shared> = (0..10)
+        .map(|_| {
+            let viewer = Player::new("camera", 3, asked, Bytes::kib(64), length);
+            let told = viewer.tally();
+            world.add(viewer);
+            world.run_for(Duration::from_millis(400));
+            told
+        })
+        .collect();
+    world.run_for(seconds(10));
+    let reads = count_reads(&mut world);
+    world.run_for(seconds(30));
+    assert!((29..=62).contains(&reads.get()), "{} reads of 30 blocks", reads.get());
+    world.run_for(seconds(60));
+    for viewer in viewers {
+        let viewer = viewer.borrow();
+        assert_eq!((viewer.bytes, viewer.wrong, viewer.gaps), (length, Bytes::ZERO, Bytes::ZERO));
+    }
+    assert_eq!(late(&world), 0);
+}
+
+/// Counts what disks read for streams from now on.
+fn count_reads(world: &mut World) -> Rc<Cell<u64>> {
+    let count = Rc::new(Cell::new(0));
+    let counted = count.clone();
+    world.observe = Some(Box::new(move |end| {
+        if end.request.is_some() && !end.read.is_zero() {
+            counted.set(counted.get() + 1);
+        }
+    }));
+    count
+}
+
+/// A viewer that pauses once, for so long, when it has had so much.
+struct Pausing {
+    contract: Contract,
+    pause: Option<(Bytes, Duration)>,
+    stream: Option<StreamId>,
+    /// Bytes that it had, and that were wrong or lost; whether it is done.
+    told: Rc<RefCell<(Bytes, Bytes, bool)>>,
+}
+
+const OPEN: u64 = 0;
+const READ: u64 = 1;
+const GIVE: u64 = 2;
+
+impl Program for Pausing {
+    fn start(&mut self, context: &mut Context<'_>) {
+        let (volume, contract, start) = ("camera".into(), self.contract, Bytes::ZERO);
+        context.ask(OPEN, Op::StreamOpen { volume, mode: Mode::Read, contract, start });
+    }
+    fn alarm(&mut self, context: &mut Context<'_>) {
+        let (stream, len_max) = (self.stream.expect("open"), BLOCK);
+        context.ask(READ, Op::StreamRead { stream, len_max });
+    }
+    fn answer(&mut self, context: &mut Context<'_>, tag: u64, result: Result<Reply, Error>) {
+        match (tag, result) {
+            (OPEN, Ok(Reply::Stream { stream, .. })) => {
+                self.stream = Some(stream);
+                self.alarm(context);
+            }
+            (READ, Ok(Reply::Data { span, offset })) => {
+                let is_right = pattern_matches(3, offset, context.arena.bytes(&span));
+                let mut told = self.told.borrow_mut();
+                told.0 += span.len;
+                told.1 += if is_right { Bytes::ZERO } else { span.len };
+                let (stream, len) = (self.stream.expect("open"), span.len);
+                context.ask(GIVE, Op::StreamAdvance { stream, len });
+                let pause = self.pause.take_if(|(at, _)| *at <= told.0);
+                let pause = pause.map_or(Duration::ZERO, |(_, pause)| pause);
+                context.alarm_at(context.now + self.contract.rate.time_for(len) + pause);
+            }
+            (READ, Ok(Reply::Gap { len, .. })) => self.told.borrow_mut().1 += len,
+            (READ, Ok(Reply::End)) => self.told.borrow_mut().2 = true,
+            (GIVE, Ok(_)) => {}
+            (tag, other) => panic!("{tag}: {other:?}"),
+        }
+    }
+}
+
+/// Viewers that pause for 30 s and more are served from memory as far as that lasts, and from
+/// their disk where it is taken: as they were admitted to, nobody late.
+#[test]
+fn viewers_that_drift_apart_are_served_as_they_were_admitted_to() {
+    for is_taken in [false, true] {
+        let mut config = config(Policy::SLACK);
+        config.memory = Bytes::mib(28);
+        let mut world: World = world(config, 1, Bytes::mib(512), drive);
+        let (asked, length) = (contract(RATE, BLOCK, BLOCK), Bytes::mib(30));
+        create(&mut world, "camera", length);
+        world.add(Recorder::new("camera", 3, asked, Bytes::kib(64), length));
+        world.run_for(seconds(1));
+        let viewers: Vec<_> = (0..8)
+            .map(|number| {
+                let told = Rc::default();
+                let pause = Duration::from_secs(30) + seconds(4) * number;
+                let pause = Some((Bytes::mib(5), pause));
+                let (contract, told_it) = (asked, Rc::clone(&told));
+                world.add(Pausing { contract, pause, stream: None, told: told_it });
+                world.run_for(Duration::from_millis(400));
+                told
+            })
+            .collect();
+        let reads = count_reads(&mut world);
+        world.run_for(seconds(10));
+        let mut held = Vec::new();
+        let taken = if is_taken { 18 } else { 0 };
+        for _ in 0..taken {
+            let room = world.call(Op::Room { len: Bytes::MIB, target: None });
+            held.extend(room.ok());
+        }
+        let before = from_memory(&world);
+        world.run_for(seconds(200));
+        let had = from_memory(&world) - before;
+        for told in &viewers {
+            let (had, wrong, done) = *told.borrow();
+            assert_eq!((had, wrong, done), (length, Bytes::ZERO, true));
+        }
+        assert_eq!((late(&world), held.len()), (0, taken));
+        println!("memory taken: {is_taken}; {had} from memory, {} reads", reads.get());
+        match is_taken {
+            true => assert!(reads.get() > 300, "{} reads", reads.get()),
+            false => assert!(had > Bytes::mib(100), "{had}"),
+        }
+    }
+}
+
+/// What best effort reads beside eight players in 30 s: all of one film, or each of a film of its
+/// own.
+fn best_effort_beside(films: u64) -> u64 {
+    let mut world = camera_world(Policy::SLACK);
+    let (asked, length) = (contract(RATE, BLOCK, BLOCK), Bytes::mib(16));
+    for film in 0..films {
+        create(&mut world, &format!("film{film}"), length);
+        fill(&mut world, &format!("film{film}"), film, length);
+    }
+    create(&mut world, "other", Bytes::mib(64));
+    fill(&mut world, "other", 77, Bytes::mib(64));
+    for player in 0..8 {
+        let film = player % films;
+        let player = Player::new(&format!("film{film}"), film, asked, Bytes::kib(64), length);
+        world.add(player);
+        world.run_for(Duration::from_millis(300));
+    }
+    let greedy = Greedy::new("other", Bytes::mib(64), Bytes::kib(64), 4, 5);
+    let told = greedy.tally();
+    world.add(greedy);
+    world.run_for(seconds(10));
+    let before = told.borrow().operations;
+    world.run_for(seconds(30));
+    assert_eq!(late(&world), 0);
+    told.borrow().operations - before
+}
+
+/// The time that readers together do not use is best effort's.
+#[test]
+fn what_is_spared_is_best_efforts() {
+    let (apart, together) = (best_effort_beside(8), best_effort_beside(1));
+    println!("{apart} reads beside eight films, {together} beside one that eight watch");
+    assert!(together * 10 > apart * 12, "{together} and {apart}");
+}
