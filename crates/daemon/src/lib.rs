@@ -5,7 +5,7 @@
 //! as frames on a socket of their own (`data`), and a stream lives no longer than
 //! the connection that carries it ([`sessions`]). Volumes are block devices on a third (`nbd`), and
 //! their bytes are served over HTTP as well (`http`). Over TCP ([`tcp`]) both are behind TLS, and
-//! tokens say who may what (`tokens`, `scope`).
+//! tokens say who may what (`tokens`, `scope`, `by_token`).
 //!
 //! Invariants: everything that waits is bounded, and every wait on a client has an end
 //! (`limits`); who is in and who gives way says `door`; what was acknowledged is on the
@@ -13,6 +13,7 @@
 
 pub mod api;
 mod bus;
+mod by_token;
 pub mod config;
 mod control;
 pub mod convert;

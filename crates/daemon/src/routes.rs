@@ -3,9 +3,9 @@
 //! Both come from the same attributes: those of the handlers in `api` and `http`.
 
 use crate::api::{self, Control, Failure};
+use crate::by_token;
 use crate::http;
 use crate::limits::CONTROL_BODY_MAX;
-use crate::scope;
 use axum::extract::DefaultBodyLimit;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -51,7 +51,7 @@ pub fn router(control: Control) -> axum::Router {
 
 /// The same for those who show tokens: each request is held to its own.
 pub fn router_by_token(control: Control) -> axum::Router {
-    let held = axum::middleware::from_fn_with_state(control.clone(), scope::hold);
+    let held = axum::middleware::from_fn_with_state(control.clone(), by_token::hold);
     router(control).layer(held)
 }
 

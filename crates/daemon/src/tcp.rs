@@ -43,7 +43,7 @@ pub struct Listen {
 }
 
 /// What is listened to.
-pub struct Listeners {
+pub struct TcpListeners {
     /// HTTP.
     pub http: Option<TcpListener>,
     /// NBD.
@@ -62,15 +62,15 @@ impl Listen {
     ///
     /// # Errors
     /// An address cannot be had, or there is no certificate.
-    pub fn start(&self, state: Option<&Path>) -> Result<Listeners, TlsError> {
+    pub fn start(&self, state: Option<&Path>) -> Result<TcpListeners, TlsError> {
         let http = self.http.as_deref().map(|at| self.bind(at, "--listen")).transpose()?;
         let nbd = self.nbd.as_deref().map(|at| self.bind(at, "--nbd-listen")).transpose()?;
         if self.is_nothing() || self.is_plain {
-            return Ok(Listeners { http, nbd, tls: None }.told());
+            return Ok(TcpListeners { http, nbd, tls: None }.told());
         }
         let certificate = self.certificate.clone().unwrap_or(Certificate::Own);
         let tls = Tls::new(&certificate, state, self.names())?;
-        Ok(Listeners { http, nbd, tls: Some(tls) }.told())
+        Ok(TcpListeners { http, nbd, tls: Some(tls) }.told())
     }
 
     fn bind(&self, at: &str, flag: &str) -> Result<TcpListener, TlsError> {
@@ -110,7 +110,7 @@ impl Listen {
     }
 }
 
-impl Listeners {
+impl TcpListeners {
     fn told(self) -> Self {
         let how = if self.tls.is_some() { "over TLS" } else { "WITHOUT encryption" };
         for (what, listener) in [("HTTP", &self.http), ("NBD", &self.nbd)] {

@@ -27,7 +27,7 @@ pub use restriction::{NAME_MAX, Names, Restriction, UNTIL_MAX, Verb, Verbs};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 /// Most restrictions of one token. A daemon makes at most four; each narrowing adds as many.
@@ -74,7 +74,7 @@ impl core::error::Error for TooLong {}
 
 /// An HMAC under way.
 fn mac(key: &[u8; KEY_LEN]) -> Hmac<Sha256> {
-    <Hmac<Sha256> as Mac>::new_from_slice(key).expect("HMAC takes keys of any length")
+    Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
 fn finished(mac: Hmac<Sha256>) -> [u8; KEY_LEN] {
