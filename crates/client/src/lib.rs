@@ -76,7 +76,8 @@ use units::{Bytes, Rate};
 use wire::control::{
     Access, BlockAsk, BlockChosen, BusSet, Disk, DiskProfile, Health, Mode, Plan, PlanRequest,
     PolicySet, PolicyState, Priority, Quotas, Service, Status, Stream, StreamBegins, StreamChange,
-    StreamClosed, StreamOpen, StreamOpened, Streams, Volume, VolumeCreate, VolumeResize, Volumes,
+    StreamClosed, StreamOpen, StreamOpened, Streams, TokenMade, TokenMake, Tokens, Volume,
+    VolumeCreate, VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -133,6 +134,21 @@ impl Client {
     /// Everything at one instant.
     pub fn status(&self) -> Result<Status> {
         http::call(&self.socket, "GET", "/v1/status", None::<&()>)
+    }
+
+    /// A token that acts as this user, with less than he may.
+    pub fn token_make(&self, request: &TokenMake) -> Result<TokenMade> {
+        http::call(&self.socket, "POST", "/v1/tokens", Some(request))
+    }
+
+    /// This user's tokens that are good.
+    pub fn tokens(&self) -> Result<Tokens> {
+        http::call(&self.socket, "GET", "/v1/tokens", None::<&()>)
+    }
+
+    /// Revokes a token, and all that were narrowed from it.
+    pub fn token_revoke(&self, number: u64) -> Result<()> {
+        http::call_without_answer(&self.socket, "DELETE", &format!("/v1/tokens/{number}"))
     }
 
     /// How the disks are scheduled, and what that promises.

@@ -5,6 +5,7 @@
 
 mod extract;
 mod naming;
+mod tokens;
 
 use crate::convert;
 use crate::files::Files;
@@ -14,8 +15,10 @@ use crate::planning;
 use crate::pool::{Answer, Ask, Entry};
 use crate::problem;
 use crate::quotas::{Asked, Peer, Quotas};
+use crate::scope;
 use crate::sessions::{Opened, Sessions, Stop};
 use crate::shared::Shared;
+use crate::tokens::Tokens;
 use crate::view;
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
@@ -29,6 +32,7 @@ use node::{
 };
 use std::path::PathBuf;
 use std::sync::Arc;
+use token::Verb;
 use units::{Bytes, Instant};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -46,6 +50,8 @@ pub struct Control {
     pub quotas: Arc<Quotas>,
     /// The files under contract.
     pub files: Arc<Files>,
+    /// What lets others in.
+    pub tokens: Arc<Tokens>,
     /// The path of the data socket, for those who open streams.
     pub data_socket: PathBuf,
     /// When the pool was opened, on the pool's clock.
@@ -69,7 +75,8 @@ impl Control {
 
     /// What a peer is shown of the pool.
     fn shown(&self, peer: &Peer) -> Status {
-        view::shown(self.entry.0.status(), &self.quotas.who(peer), &self.sessions)
+        let (who, scope) = (self.quotas.who(peer), peer.scope.as_deref());
+        view::shown(self.entry.0.status(), &who, scope, &self.sessions)
     }
 
     /// Refuses a peer what a volume does not let him do: before anything is said of it.
@@ -113,6 +120,8 @@ pub fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(plan))
         .routes(routes!(quota_list))
         .routes(routes!(file_devices))
+        .routes(routes!(tokens::token_list, tokens::token_make))
+        .routes(routes!(tokens::token_revoke))
 }
 
 /// Tell that the daemon answers.
@@ -349,6 +358,7 @@ async fn volume_create(
     staged: Staged,
     Body(request): Body<api::VolumeCreate>,
 ) -> Answered<Response> {
+    scope::permit(&peer, &*control.entry.0, Verb::Create, &request.name)?;
     let mut placement = convert::placement(&request.placement);
     if placement.run.is_zero() {
         placement.run = control.entry.0.run_for(&placement, request.size_bytes);
@@ -544,6 +554,7 @@ async fn serve_volume(
     let before = ask.0.volume(&name);
     quotas.owns_service(&peer, before.as_ref())?;
     let service = convert::service(&request);
+    scope::promise_service(&peer, &service)?;
     if let Some(terms) = ask.0.terms(&name, &Wish::Service(service)) {
         let shown = before.as_ref().map_or(&name, |volume| &volume.name);
         let asked = Asked::Service(shown.clone(), terms);
@@ -676,6 +687,7 @@ pub(crate) async fn open_stream(
     let ask = control.by(&owner);
     let (mode, start) = (convert::mode(request.mode), request.start_bytes);
     let (volume, contract) = (request.volume, convert::contract(&request.contract));
+    scope::promise(&owner, contract.rate)?;
     let miss = request.miss_per_billion.map(node::Chance::of_billion);
     let wish = match miss {
         Some(miss) => Wish::StreamAtOdds(mode, contract, miss),
@@ -840,6 +852,7 @@ async fn change_stream(
     contract: node::Contract,
 ) -> Result<(), Box<Problem>> {
     let Control { sessions, quotas, .. } = &control;
+    scope::promise(&peer, contract.rate)?;
     let ask = control.by(&peer);
     let _turn = quotas.turn().await;
     quotas.owns_stream(&peer, sessions, stream)?;

@@ -7,6 +7,8 @@
 use crate::files;
 use crate::limits::{KEEP_ALIVE, KEEP_ALIVE_MAX, KEEP_ALIVE_MIN};
 use crate::quotas::Rules;
+use crate::tcp::Listen;
+use crate::tls::Certificate;
 use node::Policy;
 use node::limits::MEMORY_MIN;
 use serde::{Deserialize, Deserializer};
@@ -52,6 +54,20 @@ pub struct Options {
     pub remeasure: Option<bool>,
     /// True: the pool's disks may be parts of one drive, though contracts may then be late.
     pub shared_drive: Option<bool>,
+    /// Listen for HTTP over TCP here: an address or a name, and a port.
+    pub listen: Option<String>,
+    /// Listen for NBD over TCP here.
+    pub nbd_listen: Option<String>,
+    /// The certificate for both (PEM), with those above it; one of the daemon's own where there
+    /// is none,
+    pub tls_cert: Option<PathBuf>,
+    /// and its key (PEM).
+    pub tls_key: Option<PathBuf>,
+    /// True: TCP without encryption, on loopback addresses alone.
+    pub plain_tcp: Option<bool>,
+    /// Where the daemon keeps its certificate and what its tokens are checked with, in a
+    /// directory for each pool.
+    pub state_dir: Option<PathBuf>,
     /// Who may hold how much.
     pub quota: Option<Rules>,
     /// How contracts on ordinary files are given.
@@ -73,6 +89,10 @@ pub struct Settings {
     pub node: node::Config,
     /// A stream's program may be silent for so long; zero: for ever.
     pub keep_alive: Duration,
+    /// Where to listen on TCP.
+    pub listen: Listen,
+    /// Where the daemon keeps its state; none where the system names no place.
+    pub state: Option<PathBuf>,
     /// Who may hold how much.
     pub quota: Rules,
     /// How contracts on ordinary files are given.
@@ -82,6 +102,19 @@ pub struct Settings {
 /// How a pool is set up where nobody says otherwise: as the engine does it.
 pub fn node_default() -> node::Config {
     engine::Options::default().config
+}
+
+/// Where a daemon of this user's keeps its state, as the service manager or the system says.
+fn default_state() -> Option<PathBuf> {
+    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(given) = named("STATE_DIRECTORY") {
+        return std::env::split_paths(&given).next();
+    }
+    if crate::quotas::own_uid() == 0 {
+        return Some("/var/lib/slackline".into());
+    }
+    let home = || Some(PathBuf::from(named("HOME")?).join(".local/state"));
+    Some(named("XDG_STATE_HOME").map(PathBuf::from).or_else(home)?.join("slackline"))
 }
 
 /// The policy that a pool keeps, if there is such a one.
@@ -165,6 +198,12 @@ impl Options {
             keep_alive: self.keep_alive.or(other.keep_alive),
             remeasure: self.remeasure.or(other.remeasure),
             shared_drive: self.shared_drive.or(other.shared_drive),
+            listen: self.listen.or(other.listen),
+            nbd_listen: self.nbd_listen.or(other.nbd_listen),
+            tls_cert: self.tls_cert.or(other.tls_cert),
+            tls_key: self.tls_key.or(other.tls_key),
+            plain_tcp: self.plain_tcp.or(other.plain_tcp),
+            state_dir: self.state_dir.or(other.state_dir),
             quota: self.quota.or(other.quota),
             files: self.files.or(other.files),
         }
@@ -202,6 +241,24 @@ impl Options {
                 next_step: format!("give it {KEEP_ALIVE_MIN} to {KEEP_ALIVE_MAX}, or 0s: for ever"),
             });
         }
+        let certificate = match (self.tls_cert, self.tls_key) {
+            (Some(certificate), Some(key)) => Some(Certificate::Given(certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(ConfigError {
+                    what: "a certificate and its key belong together".into(),
+                    next_step: "give both tls_cert and tls_key, or neither".into(),
+                });
+            }
+        };
+        let is_plain = self.plain_tcp.unwrap_or(false);
+        if is_plain && certificate.is_some() {
+            return Err(ConfigError {
+                what: "TCP without encryption has no certificate".into(),
+                next_step: "leave out plain_tcp, or the certificate".into(),
+            });
+        }
+        let listen = Listen { http: self.listen, nbd: self.nbd_listen, certificate, is_plain };
         let quota = self.quota.unwrap_or_default().settled();
         if let Some(what) = quota.wrong() {
             let next_step = "correct the configuration file; docs/daemon.md lists its settings";
@@ -209,6 +266,8 @@ impl Options {
         }
         Ok(Settings {
             files: self.files.unwrap_or_default(),
+            listen,
+            state: self.state_dir.or_else(default_state),
             quota,
             disks: self.disks,
             keep_alive,

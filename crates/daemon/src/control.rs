@@ -1,20 +1,24 @@
-//! The control socket: takes connections, and carries HTTP on each.
+//! The control socket, and HTTP over TCP: takes connections, and carries HTTP on each.
 //!
 //! Invariants: accepting waits for no program; head and body of a request, the answer's
 //! being taken and the time between two requests have an end each (`limits`); a
 //! connection without a request under way gives way to others (`door`).
 
 use crate::api;
-use crate::door::{Door, Full, Kind, Place};
+use crate::door::{Door, Full, Kind};
+use crate::ends::Whole;
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN};
 use crate::lock::Mutex;
 use crate::made_room::MadeRoom;
 use crate::pool::{Ask, Handed};
 use crate::quotas::{Peer, Quotas};
 use crate::reception::{accept, full, say};
+use crate::seat::{Bearer, Caller, Seat};
+use crate::tcp::Gate;
 use crate::timely::{self, Lane, Timely};
 use axum::Router;
 use axum::extract::ConnectInfo;
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -28,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep_until};
 use wire::Problem;
@@ -50,18 +54,50 @@ pub async fn serve(
                 Ok(place) => {
                     // Until it is asked for something under contract.
                     let lane = timely.lane(peer.uid, false);
-                    let carriage = Carriage {
-                        lane: lane.clone(),
-                        sending: Arc::default(),
-                        room: MadeRoom::default(),
-                    };
-                    let caller = (peer, carriage);
-                    let carried =
-                        carry(connection, place, router.clone(), caller, is_stopping.clone());
-                    lane.spawn(carried);
+                    let (seat, carriage) = (Seat::new(place), Carriage::new(lane.clone()));
+                    let caller = (Caller::Known(peer), carriage);
+                    let (router, stopping) = (router.clone(), is_stopping.clone());
+                    lane.spawn(carry(Whole::Unix(connection), seat, router, caller, stopping));
                 }
                 Err(why) => refuse(&connection, &full(why, &quotas.name(&peer))),
             }
+        }
+    };
+    tokio::select! {
+        () = accepting => unreachable!("accepting never ends"),
+        _ = stopping.wait_for(|&stopping| stopping) => {}
+    }
+}
+
+/// The same over TCP: the router holds each request to the token that is shown with it.
+pub async fn serve_tcp(
+    listener: TcpListener,
+    router: Router,
+    gate: Gate,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let is_stopping = stopping.clone();
+    let accepting = async {
+        loop {
+            let (connection, place) = gate.next(&listener, Kind::Control).await;
+            let (router, gate, stopping) = (router.clone(), gate.clone(), is_stopping.clone());
+            tokio::spawn(async move {
+                let (seat, lane) = (Seat::new(place), gate.timely.lane_of_a_stranger());
+                let whole = match &gate.tls {
+                    None => Some(Whole::Tcp(connection)),
+                    Some(tls) => tokio::select! {
+                        stream = tls.accept(connection) => {
+                            stream.map(|stream| Whole::Secret(Box::new(stream)))
+                        }
+                        () = seat.left() => None,
+                    },
+                };
+                let Some(whole) = whole else { return };
+                let carriage = Carriage::new(lane.clone());
+                let bearer = Arc::new(Bearer::new(gate, lane.clone()));
+                let caller = (Caller::Bearer(bearer), carriage);
+                lane.spawn(carry(whole, seat, router, caller, stopping));
+            });
         }
     };
     tokio::select! {
@@ -84,20 +120,20 @@ fn refuse(connection: &UnixStream, problem: &Problem) {
 
 /// Carries one connection to its end.
 async fn carry(
-    connection: UnixStream,
-    place: Place,
+    connection: Whole,
+    seat: Arc<Seat>,
     router: Router,
-    (peer, carriage): (Peer, Carriage),
+    (caller, carriage): (Caller, Carriage),
     mut stopping: watch::Receiver<bool>,
 ) {
-    let place = Arc::new(place);
     let answered = Arc::new(AtomicBool::new(false));
-    let io = Taken::new(connection, Arc::clone(&place), Arc::clone(&answered), carriage.clone());
+    let io = Taken::new(connection, Arc::clone(&seat), Arc::clone(&answered), carriage.clone());
+    let over = caller.clone();
     let service = {
-        let place = Arc::clone(&place);
+        let seat = Arc::clone(&seat);
         service_fn(move |request| {
-            let caller = (peer.clone(), carriage.clone());
-            let answer = answer(request, Arc::clone(&place), router.clone(), caller);
+            let caller = (caller.clone(), carriage.clone());
+            let answer = answer(request, Arc::clone(&seat), router.clone(), caller);
             let answered = Arc::clone(&answered);
             async move {
                 let answer = answer.await;
@@ -116,34 +152,50 @@ async fn carry(
     // However it ends is its program's affair.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = place.left() => return,
+        () = seat.left() => return,
+        () = over.over() => return,
         _ = stopping.wait_for(|&stopping| stopping) => {}
     }
     connection.as_mut().graceful_shutdown();
-    tokio::select! { _ = connection => {}, () = place.left() => {} }
+    tokio::select! { _ = connection => {}, () = seat.left() => {} }
 }
 
 /// Answers one request, when it is the user's turn.
 async fn answer(
     mut request: hyper::Request<Incoming>,
-    place: Arc<Place>,
+    seat: Arc<Seat>,
     router: Router,
-    (peer, carriage): (Peer, Carriage),
+    (caller, carriage): (Caller, Carriage),
 ) -> Result<Response, Infallible> {
     carriage.lane.unpromise();
     if timely::is_here() {
         // The head was read there. What is asked is done by the threads that serve everybody.
         tokio::task::yield_now().await;
     }
-    if !place.at_work() {
+    if !seat.place().at_work() {
         return Ok(api::Failure::from(full(Full::GaveWay, "")).into_response());
     }
-    let turn = Turn::new(place.requests().acquire_owned().await.expect("never closed"));
+    let peer = match caller.peer(request.headers(), &seat).await {
+        Ok(peer) => peer,
+        Err(problem) => return Ok(not_let_in(problem)),
+    };
+    let requests = seat.place().requests();
+    let turn = Turn::new(requests.acquire_owned().await.expect("never closed"));
     request.extensions_mut().insert(turn.clone());
     request.extensions_mut().insert(carriage);
     request.extensions_mut().insert(ConnectInfo(peer));
     let answer = TowerToHyperService::new(router).call(request).await;
     turn.end();
+    answer
+}
+
+/// What is said to who shows no token that is good. He comes again with a new connection, which
+/// takes its turn among those of strangers.
+fn not_let_in(problem: Box<Problem>) -> Response {
+    let mut answer = api::Failure::from(problem).into_response();
+    let headers = answer.headers_mut();
+    headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
@@ -175,6 +227,10 @@ pub struct Carriage {
 }
 
 impl Carriage {
+    fn new(lane: Lane) -> Self {
+        Self { lane, sending: Arc::default(), room: MadeRoom::default() }
+    }
+
     /// These bytes of an answer, which the pool handed out then, go into the socket next.
     pub fn sends(&self, ask: &Ask, handed: Handed) {
         self.lane.answered(handed.is_promised());
@@ -193,8 +249,8 @@ impl Carriage {
 /// A connection whose program takes its answers: each within [`ANSWER_TAKEN_WITHIN`], or
 /// writing fails. With the last byte of an answer it waits for the next request.
 struct Taken {
-    connection: UnixStream,
-    place: Arc<Place>,
+    connection: Whole,
+    seat: Arc<Seat>,
     /// There is an answer, which has not been written as a whole.
     answered: Arc<AtomicBool>,
     carriage: Carriage,
@@ -204,12 +260,12 @@ struct Taken {
 
 impl Taken {
     fn new(
-        connection: UnixStream,
-        place: Arc<Place>,
+        connection: Whole,
+        seat: Arc<Seat>,
         answered: Arc<AtomicBool>,
         carriage: Carriage,
     ) -> Self {
-        Self { connection, place, answered, carriage, until: None }
+        Self { connection, seat, answered, carriage, until: None }
     }
 
     /// What becomes of a write that has to wait.
@@ -257,13 +313,18 @@ impl AsyncWrite for Taken {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Asked for when nothing is left to be written.
+        // Asked for when nothing is left to be written but what was encrypted.
+        let Self { connection, carriage, .. } = &mut *self;
+        let flushed = carriage.room.watch(cx, |cx| Pin::new(connection).poll_flush(cx));
+        if flushed.is_pending() {
+            return self.wait(cx);
+        }
         self.until = None;
         self.carriage.sent();
         if self.answered.swap(false, Ordering::Relaxed) {
-            self.place.waits_again();
+            self.seat.place().waits_again();
         }
-        Pin::new(&mut self.connection).poll_flush(cx)
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -113,7 +113,7 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
     };
     let lane = house.timely.lane(peer.uid, is_under_contract(&hello, &body, &house));
     let (input, output) = socket::split(connection);
-    lane.takes(&input);
+    lane.takes(input.socket());
     let (input, output) = (Incoming::new(input), Outgoing::new(output));
     let (Head::HelloStream { version, .. }
     | Head::HelloWindow { version, .. }

@@ -7,17 +7,24 @@
 //! most. What is at work stays, and who finds nobody that gives way is told so at once.
 //! So nobody waits in a listen queue for somebody else to go.
 //!
+//! Those who have come over TCP and have not shown a token yet are one user of few connections.
+//!
 //! Invariants: no user has more than `per_user` connections, all together no more than
 //! `all`, and the last few are for administrators; a place is free only when its
 //! connection is closed.
 
 use crate::limits::{
     CONNECTIONS_FOR_ADMINISTRATORS, CONNECTIONS_PER_USER_DIVISOR, CONTROL_REQUESTS_PER_USER,
+    STRANGERS_MAX,
 };
 use crate::lock::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
+
+/// Who has come over TCP and has not shown yet who he is: no user has this number, which the
+/// system keeps for "none".
+pub const STRANGER: u32 = u32::MAX;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +55,7 @@ type Leave = Arc<watch::Sender<bool>>;
 pub struct Door {
     all: usize,
     per_user: usize,
+    strangers: usize,
     book: Mutex<Book>,
     inside: watch::Sender<Inside>,
 }
@@ -94,6 +102,8 @@ impl Door {
         Arc::new(Self {
             all,
             per_user: all / CONNECTIONS_PER_USER_DIVISOR,
+            // In a small house fewer.
+            strangers: STRANGERS_MAX.min(all / CONNECTIONS_PER_USER_DIVISOR / 2),
             book: Mutex::default(),
             inside: watch::Sender::default(),
         })
@@ -125,7 +135,8 @@ impl Door {
                     return Err(Full::Stopping);
                 }
                 let connections = book.users.get(&uid).map_or(0, |user| user.connections);
-                if connections >= self.per_user {
+                let most = if uid == STRANGER { self.strangers } else { self.per_user };
+                if connections >= most {
                     book.longest_of(uid).ok_or(Full::User(connections))?
                 } else if book.everybody.len() >= all {
                     book.longest().ok_or(Full::House(book.everybody.len()))?
@@ -371,6 +382,20 @@ mod tests {
             gone.await.unwrap();
         }
         assert!(of_one.iter().chain(&of_two).chain(&others).all(|one| !one.is_finished()));
+    }
+
+    /// Whoever can reach the machine can connect; he takes nobody's place for it.
+    #[tokio::test]
+    async fn strangers_are_few_and_give_way_to_each_other() {
+        let door = Door::new(CONNECTIONS_MIN);
+        let user = stay(enter(&door, 1).await.unwrap());
+        let mut strangers = Vec::new();
+        for _ in 0..1000 {
+            strangers.push(stay(enter(&door, STRANGER).await.unwrap()));
+            assert!(door.book().users[&STRANGER].connections <= CONNECTIONS_MIN / 4);
+        }
+        assert!(!user.is_finished());
+        assert!(strangers.drain(1000 - CONNECTIONS_MIN / 4..).all(|one| !one.is_finished()));
     }
 
     #[tokio::test]

@@ -53,6 +53,17 @@ pub const KEEP_ALIVE_MIN: units::Duration = units::Duration::from_secs(1);
 pub const KEEP_ALIVE_MAX: units::Duration = units::Duration::from_secs(24 * 3600);
 /// A data connection that has not said what it wants is closed after this time.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
+/// A TLS handshake, with both sides' part of it, has this time.
+pub const TLS_WITHIN: Duration = Duration::from_secs(5);
+/// Who comes over TCP has shown a token that is good after this time, or is sent away.
+pub const STRANGER_WITHIN: Duration = Duration::from_secs(15);
+/// Connections over TCP of those who have not shown a token that is good: the one that has waited
+/// longest gives way to the next.
+pub const STRANGERS_MAX: usize = 128;
+/// Tokens of one user that are good at once,
+pub const TOKENS_PER_USER: usize = 256;
+/// and of all users: the list of them is written as a whole with each.
+pub const TOKENS_MAX: usize = 4096;
 /// A frame that has begun to come is there after this time, or its connection ends: a
 /// body that stops in the middle holds memory that others wait for. Between two frames a
 /// program may be silent for as long as it likes.
@@ -104,6 +115,10 @@ const _: () = {
     assert!(CONNECTIONS_PER_USER_DIVISOR >= 2);
     assert!(CONNECTIONS_MIN > 2 * CONNECTIONS_FOR_ADMINISTRATORS);
     assert!(FILES_PER_USER < FILES_AT_ONCE);
+    assert!(TLS_WITHIN.as_millis() + HELLO_WITHIN.as_millis() < STRANGER_WITHIN.as_millis());
+    assert!(TOKENS_PER_USER * 2 <= TOKENS_MAX, "no user has all of them");
+    // Those who show no token leave most of the house to others.
+    assert!(STRANGERS_MAX * 16 <= CONNECTIONS_MAX);
     assert!(KEEP_ALIVE_MIN.as_nanos() <= KEEP_ALIVE.as_nanos());
     assert!(KEEP_ALIVE.as_nanos() <= KEEP_ALIVE_MAX.as_nanos());
     assert!(connections_for(usize::MAX) == CONNECTIONS_MAX);

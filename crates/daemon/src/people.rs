@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use token::Grant;
 use tokio::net::UnixStream;
 
 /// The user and the groups of the process that connected, at the time it did.
@@ -18,6 +19,9 @@ pub struct Peer {
     pub gid: u32,
     /// The same and its further groups.
     pub groups: Arc<[u32]>,
+    /// What of all that the user may do the token says that was shown; none where the system
+    /// says who it is.
+    pub scope: Option<Arc<Grant>>,
 }
 
 impl Peer {
@@ -27,13 +31,19 @@ impl Peer {
     /// Who connected; nobody where the system does not say.
     pub fn of(connection: &UnixStream) -> Self {
         let Ok(credentials) = connection.peer_cred() else {
-            return Self { uid: Self::NOBODY, gid: Self::NOBODY, groups: Arc::new([]) };
+            return Self {
+                uid: Self::NOBODY,
+                gid: Self::NOBODY,
+                groups: Arc::new([]),
+                scope: None,
+            };
         };
         let mut groups = engine::peer_groups(connection.as_fd()).unwrap_or_default();
         groups.push(credentials.gid());
         groups.sort_unstable();
         groups.dedup();
-        Self { uid: credentials.uid(), gid: credentials.gid(), groups: groups.into() }
+        let (uid, gid) = (credentials.uid(), credentials.gid());
+        Self { uid, gid, groups: groups.into(), scope: None }
     }
 
     /// A user who does not ask now, with the groups that `/etc/passwd` and `/etc/group` say.
@@ -60,7 +70,12 @@ impl Peer {
         let mut groups: Vec<u32> = group.lines().filter_map(in_group).chain([gid]).collect();
         groups.sort_unstable();
         groups.dedup();
-        Self { uid, gid, groups: groups.into() }
+        Self { uid, gid, groups: groups.into(), scope: None }
+    }
+
+    /// Whoever shows a token: its user, as the system's lists know him, and no more than it says.
+    pub fn bearing(grant: Arc<Grant>) -> Self {
+        Self { scope: Some(Arc::clone(&grant)), ..Self::known(grant.uid) }
     }
 }
 

@@ -1,13 +1,15 @@
-//! What both sockets do with a connection that comes: take it, and tell those for whom
+//! What all sockets do with a connection that comes: take it, and tell those for whom
 //! there is no place.
 
 use crate::door::{Door, Full, Kind, Place};
 use crate::quotas::{Peer, Quotas};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SendFlags;
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use wire::{Code, Problem};
 
@@ -42,13 +44,35 @@ pub async fn take<S>(
     }
 }
 
+/// What connections come from.
+pub trait Listener: AsFd {
+    /// One of them.
+    type Connection;
+    /// The next.
+    fn next(&self) -> impl Future<Output = io::Result<Self::Connection>> + Send;
+}
+
+impl Listener for UnixListener {
+    type Connection = UnixStream;
+    async fn next(&self) -> io::Result<UnixStream> {
+        Ok(self.accept().await?.0)
+    }
+}
+
+impl Listener for TcpListener {
+    type Connection = TcpStream;
+    async fn next(&self) -> io::Result<TcpStream> {
+        Ok(self.accept().await?.0)
+    }
+}
+
 /// The next connection. Out of descriptors or memory, one that waits leaves, and it is
 /// tried again.
-pub async fn accept(listener: &UnixListener, door: &Door) -> UnixStream {
+pub async fn accept<L: Listener>(listener: &L, door: &Door) -> L::Connection {
     let mut is_said = false;
     loop {
-        match listener.accept().await {
-            Ok((connection, _)) => return connection,
+        match listener.next().await {
+            Ok(connection) => return connection,
             // Linux takes a descriptor before it looks whether anybody is there.
             Err(_) if !somebody_waits(listener) => tokio::time::sleep(AGAIN).await,
             Err(error) => {
@@ -63,7 +87,7 @@ pub async fn accept(listener: &UnixListener, door: &Door) -> UnixStream {
 }
 
 /// Whether a connection waits to be taken.
-fn somebody_waits(listener: &UnixListener) -> bool {
+fn somebody_waits(listener: &impl Listener) -> bool {
     let mut asked = [PollFd::new(listener, PollFlags::IN)];
     // Where it cannot be asked, somebody may.
     poll(&mut asked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)

@@ -3,6 +3,7 @@
 //! Both come from the same attributes: those of the handlers in `api` and `http`.
 
 use crate::api::{self, Control, Failure};
+use crate::by_token;
 use crate::http;
 use crate::limits::CONTROL_BODY_MAX;
 use axum::extract::DefaultBodyLimit;
@@ -17,7 +18,8 @@ use wire::{Code, Problem};
 #[openapi(
     info(
         title = "Slackline control",
-        description = "Control of one Slackline daemon, as HTTP on a unix socket. Quantities are \
+        description = "Control of one Slackline daemon, as HTTP on a unix socket, and over TLS for \
+            those who show a token (docs/tcp.md). Quantities are \
             integers whose unit ends the field's name. The bytes of streams travel on the data \
             socket, see data-protocol.md. Every bad answer is a Problem.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
@@ -26,6 +28,7 @@ use wire::{Code, Problem};
     tags(
         (name = "daemon", description = "The daemon and its pool"),
         (name = "volumes", description = "Sequences of extents that grow and shrink while in use"),
+        (name = "tokens", description = "What lets others do less over TCP"),
         (name = "streams", description = "Open volumes with a contract"),
     )
 )]
@@ -44,6 +47,12 @@ pub fn router(control: Control) -> axum::Router {
         .method_not_allowed_fallback(|| async { Failure::from(not_with_this_method()) })
         .layer(DefaultBodyLimit::max(CONTROL_BODY_MAX))
         .with_state(control)
+}
+
+/// The same for those who show tokens: each request is held to its own.
+pub fn router_by_token(control: Control) -> axum::Router {
+    let held = axum::middleware::from_fn_with_state(control.clone(), by_token::hold);
+    router(control).layer(held)
 }
 
 /// The OpenAPI document, as JSON with a line break at its end.

@@ -17,10 +17,14 @@ use crate::pool::{Entry, Pool};
 use crate::quotas::{self, Quotas, Whole};
 use crate::sessions::Sessions;
 use crate::socket::{Claim, SocketError};
+use crate::tcp::{Gate, Listen};
 pub use crate::timely::Serving;
 use crate::timely::TimelyThreads;
+use crate::tls::TlsError;
+use crate::tokens::Tokens;
 use crate::{control, data, descriptors, nbd, notify, routes};
 use node::Op;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -38,6 +42,10 @@ pub struct ServeOptions {
     pub keep_alive: Duration,
     /// Which threads carry answers under contract.
     pub timely: Serving,
+    /// Where to listen on TCP.
+    pub listen: Listen,
+    /// Where the daemon keeps its state, in a directory for each pool.
+    pub state: Option<PathBuf>,
 }
 
 impl ServeOptions {
@@ -48,7 +56,8 @@ impl ServeOptions {
         let quotas = Quotas::new(&settings.quota, whole, administrators);
         let files = Files::new(&settings.files, settings.node.host_latency);
         let (mode, keep_alive) = (settings.socket_mode, settings.keep_alive);
-        Self { mode, quotas, files, keep_alive, timely: Serving::InRealTime }
+        let (listen, state) = (settings.listen.clone(), settings.state.clone());
+        Self { mode, quotas, files, keep_alive, timely: Serving::InRealTime, listen, state }
     }
 }
 
@@ -60,7 +69,8 @@ impl From<SocketMode> for ServeOptions {
         let whole = Whole { memory: node.memory, space: Bytes::MAX };
         let quotas = Quotas::new(&rules, whole, vec![0, quotas::own_uid()]);
         let files = Files::new(&Default::default(), node.host_latency);
-        Self { mode, quotas, files, keep_alive: KEEP_ALIVE, timely: Serving::Apart }
+        let (keep_alive, timely) = (KEEP_ALIVE, Serving::Apart);
+        Self { mode, quotas, files, keep_alive, timely, listen: Listen::default(), state: None }
     }
 }
 
@@ -73,6 +83,10 @@ pub enum ServeError {
     Stop(node::Error),
     /// The disks did not come to rest in time.
     Late,
+    /// Nothing can be served over TCP as it was asked for.
+    Tcp(TlsError),
+    /// The key and the list of tokens cannot be used.
+    Tokens(Box<wire::Problem>),
     /// The runtime could not start.
     Runtime(std::io::Error),
 }
@@ -122,13 +136,19 @@ pub async fn serve(
     options: impl Into<ServeOptions>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let ServeOptions { mode, quotas, files, keep_alive, timely } = options.into();
+    let ServeOptions { mode, quotas, files, keep_alive, timely, listen, state } = options.into();
     let threads = TimelyThreads::start(timely).map_err(ServeError::Runtime)?;
     let descriptors = descriptors::raise();
     let warnings: Vec<String> = descriptors::warning(descriptors).into_iter().collect();
     warnings.iter().for_each(|warning| eprintln!("slackline: warning: {warning}"));
     let door = Door::new(connections_for(descriptors));
     let listeners = claim.listen(mode).map_err(ServeError::Socket)?;
+    let state = state.map(|state| state.join(pool.description().name));
+    let tokens = Tokens::new(state.clone());
+    if !listen.is_nothing() {
+        tokens.open().map_err(ServeError::Tokens)?;
+    }
+    let tcp = listen.start(state.as_deref()).map_err(ServeError::Tcp)?;
     let in_real_time = threads.in_real_time;
     let together = Together { pool, files: Arc::clone(&files), in_real_time, warnings };
     let entry = Entry(Arc::new(together));
@@ -142,6 +162,7 @@ pub async fn serve(
         sessions: Arc::clone(&sessions),
         quotas: Arc::clone(&quotas),
         files: Arc::clone(&files),
+        tokens: Arc::clone(&tokens),
         data_socket: claim.data_path(),
         since: entry.0.now(),
         run: run_number(),
@@ -152,8 +173,23 @@ pub async fn serve(
     let timely = threads.handle();
     let house =
         House { entry: own, sessions: sessions_of_house, quotas, files, keep_alive, timely };
-    let router = routes::router(control);
     let quotas = Arc::clone(&house.quotas);
+    let gate = Gate {
+        tokens,
+        quotas: Arc::clone(&quotas),
+        door: Arc::clone(&door),
+        timely: house.timely.clone(),
+        tls: tcp.tls,
+    };
+    // They end with the word to stop, which each has; those they carry are in the door's book.
+    if let Some(listener) = tcp.http {
+        let router = routes::router_by_token(control.clone());
+        tokio::spawn(control::serve_tcp(listener, router, gate.clone(), is_stopping.clone()));
+    }
+    if let Some(listener) = tcp.nbd {
+        tokio::spawn(nbd::listen_tcp(listener, house.clone(), gate, is_stopping.clone()));
+    }
+    let router = routes::router(control);
     let reception = (Arc::clone(&door), quotas, house.timely.clone());
     let control = control::serve(listeners.control, router, reception, is_stopping.clone());
     let control = tokio::spawn(control);

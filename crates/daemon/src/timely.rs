@@ -18,7 +18,7 @@ mod budget;
 pub mod socket;
 
 use budget::{Budget, Budgets};
-use socket::{Reading, Socket};
+use socket::Socket;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -125,7 +125,19 @@ impl Timely {
     /// something and its user has time left on them.
     pub fn lane(&self, uid: u32, is_promised: bool) -> Lane {
         let unpromised = AtomicU32::new(if is_promised { 0 } else { UNPROMISED_MAX });
-        let (budget, socket) = (self.budgets.of(engine::now(), uid), OnceLock::new());
+        let lane = self.lane_with(unpromised);
+        lane.belongs_to(uid);
+        lane
+    }
+
+    /// Where the connection of somebody is served of whom nobody knows yet who he is: not by
+    /// these threads.
+    pub fn lane_of_a_stranger(&self) -> Lane {
+        self.lane_with(AtomicU32::new(UNPROMISED_MAX))
+    }
+
+    fn lane_with(&self, unpromised: AtomicU32) -> Lane {
+        let (budget, socket) = (OnceLock::new(), OnceLock::new());
         let standing = Standing { unpromised, budget, socket };
         Lane { timely: self.clone(), standing: Arc::new(standing) }
     }
@@ -142,7 +154,8 @@ pub struct Lane {
 struct Standing {
     /// Answers in a row that were under no contract.
     unpromised: AtomicU32,
-    budget: Arc<Budget>,
+    /// Its user's; none while nobody knows who he is.
+    budget: OnceLock<Arc<Budget>>,
     /// What is watched by the threads that serve the connection; closed with the connection.
     socket: OnceLock<Weak<Socket>>,
 }
@@ -153,15 +166,22 @@ impl Standing {
     }
 
     fn may_stay(&self) -> bool {
-        self.is_promised() && self.budget.may_stay(engine::now())
+        let may = |budget: &Arc<Budget>| budget.may_stay(engine::now());
+        self.is_promised() && self.budget.get().is_some_and(may)
     }
 
     fn may_come(&self) -> bool {
-        self.is_promised() && self.budget.may_come(engine::now())
+        let may = |budget: &Arc<Budget>| budget.may_come(engine::now());
+        self.is_promised() && self.budget.get().is_some_and(may)
     }
 }
 
 impl Lane {
+    /// It is this user's, whose part of the time it has from now on. A connection has one user.
+    pub fn belongs_to(&self, uid: u32) {
+        self.standing.budget.get_or_init(|| self.timely.budgets.of(engine::now(), uid));
+    }
+
     /// It is under contract from now on, until its answers say otherwise.
     pub fn promise(&self) {
         self.standing.unpromised.store(0, Ordering::Relaxed);
@@ -186,8 +206,8 @@ impl Lane {
     }
 
     /// The connection's socket is watched from now on by the threads that [serve](Self::serve) it.
-    pub fn takes(&self, input: &Reading) {
-        let taken = self.standing.socket.set(Arc::downgrade(input.socket()));
+    pub fn takes(&self, socket: &Arc<Socket>) {
+        let taken = self.standing.socket.set(Arc::downgrade(socket));
         assert!(taken.is_ok(), "a connection has one socket");
     }
 
@@ -272,9 +292,9 @@ impl Future for Stint {
         let others = lane.timely.others.enter();
         let polled = running.as_mut().poll(context);
         drop(others);
-        if let Some(began) = began {
+        if let (Some(began), Some(budget)) = (began, lane.standing.budget.get()) {
             let took = engine::thread_time().saturating_sub(began);
-            lane.standing.budget.spend(engine::now(), took);
+            budget.spend(engine::now(), took);
         }
         polled
     }
@@ -327,8 +347,8 @@ mod tests {
         let (ours, mut theirs) = tokio::net::UnixStream::pair().unwrap();
         let (mut input, mut output) = socket::split(ours);
         let lane = threads.handle().lane(1, true);
-        lane.takes(&input);
-        let budget = Arc::clone(&lane.standing.budget);
+        lane.takes(input.socket());
+        let budget = Arc::clone(lane.standing.budget.get().unwrap());
         let served = async move {
             // Until the program has gone: each byte is answered with where it was read.
             while input.read_u8().await.is_ok() {

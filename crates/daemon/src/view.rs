@@ -7,18 +7,26 @@ use crate::sessions::Sessions;
 use node::permission::{check, knows, sees};
 use node::{Act, Error, Outcome, Status, StreamStatus, VolumeStatus, Who};
 use std::collections::HashSet;
+use token::Grant;
 
 /// The part of a status that `who` is shown: volumes that he may read or owns, the streams
-/// on them, and his own streams. A file under contract is named to whoever opened it.
-pub fn shown(mut status: Status, who: &Who, sessions: &Sessions) -> Status {
-    if who.is_superuser {
+/// on them, and his own streams. A file under contract is named to whoever opened it. Of all that
+/// a token shows what is on volumes that it is for.
+pub fn shown(mut status: Status, who: &Who, scope: Option<&Grant>, sessions: &Sessions) -> Status {
+    let scope = scope.filter(|scope| !scope.is_for_all());
+    if who.is_superuser && scope.is_none() {
         return status;
     }
-    status.volumes.retain(|volume| sees(who, volume.ownership));
+    let is_for = |name: &str| scope.is_none_or(|scope| scope.names(name));
+    status
+        .volumes
+        .retain(|volume| is_for(&volume.name) && (who.is_superuser || sees(who, volume.ownership)));
     let names: HashSet<&str> = status.volumes.iter().map(|volume| &*volume.name).collect();
+    let is_own = |stream: &StreamStatus| {
+        scope.is_none() && sessions.owner(stream.stream).is_some_and(|owner| owner.uid == who.uid)
+    };
     let is_shown = |stream: &StreamStatus| {
-        sessions.owner(stream.stream).is_some_and(|owner| owner.uid == who.uid)
-            || (stream.stream.0 < FIRST_STREAM && names.contains(&*stream.volume))
+        is_own(stream) || (stream.stream.0 < FIRST_STREAM && names.contains(&*stream.volume))
     };
     status.streams.retain(is_shown);
     for disk in &mut status.disks {

@@ -7,6 +7,8 @@ mod http;
 mod schema;
 mod support;
 
+use daemon::config::SocketMode;
+use daemon::serve::ServeOptions;
 use http::ask;
 use schema::{check, check_answer, check_document};
 use serde_json::{Value, json};
@@ -85,6 +87,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
     let of = |rate: u64| json!({"mode": "write", "rate_bytes_per_second": rate});
     let (profile, reprofile) = ("/v1/disks/{disk}/profile", "/v1/disks/{disk}/reprofile");
     let toml = disk::Profile::of(&disk::Model::named("laptop-4200").unwrap()).to_toml();
+    let tokens = "/v1/tokens";
     let (list, one) = ("/v1/volumes", "/v1/volumes/{name}");
     let handle = "/v1/volumes/{name}/handles/{handle}";
     let data = "/v1/volumes/{name}/data";
@@ -153,6 +156,13 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("PUT", "/v1/bus", "/v1/bus", json!({"shared": "scsi,rate=20MB/s,disks=0+1"}), 200),
         ("PUT", "/v1/bus", "/v1/bus", json!({"shared": "scsi,rate=20MB/s"}), 400),
         ("PUT", "/v1/bus", "/v1/bus", json!({"none": [0]}), 200),
+        ("POST", tokens, tokens, json!({"volumes": ["a b"], "verbs": ["read"]}), 201),
+        ("POST", tokens, tokens, json!({"rate_max_bytes_per_second": 5, "until_seconds": 9}), 201),
+        ("POST", tokens, tokens, json!({"prefixes": [""]}), 400),
+        ("POST", tokens, tokens, json!({"verbs": ["destroy"]}), 400),
+        ("GET", tokens, tokens, json!(null), 200),
+        ("DELETE", "/v1/tokens/1", "/v1/tokens/{number}", json!(null), 204),
+        ("DELETE", "/v1/tokens/1", "/v1/tokens/{number}", json!(null), 404),
         ("DELETE", "/v1/volumes/a%20b/handles/1", handle, json!(null), 404),
         ("DELETE", "/v1/volumes/a%20b/handles/x", handle, json!(null), 400),
         ("PUT", "/v1/disks/0/profile", profile, json!({"profile": toml}), 200),
@@ -172,7 +182,10 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
 
 #[test]
 fn every_answer_is_what_the_document_says() {
-    let daemon = Running::start();
+    let state = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+    let options = ServeOptions::from(SocketMode(0o600));
+    let daemon =
+        Running::start_by(ServeOptions { state: Some(state.path().to_owned()), ..options });
     let document = document();
     let mut seen = BTreeSet::new();
     for (method, address, path, request, wanted) in history() {

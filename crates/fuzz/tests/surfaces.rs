@@ -50,6 +50,7 @@ surfaces! {
     requests: "requests",
     frames: "frames",
     nbd: "nbd",
+    token: "token",
     http: "http",
     attribute: "attribute",
     tree: "tree",

@@ -71,6 +71,8 @@ impl From<ServeError> for Failure {
         match error {
             ServeError::Socket(error) => error.into(),
             ServeError::Stop(error) => daemon::problem::of(&error).into(),
+            ServeError::Tcp(error) => Self::new(error.what, error.next_step),
+            ServeError::Tokens(problem) => (*problem).into(),
             ServeError::Late => Self::new(
                 "the pool did not come to rest in time; what was said to be durable is kept",
                 "look for a disk that hangs, in the kernel's log",

@@ -32,6 +32,7 @@ mod source;
 mod status;
 mod stream;
 mod summary;
+mod token;
 mod volume;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -116,6 +117,9 @@ enum Command {
     Files,
     /// Show how much of the pool each user may hold, and holds
     Quota,
+    /// Make, narrow, show, list and revoke tokens, which let others do less over TCP
+    #[command(subcommand)]
+    Token(token::Command),
     Record(record::Args),
     Play(play::Args),
     Mount(mount::Args),
@@ -177,6 +181,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Stream(command) => stream::run(command, common),
         Command::Files => files::run(common),
         Command::Quota => quota::run(common),
+        Command::Token(command) => token::run(command, common),
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
         Command::Mount(args) => mount::run(&args, common),

@@ -58,6 +58,27 @@ pub struct Args {
     /// pool has, though contracts on both may be late
     #[arg(long)]
     shared_drive: bool,
+    /// Listen for HTTP over TLS here, for those who show a token (`slackline token make`);
+    /// docs/tcp.md [default: nowhere]
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Listen for block devices (NBD) over TLS here, for the same [default: nowhere]
+    #[arg(long, value_name = "HOST:PORT")]
+    nbd_listen: Option<String>,
+    /// The certificate for both (PEM), with those above it [default: one that the daemon makes,
+    /// and whose fingerprint it prints]
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Listen without TLS, which goes on loopback addresses only
+    #[arg(long)]
+    plain_tcp: bool,
+    /// Keep the certificate, and what tokens are checked with, in a directory under this one
+    /// [default: /var/lib/slackline as root, else $XDG_STATE_HOME/slackline]
+    #[arg(long, value_name = "DIRECTORY")]
+    state_dir: Option<PathBuf>,
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
@@ -98,6 +119,12 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         keep_alive: args.keep_alive,
         remeasure: args.no_remeasure.then_some(false),
         shared_drive: args.shared_drive.then_some(true),
+        listen: args.listen,
+        nbd_listen: args.nbd_listen,
+        tls_cert: args.tls_cert,
+        tls_key: args.tls_key,
+        plain_tcp: args.plain_tcp.then_some(true),
+        state_dir: args.state_dir,
         quota: None,
         files: None,
     };

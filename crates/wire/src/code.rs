@@ -103,6 +103,10 @@ codes! {
     Silent = 30, "silent", 410, "The program was silent for too long";
     /// The bytes have changed since the asker knew them.
     Precondition = 31, "precondition", 412, "The bytes have changed";
+    /// No token was shown over TCP, or one that is not good.
+    NoToken = 40, "no_token", 401, "Show a token that is good";
+    /// The token that was shown does not let its holder do this.
+    TokenScope = 41, "token_scope", 403, "The token does not permit it";
     /// A fault in Slackline itself.
     Internal = 24, "internal", 500, "A fault in Slackline";
 }

@@ -12,6 +12,7 @@ mod plan;
 mod policy;
 mod quotas;
 mod service;
+mod tokens;
 
 pub use files::*;
 pub use naming::*;
@@ -21,6 +22,7 @@ pub use plan::*;
 pub use policy::*;
 pub use quotas::*;
 pub use service::*;
+pub use tokens::*;
 
 use crate::{Code, quantity};
 use serde::{Deserialize, Serialize};

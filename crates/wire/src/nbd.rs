@@ -5,8 +5,9 @@
 //! [`handshake`] is the negotiation, up to the export that the client chose; [`transmission`]
 //! has the requests and replies after it.
 //!
-//! Not spoken: extended headers, the experimental resizing, `CACHE`, and any option that
-//! would need TLS; a client that asks for them is told so and goes on without.
+//! TLS is begun by `STARTTLS` where the server says that it is required; the handshake itself is
+//! not of this module. Not spoken: extended headers, the experimental resizing and `CACHE`; a
+//! client that asks for them is told so and goes on without.
 //!
 //! Invariants: no input makes this module panic, and no buffer that it fills is larger than
 //! what [`handshake::OPTION_MAX`] permits a client to send.

@@ -10,8 +10,8 @@ use wire::nbd::{Broken, NAME_MAX, PAYLOAD_MAX};
 /// One export that may be written, and one that may not.
 struct Two;
 impl Exports for Two {
-    fn names(&self) -> Vec<String> {
-        vec!["film".into(), "old".into()]
+    fn names(&self) -> Result<Vec<String>, String> {
+        Ok(vec!["film".into(), "old".into()])
     }
     fn find(&self, name: &str) -> Result<Export, String> {
         let is_read_only = match name {
@@ -46,6 +46,8 @@ const CONTEXT: u32 = 4;
 const UNSUPPORTED: u32 = 0x8000_0001;
 const INVALID: u32 = 0x8000_0003;
 const UNKNOWN: u32 = 0x8000_0006;
+const POLICY: u32 = 0x8000_0002;
+const TLS_REQUIRED: u32 = 0x8000_0005;
 
 /// What the server says to an option: the kinds of its replies with their data, and what next.
 fn ask(handshake: &mut Handshake, option: u32, data: &[u8]) -> (Vec<(u32, Vec<u8>)>, Next) {
@@ -133,6 +135,52 @@ fn exports_are_listed_asked_about_and_chosen() {
     assert_eq!(flags, 1 | 2 | 4 | 8 | 128 | 256, "read-only, so no trim and no zeroes");
     let Next::Transmit(chosen) = next else { panic!("it was chosen") };
     assert!(chosen.export.is_read_only && !chosen.is_structured && !chosen.asks_allocation);
+}
+
+/// Whoever can read along could else read names, and whoever can write could choose for others.
+#[test]
+fn where_tls_is_required_nothing_else_is_answered_before_it() {
+    let mut handshake = begin().with_tls_required();
+    for option in [LIST, INFO, GO, STRUCTURED, LIST_CONTEXT, SET_CONTEXT, EXTENDED, 99] {
+        let (replies, next) = ask(&mut handshake, option, &wanted("film", &[]));
+        assert_eq!((kinds(&replies), next), (vec![TLS_REQUIRED], Next::Option), "{option}");
+    }
+    let (replies, next) = ask(&mut handshake, STARTTLS, b"x");
+    assert_eq!((kinds(&replies), next), (vec![INVALID], Next::Option));
+    let (replies, next) = ask(&mut handshake.clone(), EXPORT_NAME, b"film");
+    assert_eq!((replies, next), (vec![], Next::End));
+    let (replies, next) = ask(&mut handshake.clone(), ABORT, &[]);
+    assert_eq!((kinds(&replies), next), (vec![ACK], Next::End));
+    let (replies, next) = ask(&mut handshake, STARTTLS, &[]);
+    assert_eq!((kinds(&replies), next), (vec![ACK], Next::StartTls));
+
+    let mut handshake = handshake.is_behind_tls();
+    let (replies, next) = ask(&mut handshake, STARTTLS, &[]);
+    assert_eq!((kinds(&replies), next), (vec![INVALID], Next::Option), "once");
+    let (_, next) = ask(&mut handshake, GO, &wanted("film", &[]));
+    let Next::Transmit(chosen) = next else { panic!("it was chosen") };
+    assert!(!chosen.is_structured, "what was said before TLS is forgotten");
+    let (replies, _) = ask(&mut begin(), STARTTLS, &[]);
+    assert_eq!(kinds(&replies), [UNSUPPORTED], "where there is no TLS");
+}
+
+/// Exports that nobody is told.
+struct Secret;
+impl Exports for Secret {
+    fn names(&self) -> Result<Vec<String>, String> {
+        Err("not here".into())
+    }
+    fn find(&self, _: &str) -> Result<Export, String> {
+        Err("none".into())
+    }
+}
+
+#[test]
+fn a_list_that_nobody_is_told_is_refused_and_the_next_option_is_heard() {
+    let mut out = Vec::new();
+    assert_eq!(begin().option(LIST, &[], &Secret, &mut out), Next::Option);
+    assert_eq!(out[12..16], POLICY.to_be_bytes());
+    assert_eq!(&out[20..], b"not here");
 }
 
 #[test]

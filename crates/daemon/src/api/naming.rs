@@ -3,7 +3,7 @@
 use super::extract::{Body, Failure, Staged, Text};
 use super::{Answered, Control};
 use crate::quotas::Peer;
-use crate::{convert, view};
+use crate::{convert, scope, view};
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
@@ -43,6 +43,8 @@ pub(super) async fn volume_rename(
     Body(request): Body<api::VolumeRename>,
 ) -> Answered<StatusCode> {
     let api::VolumeRename { to, replace, keep_as } = request;
+    let others: Vec<&str> = [Some(&*to), keep_as.as_deref()].into_iter().flatten().collect();
+    scope::permit_rename(&peer, &*control.entry.0, &name, &others)?;
     if replace && keep_as.is_none() {
         // What would be removed may be under somebody's contract.
         control.quotas.owns_service(&peer, control.entry.0.volume(&to).as_ref())?;

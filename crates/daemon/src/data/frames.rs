@@ -1,5 +1,6 @@
 //! Frames from and to a socket.
 
+use crate::ends::Out;
 use crate::files::{Given, Hand};
 use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN};
 use crate::lock::AsyncMutex;
@@ -198,13 +199,18 @@ pub struct Outgoing {
 }
 
 struct Sending {
-    half: Writing,
+    half: Out,
     /// Not in the middle of a frame.
     whole: bool,
 }
 
 impl Outgoing {
     pub fn new(half: Writing) -> Self {
+        Self::to(Out::Plain(half))
+    }
+
+    /// Encrypted, or not.
+    pub fn to(half: Out) -> Self {
         let sending = AsyncMutex::new(Sending { half, whole: true });
         Self { sending, room: MadeRoom::default() }
     }
@@ -237,7 +243,12 @@ impl Outgoing {
             return Err(Over::Gone);
         }
         sending.whole = false;
-        let mut writing = pin!(sending.half.write_all_buf(&mut frame));
+        let half = &mut sending.half;
+        let mut writing = pin!(async {
+            half.write_all_buf(&mut frame).await?;
+            // What is encrypted is not in the socket before.
+            half.flush().await
+        });
         poll_fn(|context| self.room.watch(context, |context| writing.as_mut().poll(context)))
             .await?;
         sending.whole = true;
@@ -252,10 +263,19 @@ impl Outgoing {
         }
         sending.whole = false;
         let send = |socket: &UnixStream| send_fds(socket, &bytes, fds);
-        let sent = poll_fn(|context| sending.half.poll_by(context, send)).await?;
+        let Out::Plain(half) = &sending.half else {
+            return Err(Over::Gone); // descriptors go nowhere but to this machine
+        };
+        let sent = poll_fn(|context| half.poll_by(context, send)).await?;
         sending.half.write_all(&bytes[sent..]).await?;
         sending.whole = true;
         Ok(())
+    }
+
+    /// Tells a program that nothing more comes, where that can be told; it may have gone.
+    pub async fn end(&self) {
+        let ending = async { self.sending.lock().await.half.shutdown().await };
+        let _ = timeout(GOODBYE_WITHIN, ending).await;
     }
 
     /// Sends a frame to a program that may have gone, or does not read.

@@ -11,6 +11,7 @@ use crate::data::account::{Account, Place};
 use crate::pieces::{Piece, pieces};
 use crate::pool::{self, Answer, Ask, Chunk, Handed, handed};
 use crate::quotas::Peer;
+use crate::scope;
 use crate::sessions::Stop;
 use axum::body::Body;
 use hyper::body::{Frame, SizeHint};
@@ -216,6 +217,7 @@ pub async fn under_contract(
     range: Range<Bytes>,
     (rate, carriage): (Rate, Carriage),
 ) -> Result<Body, Failure> {
+    scope::promise(peer, rate)?;
     let block = Op::Block { volume: found.known.clone(), mode: Mode::Read, rate };
     let Answer::Block { block } = control.by(peer).op(block).await? else {
         unreachable!("the pool answers Block to who asks for one")

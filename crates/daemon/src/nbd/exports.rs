@@ -1,15 +1,19 @@
 //! What a client is offered: the volumes that its user may read.
 
 use crate::pool::Ask;
+use crate::scope;
 use crate::view;
 use node::permission::may;
 use node::{Act, Priority};
+use token::{Grant, Verb};
 use wire::nbd::handshake::{self, Exports};
 
 /// All exports, for one user.
 pub struct Offer<'a> {
     /// Asks the pool on the user's behalf.
     pub ask: &'a Ask,
+    /// What of that the token says which was shown, where one was.
+    pub scope: Option<&'a Grant>,
 }
 
 /// What the name of an export says.
@@ -61,10 +65,10 @@ impl Offer<'_> {
 }
 
 impl Exports for Offer<'_> {
-    fn names(&self) -> Vec<String> {
+    fn names(&self) -> Result<Vec<String>, String> {
         let Ask(pool, who) = self.ask;
         let readable = pool.names().into_iter().filter(|(_, whose)| may(who, *whose, Act::Read));
-        readable.map(|(name, _)| name).collect()
+        Ok(readable.map(|(name, _)| name).collect())
     }
 
     fn find(&self, name: &str) -> Result<handshake::Export, String> {
@@ -74,7 +78,14 @@ impl Exports for Offer<'_> {
              NAME@interactive or NAME@background"
                 .to_owned()
         })?;
-        let found = view::volume(pool.volume(&export.volume), who, &export.volume, &[Act::Read]);
+        let found = pool.volume(&export.volume);
+        let permits = |verb| {
+            let permits = |grant| scope::permits(grant, &**pool, verb, &export.volume);
+            self.scope.map_or(Ok(()), permits)
+        };
+        permits(Verb::Read).map_err(|refusal| refusal.to_string())?;
+        let may_write = permits(Verb::Write).is_ok();
+        let found = view::volume(found, who, &export.volume, &[Act::Read]);
         let found = found.map_err(|error| {
             let problem = crate::problem::of(&error);
             format!("{}; {}", problem.detail, problem.next_step)
@@ -83,7 +94,9 @@ impl Exports for Offer<'_> {
         Ok(handshake::Export {
             called: format!("{}{suffix}", found.name),
             size: found.size.get(),
-            is_read_only: export.is_read_only || !may(who, found.ownership, Act::Write),
+            is_read_only: export.is_read_only
+                || !may_write
+                || !may(who, found.ownership, Act::Write),
             description: format!("volume {} of pool {}", found.name, pool.description().name),
         })
     }

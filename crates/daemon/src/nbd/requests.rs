@@ -117,6 +117,11 @@ impl Device {
         Self(Arc::new(shared))
     }
 
+    /// Tells the client that nothing more comes.
+    pub async fn end(&self) {
+        self.0.output.end().await;
+    }
+
     /// Becomes true when the client does not take its replies.
     pub fn is_gone(&self) -> watch::Receiver<bool> {
         self.0.gone.subscribe()

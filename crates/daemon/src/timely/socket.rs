@@ -18,15 +18,44 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpStream, UnixStream, tcp, unix};
 use tokio::runtime::Handle;
+
+/// A connection of either kind.
+pub enum Link {
+    /// On this machine.
+    Unix(UnixStream),
+    /// From wherever.
+    Tcp(TcpStream),
+}
+
+/// The direction from which bytes come.
+enum Input {
+    Unix(unix::OwnedReadHalf),
+    Tcp(tcp::OwnedReadHalf),
+}
+
+/// The direction to which bytes go.
+enum Output {
+    Unix(unix::OwnedWriteHalf),
+    Tcp(tcp::OwnedWriteHalf),
+}
+
+impl Output {
+    /// As who writes by the runtime sees it.
+    fn writer(&mut self) -> Pin<&mut (dyn AsyncWrite + Send + Unpin)> {
+        match self {
+            Self::Unix(half) => Pin::new(half),
+            Self::Tcp(half) => Pin::new(half),
+        }
+    }
+}
 
 /// The socket of one connection.
 pub struct Socket {
     // Both are locked in this order.
-    reading: Mutex<Side<OwnedReadHalf>>,
-    writing: Mutex<Side<OwnedWriteHalf>>,
+    reading: Mutex<Side<Input>>,
+    writing: Mutex<Side<Output>>,
     /// The timely threads watch it. Changed under both locks.
     is_timely: AtomicBool,
 }
@@ -65,8 +94,8 @@ impl<H> Side<H> {
 }
 
 /// Both directions of a connection that ordinary threads watch so far.
-pub fn split(connection: UnixStream) -> (Reading, Writing) {
-    let (reading, writing) = connection.into_split();
+pub fn split(connection: impl Into<Link>) -> (Reading, Writing) {
+    let (reading, writing) = connection.into().into_split();
     let (reading, writing) = (Side::new(reading), Side::new(writing));
     let socket = Arc::new(Socket { reading, writing, is_timely: AtomicBool::new(false) });
     (Reading(Arc::clone(&socket)), Writing(socket))
@@ -97,22 +126,57 @@ impl Socket {
     }
 }
 
+impl From<UnixStream> for Link {
+    fn from(connection: UnixStream) -> Self {
+        Self::Unix(connection)
+    }
+}
+
+impl From<TcpStream> for Link {
+    fn from(connection: TcpStream) -> Self {
+        Self::Tcp(connection)
+    }
+}
+
+impl Link {
+    fn into_split(self) -> (Input, Output) {
+        match self {
+            Self::Unix(connection) => {
+                let (input, output) = connection.into_split();
+                (Input::Unix(input), Output::Unix(output))
+            }
+            Self::Tcp(connection) => {
+                let (input, output) = connection.into_split();
+                (Input::Tcp(input), Output::Tcp(output))
+            }
+        }
+    }
+}
+
 /// The same socket, watched by `threads`; closed where they cannot watch it.
-fn watched(
-    input: OwnedReadHalf,
-    output: OwnedWriteHalf,
-    threads: &Handle,
-) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
-    let whole = input.reunite(output).map_err(io::Error::other)?.into_std()?;
-    let _in = threads.enter();
-    Ok(UnixStream::from_std(whole)?.into_split())
+fn watched(input: Input, output: Output, threads: &Handle) -> io::Result<(Input, Output)> {
+    let link = match (input, output) {
+        (Input::Unix(input), Output::Unix(output)) => {
+            let whole = input.reunite(output).map_err(io::Error::other)?.into_std()?;
+            let _in = threads.enter();
+            Link::Unix(UnixStream::from_std(whole)?)
+        }
+        (Input::Tcp(input), Output::Tcp(output)) => {
+            let whole = input.reunite(output).map_err(io::Error::other)?.into_std()?;
+            let _in = threads.enter();
+            Link::Tcp(TcpStream::from_std(whole)?)
+        }
+        _ => unreachable!("both are of one socket"),
+    };
+    Ok(link.into_split())
 }
 
 /// The side from which bytes come.
 pub struct Reading(Arc<Socket>);
 
 impl Reading {
-    pub(super) fn socket(&self) -> &Arc<Socket> {
+    /// The socket that it is a side of.
+    pub fn socket(&self) -> &Arc<Socket> {
         &self.0
     }
 }
@@ -123,8 +187,9 @@ impl AsyncRead for Reading {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let read = |half: &mut OwnedReadHalf, context: &mut Context<'_>| {
-            Pin::new(half).poll_read(context, into)
+        let read = |half: &mut Input, context: &mut Context<'_>| match half {
+            Input::Unix(half) => Pin::new(half).poll_read(context, into),
+            Input::Tcp(half) => Pin::new(half).poll_read(context, into),
         };
         self.0.reading.lock().poll(context, read)
     }
@@ -134,13 +199,16 @@ impl AsyncRead for Reading {
 pub struct Writing(Arc<Socket>);
 
 impl Writing {
-    /// Writes by `write`, when there is room.
+    /// Writes by `write`, when there is room: on this machine alone.
     pub fn poll_by<T>(
         &self,
         context: &mut Context<'_>,
         mut write: impl FnMut(&UnixStream) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
         self.0.writing.lock().poll(context, |half, context| {
+            let Output::Unix(half) = half else {
+                return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
+            };
             let whole: &UnixStream = half.as_ref();
             loop {
                 ready!(whole.poll_write_ready(context))?;
@@ -155,9 +223,12 @@ impl Writing {
     fn poll<T>(
         &self,
         context: &mut Context<'_>,
-        write: impl FnOnce(Pin<&mut OwnedWriteHalf>, &mut Context<'_>) -> Poll<io::Result<T>>,
+        write: impl FnOnce(
+            Pin<&mut (dyn AsyncWrite + Send + Unpin)>,
+            &mut Context<'_>,
+        ) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        self.0.writing.lock().poll(context, |half, context| write(Pin::new(half), context))
+        self.0.writing.lock().poll(context, |half, context| write(half.writer(), context))
     }
 }
 

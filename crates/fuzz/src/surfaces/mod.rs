@@ -8,6 +8,7 @@ mod pool;
 mod requests;
 mod socket;
 mod texts;
+mod token;
 mod window;
 
 use crate::Surface;
@@ -47,6 +48,14 @@ pub const SURFACES: &[Surface] = &[
         name: "nbd",
         ask: nbd::ask,
         seeds: nbd::seeds,
+        memory_max: SMALL,
+        len_max: 1024,
+        one_in: 1,
+    },
+    Surface {
+        name: "token",
+        ask: token::ask,
+        seeds: token::seeds,
         memory_max: SMALL,
         len_max: 1024,
         one_in: 1,

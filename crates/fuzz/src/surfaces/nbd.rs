@@ -7,8 +7,8 @@ const SIZE: u64 = 1 << 30;
 
 struct Two;
 impl Exports for Two {
-    fn names(&self) -> Vec<String> {
-        vec!["v".into(), "old".into()]
+    fn names(&self) -> Result<Vec<String>, String> {
+        Ok(vec!["v".into(), "old".into()])
     }
     fn find(&self, name: &str) -> Result<Export, String> {
         let is_read_only = match name {
@@ -20,10 +20,18 @@ impl Exports for Two {
     }
 }
 
+/// The highest bit of the client's flags, which no client sets: TLS is required.
+const OVER_TCP: u32 = 1 << 31;
+
 /// The client's flags, options with their data, and requests behind the choice of an export.
 pub fn ask(input: &[u8]) -> bool {
     let Some((flags, mut rest)) = input.split_first_chunk() else { return false };
-    let Ok(mut handshake) = Handshake::new(u32::from_be_bytes(*flags)) else { return false };
+    let flags = u32::from_be_bytes(*flags);
+    let Ok(mut handshake) = Handshake::new(flags & !OVER_TCP) else { return false };
+    let mut is_open = flags & OVER_TCP == 0;
+    if !is_open {
+        handshake = handshake.with_tls_required();
+    }
     let mut out = Vec::new();
     while let Some((head, behind)) = rest.split_first_chunk::<OPTION_HEAD_LEN>() {
         let Ok(OptionHead { option, len }) = OptionHead::decode(head) else { return false };
@@ -32,7 +40,15 @@ pub fn ask(input: &[u8]) -> bool {
         out.clear();
         match handshake.option(option, data, &Two, &mut out) {
             Next::Option => assert!(!out.is_empty(), "each option is answered"),
-            Next::Transmit(chosen) => return requests(rest, &chosen),
+            Next::StartTls => {
+                assert!(!is_open, "TLS begins once, and only where it is required");
+                is_open = true;
+                handshake = handshake.is_behind_tls();
+            }
+            Next::Transmit(chosen) => {
+                assert!(is_open, "nothing is served before TLS");
+                return requests(rest, &chosen);
+            }
             Next::End => return false,
         }
     }
@@ -89,6 +105,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let before = [option(3, &[]), option(6, &[name("old"), vec![0, 0]].concat()), option(8, &[])];
     let both = [option(9, &context), option(10, &context)];
     let flags = 3u32.to_be_bytes().to_vec();
+    let secret = (3 | OVER_TCP).to_be_bytes().to_vec();
+    let secret = [&[secret, option(3, &[]), option(5, &[]), go("v")][..], &requests].concat();
     ["v", "old"]
         .into_iter()
         .flat_map(|export| {
@@ -96,5 +114,6 @@ pub fn seeds() -> Vec<Vec<u8>> {
             let old = [&[flags.clone(), option(1, export.as_bytes())][..], &requests].concat();
             [whole.concat(), old.concat()]
         })
+        .chain([secret.concat()])
         .collect()
 }

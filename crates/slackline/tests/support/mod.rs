@@ -196,6 +196,11 @@ impl Daemon {
         (status.code(), self.check_log())
     }
 
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
     fn check_log(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap();
         assert!(!log.contains("panicked"), "{log}");

@@ -28,6 +28,7 @@ mod option {
     pub const EXPORT_NAME: u32 = 1;
     pub const ABORT: u32 = 2;
     pub const LIST: u32 = 3;
+    pub const STARTTLS: u32 = 5;
     pub const INFO: u32 = 6;
     pub const GO: u32 = 7;
     pub const STRUCTURED_REPLY: u32 = 8;
@@ -42,7 +43,9 @@ mod reply {
     pub const INFO: u32 = 3;
     pub const META_CONTEXT: u32 = 4;
     pub const UNSUPPORTED: u32 = (1 << 31) + 1;
+    pub const POLICY: u32 = (1 << 31) + 2;
     pub const INVALID: u32 = (1 << 31) + 3;
+    pub const TLS_REQUIRED: u32 = (1 << 31) + 5;
     pub const UNKNOWN: u32 = (1 << 31) + 6;
 }
 
@@ -85,8 +88,12 @@ impl Export {
 
 /// What a server has to offer.
 pub trait Exports {
-    /// The names of all exports that this client may know of.
-    fn names(&self) -> Vec<String>;
+    /// The names of all exports that this client may know of; `Err` says, for a person, why they
+    /// are not listed.
+    ///
+    /// # Errors
+    /// Nobody is told them here.
+    fn names(&self) -> Result<Vec<String>, String>;
     /// The export of this name; `Err` says, for a person, why the client cannot have it.
     ///
     /// # Errors
@@ -136,6 +143,9 @@ impl OptionHead {
 pub enum Next {
     /// Another option.
     Option,
+    /// A TLS handshake, when what was said is sent; then options again
+    /// ([`Handshake::is_behind_tls`]). Nothing of what was sent before it counts any more.
+    StartTls,
     /// Requests to this export.
     Transmit(Chosen),
     /// Nothing: the connection ends when what was said is sent.
@@ -155,9 +165,21 @@ pub struct Chosen {
     pub asks_allocation: bool,
 }
 
+/// What a negotiation has to do with TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tls {
+    /// There is none.
+    Never,
+    /// Everything else is refused until it is there.
+    Required,
+    /// It is there.
+    There,
+}
+
 /// A negotiation under way.
 #[derive(Clone, Debug)]
 pub struct Handshake {
+    tls: Tls,
     no_zeroes: bool,
     is_structured: bool,
     /// The export that `base:allocation` was chosen for.
@@ -174,7 +196,19 @@ impl Handshake {
             return Err(Broken::Flags(flags));
         }
         let no_zeroes = flags & NO_ZEROES != 0;
-        Ok(Self { no_zeroes, is_structured: false, allocation: None })
+        Ok(Self { tls: Tls::Never, no_zeroes, is_structured: false, allocation: None })
+    }
+
+    /// The same where nothing is said without TLS.
+    #[must_use]
+    pub fn with_tls_required(self) -> Self {
+        Self { tls: Tls::Required, ..self }
+    }
+
+    /// The TLS handshake has ended well. What was negotiated before it is forgotten.
+    #[must_use]
+    pub fn is_behind_tls(self) -> Self {
+        Self { tls: Tls::There, is_structured: false, allocation: None, ..self }
     }
 
     /// Takes an option with all of its data; what is to be sent is put behind `out`.
@@ -185,6 +219,9 @@ impl Handshake {
         exports: &dyn Exports,
         out: &mut Vec<u8>,
     ) -> Next {
+        if self.tls == Tls::Required {
+            return before_tls(option, data, out);
+        }
         let mut answer = Answer { option, out };
         match option {
             option::EXPORT_NAME => return self.export_name(data, exports, out),
@@ -192,12 +229,15 @@ impl Handshake {
                 answer.ack();
                 return Next::End;
             }
-            option::LIST if data.is_empty() => {
-                for name in exports.names() {
-                    answer.send(reply::SERVER, &[&length(&name), name.as_bytes()]);
+            option::LIST if data.is_empty() => match exports.names() {
+                Ok(names) => {
+                    for name in names {
+                        answer.send(reply::SERVER, &[&length(&name), name.as_bytes()]);
+                    }
+                    answer.ack();
                 }
-                answer.ack();
-            }
+                Err(why) => answer.refuse(reply::POLICY, &why),
+            },
             option::LIST => answer.refuse(reply::INVALID, "a list takes no data"),
             option::INFO | option::GO => return self.go(option, data, exports, out),
             option::STRUCTURED_REPLY if data.is_empty() => {
@@ -207,6 +247,9 @@ impl Handshake {
             option::STRUCTURED_REPLY => answer.refuse(reply::INVALID, "it takes no data"),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => {
                 self.contexts(option, data, exports, out);
+            }
+            option::STARTTLS if self.tls == Tls::There => {
+                answer.refuse(reply::INVALID, "TLS is there already");
             }
             _ => answer.refuse(reply::UNSUPPORTED, "this option is not supported"),
         }
@@ -296,6 +339,26 @@ impl Handshake {
         }
         answer.ack();
     }
+}
+
+/// Takes an option where TLS is required and not there yet.
+fn before_tls(option: u32, data: &[u8], out: &mut Vec<u8>) -> Next {
+    let mut answer = Answer { option, out };
+    match option {
+        // It has no word for a refusal.
+        option::EXPORT_NAME => return Next::End,
+        option::ABORT => {
+            answer.ack();
+            return Next::End;
+        }
+        option::STARTTLS if data.is_empty() => {
+            answer.ack();
+            return Next::StartTls;
+        }
+        option::STARTTLS => answer.refuse(reply::INVALID, "it takes no data"),
+        _ => answer.refuse(reply::TLS_REQUIRED, "begin TLS first (NBD_OPT_STARTTLS)"),
+    }
+    Next::Option
 }
 
 /// Writes replies to one option.

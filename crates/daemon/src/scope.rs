@@ -1,0 +1,119 @@
+//! What a token lets its holder do with volumes and contracts, wherever he asks for it.
+//!
+//! Invariants: a volume is held to what everybody calls it, whatever it was asked for by, and a
+//! refusal tells no name that was not given. All of this comes before what the pool itself permits
+//! the token's user, which is asked as for everybody.
+
+use crate::pool::Pool;
+use crate::quotas::Peer;
+use node::Service;
+use token::{Asked, Grant, Refusal, Verb};
+use units::Rate;
+use wire::{Code, Problem};
+
+/// What a volume is called by everybody, whatever it was asked for by.
+pub fn shown_name(pool: &dyn Pool, name: &str) -> String {
+    pool.volume(name).map_or_else(|| name.to_owned(), |volume| volume.name)
+}
+
+/// Whether a grant lets somebody do this with what is known by this name. A refusal has the name
+/// that was given: by its number a volume does not tell its name.
+///
+/// # Errors
+/// It does not.
+pub fn permits(grant: &Grant, pool: &dyn Pool, verb: Verb, name: &str) -> Result<(), Refusal> {
+    let shown = shown_name(pool, name);
+    grant.permits(Asked { verb, volume: Some(&shown) }).map_err(|refusal| match refusal {
+        Refusal::Volume(_) => Refusal::Volume(name.to_owned()),
+        other => other,
+    })
+}
+
+/// The same, as a problem.
+///
+/// # Errors
+/// As above.
+pub fn permitted(
+    grant: &Grant,
+    pool: &dyn Pool,
+    verb: Verb,
+    name: &str,
+) -> Result<(), Box<Problem>> {
+    permits(grant, pool, verb, name).map_err(|refusal| refused(&refusal))
+}
+
+/// Refuses what the token that a peer has shown does not let him do with a volume.
+///
+/// # Errors
+/// Which of its restrictions does not.
+pub fn permit(peer: &Peer, pool: &dyn Pool, verb: Verb, name: &str) -> Result<(), Box<Problem>> {
+    peer.scope.as_deref().map_or(Ok(()), |grant| permitted(grant, pool, verb, name))
+}
+
+/// The same of a rename: whatever lies under a directory goes with it.
+///
+/// # Errors
+/// As above.
+pub fn permit_rename(
+    peer: &Peer,
+    pool: &dyn Pool,
+    name: &str,
+    others: &[&str],
+) -> Result<(), Box<Problem>> {
+    let Some(grant) = peer.scope.as_deref() else { return Ok(()) };
+    for other in others {
+        permitted(grant, pool, Verb::Manage, other)?;
+    }
+    if grant.is_for_all() {
+        return Ok(());
+    }
+    // What is there of it may be a directory, also where a volume has the same name.
+    for directory in [name].iter().chain(others) {
+        let under = format!("{}/", shown_name(pool, directory));
+        let outside = |(found, _): &(String, _)| found.starts_with(&under) && !grant.names(found);
+        if pool.names().iter().any(outside) {
+            return Err(refused(&Refusal::Volume(format!("{directory}/..."))));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a contract that is larger than the token that a peer has shown.
+///
+/// # Errors
+/// It is.
+pub fn promise(peer: &Peer, rate: Rate) -> Result<(), Box<Problem>> {
+    let promised = peer.scope.as_deref().map_or(Ok(()), |grant| grant.promises(rate));
+    promised.map_err(|refusal| refused(&refusal))
+}
+
+/// The same of a contract for a volume.
+///
+/// # Errors
+/// As above; and for answers in time, which have no rate to hold against the token's.
+pub fn promise_service(peer: &Peer, service: &Service) -> Result<(), Box<Problem>> {
+    match (service, peer.scope.as_deref().and_then(Grant::rate_max)) {
+        (Service::BestEffort(_), _) | (_, None) => Ok(()),
+        (Service::Rate { rate, .. }, _) => promise(peer, *rate),
+        (Service::Latency { .. }, Some(most)) => {
+            let what = format!(
+                "the token is for contracts of at most {most}, and one of answers in time has no \
+                 such number"
+            );
+            Err(Box::new(Problem::new(Code::TokenScope, what, NEXT)))
+        }
+    }
+}
+
+/// What is to be done about it.
+pub const NEXT: &str =
+    "`slackline token show` says what a token lets you do; ask who made it for another";
+
+/// What is said to who asks for more than his token has.
+pub fn refused(refusal: &Refusal) -> Box<Problem> {
+    let code = match refusal {
+        Refusal::Expired { .. } => Code::NoToken,
+        _ => Code::TokenScope,
+    };
+    Box::new(Problem::new(code, refusal.to_string(), NEXT))
+}
