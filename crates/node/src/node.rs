@@ -1,6 +1,6 @@
 //! The state machine itself: what comes in is told to those whom it concerns.
 
-use crate::admission::contract::{self, Joined};
+use crate::admission::contract;
 use crate::api::*;
 use crate::best_effort::{Asked, BestEffort, Gap};
 use crate::core::{Core, Ended};
@@ -19,7 +19,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use store::{EXTENT, Store, VolumeId};
-use units::{Bytes, Duration, Instant};
+use units::{Bytes, Instant};
 
 /// One pool as a state machine; see the crate's first paragraph.
 ///
@@ -36,15 +36,6 @@ pub struct Node {
     finished: Option<Finished>,
     /// What time it was at the epoch of the clock here, where the driver says so.
     pub(crate) wall_clock: Option<i64>,
-}
-
-/// What a stream was promised for another map of its volume, beside what it has.
-struct Promised {
-    stream: StreamId,
-    tasks: Vec<Joined>,
-    /// What its window grows by, and the blocks that it has then.
-    memory: Vec<Bytes>,
-    blocks: u64,
 }
 
 impl Node {
@@ -522,100 +513,6 @@ impl Node {
             self.core.changed(now);
         }
         fits
-    }
-
-    /// Gives an open stream another rate or burst, or says why not and changes
-    /// nothing.
-    fn change_stream(
-        &mut self,
-        now: Instant,
-        id: StreamId,
-        contract: &Contract,
-    ) -> Result<Reply, Error> {
-        let core = &mut self.core;
-        let stream = self.streams.get_mut(id).filter(|stream| !stream.closing);
-        let stream = stream.ok_or(Error::NoSuchStream { stream: id })?;
-        contract.check()?;
-        if contract.block != stream.contract.block {
-            let rule = "stays what it was while a stream is open; open another one";
-            return Err(Error::Invalid { what: "block size", rule });
-        }
-        if stream.odds.is_some() && contract != &stream.contract {
-            let rule = "those of a stream that may be late now and then stay; open another one";
-            return Err(Error::Invalid { what: "rate and burst", rule });
-        }
-        let shares = stream.shares(core);
-        let blocks = contract::window_blocks(contract, &shares, stream.mode, core.late);
-        // What even idle disks could not keep is refused as such, however much memory it
-        // would take.
-        let could_be = core.tasks(contract, &shares, stream.mode).is_some();
-        let more = if could_be { stream.more_memory(core, blocks)? } else { Vec::new() };
-        let (mode, volume) = (stream.mode, stream.volume);
-        // Where the log's contracts would grow, it is both or neither.
-        let writes = mode.writes();
-        let grows = writes && core.log_grows(volume, contract, mode);
-        let disks = (0..core.disks.len() as u16).map(DiskIndex).filter(|_| grows);
-        let changed = core.attempt(disks, |core| {
-            let tasks = core.change(now, contract, &shares, mode, &stream.tasks)?;
-            if writes {
-                core.log_takes(now, volume, contract, mode)?;
-            }
-            Ok(tasks)
-        });
-        match changed {
-            Ok(tasks) => {
-                stream.grow(more);
-                let begins = core.begins(&tasks).max(now);
-                stream.change(core, now, begins, contract, tasks, blocks);
-                let window = stream.contract.block * blocks;
-                self.try_host(now);
-                self.given_back(now);
-                Ok(Reply::Stream { stream: id, window })
-            }
-            Err(error) => {
-                stream.give(core, more);
-                Err(error)
-            }
-        }
-    }
-
-    /// Promises a stream what its volume's map asks for now, beside what it has, which
-    /// stays; `None` where that is the same.
-    fn promise_anew(&mut self, now: Instant, id: StreamId) -> Result<Option<Promised>, Error> {
-        let core = &mut self.core;
-        let stream = self.streams.get_mut(id).expect("it is open");
-        let shares = stream.shares(core);
-        let (contract, mode) = (stream.contract, stream.mode);
-        contract::check_block(&contract, &shares, |disk| core.seen(disk).profile)?;
-        let asked = core.tasks(&contract, &shares, mode);
-        if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
-            return Ok(None);
-        }
-        let blocks = contract::window_blocks(&contract, &shares, mode, core.late);
-        let memory = stream.more_memory(core, blocks)?;
-        match core.join(now, &contract, (&shares, &stream.tasks), mode, Duration::ZERO) {
-            Ok(tasks) => Ok(Some(Promised { stream: id, tasks, memory, blocks })),
-            Err(error) => {
-                stream.give(core, memory);
-                Err(error)
-            }
-        }
-    }
-
-    /// The stream goes by what it was promised anew. Its old tasks stay until the requests
-    /// that were made under them have ended.
-    fn keep_from_now_on(&mut self, promised: Promised) {
-        let stream = self.streams.get_mut(promised.stream).expect("it is open");
-        stream.grow(promised.memory);
-        stream.window.target = promised.blocks.max(stream.window.target);
-        stream.replace_tasks(&mut self.core, promised.tasks);
-    }
-
-    /// Nothing was done under a promise, and nothing will be.
-    fn withdraw(&mut self, promised: Promised) {
-        let stream = self.streams.get_mut(promised.stream).expect("it is open");
-        stream.give(&mut self.core, promised.memory);
-        self.core.leave(&promised.tasks);
     }
 
     fn open(&mut self, now: Instant, ticket: Ticket, opening: &Opening, region: Option<Region>) {

@@ -8,6 +8,7 @@ pub(crate) mod index;
 pub(crate) mod landed;
 pub(crate) mod landing;
 pub(crate) mod partial;
+pub(crate) mod promised;
 pub(crate) mod reader;
 pub(crate) mod rounds;
 pub(crate) mod seek;

@@ -1,0 +1,119 @@
+//! What an open stream is promised becomes something else: by its program, or because its volume
+//! lies otherwise.
+//!
+//! Invariant: what is refused changes nothing.
+
+use crate::admission::contract::{self, Joined};
+use crate::api::*;
+use crate::node::Node;
+use alloc::vec::Vec;
+use units::{Bytes, Duration, Instant};
+
+/// What a stream was promised for another map of its volume, beside what it has.
+pub(crate) struct Promised {
+    stream: StreamId,
+    tasks: Vec<Joined>,
+    /// What its window grows by, and the blocks that it has then.
+    memory: Vec<Bytes>,
+    blocks: u64,
+}
+
+impl Node {
+    /// Gives an open stream another rate or burst, or says why not and changes
+    /// nothing.
+    pub(crate) fn change_stream(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        contract: &Contract,
+    ) -> Result<Reply, Error> {
+        let core = &mut self.core;
+        let stream = self.streams.get_mut(id).filter(|stream| !stream.closing);
+        let stream = stream.ok_or(Error::NoSuchStream { stream: id })?;
+        contract.check()?;
+        if contract.block != stream.contract.block {
+            let rule = "stays what it was while a stream is open; open another one";
+            return Err(Error::Invalid { what: "block size", rule });
+        }
+        if stream.odds.is_some() && contract != &stream.contract {
+            let rule = "those of a stream that may be late now and then stay; open another one";
+            return Err(Error::Invalid { what: "rate and burst", rule });
+        }
+        let shares = stream.shares(core);
+        let blocks = contract::window_blocks(contract, &shares, stream.mode, core.late);
+        // What even idle disks could not keep is refused as such, however much memory it
+        // would take.
+        let could_be = core.tasks(contract, &shares, stream.mode).is_some();
+        let more = if could_be { stream.more_memory(core, blocks)? } else { Vec::new() };
+        let (mode, volume) = (stream.mode, stream.volume);
+        // Where the log's contracts would grow, it is both or neither.
+        let writes = mode.writes();
+        let grows = writes && core.log_grows(volume, contract, mode);
+        let disks = (0..core.disks.len() as u16).map(DiskIndex).filter(|_| grows);
+        let changed = core.attempt(disks, |core| {
+            let tasks = core.change(now, contract, &shares, mode, &stream.tasks)?;
+            if writes {
+                core.log_takes(now, volume, contract, mode)?;
+            }
+            Ok(tasks)
+        });
+        match changed {
+            Ok(tasks) => {
+                stream.grow(more);
+                let begins = core.begins(&tasks).max(now);
+                stream.change(core, now, begins, contract, tasks, blocks);
+                let window = stream.contract.block * blocks;
+                self.try_host(now);
+                self.given_back(now);
+                Ok(Reply::Stream { stream: id, window })
+            }
+            Err(error) => {
+                stream.give(core, more);
+                Err(error)
+            }
+        }
+    }
+
+    /// Promises a stream what its volume's map asks for now, beside what it has, which
+    /// stays; `None` where that is the same.
+    pub(crate) fn promise_anew(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+    ) -> Result<Option<Promised>, Error> {
+        let core = &mut self.core;
+        let stream = self.streams.get_mut(id).expect("it is open");
+        let shares = stream.shares(core);
+        let (contract, mode) = (stream.contract, stream.mode);
+        contract::check_block(&contract, &shares, |disk| core.seen(disk).profile)?;
+        let asked = core.tasks(&contract, &shares, mode);
+        if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
+            return Ok(None);
+        }
+        let blocks = contract::window_blocks(&contract, &shares, mode, core.late);
+        let memory = stream.more_memory(core, blocks)?;
+        match core.join(now, &contract, (&shares, &stream.tasks), mode, Duration::ZERO) {
+            Ok(tasks) => Ok(Some(Promised { stream: id, tasks, memory, blocks })),
+            Err(error) => {
+                stream.give(core, memory);
+                Err(error)
+            }
+        }
+    }
+
+    /// The stream goes by what it was promised anew. Its old tasks stay until the requests
+    /// that were made under them have ended.
+    pub(crate) fn keep_from_now_on(&mut self, promised: Promised) {
+        let stream = self.streams.get_mut(promised.stream).expect("it is open");
+        stream.grow(promised.memory);
+        stream.window.target = promised.blocks.max(stream.window.target);
+        stream.replace_tasks(&mut self.core, promised.tasks);
+    }
+
+    /// Nothing was done under a promise, and nothing will be.
+    pub(crate) fn withdraw(&mut self, promised: Promised) {
+        let stream = self.streams.get_mut(promised.stream).expect("it is open");
+        stream.give(&mut self.core, promised.memory);
+        self.core.leave(&promised.tasks);
+    }
+}
