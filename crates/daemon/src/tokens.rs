@@ -6,7 +6,7 @@
 //! aside, made durable and put in its place before anybody has the token, or hears that it was
 //! revoked.
 //!
-//! Invariants: no number is used twice; what could not be kept is not said; nothing is read or
+//! Invariants: no number is used twice under one key; what could not be kept is not said; nothing is read or
 //! written before the first token is made or somebody may show one.
 
 use crate::limits::{TOKENS_MAX, TOKENS_PER_USER};
@@ -57,9 +57,11 @@ struct List {
 }
 
 impl List {
-    /// Whether a token of this number was made and not revoked. They are in order.
-    fn has(&self, number: u64) -> bool {
-        self.tokens.binary_search_by_key(&number, |kept| kept.number).is_ok()
+    /// What is kept of a token that was made and not revoked. They are in order.
+    fn find(&self, grant: &Grant) -> Option<&Kept> {
+        let at = self.tokens.binary_search_by_key(&grant.number, |kept| kept.number).ok()?;
+        // A number belongs to one user: another's token of the same number is none of this list.
+        Some(&self.tokens[at]).filter(|kept| kept.uid == grant.uid)
     }
 }
 
@@ -209,14 +211,14 @@ impl Tokens {
         let Some((key, list)) = self.now() else { return Err(not_good(made_elsewhere)) };
         let grant = token.checked(&key).ok_or_else(|| not_good(made_elsewhere))?;
         grant.is_good(now()).map_err(|refusal| scope::refused(&refusal))?;
-        match list.has(grant.number) {
-            true => Ok(Arc::new(grant)),
-            false => Err(not_good(format!("token {} was revoked", grant.number))),
+        match list.find(&grant) {
+            Some(_) => Ok(Arc::new(grant)),
+            None => Err(not_good(format!("token {} was revoked", grant.number))),
         }
     }
 
     fn is_good(&self, grant: &Grant) -> bool {
-        let is_kept = self.now().is_some_and(|(_, list)| list.has(grant.number));
+        let is_kept = self.now().is_some_and(|(_, list)| list.find(grant).is_some());
         is_kept && grant.is_good(now()).is_ok()
     }
 
@@ -250,26 +252,20 @@ fn load(directory: &Path) -> io::Result<Open> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let path = directory.join(KEY);
-    let key = match File::open(&path) {
-        Ok(mut file) => {
-            let mut key = [0; KEY_LEN];
-            file.read_exact(&mut key)?;
-            key
-        }
+    let mut key = [0; KEY_LEN];
+    if list.is_some() {
         // The list is written after the key: with it there was one.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && list.is_none() => {
-            let mut key = [0; KEY_LEN];
-            let mut rest = &mut key[..];
-            while !rest.is_empty() {
-                let taken = getrandom(&mut *rest, GetRandomFlags::empty())?;
-                rest = &mut rest[taken..];
-            }
-            replace(directory, KEY, &key)?;
-            key
+        File::open(directory.join(KEY))?.read_exact(&mut key)?;
+    } else {
+        // A key without its list is not used again: numbers begin anew, and what was revoked under
+        // the old key must not become good with them.
+        let mut rest = &mut key[..];
+        while !rest.is_empty() {
+            let taken = getrandom(&mut *rest, GetRandomFlags::empty())?;
+            rest = &mut rest[taken..];
         }
-        Err(error) => return Err(error),
-    };
+        replace(directory, KEY, &key)?;
+    }
     let list = match list {
         Some(list) if list.tokens.is_sorted_by_key(|kept: &Kept| kept.number) => list,
         Some(_) => return Err(io::Error::other(format!("{LIST} is not in order"))),
@@ -419,6 +415,35 @@ mod tests {
         fs::remove_file(directory.path().join("state").join(KEY)).unwrap();
         // A new key in its place would say of every token that it is another daemon's.
         assert!(at(&directory).open().is_err());
+    }
+
+    /// Numbers begin anew with a new list: under the same key a token that was revoked would have the
+    /// number of one that is good.
+    #[test]
+    fn what_was_revoked_stays_so_where_the_list_was_lost() {
+        let directory = scratch();
+        let tokens = at(&directory);
+        let (old, _) = tokens.make(7, vec![]).unwrap();
+        tokens.revoke(old.number(), |_| Ok(())).unwrap();
+        drop(tokens);
+        fs::remove_file(directory.path().join("state").join(LIST)).unwrap();
+        let tokens = at(&directory);
+        tokens.open().unwrap();
+        let (new, _) = tokens.make(7, vec![]).unwrap();
+        assert_eq!(new.number(), old.number());
+        assert!(tokens.check(&new.reveal()).is_ok());
+        let why_not = "the token was not made by this daemon, or was changed";
+        assert_eq!(why(tokens.check(&old.reveal())), why_not);
+    }
+
+    #[test]
+    fn a_number_is_good_for_one_user() {
+        let directory = scratch();
+        let tokens = at(&directory);
+        let (made, _) = tokens.make(7, vec![]).unwrap();
+        let (key, _) = tokens.now().unwrap();
+        let other = Token::make(&key, made.number(), 0, vec![]).unwrap();
+        assert_eq!(why(tokens.check(&other.reveal())), "token 1 was revoked");
     }
 
     /// Show: many checks while every processor is busy. Nothing in a check looks at a clock but
