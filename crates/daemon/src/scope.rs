@@ -50,6 +50,18 @@ pub fn permit(peer: &Peer, pool: &dyn Pool, verb: Verb, name: &str) -> Result<()
     peer.scope.as_deref().map_or(Ok(()), |grant| permitted(grant, pool, verb, name))
 }
 
+/// What a rename is asked to do.
+pub struct Rename<'a> {
+    /// What is called something else from then on, with whatever lies under it.
+    pub from: &'a str,
+    /// What it is called then.
+    pub to: &'a str,
+    /// Whether it may take the place of what has that name,
+    pub replace: bool,
+    /// and what that is called then; none: it is deleted.
+    pub keep_as: Option<&'a str>,
+}
+
 /// The same of a rename: whatever lies under a directory goes with it.
 ///
 /// # Errors
@@ -57,25 +69,42 @@ pub fn permit(peer: &Peer, pool: &dyn Pool, verb: Verb, name: &str) -> Result<()
 pub fn permit_rename(
     peer: &Peer,
     pool: &dyn Pool,
-    name: &str,
-    others: &[&str],
+    Rename { from, to, replace, keep_as }: Rename<'_>,
 ) -> Result<(), Box<Problem>> {
     let Some(grant) = peer.scope.as_deref() else { return Ok(()) };
-    for other in others {
+    for other in [Some(to), keep_as].into_iter().flatten() {
         permitted(grant, pool, Verb::Manage, other)?;
+    }
+    if replace && keep_as.is_none() {
+        // Asked for also where nothing has that name yet: somebody may give it to something now.
+        permitted(grant, pool, Verb::Create, to)?;
     }
     if grant.is_for_all() {
         return Ok(());
     }
+    let names = pool.names();
+    let names = names.iter().map(|(name, _)| &**name);
     // What is there of it may be a directory, also where a volume has the same name.
-    for directory in [name].iter().chain(others) {
+    for directory in [Some(from), Some(to), keep_as].into_iter().flatten() {
         let under = format!("{}/", shown_name(pool, directory));
-        let outside = |(found, _): &(String, _)| found.starts_with(&under) && !grant.names(found);
-        if pool.names().iter().any(outside) {
+        if names.clone().any(|found| found.starts_with(&under) && !grant.names(found)) {
             return Err(refused(&Refusal::Volume(format!("{directory}/..."))));
         }
     }
-    Ok(())
+    let under = format!("{}/", shown_name(pool, from));
+    match renamed(names, &under, to).all(|name| grant.names(&name)) {
+        true => Ok(()),
+        false => Err(refused(&Refusal::Volume(format!("{to}/...")))),
+    }
+}
+
+/// What the volumes under a directory are called when the directory is called `to`.
+fn renamed<'a>(
+    names: impl Iterator<Item = &'a str>,
+    under: &str,
+    to: &str,
+) -> impl Iterator<Item = String> {
+    names.filter_map(move |name| Some(format!("{to}/{}", name.strip_prefix(under)?)))
 }
 
 /// Refuses a contract that is larger than the token that a peer has shown.

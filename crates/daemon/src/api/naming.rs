@@ -43,8 +43,8 @@ pub(super) async fn volume_rename(
     Body(request): Body<api::VolumeRename>,
 ) -> Answered<StatusCode> {
     let api::VolumeRename { to, replace, keep_as } = request;
-    let others: Vec<&str> = [Some(&*to), keep_as.as_deref()].into_iter().flatten().collect();
-    scope::permit_rename(&peer, &*control.entry.0, &name, &others)?;
+    let rename = scope::Rename { from: &name, to: &to, replace, keep_as: keep_as.as_deref() };
+    scope::permit_rename(&peer, &*control.entry.0, rename)?;
     if replace && keep_as.is_none() {
         // What would be removed may be under somebody's contract.
         control.quotas.owns_service(&peer, control.entry.0.volume(&to).as_ref())?;

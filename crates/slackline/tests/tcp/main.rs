@@ -192,6 +192,39 @@ fn a_token_lets_do_over_https_what_it_says_and_nothing_else() {
     assert_eq!(world.curl(&ports, &all, "/v1/health", &[]).0, 200);
 }
 
+/// A rename deletes what it replaces, and gives all that lies under a directory other names.
+#[test]
+fn a_token_renames_nothing_out_of_what_it_is_for() {
+    if !has(&["curl"]) {
+        return;
+    }
+    let world = World::new();
+    let (_daemon, ports) = world.serve();
+    ["v1", "v2", "in/a"].iter().for_each(|name| world.make(name));
+    let rename = |token: &str, from: &str, said: &str| {
+        let address = format!("/v1/volumes/{from}/rename");
+        let args = ["-H", "content-type: application/json", "-d", said];
+        let (status, body) = world.curl(&ports, token, &address, &args);
+        (status, String::from_utf8(body).unwrap())
+    };
+    let replace = "{\"to\": \"v2\", \"replace\": true}";
+    let manage = world.token(&["--prefix", "v", "--verbs", "manage"]);
+    let (status, body) = rename(&manage, "v1", replace);
+    assert!(status == 403 && body.contains("does not let you create"), "{status}: {body}");
+    let kept = "{\"to\": \"v2\", \"replace\": true, \"keep_as\": \"v3\"}";
+    assert_eq!(rename(&manage, "v1", kept).0, 204, "what is kept is not deleted");
+    let both = world.token(&["--prefix", "v", "--verbs", "manage,create"]);
+    assert_eq!(rename(&both, "v3", replace).0, 204);
+
+    let (names, to) =
+        (["--volume", "in", "--volume", "in/a", "--volume", "out"], "{\"to\": \"out\"}");
+    let out = world.token(&[&names[..], &["--verbs", "manage"]].concat());
+    let (status, body) = rename(&out, "in", to);
+    assert!(status == 403 && body.contains("not for volume \\\"out/...\\\""), "{status}: {body}");
+    let within = world.token(&[&names[..], &["--volume", "out/a", "--verbs", "manage"]].concat());
+    assert_eq!(rename(&within, "in", to).0, 204);
+}
+
 /// A service is a contract, and held to the token's rate as one.
 #[test]
 fn a_token_gives_a_volume_no_larger_contract_than_it_has() {
