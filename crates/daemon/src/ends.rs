@@ -3,12 +3,14 @@
 //! Invariant: with the last byte that is flushed everything is in the socket: what is encrypted
 //! lies in memory of the daemon's own until then.
 
+use crate::lock::Mutex;
 use crate::timely::socket::{Reading, Writing};
 use crate::tls::TlsStream;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Both sides of a socket as one, under what is encrypted.
@@ -19,7 +21,7 @@ pub enum In {
     /// As they are.
     Plain(Reading),
     /// Encrypted.
-    Secret(ReadHalf<TlsStream<Both>>),
+    Secret(Half),
 }
 
 /// Where bytes go.
@@ -27,13 +29,58 @@ pub enum Out {
     /// As they are.
     Plain(Writing),
     /// Encrypted.
-    Secret(WriteHalf<TlsStream<Both>>),
+    Secret(Half),
 }
 
 /// Both sides of what is encrypted.
 pub fn split(stream: TlsStream<Both>) -> (In, Out) {
-    let (input, output) = tokio::io::split(stream);
-    (In::Secret(input), Out::Secret(output))
+    let both = Arc::new(Mutex::new(stream));
+    (In::Secret(Half(Arc::clone(&both))), Out::Secret(Half(both)))
+}
+
+/// One side of what is encrypted. The two share it under a lock of the daemon's own: threads under
+/// contract take it, and whoever holds it then has their priority. (That of `tokio::io::split` has
+/// no such inheritance.)
+pub struct Half(Arc<Mutex<TlsStream<Both>>>);
+
+impl AsyncRead for Half {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.lock()).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Half {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0.lock()).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0.lock()).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.lock().is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.lock()).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.lock()).poll_shutdown(context)
+    }
 }
 
 /// A connection that stays with the threads that took it.
