@@ -5,7 +5,7 @@
 //! connection without a request under way gives way to others (`door`).
 
 use crate::api;
-use crate::door::{Door, Full, Kind};
+use crate::door::{Door, Full, Guest, Kind};
 use crate::ends::Whole;
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN};
 use crate::lock::Mutex;
@@ -50,7 +50,10 @@ pub async fn serve(
         loop {
             let connection = accept(&listener, &door).await;
             let peer = Peer::of(&connection);
-            match door.enter(Kind::Control, peer.uid, quotas.is_administrator(&peer)).await {
+            match door
+                .enter(Kind::Control, Guest::User(peer.uid), quotas.is_administrator(&peer))
+                .await
+            {
                 Ok(place) => {
                     // Until it is asked for something under contract.
                     let lane = timely.lane(peer.uid, false);
@@ -328,6 +331,8 @@ impl AsyncWrite for Taken {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.connection).poll_shutdown(cx)
+        // Over TLS the end is said too, and who does not read it keeps nobody waiting.
+        let ended = Pin::new(&mut self.connection).poll_shutdown(cx);
+        if ended.is_pending() { self.wait(cx) } else { ended }
     }
 }

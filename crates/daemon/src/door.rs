@@ -7,24 +7,33 @@
 //! most. What is at work stays, and who finds nobody that gives way is told so at once.
 //! So nobody waits in a listen queue for somebody else to go.
 //!
-//! Those who have come over TCP and have not shown a token yet are one user of few connections.
+//! Those who have shown a token are users of their own, with fewer connections and turns: they take
+//! none of those that its maker has on this machine. Those who have come over TCP and have not shown
+//! one yet are one user of few connections.
 //!
-//! Invariants: no user has more than `per_user` connections, all together no more than
+//! Invariants: no user has more than [`Guest`] gives him, all together no more than
 //! `all`, and the last few are for administrators; a place is free only when its
 //! connection is closed.
 
 use crate::limits::{
-    CONNECTIONS_FOR_ADMINISTRATORS, CONNECTIONS_PER_USER_DIVISOR, CONTROL_REQUESTS_PER_USER,
-    STRANGERS_MAX,
+    CONNECTIONS_BY_TOKEN_DIVISOR, CONNECTIONS_FOR_ADMINISTRATORS, CONNECTIONS_PER_USER_DIVISOR,
+    CONTROL_REQUESTS_PER_USER, STRANGERS_MAX,
 };
 use crate::lock::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
-/// Who has come over TCP and has not shown yet who he is: no user has this number, which the
-/// system keeps for "none".
-pub const STRANGER: u32 = u32::MAX;
+/// Whom a connection is counted as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Guest {
+    /// A user of this machine.
+    User(u32),
+    /// Whoever has shown a token of this user's.
+    Bearer(u32),
+    /// Whoever has come over TCP and has not shown yet who he is.
+    Stranger,
+}
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +64,7 @@ type Leave = Arc<watch::Sender<bool>>;
 pub struct Door {
     all: usize,
     per_user: usize,
+    by_token: usize,
     strangers: usize,
     book: Mutex<Book>,
     inside: watch::Sender<Inside>,
@@ -69,7 +79,7 @@ struct Inside {
 
 #[derive(Default)]
 struct Book {
-    users: HashMap<u32, User>,
+    users: HashMap<Guest, User>,
     /// Everybody, to be told when the house closes.
     everybody: BTreeMap<u64, Leave>,
     next: u64,
@@ -88,7 +98,7 @@ struct User {
 pub struct Place {
     door: Arc<Door>,
     kind: Kind,
-    uid: u32,
+    guest: Guest,
     number: u64,
     leave: Leave,
     told: watch::Receiver<bool>,
@@ -102,6 +112,7 @@ impl Door {
         Arc::new(Self {
             all,
             per_user: all / CONNECTIONS_PER_USER_DIVISOR,
+            by_token: all / CONNECTIONS_BY_TOKEN_DIVISOR,
             // In a small house fewer.
             strangers: STRANGERS_MAX.min(all / CONNECTIONS_PER_USER_DIVISOR / 2),
             book: Mutex::default(),
@@ -113,7 +124,7 @@ impl Door {
         self.book.lock()
     }
 
-    /// A place for a connection of this user, at first waiting. Waits for nobody but the
+    /// A place for a connection of this guest, at first waiting. Waits for nobody but the
     /// connection that gives way.
     ///
     /// # Errors
@@ -121,7 +132,7 @@ impl Door {
     pub async fn enter(
         self: &Arc<Self>,
         kind: Kind,
-        uid: u32,
+        guest: Guest,
         is_administrator: bool,
     ) -> Result<Place, Full> {
         let all = match is_administrator {
@@ -134,14 +145,18 @@ impl Door {
                 if book.is_closed {
                     return Err(Full::Stopping);
                 }
-                let connections = book.users.get(&uid).map_or(0, |user| user.connections);
-                let most = if uid == STRANGER { self.strangers } else { self.per_user };
+                let connections = book.users.get(&guest).map_or(0, |user| user.connections);
+                let most = match guest {
+                    Guest::User(_) => self.per_user,
+                    Guest::Bearer(_) => self.by_token,
+                    Guest::Stranger => self.strangers,
+                };
                 if connections >= most {
-                    book.longest_of(uid).ok_or(Full::User(connections))?
+                    book.longest_of(guest).ok_or(Full::User(connections))?
                 } else if book.everybody.len() >= all {
                     book.longest().ok_or(Full::House(book.everybody.len()))?
                 } else {
-                    return Ok(self.place(&mut book, kind, uid));
+                    return Ok(self.place(&mut book, kind, guest));
                 }
             };
             leaving.send_replace(true);
@@ -149,16 +164,16 @@ impl Door {
         }
     }
 
-    fn place(self: &Arc<Self>, book: &mut Book, kind: Kind, uid: u32) -> Place {
+    fn place(self: &Arc<Self>, book: &mut Book, kind: Kind, guest: Guest) -> Place {
         let (leave, told) = watch::channel(false);
         let (leave, number) = (Arc::new(leave), book.number());
         book.everybody.insert(number, Arc::clone(&leave));
-        let user = book.users.entry(uid).or_default();
+        let user = book.users.entry(guest).or_default();
         user.connections += 1;
         user.waiting.insert(number, Arc::clone(&leave));
         self.inside.send_modify(|inside| *inside.of(kind) += 1);
         let waits = Mutex::new(Some(number));
-        Place { door: Arc::clone(self), kind, uid, number, leave, told, waits }
+        Place { door: Arc::clone(self), kind, guest, number, leave, told, waits }
     }
 
     /// One of those who wait leaves: a descriptor is needed.
@@ -215,16 +230,16 @@ impl Book {
     }
 
     /// The connection of this user that has waited longest.
-    fn longest_of(&mut self, uid: u32) -> Option<Leave> {
-        Some(self.users.get_mut(&uid)?.waiting.pop_first()?.1)
+    fn longest_of(&mut self, guest: Guest) -> Option<Leave> {
+        Some(self.users.get_mut(&guest)?.waiting.pop_first()?.1)
     }
 
     /// The same, of the user who has most connections of those who have any that waits.
     fn longest(&mut self) -> Option<Leave> {
         let waiting = self.users.iter().filter(|(_, user)| !user.waiting.is_empty());
-        let most = waiting.max_by_key(|&(&uid, user)| (user.connections, uid));
-        let uid = most.map(|(&uid, _)| uid)?;
-        self.longest_of(uid)
+        let most = waiting.max_by_key(|&(&guest, user)| (user.connections, guest));
+        let guest = most.map(|(&guest, _)| guest)?;
+        self.longest_of(guest)
     }
 }
 
@@ -241,7 +256,7 @@ impl Place {
     pub fn at_work(&self) -> bool {
         let mut book = self.door.book();
         let Some(since) = self.waits().take() else { return true };
-        let user = book.users.get_mut(&self.uid).expect("its own connection counts");
+        let user = book.users.get_mut(&self.guest).expect("its own connection counts");
         user.waiting.remove(&since).is_some()
     }
 
@@ -253,7 +268,7 @@ impl Place {
             return;
         }
         let number = book.number();
-        let user = book.users.get_mut(&self.uid).expect("its own connection counts");
+        let user = book.users.get_mut(&self.guest).expect("its own connection counts");
         user.waiting.insert(number, Arc::clone(&self.leave));
         *self.waits() = Some(number);
     }
@@ -272,7 +287,7 @@ impl Place {
     /// What the user's control requests take their turns by.
     pub fn requests(&self) -> Arc<Semaphore> {
         let book = self.door.book();
-        Arc::clone(&book.users[&self.uid].requests)
+        Arc::clone(&book.users[&self.guest].requests)
     }
 }
 
@@ -281,13 +296,13 @@ impl Drop for Place {
         let mut book = self.door.book();
         book.everybody.remove(&self.number);
         let since = self.waits().take();
-        let user = book.users.get_mut(&self.uid).expect("its own connection counts");
+        let user = book.users.get_mut(&self.guest).expect("its own connection counts");
         user.connections -= 1;
         if let Some(since) = since {
             user.waiting.remove(&since);
         }
         if user.connections == 0 {
-            book.users.remove(&self.uid);
+            book.users.remove(&self.guest);
         }
         self.door.inside.send_modify(|inside| *inside.of(self.kind) -= 1);
     }
@@ -301,7 +316,11 @@ mod tests {
     const ROOT: u32 = 0;
 
     async fn enter(door: &Arc<Door>, uid: u32) -> Result<Place, Full> {
-        door.enter(Kind::Data, uid, uid == ROOT).await
+        door.enter(Kind::Data, Guest::User(uid), uid == ROOT).await
+    }
+
+    async fn enter_by(door: &Arc<Door>, guest: Guest) -> Result<Place, Full> {
+        door.enter(Kind::Data, guest, false).await
     }
 
     /// A connection that leaves when it is told to, as all do that wait; gives its number
@@ -320,7 +339,7 @@ mod tests {
         let mut own = Vec::new();
         for _ in 0..1000 {
             own.push(stay(enter(&door, 1).await.unwrap()));
-            assert!(door.book().users[&1].connections <= CONNECTIONS_MIN / 2);
+            assert!(door.book().users[&Guest::User(1)].connections <= CONNECTIONS_MIN / 2);
         }
         for (number, gone) in own.drain(..1000 - CONNECTIONS_MIN / 2).enumerate() {
             assert_eq!(gone.await.unwrap(), number as u64 + 2, "who has waited longest");
@@ -391,11 +410,39 @@ mod tests {
         let user = stay(enter(&door, 1).await.unwrap());
         let mut strangers = Vec::new();
         for _ in 0..1000 {
-            strangers.push(stay(enter(&door, STRANGER).await.unwrap()));
-            assert!(door.book().users[&STRANGER].connections <= CONNECTIONS_MIN / 4);
+            strangers.push(stay(enter_by(&door, Guest::Stranger).await.unwrap()));
+            assert!(door.book().users[&Guest::Stranger].connections <= CONNECTIONS_MIN / 4);
         }
         assert!(!user.is_finished());
         assert!(strangers.drain(1000 - CONNECTIONS_MIN / 4..).all(|one| !one.is_finished()));
+    }
+
+    /// A token can get into anybody's hands; its maker comes in, and is answered, all the same.
+    #[tokio::test]
+    async fn who_shows_a_token_takes_nothing_of_its_maker_on_this_machine() {
+        let door = Door::new(CONNECTIONS_MIN);
+        for uid in [ROOT, 1] {
+            let mut kept = Vec::new();
+            let full = loop {
+                match enter_by(&door, Guest::Bearer(uid)).await {
+                    Ok(place) => {
+                        assert!(place.at_work());
+                        kept.push(place);
+                    }
+                    Err(full) => break full,
+                }
+            };
+            assert_eq!(full, Full::User(CONNECTIONS_MIN / CONNECTIONS_BY_TOKEN_DIVISOR));
+            let turns = kept[0].requests().acquire_many_owned(CONTROL_REQUESTS_PER_USER as u32);
+            let turns = turns.await.unwrap();
+            let mut own = Vec::new();
+            for _ in 0..CONNECTIONS_MIN / CONNECTIONS_PER_USER_DIVISOR {
+                let place = enter(&door, uid).await.unwrap();
+                assert!(place.at_work() && place.requests().try_acquire().is_ok());
+                own.push(place);
+            }
+            drop((turns, own));
+        }
     }
 
     #[tokio::test]

@@ -15,6 +15,9 @@ pub const CONNECTIONS_MIN: usize = 64;
 /// One user's part of them: a half. What he has at work is bounded much closer by quotas;
 /// this is for what waits.
 pub const CONNECTIONS_PER_USER_DIVISOR: usize = 2;
+/// What one user's tokens have together: a quarter, counted apart from what he has himself, so
+/// that whoever holds one of them does not keep him out.
+pub const CONNECTIONS_BY_TOKEN_DIVISOR: usize = 4;
 /// So many of them are only for root and the daemon's own user, who look after it.
 pub const CONNECTIONS_FOR_ADMINISTRATORS: usize = 16;
 /// Descriptors that a connection may need: its socket, and the two pieces of memory of a
@@ -113,6 +116,7 @@ const _: () = {
     assert!(CONTROL_HEAD_MAX >= 8192, "hyper takes no shorter ones");
     // One user never has all that there is, and two leave a place for those who can help.
     assert!(CONNECTIONS_PER_USER_DIVISOR >= 2);
+    assert!(CONNECTIONS_BY_TOKEN_DIVISOR > CONNECTIONS_PER_USER_DIVISOR);
     assert!(CONNECTIONS_MIN > 2 * CONNECTIONS_FOR_ADMINISTRATORS);
     assert!(FILES_PER_USER < FILES_AT_ONCE);
     assert!(TLS_WITHIN.as_millis() + HELLO_WITHIN.as_millis() < STRANGER_WITHIN.as_millis());

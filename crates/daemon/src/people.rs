@@ -3,6 +3,7 @@
 //! Names are those of `/etc/passwd` and `/etc/group`; users that another service knows
 //! go by their numbers.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -22,6 +23,21 @@ pub struct Peer {
     /// What of all that the user may do the token says that was shown; none where the system
     /// says who it is.
     pub scope: Option<Arc<Grant>>,
+}
+
+/// A user's groups at some time, as they are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Groups {
+    gid: u32,
+    groups: Vec<u32>,
+}
+
+impl Groups {
+    /// Those that a peer has.
+    pub fn of(peer: &Peer) -> Self {
+        Self { gid: peer.gid, groups: peer.groups.to_vec() }
+    }
 }
 
 impl Peer {
@@ -73,9 +89,27 @@ impl Peer {
         Self { uid, gid, groups: groups.into(), scope: None }
     }
 
-    /// Whoever shows a token: its user, as the system's lists know him, and no more than it says.
-    pub fn bearing(grant: Arc<Grant>) -> Self {
-        Self { scope: Some(Arc::clone(&grant)), ..Self::known(grant.uid) }
+    /// Whoever shows a token: its user, and no more than it says. He has those groups of when it
+    /// was made that the system's lists still say; all of them where the lists do not know him. Of
+    /// a token that was made before groups were kept the lists say all.
+    pub fn bearing(grant: Arc<Grant>, maker: Option<&Groups>) -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let user = Self::made_by(grant.uid, maker, &read("/etc/passwd"), &read("/etc/group"));
+        Self { scope: Some(grant), ..user }
+    }
+
+    fn made_by(uid: u32, maker: Option<&Groups>, passwd: &str, group: &str) -> Self {
+        let known = Self::from_lists(uid, passwd, group);
+        let Some(Groups { gid, groups }) = maker else { return known };
+        if !passwd
+            .lines()
+            .any(|line| line.split(':').nth(2).is_some_and(|id| id.parse() == Ok(uid)))
+        {
+            return Self { gid: *gid, groups: groups.as_slice().into(), ..known };
+        }
+        let is_in = |group: &u32| known.groups.contains(group);
+        let gid = Some(*gid).filter(is_in).unwrap_or(Self::NOBODY);
+        Self { gid, groups: groups.iter().copied().filter(is_in).collect(), ..known }
     }
 }
 
@@ -141,5 +175,24 @@ mod tests {
         assert_eq!(groups(0), [0]);
         assert_eq!(groups(7), [Peer::NOBODY], "nobody's groups where the system knows none");
         assert_eq!(Peer::from_lists(1000, passwd, group).gid, 100);
+    }
+
+    /// A process may have fewer groups than the lists say, and a service may know users that the
+    /// lists do not.
+    #[test]
+    fn a_token_has_of_its_makers_groups_those_that_the_lists_still_say() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100::/home/ann:/bin/sh";
+        let group = "users:x:100:\nvideo:x:44:bob,ann\naudio:x:29:ann";
+        let made = |uid, gid, groups: &[u32]| {
+            let maker = Groups { gid, groups: groups.to_vec() };
+            let peer = Peer::made_by(uid, Some(&maker), passwd, group);
+            (peer.gid, peer.groups.to_vec())
+        };
+        assert_eq!(made(1000, 100, &[29, 100]), (100, vec![29, 100]), "not 44, which he had not");
+        assert_eq!(made(1000, 100, &[7, 44, 100]), (100, vec![44, 100]), "7 he has no more");
+        assert_eq!(made(1000, 7, &[7]), (Peer::NOBODY, vec![]));
+        assert_eq!(made(5000, 5001, &[44, 5001]), (5001, vec![44, 5001]), "whom no list knows");
+        let before = Peer::made_by(1000, None, passwd, group);
+        assert_eq!((before.gid, &*before.groups), (100, &[29, 44, 100][..]));
     }
 }

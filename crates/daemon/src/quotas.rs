@@ -76,6 +76,8 @@ struct State {
 /// The best effort of one holder.
 struct Slack {
     connections: u64,
+    /// So many of them by token.
+    by_token: u64,
     requests: Arc<Semaphore>,
     permits: usize,
 }
@@ -141,6 +143,7 @@ pub struct Part {
 pub struct Place {
     quotas: Arc<Quotas>,
     holders: Vec<Holder>,
+    is_by_token: bool,
     requests: Vec<Arc<Semaphore>>,
     memory: Arc<Semaphore>,
     highest: Option<Priority>,
@@ -204,6 +207,7 @@ impl Drop for Place {
         for holder in &self.holders {
             let slack = state.slack.get_mut(holder).expect("it has this connection");
             slack.connections -= 1;
+            slack.by_token -= u64::from(self.is_by_token);
         }
     }
 }
@@ -357,7 +361,13 @@ impl Quotas {
     /// Somebody gives a volume a service: what he has given counts for the groups that he is in
     /// now.
     pub fn note_groups(&self, peer: &Peer) {
-        self.state().givers.insert(peer.uid, peer.clone());
+        let giver = Peer { scope: None, ..peer.clone() };
+        let mut state = self.state();
+        match peer.scope {
+            None => drop(state.givers.insert(peer.uid, giver)),
+            // A token knows of the groups of when it was made.
+            Some(_) => drop(state.givers.entry(peer.uid).or_insert(giver)),
+        }
     }
 
     /// Who gave a volume its contract, with his groups: those of when he last gave one, else
@@ -570,20 +580,25 @@ impl Quotas {
 
     /// A place for a best-effort connection of this peer.
     pub fn connect(self: &Arc<Self>, peer: &Peer) -> Result<Place, Box<Problem>> {
-        let holders = self.holders(peer);
+        let (holders, is_by_token) = (self.holders(peer), peer.scope.is_some());
         let mut state = self.state();
         for &holder in &holders {
-            let has = state.slack.get(&holder).map_or(0, |slack| slack.connections);
-            if let Some(most) = self.limits(holder).best_effort_connections
-                && has >= most
-            {
+            let slack = state.slack.get(&holder);
+            let has = slack.map_or(0, |slack| slack.connections);
+            let most = self.limits(holder).best_effort_connections;
+            if most.is_some_and(|most| has >= most) {
                 return Err(Box::new(self.no_place(holder, has)));
+            }
+            let by_token = slack.map_or(0, |slack| slack.by_token);
+            if is_by_token && self.by_token_max(holder).is_some_and(|most| by_token >= most) {
+                return Err(Box::new(self.no_place_by_token(holder, by_token)));
             }
         }
         let requests = holders.iter().map(|&holder| {
             let most = self.limits(holder).best_effort_requests;
             let slack = state.slack.entry(holder).or_insert_with(|| Slack::new(most));
             slack.connections += 1;
+            slack.by_token += u64::from(is_by_token);
             Arc::clone(&slack.requests)
         });
         let requests = requests.collect();
@@ -592,7 +607,27 @@ impl Quotas {
         let highest = holders.iter().filter_map(|&holder| self.limits(holder).priority);
         let highest = highest.map(crate::priority::priority).max(); // the later, the lower
         drop(state);
-        Ok(Place { quotas: Arc::clone(self), holders, requests, memory, highest })
+        Ok(Place { quotas: Arc::clone(self), holders, is_by_token, requests, memory, highest })
+    }
+
+    /// As many of a holder's best-effort connections as may have come by token: half of what it
+    /// may have, so that the others are there for who made the token. An administrator without a
+    /// limit of his own has everybody's for that.
+    fn by_token_max(&self, holder: Holder) -> Option<u64> {
+        let most = match (self.limits(holder).best_effort_connections, holder) {
+            (None, Holder::User(_)) => self.default.best_effort_connections,
+            (most, _) => most,
+        };
+        most.map(|most| most.div_ceil(2))
+    }
+
+    fn no_place_by_token(&self, holder: Holder, has: u64) -> Problem {
+        let who = self.called(holder);
+        Problem::new(
+            Code::Quota,
+            format!("tokens of {who} have {has} best-effort connections open, as many as they may"),
+            "close one, or put more requests on each",
+        )
     }
 
     fn no_place(&self, holder: Holder, has: u64) -> Problem {
@@ -631,7 +666,7 @@ impl Slack {
     fn new(most: Option<u64>) -> Self {
         let most = most.and_then(|most| usize::try_from(most).ok());
         let permits = most.unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
-        Self { connections: 0, requests: Arc::new(Semaphore::new(permits)), permits }
+        Self { connections: 0, by_token: 0, requests: Arc::new(Semaphore::new(permits)), permits }
     }
 
     fn under_way(&self) -> u64 {

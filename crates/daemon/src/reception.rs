@@ -1,7 +1,7 @@
 //! What all sockets do with a connection that comes: take it, and tell those for whom
 //! there is no place.
 
-use crate::door::{Door, Full, Kind, Place};
+use crate::door::{Door, Full, Guest, Kind, Place};
 use crate::quotas::{Peer, Quotas};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SendFlags;
@@ -32,7 +32,10 @@ pub async fn take<S>(
         loop {
             let connection = accept(&listener, &door).await;
             let peer = Peer::of(&connection);
-            match door.enter(Kind::Data, peer.uid, quotas.is_administrator(&peer)).await {
+            match door
+                .enter(Kind::Data, Guest::User(peer.uid), quotas.is_administrator(&peer))
+                .await
+            {
                 Ok(place) => drop(tokio::spawn(serve(connection, peer, place))),
                 Err(why) => refuse(&connection, &full(why, &quotas.name(&peer))),
             }

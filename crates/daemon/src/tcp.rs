@@ -2,13 +2,13 @@
 //!
 //! Whoever connects is a stranger until he has shown a token that is good. Strangers are few, and
 //! the one that has waited longest gives way to the next (`door`); each has a bounded time for
-//! what comes before. After it a connection is its token's user's, and has his place, his quotas
-//! and his part of the threads under contract.
+//! what comes before. After it a connection is its token's user's, and has his quotas and his part
+//! of the threads under contract; its place is among those of his that came by token.
 //!
 //! Invariants: nothing is said without TLS but on a loopback address, and there only where the
 //! daemon was told so; no token is written to a message.
 
-use crate::door::{Door, Full, Kind, Place, STRANGER};
+use crate::door::{Door, Full, Guest, Kind, Place};
 use crate::quotas::{Peer, Quotas};
 use crate::reception::{accept, full};
 use crate::timely::Timely;
@@ -28,6 +28,13 @@ use wire::Problem;
 const ALIVE_AFTER: Duration = Duration::from_secs(60);
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 const ALIVE_TIMES: u32 = 4;
+/// One that does not acknowledge what was sent to it is given up after the same time: while
+/// something is on its way it is not asked.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(120);
+const _: () = assert!(
+    ACKNOWLEDGED_WITHIN.as_secs()
+        == ALIVE_AFTER.as_secs() + ALIVE_EVERY.as_secs() * ALIVE_TIMES as u64
+);
 
 /// Where to listen on TCP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -152,7 +159,9 @@ impl Gate {
             let _ = sockopt::set_tcp_keepidle(&connection, ALIVE_AFTER);
             let _ = sockopt::set_tcp_keepintvl(&connection, ALIVE_EVERY);
             let _ = sockopt::set_tcp_keepcnt(&connection, ALIVE_TIMES);
-            match self.door.enter(kind, STRANGER, false).await {
+            let within = ACKNOWLEDGED_WITHIN.as_millis() as u32;
+            let _ = sockopt::set_tcp_user_timeout(&connection, within);
+            match self.door.enter(kind, Guest::Stranger, false).await {
                 Ok(place) => return (connection, place),
                 // There is nothing that can be said before TLS.
                 Err(Full::Stopping) => std::future::pending().await,
@@ -166,16 +175,17 @@ impl Gate {
     /// # Errors
     /// It is no token that is good.
     pub fn peer(&self, text: &str) -> Result<(Peer, Arc<Grant>), Box<Problem>> {
-        let grant = self.tokens.check(text)?;
-        Ok((Peer::bearing(Arc::clone(&grant)), grant))
+        let (grant, maker) = self.tokens.check(text)?;
+        Ok((Peer::bearing(Arc::clone(&grant), maker.as_ref()), grant))
     }
 
     /// A place for who is no stranger any more.
     ///
     /// # Errors
-    /// His user has as many as he may, or the house is full.
+    /// His user has as many by token as he may, or the house is full.
     pub async fn enter(&self, kind: Kind, peer: &Peer) -> Result<Place, Box<Problem>> {
-        let entered = self.door.enter(kind, peer.uid, self.quotas.is_administrator(peer)).await;
+        // The last places are for those who come to this machine to help, whoever made the token.
+        let entered = self.door.enter(kind, Guest::Bearer(peer.uid), false).await;
         entered.map_err(|why| Box::new(full(why, &self.quotas.name(peer))))
     }
 }

@@ -11,6 +11,7 @@
 
 use crate::limits::{TOKENS_MAX, TOKENS_PER_USER};
 use crate::lock::Mutex;
+use crate::people::{Groups, Peer};
 use crate::scope;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,9 @@ pub struct Kept {
     pub until: Option<u64>,
     /// What it says, in words.
     pub restrictions: Vec<String>,
+    /// The groups of that user when he made it; none in a list of before they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maker: Option<Groups>,
 }
 
 /// The list.
@@ -138,9 +142,10 @@ impl Tokens {
     /// He has as many as he may, it is too long, or it could not be kept.
     pub fn make(
         &self,
-        uid: u32,
+        maker: &Peer,
         restrictions: Vec<Restriction>,
     ) -> Result<(Token, Kept), Box<Problem>> {
+        let uid = maker.uid;
         let _one = self.changing.lock();
         let (directory, key, list) = self.opened()?;
         let (mut more, now) = (List::clone(&list), now());
@@ -159,7 +164,8 @@ impl Tokens {
         let words = restrictions.iter().map(ToString::to_string).collect();
         let token = Token::make(&key, number, uid, restrictions).map_err(|_| too_long())?;
         let until = token.checked(&key).and_then(|grant| grant.until);
-        let kept = Kept { number, uid, until, restrictions: words };
+        let maker = Some(Groups::of(maker));
+        let kept = Kept { number, uid, until, restrictions: words, maker };
         more.next = number.checked_add(1).ok_or_else(too_long)?;
         more.tokens.push(kept.clone());
         self.change(directory, more)?;
@@ -201,18 +207,18 @@ impl Tokens {
         Ok(())
     }
 
-    /// What a token lets its holder do.
+    /// What a token lets its holder do, and the groups that its maker had, where they are known.
     ///
     /// # Errors
     /// It is not good: why, without a word of what is secret.
-    pub fn check(&self, text: &str) -> Result<Arc<Grant>, Box<Problem>> {
+    pub fn check(&self, text: &str) -> Result<(Arc<Grant>, Option<Groups>), Box<Problem>> {
         let token = Token::parse(text).map_err(|error| not_good(error.to_string()))?;
         let made_elsewhere = "the token was not made by this daemon, or was changed";
         let Some((key, list)) = self.now() else { return Err(not_good(made_elsewhere)) };
         let grant = token.checked(&key).ok_or_else(|| not_good(made_elsewhere))?;
         grant.is_good(now()).map_err(|refusal| scope::refused(&refusal))?;
         match list.find(&grant) {
-            Some(_) => Ok(Arc::new(grant)),
+            Some(kept) => Ok((Arc::new(grant), kept.maker.clone())),
             None => Err(not_good(format!("token {} was revoked", grant.number))),
         }
     }
@@ -339,16 +345,41 @@ mod tests {
         Tokens::new(Some(directory.path().join("state")))
     }
 
-    fn why(checked: Result<Arc<Grant>, Box<Problem>>) -> String {
+    fn why(checked: Result<(Arc<Grant>, Option<Groups>), Box<Problem>>) -> String {
         checked.unwrap_err().detail
+    }
+
+    fn user(uid: u32) -> Peer {
+        Peer { uid, gid: uid, groups: [uid].into(), scope: None }
+    }
+
+    /// Tokens were made before the groups of their makers were kept.
+    #[test]
+    fn a_list_of_before_is_read_and_the_groups_of_a_maker_are_kept() {
+        let directory = scratch();
+        let tokens = at(&directory);
+        let (old, _) = tokens.make(&user(7), vec![]).unwrap();
+        drop(tokens);
+        let path = directory.path().join("state").join(LIST);
+        let before = r#"{"next": 2, "tokens":
+            [{"number": 1, "uid": 7, "until": null, "restrictions": []}]}"#;
+        fs::write(path, before).unwrap();
+        let tokens = at(&directory);
+        tokens.open().unwrap();
+        assert_eq!(tokens.check(&old.reveal()).unwrap().1, None);
+        let (new, _) = tokens.make(&user(8), vec![]).unwrap();
+        drop(tokens);
+        let tokens = at(&directory);
+        tokens.open().unwrap();
+        assert_eq!(tokens.check(&new.reveal()).unwrap().1, Some(Groups::of(&user(8))));
     }
 
     #[test]
     fn what_was_made_and_revoked_is_so_after_the_daemon_was_killed() {
         let directory = scratch();
         let tokens = at(&directory);
-        let (first, _) = tokens.make(7, vec![]).unwrap();
-        let (second, _) = tokens.make(7, vec![Restriction::Until(now() + 1_000)]).unwrap();
+        let (first, _) = tokens.make(&user(7), vec![]).unwrap();
+        let (second, _) = tokens.make(&user(7), vec![Restriction::Until(now() + 1_000)]).unwrap();
         tokens
             .revoke(first.number(), |kept| {
                 assert_eq!(kept.uid, 7);
@@ -359,9 +390,9 @@ mod tests {
         drop(tokens);
         let tokens = at(&directory);
         tokens.open().unwrap();
-        assert_eq!(tokens.check(&second.reveal()).unwrap().uid, 7);
+        assert_eq!(tokens.check(&second.reveal()).unwrap().0.uid, 7);
         assert_eq!(why(tokens.check(&first.reveal())), "token 1 was revoked");
-        let (third, _) = tokens.make(8, vec![]).unwrap();
+        let (third, _) = tokens.make(&user(8), vec![]).unwrap();
         assert_eq!(third.number(), 3, "no number is used twice");
         let kept: Vec<_> = tokens.list().unwrap().iter().map(|kept| kept.number).collect();
         assert_eq!(kept, [2, 3]);
@@ -376,13 +407,13 @@ mod tests {
         let (directory, elsewhere) = (scratch(), scratch());
         let tokens = at(&directory);
         tokens.open().unwrap();
-        let (foreign, _) = at(&elsewhere).make(0, vec![]).unwrap();
+        let (foreign, _) = at(&elsewhere).make(&user(0), vec![]).unwrap();
         let why_not = "the token was not made by this daemon, or was changed";
         assert_eq!(why(tokens.check(&foreign.reveal())), why_not);
-        let (over, _) = tokens.make(0, vec![Restriction::Until(5)]).unwrap();
+        let (over, _) = tokens.make(&user(0), vec![Restriction::Until(5)]).unwrap();
         assert!(why(tokens.check(&over.reveal())).contains("1970-01-01 00:00:05 UTC"));
         assert!(why(tokens.check("slt1_x")).contains("no token"));
-        let (good, _) = tokens.make(0, vec![]).unwrap();
+        let (good, _) = tokens.make(&user(0), vec![]).unwrap();
         let narrowed = good.clone().narrowed(Restriction::Until(now() + 99)).unwrap();
         assert!(tokens.check(&narrowed.reveal()).is_ok());
         let refused = tokens.revoke(good.number(), |_| Err(not_good("not yours")));
@@ -396,12 +427,12 @@ mod tests {
     fn one_user_has_so_many_and_what_is_over_does_not_count() {
         let directory = scratch();
         let tokens = at(&directory);
-        tokens.make(1, vec![Restriction::Until(5)]).unwrap();
+        tokens.make(&user(1), vec![Restriction::Until(5)]).unwrap();
         for _ in 0..TOKENS_PER_USER {
-            tokens.make(1, vec![]).unwrap();
+            tokens.make(&user(1), vec![]).unwrap();
         }
-        assert_eq!(tokens.make(1, vec![]).unwrap_err().code, Code::Quota);
-        tokens.make(2, vec![]).unwrap();
+        assert_eq!(tokens.make(&user(1), vec![]).unwrap_err().code, Code::Quota);
+        tokens.make(&user(2), vec![]).unwrap();
     }
 
     #[test]
@@ -423,13 +454,13 @@ mod tests {
     fn what_was_revoked_stays_so_where_the_list_was_lost() {
         let directory = scratch();
         let tokens = at(&directory);
-        let (old, _) = tokens.make(7, vec![]).unwrap();
+        let (old, _) = tokens.make(&user(7), vec![]).unwrap();
         tokens.revoke(old.number(), |_| Ok(())).unwrap();
         drop(tokens);
         fs::remove_file(directory.path().join("state").join(LIST)).unwrap();
         let tokens = at(&directory);
         tokens.open().unwrap();
-        let (new, _) = tokens.make(7, vec![]).unwrap();
+        let (new, _) = tokens.make(&user(7), vec![]).unwrap();
         assert_eq!(new.number(), old.number());
         assert!(tokens.check(&new.reveal()).is_ok());
         let why_not = "the token was not made by this daemon, or was changed";
@@ -440,7 +471,7 @@ mod tests {
     fn a_number_is_good_for_one_user() {
         let directory = scratch();
         let tokens = at(&directory);
-        let (made, _) = tokens.make(7, vec![]).unwrap();
+        let (made, _) = tokens.make(&user(7), vec![]).unwrap();
         let (key, _) = tokens.now().unwrap();
         let other = Token::make(&key, made.number(), 0, vec![]).unwrap();
         assert_eq!(why(tokens.check(&other.reveal())), "token 1 was revoked");
@@ -453,7 +484,7 @@ mod tests {
         const CHECKS: usize = 100_000;
         let directory = scratch();
         let tokens = at(&directory);
-        let (token, _) = tokens.make(0, vec![Restriction::Until(now() + 100_000)]).unwrap();
+        let (token, _) = tokens.make(&user(0), vec![Restriction::Until(now() + 100_000)]).unwrap();
         let text = token.reveal();
         let is_over = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|threads| {
@@ -475,9 +506,9 @@ mod tests {
     async fn who_waits_for_the_end_of_a_token_hears_of_its_revocation() {
         let directory = scratch();
         let tokens = at(&directory);
-        let (token, _) = tokens.make(0, vec![]).unwrap();
-        let (other, _) = tokens.make(0, vec![]).unwrap();
-        let grant = tokens.check(&token.reveal()).unwrap();
+        let (token, _) = tokens.make(&user(0), vec![]).unwrap();
+        let (other, _) = tokens.make(&user(0), vec![]).unwrap();
+        let (grant, _) = tokens.check(&token.reveal()).unwrap();
         let waiting = {
             let tokens = Arc::clone(&tokens);
             tokio::spawn(async move { tokens.ended(&grant).await })
@@ -488,7 +519,7 @@ mod tests {
         assert!(!waiting.is_finished());
         tokens.revoke(token.number(), |_| Ok(())).unwrap();
         waiting.await.unwrap();
-        let (over, _) = tokens.make(0, vec![Restriction::Until(5)]).unwrap();
+        let (over, _) = tokens.make(&user(0), vec![Restriction::Until(5)]).unwrap();
         let (key, _) = tokens.now().unwrap();
         tokens.ended(&over.checked(&key).unwrap()).await;
     }

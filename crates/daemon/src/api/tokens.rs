@@ -46,8 +46,8 @@ pub(super) async fn token_make(
     ConnectInfo(peer): ConnectInfo<Peer>,
     Body(request): Body<api::TokenMake>,
 ) -> Answered<Response> {
-    let (restrictions, uid) = (restrictions(request)?, peer.uid);
-    let made = apart(control.clone(), move |control| control.tokens.make(uid, restrictions));
+    let restrictions = restrictions(request)?;
+    let made = apart(control.clone(), move |control| control.tokens.make(&peer, restrictions));
     let (token, kept) = made.await?;
     let made = api::TokenMade { token: token.reveal(), facts: facts(&control, kept) };
     let mut response = (StatusCode::CREATED, Json(made)).into_response();
@@ -93,7 +93,7 @@ async fn apart<T: Send + 'static>(
 }
 
 fn facts(control: &Control, kept: Kept) -> api::TokenFacts {
-    let Kept { number, uid, until: until_seconds, restrictions } = kept;
+    let Kept { number, uid, until: until_seconds, restrictions, .. } = kept;
     let user = control.quotas.user_name(uid);
     api::TokenFacts { number, user, restrictions, until_seconds }
 }
