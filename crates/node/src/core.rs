@@ -24,6 +24,7 @@ use crate::work::{CommandEnded, Owner, Part, Work, as_command};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use core::ops::Range;
 use disk::online::Suspect;
 use queue::{Device, Handle, Queue, Rest};
 use sched::{Class, Request, Schedule, Task, TaskId};
@@ -323,7 +324,7 @@ impl Core {
         self.next_command += 1;
         let queue = self.queue_of_mut(id);
         if action.needs_no_disk() {
-            queue.submit_instant(id.0, class, Work::new(owner, action));
+            queue.submit_instant(now, id.0, class, Work::new(owner, action));
         } else {
             let command = as_command(&action);
             queue.submit(now, id.0, Request { class, command }, Work::new(owner, action));
@@ -345,7 +346,7 @@ impl Core {
         let (command, work, rest) = in_order(parts);
         let queue = self.queue_of_mut(id);
         match command {
-            None => queue.submit_instant_in_parts(id.0, class, work, rest),
+            None => queue.submit_instant_in_parts(now, id.0, class, work, rest),
             Some(command) => {
                 queue.submit_in_parts(now, id.0, Request { class, command }, work, rest);
             }
@@ -497,9 +498,19 @@ impl Core {
         self.queue_of_mut(id).advance_deadline(now, id.0, others);
     }
 
-    /// By when a command under way is done, as the contract's deadlines go.
-    pub(crate) fn due(&self, id: CommandId) -> Instant {
-        self.queue_of(id).due(id.0).unwrap_or(Instant::EPOCH)
+    /// By when a command under way is done, as the contract's deadlines go; none where it needs no
+    /// disk.
+    pub(crate) fn due(&self, id: CommandId) -> Option<Instant> {
+        self.queue_of(id).due(id.0)
+    }
+
+    /// Which bytes of its volume the first command of a block's request transfers, as long as that
+    /// is not done.
+    pub(crate) fn transfers(&self, id: CommandId) -> Option<&Range<Bytes>> {
+        match &self.queue_of(id).works(id.0).next()?.owner {
+            Owner::Block { part, .. } => Some(&part.range),
+            _ => None,
+        }
     }
 
     /// When a task may release its next request.

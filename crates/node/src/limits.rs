@@ -1,6 +1,6 @@
 //! Every bound of a node in one place, with the relations between them.
 
-use units::{Bytes, Duration};
+use units::{Bytes, Duration, Rate};
 
 // The smallest block of a stream is the alignment of everything on a disk; the largest is the
 // longest run that volumes rotate by, so that a block can lie on one disk.
@@ -123,6 +123,16 @@ pub const MISS_MAX: sched::Chance = sched::Chance::one_in(10);
 /// How long a stream whose requests may be late now and then waits for a block, at the most: its
 /// window holds what is used up meanwhile.
 pub const ODDS_RESPONSE_MAX: Duration = Duration::from_secs(8);
+/// A block that is longer is not kept: the thread of a disk copies one at a time, and copies 1 MiB
+/// in about a quarter of a millisecond.
+pub const KEPT_BLOCK_MAX: Bytes = Bytes::mib(4);
+/// A block is kept where its disk may take longer for it than at this rate: else copying it twice
+/// takes the disk's thread about as long as it takes the disk to read it again.
+pub const KEPT_READ_RATE: Rate = Rate::per_second(512 << 20);
+/// So much is copied for readers behind others in each second, by all disks' threads together.
+pub const KEPT_COPY_RATE: Rate = Rate::per_second(1 << 30);
+/// So far ahead of that rate.
+pub const KEPT_COPY_AHEAD: Duration = Duration::from_millis(4);
 /// So many blocks are kept at a time for readers that come behind, at the most.
 pub const KEPT_BLOCKS_MAX: usize = 4_096;
 /// So many of them make way for one that is nearer to its reader, at the most.

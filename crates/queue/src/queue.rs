@@ -84,6 +84,8 @@ struct Entry<W> {
     begun: bool,
     /// What follows under the same request: commands, and what they are for.
     rest: Rest<W>,
+    /// Where the whole request needs no device: when it was asked for.
+    asked: Option<Instant>,
 }
 
 /// A request of which parts are left to be started.
@@ -180,7 +182,8 @@ impl<W> Entry<W> {
     /// In one part.
     fn new(work: W, command: Option<Command>, class: Class) -> Self {
         let (predicted, rest) = (Duration::ZERO, VecDeque::new());
-        Self { work, command, class, predicted, in_parts: false, begun: false, rest }
+        let (in_parts, begun, asked) = (false, false, None);
+        Self { work, command, class, predicted, in_parts, begun, rest, asked }
     }
 }
 
@@ -501,16 +504,25 @@ impl<W> Queue<W> {
         (entry.in_parts, entry.rest) = (!rest.is_empty(), rest);
     }
 
-    /// Takes a command that needs no device: it goes before all others.
-    pub fn submit_instant(&mut self, key: u64, class: Class, work: W) {
-        self.submit_instant_in_parts(key, class, work, VecDeque::new());
+    /// Takes a command that needs no device: it goes before all others. Under a contract it is due
+    /// when it would be if the device were asked for it now.
+    pub fn submit_instant(&mut self, now: Instant, key: u64, class: Class, work: W) {
+        self.submit_instant_in_parts(now, key, class, work, VecDeque::new());
     }
 
     /// The same in several parts, none of which needs the device.
-    pub fn submit_instant_in_parts(&mut self, key: u64, class: Class, work: W, rest: Rest<W>) {
+    pub fn submit_instant_in_parts(
+        &mut self,
+        now: Instant,
+        key: u64,
+        class: Class,
+        work: W,
+        rest: Rest<W>,
+    ) {
         assert!(rest.iter().all(|(command, _)| command.is_none()), "it needs the device");
+        let asked = Some(self.time(now));
         self.instant.push_back(key);
-        self.insert(key, Entry { rest, ..Entry::new(work, None, class) });
+        self.insert(key, Entry { rest, asked, ..Entry::new(work, None, class) });
     }
 
     fn insert(&mut self, key: u64, entry: Entry<W>) {
@@ -805,7 +817,7 @@ impl<W> Queue<W> {
         let DeviceTime { started, finished, noticed } = times;
         let noticed = noticed.max(finished);
         let entry = self.commands.get_mut(&key).expect("a command ends once");
-        let Entry { command, class, predicted, in_parts, .. } = *entry;
+        let Entry { command, class, predicted, in_parts, asked, .. } = *entry;
         let next = entry.rest.pop_front();
         let is_last = next.is_none();
         let work = match next {
@@ -825,10 +837,17 @@ impl<W> Queue<W> {
         let is_scheduled = || command.is_some() || self.schedule.times(key).is_some();
         let outcome = (is_last && is_scheduled()).then(|| self.schedule.finished(finished, key));
         let promised = class.task().is_some();
-        let latency = outcome.as_ref().map(|of| noticed.saturating_since(of.times.release));
-        let latency = latency.unwrap_or_default();
-        // Asked at the end: a change of the contract may have moved them.
-        let due = outcome.as_ref().map(|of| of.times.deadline.saturating_add(self.device.advance));
+        let task = || self.schedule.tasks().get(class.task()?);
+        let times = match &outcome {
+            // Asked at the end: a change of the contract may have moved them.
+            Some(of) => Some((of.times.release, of.times.deadline)),
+            None => asked.filter(|_| is_last).and_then(|asked| {
+                let task = task()?;
+                Some((asked, asked.saturating_add(task.deadline)))
+            }),
+        };
+        let latency = times.map_or(Duration::ZERO, |(from, _)| noticed.saturating_since(from));
+        let due = times.map(|(_, deadline)| deadline.saturating_add(self.device.advance));
         let late_by = due.map_or(Duration::ZERO, |due| noticed.saturating_since(due));
         let Some(command) = command else {
             let (took, suspects_changed) = (None, false);

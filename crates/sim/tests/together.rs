@@ -9,7 +9,7 @@
 mod common;
 
 use common::*;
-use node::{Contract, Error, Mode, Op, Policy, Region, Reply, StreamId};
+use node::{Config, Contract, Error, Mode, Op, Policy, Region, Reply, StreamId};
 use sim::{
     Context, Greedy, Player, Program, Recorder, Shared, WindowRecorder, World, pattern_matches,
 };
@@ -25,7 +25,8 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 fn camera_world(policy: Policy) -> World {
-    world(config(policy), 1, Bytes::mib(512), drive)
+    let config = Config { host_latency: Duration::from_millis(1), ..config(policy) };
+    world(config, 1, Bytes::mib(512), drive)
 }
 
 fn from_memory(world: &World) -> Bytes {
@@ -51,11 +52,14 @@ fn camera_and_viewers(world: &mut World, viewers: u64, length: Bytes) -> (Shared
 }
 
 /// Ten viewers of one live camera cost no read of the disk once they all are there, under each
-/// policy that keeps contracts; every byte is right, nobody is late, and little memory is taken.
+/// policy that keeps contracts; every byte is right, nobody is late, by the program's clock neither,
+/// and little memory is taken.
 #[test]
 fn ten_viewers_of_a_live_camera_cost_no_read() {
     for policy in [Policy::SLACK, Policy::DELTA_L] {
         let mut world = camera_world(policy);
+        // An answer takes a while to its program, and who waits for the camera has nothing else.
+        world.delivery = Some(Box::new(|| Duration::from_micros(300)));
         let length = Bytes::mib(18);
         let (camera, viewers) = camera_and_viewers(&mut world, 10, length);
         world.run_for(seconds(10));
@@ -64,6 +68,11 @@ fn ten_viewers_of_a_live_camera_cost_no_read() {
         world.run_for(seconds(30));
         let after = world.node.status(world.now());
         assert_eq!(reads.get(), 0, "reads of the disk under {policy:?}");
+        for stream in &after.streams {
+            let account = stream.account;
+            let late = (account.late_requests, account.underruns);
+            assert_eq!(late, (0, 0), "{policy:?}: {account:?}");
+        }
         let had = from_memory(&world) - had;
         assert!(had >= Bytes::mib(70), "{had} of ten times 7.5 MiB");
         let kept = before.memory.kept.max(after.memory.kept);
@@ -131,6 +140,8 @@ fn count_reads(world: &mut World) -> Rc<Cell<u64>> {
 /// A viewer that pauses once, for so long, when it has had so much.
 struct Pausing {
     contract: Contract,
+    /// It asks for more as soon as it has something, and so waits for the camera at its end.
+    is_eager: bool,
     pause: Option<(Bytes, Duration)>,
     stream: Option<StreamId>,
     /// Bytes that it had, and that were wrong or lost; whether it is done.
@@ -165,13 +176,42 @@ impl Program for Pausing {
                 context.ask(GIVE, Op::StreamAdvance { stream, len });
                 let pause = self.pause.take_if(|(at, _)| *at <= told.0);
                 let pause = pause.map_or(Duration::ZERO, |(_, pause)| pause);
-                context.alarm_at(context.now + self.contract.rate.time_for(len) + pause);
+                let takes = match self.is_eager {
+                    true => Duration::ZERO,
+                    false => self.contract.rate.time_for(len),
+                };
+                context.alarm_at(context.now + takes + pause);
             }
             (READ, Ok(Reply::Gap { len, .. })) => self.told.borrow_mut().1 += len,
             (READ, Ok(Reply::End)) => self.told.borrow_mut().2 = true,
             (GIVE, Ok(_)) => {}
             (tag, other) => panic!("{tag}: {other:?}"),
         }
+    }
+}
+
+/// Who waits for the camera at its end has nothing else when an answer comes, and each takes a while
+/// to its program: what comes from memory is in time as what comes from the disk is.
+#[test]
+fn viewers_that_wait_for_the_camera_are_not_late_by_their_own_clock() {
+    let mut world = camera_world(Policy::SLACK);
+    world.delivery = Some(Box::new(|| Duration::from_micros(300)));
+    let (asked, length) = (contract(RATE, BLOCK, BLOCK), Bytes::mib(12));
+    create(&mut world, "camera", length);
+    world.add(Recorder::new("camera", 3, asked, Bytes::kib(64), length));
+    world.run_for(seconds(1));
+    for _ in 0..4 {
+        // Quicker than the camera, so that it comes to its end.
+        let (contract, told) = (contract(RATE * 2, BLOCK, BLOCK), Rc::default());
+        world.add(Pausing { contract, is_eager: true, pause: None, stream: None, told });
+    }
+    world.run_for(seconds(30));
+    assert!(from_memory(&world) > Bytes::mib(20), "{}", from_memory(&world));
+    let status = world.node.status(world.now());
+    assert_eq!(status.streams.len(), 5);
+    for stream in &status.streams {
+        let account = stream.account;
+        assert_eq!((account.late_requests, account.underruns), (0, 0), "{account:?}");
     }
 }
 
@@ -193,7 +233,8 @@ fn viewers_that_drift_apart_are_served_as_they_were_admitted_to() {
                 let pause = Duration::from_secs(30) + seconds(4) * number;
                 let pause = Some((Bytes::mib(5), pause));
                 let (contract, told_it) = (asked, Rc::clone(&told));
-                world.add(Pausing { contract, pause, stream: None, told: told_it });
+                let is_eager = false;
+                world.add(Pausing { contract, is_eager, pause, stream: None, told: told_it });
                 world.run_for(Duration::from_millis(400));
                 told
             })

@@ -1,8 +1,11 @@
-//! Reads of what was never written, or is in memory already, beside the disk's thread.
+//! What needs no disk: reads of what was never written, beside the disk's thread, and copies.
 //!
-//! Such a read needs no disk: its memory is filled with zeros, or with what is copied, by the
-//! disk's thread where that is little. A copy waits there until the device has what else was
-//! started with it, and works. That thread has real-time priority, and such reads are under no contract's budget, so
+//! A copy is made by the disk's thread, since a contract may be waiting for it; the node sees to it
+//! that it is short and that there are not many. It waits until the device has what else was started,
+//! and the pool has heard what has ended; after each one the device is looked at.
+//!
+//! The memory of a read of what was never written is filled with zeros, by the
+//! disk's thread where that is little. That thread has real-time priority, and such reads are under no contract's budget, so
 //! that whoever asked for many of them would have it, the processor that it runs on, and the time
 //! between the commands of others. What is more than [`RATE`] is therefore filled by an ordinary
 //! thread.
@@ -10,10 +13,11 @@
 //! Invariants: what else a disk is asked for goes to it as it comes; a read that is filled aside
 //! ends once, after its memory was filled; time is an argument of the decision.
 
-use super::{Backend, Completion, Surroundings, copy, zero_unwritten};
+use super::{Backend, Completion, Surroundings, zero_unwritten};
 use crate::lock::{Fatal, Mutex};
 use crate::sys;
 use node::{CommandId, DiskAction, DiskCommand, Span, Written};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use units::{Bytes, Instant, Rate};
@@ -31,15 +35,7 @@ struct Hole {
     id: CommandId,
     started: Instant,
     span: Span,
-    with: With,
-}
-
-/// With what it is filled.
-enum With {
-    /// Zeros, where nothing was written.
-    Zeros(Written),
-    /// What is there.
-    CopyOf(Span),
+    written: Written,
 }
 
 /// A disk, and the thread that fills what needs none.
@@ -51,8 +47,8 @@ pub(crate) struct Aside<B> {
     at: Instant,
     /// From the first read that was too much on; none where there is no such thread.
     thread: Option<Option<Sender<Hole>>>,
-    /// Copies that the disk's thread makes when the device has its commands.
-    copies: Vec<DiskCommand>,
+    /// Copies that the disk's thread makes when it has nothing else to do.
+    copies: VecDeque<DiskCommand>,
     filled: Arc<Mutex<Vec<Completion>>>,
     /// That the thread has.
     outside: usize,
@@ -61,7 +57,7 @@ pub(crate) struct Aside<B> {
 impl<B: Backend> Aside<B> {
     pub(crate) fn new(disk: B, around: Surroundings) -> Self {
         let (left, at) = (AT_ONCE, Instant::EPOCH);
-        let (copies, filled) = (Vec::new(), Arc::default());
+        let (copies, filled) = (VecDeque::new(), Arc::default());
         Self { disk, around, left, at, thread: None, copies, filled, outside: 0 }
     }
 
@@ -78,24 +74,19 @@ impl<B: Backend> Aside<B> {
     }
 
     fn start_at(&mut self, now: Instant, command: DiskCommand) {
-        let (span, with) = match &command.action {
+        let (span, written) = match &command.action {
             DiskAction::Read { span, written, .. }
                 if written.is_empty() && span.len > LITTLE && !self.fills(now, span.len) =>
             {
-                (*span, With::Zeros(written.clone()))
+                (*span, written.clone())
             }
-            DiskAction::Copy { from, span, .. }
-                if span.len > LITTLE && !self.fills(now, span.len) =>
-            {
-                (*span, With::CopyOf(*from))
-            }
-            DiskAction::Copy { .. } => return self.copies.push(command),
+            DiskAction::Copy { .. } => return self.copies.push_back(command),
             _ => return self.disk.start(command),
         };
         let around = &self.around;
         let filled = &self.filled;
         let thread = self.thread.get_or_insert_with(|| begin(around.clone(), Arc::clone(filled)));
-        let hole = Hole { id: command.id, started: now, span, with };
+        let hole = Hole { id: command.id, started: now, span, written };
         match thread.as_ref().map(|thread| thread.send(hole)) {
             Some(Ok(())) => self.outside += 1,
             // There is none.
@@ -115,11 +106,8 @@ fn fill(holes: &Receiver<Hole>, around: &Surroundings, filled: &Mutex<Vec<Comple
     let _fatal = Fatal::new("in the thread that fills with zeros");
     // A disk's thread has started it. To have less is always permitted.
     let _ = sys::become_ordinary();
-    for Hole { id, started, span, with } in holes {
-        match with {
-            With::Zeros(written) => zero_unwritten(&around.arena, span, &written),
-            With::CopyOf(from) => copy(&around.arena, from, span),
-        }
+    for Hole { id, started, span, written } in holes {
+        zero_unwritten(&around.arena, span, &written);
         filled.lock().push(Completion::of(id, started, sys::now().max(started), Ok(())));
         around.event.signal();
     }
@@ -132,14 +120,18 @@ impl<B: Backend> Backend for Aside<B> {
 
     fn submit(&mut self) {
         self.disk.submit();
-        // The device works meanwhile.
-        self.copies.drain(..).for_each(|copy| self.disk.start(copy));
     }
 
     fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) {
-        if !self.copies.is_empty() {
-            self.submit();
-        }
+        let until = match self.copies.pop_front() {
+            Some(copy) => {
+                // The device works meanwhile.
+                self.disk.submit();
+                self.disk.start(copy);
+                Some(sys::now())
+            }
+            None => until,
+        };
         // Who has filled something since the last look has signalled it, too.
         self.disk.wait(until, done);
         let filled = std::mem::take(&mut *self.filled.lock());
@@ -232,32 +224,24 @@ mod tests {
         DiskCommand { id: CommandId(id), action, predicted: Duration::ZERO }
     }
 
-    /// A copy waits until the device has its commands, and is made by the disk's thread; what is
-    /// more than that may do is copied aside, the same bytes.
+    /// Copies wait until the device has its commands, and until the pool has heard of what has ended:
+    /// they are made one at a time, each before the thread would sleep, however many there are.
     #[test]
-    fn copies_are_made_beside_the_devices_work() {
+    fn copies_are_made_one_at_a_time_when_the_device_has_its_commands() {
         let mut disk = aside();
         let from = Span { offset: Bytes::mib(15), len: Bytes::MIB };
-        // SAFETY: nobody else knows of the arena yet.
-        unsafe { disk.around.arena.pointer(from).write_bytes(7, Bytes::MIB.as_usize()) };
-        disk.start_at(Instant::EPOCH, copy_of(0, from, 0));
-        disk.start_at(Instant::EPOCH, read(1, from, Blocks::first(Bytes::kib(4))));
-        assert_eq!((disk.disk.1.as_slice(), disk.in_flight()), (&[CommandId(1)][..], 2));
+        (0..18).for_each(|id| disk.start_at(Instant::EPOCH, copy_of(id, from, id % 8)));
+        disk.start_at(Instant::EPOCH, read(18, from, Blocks::first(Bytes::kib(4))));
         disk.submit();
-        assert_eq!(disk.disk.1, [CommandId(1), CommandId(0)]);
-        (2..18).for_each(|id| disk.start_at(Instant::EPOCH, copy_of(id, from, 1)));
-        assert_eq!((disk.copies.len(), disk.outside), (15, 1));
+        assert_eq!((disk.disk.1.as_slice(), disk.in_flight()), (&[CommandId(18)][..], 19));
         let mut done = Vec::new();
-        while done.len() < 18 {
+        disk.wait(None, &mut done);
+        assert_eq!(done.drain(..).map(|done| done.id.0).collect::<Vec<_>>(), [18, 0]);
+        for id in 1..18 {
             disk.wait(None, &mut done);
+            assert_eq!(done.drain(..).map(|done| done.id.0).collect::<Vec<_>>(), [id]);
         }
-        assert_eq!(disk.in_flight(), 0);
-        let to = Span { offset: Bytes::mib(1), ..from };
-        // SAFETY: every command has ended.
-        let memory = unsafe {
-            std::slice::from_raw_parts(disk.around.arena.pointer(to), Bytes::MIB.as_usize())
-        };
-        assert!(memory.iter().all(|&byte| byte == 7));
+        assert_eq!((disk.in_flight(), disk.outside), (0, 0));
     }
 
     /// What the disk is needed for, and what is little, goes to it whatever there was before.

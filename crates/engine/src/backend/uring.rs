@@ -379,6 +379,11 @@ fn make_ring(entries: u32) -> io::Result<IoUring> {
 
 impl Backend for Uring {
     fn start(&mut self, command: DiskCommand) {
+        if let DiskAction::Copy { from, span, .. } = command.action {
+            let started = sys::now();
+            copy(&self.around.arena, from, span);
+            return self.end_at_once(command.id, started);
+        }
         let (id, started) = (command.id, *self.queued.get_or_insert_with(sys::now));
         let slot = |write, memory, offset, len: Bytes, then| Slot {
             id,
@@ -393,10 +398,6 @@ impl Backend for Uring {
         let slot = match command.action {
             DiskAction::Read { span, ref written, .. } if written.is_empty() => {
                 zero_unwritten(&self.around.arena, span, written);
-                return self.end_at_once(id, started);
-            }
-            DiskAction::Copy { from, span, .. } => {
-                copy(&self.around.arena, from, span);
                 return self.end_at_once(id, started);
             }
             DiskAction::Read { offset, span, written } => {
@@ -417,6 +418,7 @@ impl Backend for Uring {
                     }
                 }
             }
+            DiskAction::Copy { .. } => unreachable!("copied above"),
             DiskAction::Merge { span, keep, written: false, .. } => {
                 merge(&self.around.arena, span, &keep, &Aligned::zeroed(span.len));
                 return self.end_at_once(id, started);

@@ -19,14 +19,14 @@
 //! else of what is kept is.
 
 use crate::api::{CommandId, Span, StreamId};
-use crate::limits::{KEPT_BLOCKS_MAX, KEPT_EVICTIONS};
+use crate::limits::{KEPT_BLOCKS_MAX, KEPT_COPY_AHEAD, KEPT_COPY_RATE, KEPT_EVICTIONS};
 use crate::memory::arena::Arena;
 use crate::memory::rooms::Room;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 use store::VolumeId;
-use units::Bytes;
+use units::{Bytes, Instant};
 
 /// A block that is kept.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +108,8 @@ pub(crate) struct Kept {
     served_in_all: Bytes,
     /// Memory that was being copied is free again, and whoever waits for some was not told.
     pub has_returned: bool,
+    /// By when what was copied so far would be at the rate of [`KEPT_COPY_RATE`].
+    copied_by: Instant,
 }
 
 impl Kept {
@@ -187,6 +189,16 @@ impl Kept {
         let is_it = |it: &Coming| (it.stream, it.block, it.id) == (stream, block, id);
         let at = coming.iter().position(is_it)?;
         Some(coming.swap_remove(at).range)
+    }
+
+    /// Whether the disks' threads have time to copy more.
+    pub(crate) fn may_copy(&self, now: Instant) -> bool {
+        self.copied_by <= now.saturating_add(KEPT_COPY_AHEAD)
+    }
+
+    /// They copy so much.
+    pub(crate) fn copies(&mut self, now: Instant, len: Bytes) {
+        self.copied_by = self.copied_by.max(now).saturating_add(KEPT_COPY_RATE.time_for(len));
     }
 
     /// Memory for a block that a stream has, where it is worth keeping: a reader comes behind and

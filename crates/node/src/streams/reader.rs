@@ -249,7 +249,8 @@ impl Stream {
             self.wake_by(core, self.steady);
             return false;
         }
-        let is_late = |slot: &Slot| matches!(*slot, Slot::Moving(id) if core.due(id) <= now);
+        let is_due = |id| core.due(id).is_none_or(|due| due <= now);
+        let is_late = |slot: &Slot| matches!(*slot, Slot::Moving(id) if is_due(id));
         self.primed = !self.window.iter().any(|(_, slot)| is_late(slot));
         self.primed
     }
@@ -277,10 +278,12 @@ impl Stream {
         }
     }
 
-    /// Takes back what was asked of a block. Says whether it could: not what the disk has.
+    /// Takes back what was asked of a block. Says whether it could: not what the disk has, and not
+    /// what needs no disk, which ends by itself.
     pub(crate) fn gives_up(&mut self, core: &mut Core, block: u64, id: CommandId) -> bool {
         self.stop_early(core, block);
-        self.early_with_disk() != Some(block) && core.cancel(id)
+        let waits = core.waits_as(id).is_some();
+        self.early_with_disk() != Some(block) && waits && core.cancel(id)
     }
 
     /// The range that the device failed on, where `offset` is in one, although the rest of

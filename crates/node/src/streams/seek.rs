@@ -313,7 +313,8 @@ impl Stream {
             let slot = self.window.get(block);
             let by = match slot {
                 Some(Slot::Ready | Slot::Loaded | Slot::Failed(..)) => now,
-                Some(&Slot::Moving(id)) => core.due(id).max(now),
+                // What needs no disk is there as soon as the host has filled it.
+                Some(&Slot::Moving(id)) => core.due(id).unwrap_or(now + core.late).max(now),
                 slot => {
                     let disk = self.disk_of(core, block);
                     let own = next.iter_mut().find(|(other, ..)| *other == disk);

@@ -22,6 +22,7 @@
 
 use crate::api::*;
 use crate::core::Core;
+use crate::limits;
 use crate::node::Node;
 use crate::streams::stream::{Slot, Stream};
 use crate::volumes::serving::in_slack;
@@ -89,10 +90,15 @@ impl Stream {
         }
         let (disk, read) = self.reading_from(core, block, Bytes::ZERO);
         let [(DiskAction::Read { offset, span: from, written }, _)] = &read[..] else { return };
+        let len = range.end - range.start;
+        if !self.is_worth_copying(core, now, block, len) {
+            return;
+        }
         let Core { arena, writes, .. } = core;
         let Some(room) = writes.kept.make_room(arena, self.volume, (range, self.id)) else {
             return;
         };
+        writes.kept.copies(now, len);
         let (place, room) = (from.offset, room.offset);
         let span = Span { offset: room, len: from.len };
         let (from, offset, written) = (*from, *offset, written.clone());
@@ -102,6 +108,16 @@ impl Stream {
         let id = core.submit(now, disk, class, copy, owner);
         *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
         self.expect(core, block, id);
+    }
+
+    /// Whether a disk's thread copies a block: not one that would take it long, nor one that its disk
+    /// reads about as soon, nor while it has much to copy as it is.
+    fn is_worth_copying(&self, core: &Core, now: Instant, block: u64, len: Bytes) -> bool {
+        let disk = self.disk_of(core, block);
+        let task = self.tasks.iter().find(|joined| joined.disk == disk);
+        len <= limits::KEPT_BLOCK_MAX
+            && task.is_some_and(|own| own.task.cost > limits::KEPT_READ_RATE.time_for(len))
+            && core.writes.kept.may_copy(now)
     }
 
     /// The copy of a block has ended. Says what of the volume is kept by it.
@@ -124,7 +140,13 @@ impl Stream {
 
     /// Asks for a block that is kept; false where it is not.
     pub(crate) fn recall(&mut self, core: &mut Core, now: Instant, block: u64) -> bool {
+        let range = self.range_of(core, block);
+        let len = range.end - range.start;
+        if !self.is_worth_copying(core, now, block, len) {
+            return false;
+        }
         let Some((disk, copy, owner)) = self.recalling(core, block) else { return false };
+        core.writes.kept.copies(now, len);
         let id = core.submit(now, disk, self.class(disk), copy, owner);
         self.forget_lost(block, Bytes::ZERO);
         *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
@@ -150,7 +172,10 @@ impl Stream {
     ) {
         let is_early = self.early.as_ref().is_some_and(|early| early.block == block);
         let may = core.writes.kept.is_shared(self.volume) && !is_early;
-        if may && core.waits_as(id).is_some() && self.recall(core, now, block) {
+        // Of a block that is read on from where the volume ended, the program has what lies before.
+        let is_whole = || core.transfers(id) == Some(&self.range_of(core, block));
+        let waits = may && core.waits_as(id).is_some() && is_whole();
+        if waits && self.recall(core, now, block) {
             let is_out = core.cancel(id);
             assert!(is_out, "it waits");
         }
@@ -181,6 +206,7 @@ impl Node {
         self.core.writes.kept.tidy(&mut self.core.arena);
         if core::mem::take(&mut self.core.writes.kept.has_returned) {
             self.best_effort.memory_is_back(&mut self.core, now);
+            self.given_back(now);
         }
     }
 
