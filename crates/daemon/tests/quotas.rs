@@ -9,7 +9,7 @@ use client::control::{Contract, HolderKind, Priority, Service};
 use client::units::{Bytes, Duration, Rate};
 use client::{Client, Code};
 use daemon::config::SocketMode;
-use daemon::quotas::{Quotas, Rules, Whole, own_uid};
+use daemon::quotas::{Peer, Quotas, Rules, Whole, own_uid};
 use daemon::serve::ServeOptions;
 use node::Op;
 use std::os::unix::fs::PermissionsExt;
@@ -369,4 +369,27 @@ fn another_user_may_not_close_change_or_carry_a_stream_unless_it_is_root() {
     assert!(output.status.success() && said.contains("all tried"), "{said}\n{complained}");
     assert_eq!(daemon.client.streams().unwrap().len(), 2);
     daemon.client.stream_close(unlimited.stream()).unwrap();
+}
+
+/// Whoever has come by a token leaves half of the quota to its maker, and has a limit also where
+/// its maker has none.
+#[test]
+fn best_effort_by_token_leaves_its_maker_half() {
+    let rules: Rules = toml::from_str("[default]\nbest_effort_connections = 4").unwrap();
+    let quotas = Quotas::new(&rules, WHOLE, vec![0]);
+    for uid in [0, 1000] {
+        let key = token::Key::new([7; token::KEY_LEN]);
+        let grant = token::Token::make(&key, 1, uid, []).unwrap().checked(&key).unwrap();
+        let own = Peer { uid, gid: uid, groups: [uid].into(), scope: None };
+        let bearer = Peer { scope: Some(grant.into()), ..own.clone() };
+        let mut by_token = vec![quotas.connect(&bearer).unwrap(), quotas.connect(&bearer).unwrap()];
+        let refused = quotas.connect(&bearer).err().expect("half of four are there");
+        assert_eq!(refused.code, Code::Quota);
+        assert!(refused.detail.starts_with("tokens of user"), "{}", refused.detail);
+        let two: Vec<_> = (0..2).map(|_| quotas.connect(&own).unwrap()).collect();
+        let more = quotas.connect(&own);
+        assert_eq!(more.is_ok(), uid == 0, "an administrator has no quota himself");
+        drop((two, more, by_token.pop()));
+        by_token.push(quotas.connect(&bearer).unwrap());
+    }
 }
