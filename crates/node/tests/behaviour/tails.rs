@@ -1,8 +1,8 @@
 //! Volumes that grow within a block that a reader has in its window already.
 
 use crate::driver::*;
-use node::{Mode, Op, Reply, StreamId};
-use units::{Bytes, Duration};
+use node::{Mode, Op, Region, Reply, StreamId};
+use units::{Bytes, Duration, Rate};
 
 const HALF: Bytes = Bytes::new(BLOCK.get() / 2 + 100);
 
@@ -158,4 +158,42 @@ fn a_last_block_that_failed_is_read_again_when_the_volume_has_grown() {
     driver.disks[0].troubles.clear();
     driver.write("film", 1, BLOCK + HALF, BLOCK);
     assert!(rest(&mut driver, stream) == pattern(1, BLOCK + HALF, BLOCK));
+}
+
+/// The same beside a reader that comes behind and reads all of that block: what it read is not
+/// copied over what the program looks at.
+#[test]
+fn what_a_program_looks_at_is_not_copied_again_under_it() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(4), BLOCK + HALF, 1);
+    driver.recorded("noise", Bytes::mib(4), Bytes::mib(1), 3);
+    // Its deadlines are far off, so that the disk has the other one's request first.
+    let slow = contract(Rate::per_second(4_000), BLOCK, Bytes::ZERO);
+    let region = driver.stream(open_window("film", Mode::Read, slow, 7)).0;
+    let looked_at = told(&mut driver, region);
+    assert!(looked_at == pattern(1, Bytes::ZERO, BLOCK + HALF));
+    driver.write("film", 2, BLOCK, BLOCK);
+    let from = driver.journal.len();
+    driver.disks[0].holds = true;
+    // Best effort goes before what is due only much later.
+    for _ in 0..16 {
+        driver.begin(read("noise", Bytes::ZERO, Bytes::kib(256)));
+    }
+    let opened = driver.begin(open("film", Mode::Read, usual(), Bytes::ZERO));
+    let tail = driver.begin(Op::WindowNext { stream: region });
+    driver.disks[0].holds = false;
+    let Ok(Reply::Stream { stream, .. }) = driver.wait(opened) else { panic!("not opened") };
+    let both = [pattern(1, Bytes::ZERO, BLOCK), pattern(2, BLOCK, BLOCK)].concat();
+    assert!(rest(&mut driver, stream) == both);
+    let Ok(Reply::Data { span, offset }) = driver.wait(tail) else { panic!("no data") };
+    assert_eq!(offset, BLOCK + HALF);
+    assert!(driver.bytes(span) == pattern(2, offset, span.len));
+    let touched = driver.since(from).iter().filter_map(|done| match &done.action {
+        node::DiskAction::Read { span, .. } | node::DiskAction::Copy { span, .. } => Some(*span),
+        _ => None,
+    });
+    let touched: Vec<_> = touched.filter(|span| Region::of(span).is_some()).collect();
+    assert!(!touched.is_empty());
+    let first = span.offset.round_down(Bytes::kib(4));
+    assert!(touched.iter().all(|touched| touched.offset >= first), "{touched:?}, from {first}");
 }
