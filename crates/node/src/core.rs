@@ -324,7 +324,9 @@ impl Core {
         self.next_command += 1;
         let queue = self.queue_of_mut(id);
         if action.needs_no_disk() {
-            queue.submit_instant(now, id.0, class, Work::new(owner, action));
+            // Of best effort what needs no disk is under no contract.
+            let asked = matches!(owner, Owner::Block { .. }).then_some(now);
+            queue.submit_instant(asked, id.0, class, Work::new(owner, action));
         } else {
             let command = as_command(&action);
             queue.submit(now, id.0, Request { class, command }, Work::new(owner, action));
@@ -346,7 +348,10 @@ impl Core {
         let (command, work, rest) = in_order(parts);
         let queue = self.queue_of_mut(id);
         match command {
-            None => queue.submit_instant_in_parts(now, id.0, class, work, rest),
+            None => {
+                let asked = matches!(work.owner, Owner::Block { .. }).then_some(now);
+                queue.submit_instant_in_parts(asked, id.0, class, work, rest);
+            }
             Some(command) => {
                 queue.submit_in_parts(now, id.0, Request { class, command }, work, rest);
             }

@@ -84,7 +84,7 @@ struct Entry<W> {
     begun: bool,
     /// What follows under the same request: commands, and what they are for.
     rest: Rest<W>,
-    /// Where the whole request needs no device: when it was asked for.
+    /// Where the whole request needs no device and counts for its contract: when it was asked for.
     asked: Option<Instant>,
 }
 
@@ -504,23 +504,22 @@ impl<W> Queue<W> {
         (entry.in_parts, entry.rest) = (!rest.is_empty(), rest);
     }
 
-    /// Takes a command that needs no device: it goes before all others. Under a contract it is due
-    /// when it would be if the device were asked for it now.
-    pub fn submit_instant(&mut self, now: Instant, key: u64, class: Class, work: W) {
-        self.submit_instant_in_parts(now, key, class, work, VecDeque::new());
+    /// Takes a command that needs no device: it goes before all others. Where it counts for its
+    /// contract since it was `asked` for, it is due when it would be if the device had been.
+    pub fn submit_instant(&mut self, asked: Option<Instant>, key: u64, class: Class, work: W) {
+        self.submit_instant_in_parts(asked, key, class, work, VecDeque::new());
     }
 
     /// The same in several parts, none of which needs the device.
     pub fn submit_instant_in_parts(
         &mut self,
-        now: Instant,
+        asked: Option<Instant>,
         key: u64,
         class: Class,
         work: W,
         rest: Rest<W>,
     ) {
         assert!(rest.iter().all(|(command, _)| command.is_none()), "it needs the device");
-        let asked = Some(self.time(now));
         self.instant.push_back(key);
         self.insert(key, Entry { rest, asked, ..Entry::new(work, None, class) });
     }

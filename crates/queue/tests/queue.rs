@@ -74,7 +74,7 @@ fn start(queue: &mut Queue<&'static str>, ms: u64) -> Option<(u64, Duration, &'s
 fn what_needs_no_device_goes_first_and_counts_for_nothing() {
     let mut queue = queue(Use::Alone);
     queue.submit(at(0), 1, best(read(5)), "a read");
-    queue.submit_instant(at(0), 2, BEST, "nothing");
+    queue.submit_instant(None, 2, BEST, "nothing");
     assert!(queue.waits(1) && queue.waits(2));
     assert_eq!(start(&mut queue, 0), Some((2, Duration::ZERO, "nothing")));
     let ended = queue.ended(2, at(0), at(0), true);
@@ -425,7 +425,7 @@ fn on_a_deep_device_a_part_is_held_against_what_it_took_alone() {
 #[test]
 fn zeros_in_parts_need_no_device() {
     let mut queue = queue(Use::Alone);
-    queue.submit_instant_in_parts(at(0), 1, BEST, "first", VecDeque::from([(None, "second")]));
+    queue.submit_instant_in_parts(None, 1, BEST, "first", VecDeque::from([(None, "second")]));
     for (work, is_last) in [("first", false), ("second", true)] {
         assert_eq!(start(&mut queue, 0), Some((1, Duration::ZERO, work)));
         let ended = queue.ended(1, at(0), at(0), true);
