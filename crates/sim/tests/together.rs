@@ -26,7 +26,9 @@ fn seconds(seconds: u64) -> Duration {
 
 fn camera_world(policy: Policy) -> World {
     let config = Config { host_latency: Duration::from_millis(1), ..config(policy) };
-    world(config, 1, Bytes::mib(512), drive)
+    let mut world: World = world(config, 1, Bytes::mib(512), drive);
+    world.node.share_reads();
+    world
 }
 
 fn from_memory(world: &World) -> Bytes {
@@ -223,6 +225,7 @@ fn viewers_that_drift_apart_are_served_as_they_were_admitted_to() {
         let mut config = config(Policy::SLACK);
         config.memory = Bytes::mib(28);
         let mut world: World = world(config, 1, Bytes::mib(512), drive);
+        world.node.share_reads();
         let (asked, length) = (contract(RATE, BLOCK, BLOCK), Bytes::mib(30));
         create(&mut world, "camera", length);
         world.add(Recorder::new("camera", 3, asked, Bytes::kib(64), length));

@@ -312,6 +312,7 @@ fn history(seed: u64) -> (Bytes, Shared) {
     let mut world: World = world(config, disks, Bytes::mib(64), |_, profile, index| {
         Timing::WithinBound(Box::new(profile.clone()), Random::new(seed + index as u64))
     });
+    world.node.share_reads();
     if random.chance(30) {
         world.told_after = Some(Duration::from_micros(random.below(3_000)));
     }

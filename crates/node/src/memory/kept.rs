@@ -110,6 +110,8 @@ pub(crate) struct Kept {
     pub has_returned: bool,
     /// By when what was copied so far would be at the rate of [`KEPT_COPY_RATE`].
     copied_by: Instant,
+    /// Anything is kept at all.
+    pub is_on: bool,
 }
 
 impl Kept {
@@ -134,7 +136,7 @@ impl Kept {
 
     /// Several streams are open on the volume: one may have what another has read.
     pub(crate) fn is_shared(&self, volume: VolumeId) -> bool {
-        self.volumes.get(&volume).is_some_and(|on| on.streams.len() > 1)
+        self.is_on && self.volumes.get(&volume).is_some_and(|on| on.streams.len() > 1)
     }
 
     /// From now on a reader lacks what is behind the start of `wanted`, and its window ends there.

@@ -201,6 +201,12 @@ impl Stream {
 }
 
 impl Node {
+    /// From now on streams have from memory what others of their volume have just read or written.
+    /// No daemon asks for it yet (docs/caching.md).
+    pub fn share_reads(&mut self) {
+        self.core.writes.kept.is_on = true;
+    }
+
     /// What was being copied is free again: who waits for memory may have it.
     pub(crate) fn settle_memory(&mut self, now: Instant) {
         self.core.writes.kept.tidy(&mut self.core.arena);

@@ -165,6 +165,7 @@ fn a_last_block_that_failed_is_read_again_when_the_volume_has_grown() {
 #[test]
 fn what_a_program_looks_at_is_not_copied_again_under_it() {
     let mut driver = Setup::new(1).open();
+    driver.node.share_reads();
     driver.recorded("film", Bytes::mib(4), BLOCK + HALF, 1);
     driver.recorded("noise", Bytes::mib(4), Bytes::mib(1), 3);
     // Its deadlines are far off, so that the disk has the other one's request first.
