@@ -75,6 +75,7 @@ fn requests() -> Vec<(&'static str, &'static str, &'static str, Value)> {
         ("PUT", "/v1/disks/0/profile", "/v1/disks/{disk}/profile", json!({"profile": toml})),
         ("PUT", "/v1/policy", "/v1/policy", json!({"policy": "edl"})),
         ("PUT", "/v1/bus", "/v1/bus", json!({"none": [0]})),
+        ("POST", "/v1/tokens", "/v1/tokens", json!({"verbs": ["read"], "until_seconds": 1})),
         ("POST", "/v1/plan", "/v1/plan", plan(&rate)),
         ("POST", "/v1/plan", "/v1/plan", plan(&latency)),
     ]
