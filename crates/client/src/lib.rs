@@ -136,6 +136,11 @@ impl Client {
         http::call(&self.socket, "GET", "/v1/status", None::<&()>)
     }
 
+    /// Everything at one instant, with what a person should know of it.
+    pub fn overview(&self) -> Result<wire::control::Overview> {
+        http::call(&self.socket, "GET", "/v1/overview", None::<&()>)
+    }
+
     /// A token that acts as this user, with less than he may.
     pub fn token_make(&self, request: &TokenMake) -> Result<TokenMade> {
         http::call(&self.socket, "POST", "/v1/tokens", Some(request))

@@ -10,6 +10,7 @@ mod tokens;
 use crate::convert;
 use crate::files::Files;
 use crate::limits::ATTACH_WITHIN;
+use crate::live::Live;
 use crate::metrics;
 use crate::planning;
 use crate::pool::{Answer, Ask, Entry};
@@ -52,6 +53,8 @@ pub struct Control {
     pub files: Arc<Files>,
     /// What lets others in.
     pub tokens: Arc<Tokens>,
+    /// The last hours, and those who watch.
+    pub live: Arc<Live>,
     /// The path of the data socket, for those who open streams.
     pub data_socket: PathBuf,
     /// When the pool was opened, on the pool's clock.
@@ -74,7 +77,7 @@ impl Control {
     }
 
     /// What a peer is shown of the pool.
-    fn shown(&self, peer: &Peer) -> Status {
+    pub(crate) fn shown(&self, peer: &Peer) -> Status {
         let (who, scope) = (self.quotas.who(peer), peer.scope.as_deref());
         view::shown(self.entry.0.status(), &who, scope, &self.sessions)
     }

@@ -10,6 +10,7 @@ use crate::ends::Whole;
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN};
 use crate::lock::Mutex;
 use crate::made_room::MadeRoom;
+use crate::page;
 use crate::pool::{Ask, Handed};
 use crate::quotas::{Peer, Quotas};
 use crate::reception::{accept, full, say};
@@ -177,6 +178,9 @@ async fn answer(
     }
     if !seat.place().at_work() {
         return Ok(api::Failure::from(full(Full::GaveWay, "")).into_response());
+    }
+    if let Some(answer) = page::part(request.method(), request.uri().path(), &caller) {
+        return Ok(answer);
     }
     let peer = match caller.peer(request.headers(), &seat).await {
         Ok(peer) => peer,

@@ -4,7 +4,7 @@
 //! decides nothing about disks. Control is HTTP with JSON ([`api`]), bytes travel
 //! as frames on a socket of their own (`data`), and a stream lives no longer than
 //! the connection that carries it ([`sessions`]). Volumes are block devices on a third (`nbd`), and
-//! their bytes are served over HTTP as well (`http`). Over TCP ([`tcp`]) both are behind TLS, and
+//! their bytes are served over HTTP as well (`http`), and a page shows all of it to people (`page`, `live`). Over TCP ([`tcp`]) both are behind TLS, and
 //! tokens say who may what (`tokens`, `scope`, `by_token`).
 //!
 //! Invariants: everything that waits is bounded, and every wait on a client has an end
@@ -23,13 +23,16 @@ mod door;
 mod ends;
 mod engine;
 pub mod files;
+mod findings;
 pub mod http;
 pub mod limits;
+mod live;
 mod lock;
 mod made_room;
 mod metrics;
 mod nbd;
 pub mod notify;
+mod page;
 mod people;
 mod pieces;
 pub mod planning;

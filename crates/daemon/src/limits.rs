@@ -67,6 +67,10 @@ pub const STRANGERS_MAX: usize = 128;
 pub const TOKENS_PER_USER: usize = 256;
 /// and of all users: the list of them is written as a whole with each.
 pub const TOKENS_MAX: usize = 4096;
+/// So many programs and pages are told each second what is the case, in all.
+pub const WATCHERS_MAX: usize = 64;
+/// The same of one user.
+pub const WATCHERS_PER_USER: usize = 8;
 /// A frame that has begun to come is there after this time, or its connection ends: a
 /// body that stops in the middle holds memory that others wait for. Between two frames a
 /// program may be silent for as long as it likes.

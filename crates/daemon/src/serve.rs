@@ -13,6 +13,7 @@ use crate::files::{Files, Together};
 use crate::limits::{
     CONTROL_STOP_WITHIN, DATA_STOP_WITHIN, DISKS_STOP_WITHIN, KEEP_ALIVE, connections_for,
 };
+use crate::live::Live;
 use crate::pool::{Entry, Pool};
 use crate::quotas::{self, Quotas, Whole};
 use crate::sessions::Sessions;
@@ -157,17 +158,20 @@ pub async fn serve(
         eprintln!("slackline: warning: {warning}");
     }
     let sessions = Sessions::new(entry.own());
+    let (stopping, is_stopping) = watch::channel(false);
+    let live = Live::new(state, is_stopping.clone());
+    tokio::spawn(Arc::clone(&live).record(entry.clone()));
     let control = Control {
         entry: entry.clone(),
         sessions: Arc::clone(&sessions),
         quotas: Arc::clone(&quotas),
         files: Arc::clone(&files),
         tokens: Arc::clone(&tokens),
+        live,
         data_socket: claim.data_path(),
         since: entry.0.now(),
         run: run_number(),
     };
-    let (stopping, is_stopping) = watch::channel(false);
     let kept_files = Arc::clone(&files);
     let (own, sessions_of_house) = (entry.clone(), Arc::clone(&sessions));
     let timely = threads.handle();

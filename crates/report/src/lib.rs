@@ -1,7 +1,7 @@
 //! What people look at: charts as SVG, tables, and static pages of HTML.
 //!
-//! One job: one consistent look, for the reports of `simulate` and `lab` and for the
-//! pictures of the command. Nothing here knows what a disk is; numbers are drawn
+//! One job: one consistent look, for the reports of `simulate` and `lab`, for the
+//! pictures of the command, and for what the daemon tells people. Nothing here knows what a disk is; numbers are drawn
 //! as they come, in the unit that the caller names. Pages need no network and no
 //! script, and are readable on a phone, in a light and in a dark room.
 
@@ -11,12 +11,14 @@ mod page;
 mod scale;
 pub mod svg;
 mod table;
+mod words;
 
 pub use chart::{Chart, Reference, Series, Style};
 pub use cumulative::longer_than;
 pub use page::Page;
 pub use scale::Axis;
 pub use table::{Mood, Table};
+pub use words::{counted, percent, span};
 
 /// A number in at most three significant digits, as people write it: no exponent,
 /// thousands apart.

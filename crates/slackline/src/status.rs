@@ -2,39 +2,23 @@
 //!
 //! Everything is of one answer of the daemon's. `slackline pool status` has the details.
 
-mod findings;
-
 use crate::failure::Failure;
 use crate::output::{Table, counted, percent, span};
 use crate::stream::{direction, no_promise};
 use crate::{Common, volume};
-use client::control::{Disk, PolicyState, Service, Status, Stream, Verdict, Volume};
-use findings::{Finding, Weight};
-use serde::Serialize;
+use client::control::{
+    Disk, Finding, Overview, PolicyState, Service, Status, Stream, Verdict, Volume, Weight,
+};
 use units::Rate;
-
-/// What is printed as JSON.
-#[derive(Serialize)]
-struct Overview {
-    /// True where nothing was found.
-    sound: bool,
-    /// What was found, the gravest first.
-    findings: Vec<Finding>,
-    /// What it was found in.
-    status: Status,
-}
 
 /// Runs it.
 pub fn run(common: &Common) -> Result<(), Failure> {
-    let client = common.client()?;
-    let (status, policy) = (client.status()?, client.policy()?);
-    let findings = findings::findings(&status, &policy);
-    let overview = Overview { sound: findings.is_empty(), findings, status };
-    common.output().result(&overview, |overview| screen(overview, &policy))
+    let overview = common.client()?.overview()?;
+    common.output().result(&overview, screen)
 }
 
-fn screen(overview: &Overview, policy: &PolicyState) -> String {
-    let Overview { findings, status, .. } = overview;
+fn screen(overview: &Overview) -> String {
+    let Overview { findings, policy, status, .. } = overview;
     let mut text = format!("{}\n", verdict(findings, status, policy));
     for finding in findings {
         let weight = match finding.weight {
@@ -122,7 +106,7 @@ fn streams(status: &Status) -> String {
     ];
     let mut table = Table::new(&headings);
     for stream in &status.streams {
-        let size = findings::size_of(status, &stream.volume);
+        let size = status.size_of(&stream.volume);
         table.row(vec![
             stream.id.to_string(),
             stream.volume.clone(),
@@ -133,7 +117,7 @@ fn streams(status: &Status) -> String {
             stream.late_requests.to_string(),
             stream.underruns.to_string(),
             stream.throttled.to_string(),
-            findings::left(stream, size).map_or_else(|| "-".into(), span),
+            stream.left(size).map_or_else(|| "-".into(), span),
         ]);
     }
     format!("{}:\n{}", counted(status.streams.len() as u64, "stream"), table.text("  "))

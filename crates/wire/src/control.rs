@@ -7,6 +7,7 @@
 mod files;
 mod naming;
 mod odds;
+mod overview;
 mod owner;
 mod plan;
 mod policy;
@@ -17,6 +18,7 @@ mod tokens;
 pub use files::*;
 pub use naming::*;
 pub use odds::*;
+pub use overview::*;
 pub use owner::*;
 pub use plan::*;
 pub use policy::*;

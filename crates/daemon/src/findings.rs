@@ -3,37 +3,15 @@
 //! Invariant: a finding says what is the case, with its figures, and what to do next; where
 //! nothing is found, every contract was kept so far and nothing that is known endangers one.
 
-use crate::output::{counted, span};
-use crate::volume::kept_out_words;
-use client::control::{
-    Disk, HostTime, Mode, OddsBroken, PolicyState, Status, Stream, Verdict, Volume,
-};
-use serde::Serialize;
+use report::{counted, span};
 use units::{Bytes, Duration, Rate};
+use wire::control::{
+    Disk, Finding, HostTime, Mode, OddsBroken, PolicyState, Service, Status, Stream, Verdict,
+    Volume, Weight,
+};
 
 /// A recording that has less than this left is told of.
 const SOON_FULL: Duration = Duration::from_secs(3_600);
-
-/// How grave a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Weight {
-    /// A contract was not kept, or what stands there is no promise, or data is in danger.
-    Broken,
-    /// Nothing is broken yet, and somebody should look.
-    Look,
-}
-
-/// One thing that a person should know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// How grave it is.
-    pub weight: Weight,
-    /// What is the case.
-    pub what: String,
-    /// What to do.
-    pub next_step: String,
-}
 
 fn broken(what: String, next_step: impl Into<String>) -> Finding {
     Finding { weight: Weight::Broken, what, next_step: next_step.into() }
@@ -64,7 +42,7 @@ pub fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
     found.extend(of_host("an answer's way to its program", &status.delivery));
     status.volumes.iter().for_each(|volume| of_volume(volume, &mut found));
     for stream in &status.streams {
-        of_stream(stream, size_of(status, &stream.volume), &mut found);
+        of_stream(stream, status.size_of(&stream.volume), &mut found);
     }
     found.extend(
         status
@@ -77,13 +55,7 @@ pub fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
 }
 
 fn is_under_contract(volume: &Volume) -> bool {
-    use client::control::Service::BestEffort;
-    !matches!(volume.service, BestEffort { .. }) || !volume.handles.is_empty()
-}
-
-/// How large the volume of that name is.
-pub fn size_of(status: &Status, volume: &str) -> Option<Bytes> {
-    status.volumes.iter().find(|one| one.name == volume).map(|one| one.size_bytes)
+    !matches!(volume.service, Service::BestEffort { .. }) || !volume.handles.is_empty()
 }
 
 fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
@@ -128,8 +100,11 @@ fn of_host(what: &str, time: &HostTime) -> Option<Finding> {
 
 fn of_volume(volume: &Volume, found: &mut Vec<Finding>) {
     if let Some(kept_out) = &volume.kept_out {
-        let next = kept_out.next_step.clone();
-        found.push(broken(format!("volume {} is {}", volume.name, kept_out_words(kept_out)), next));
+        let what = format!(
+            "volume {} is served as best effort, because its contract does not fit any more: {}",
+            volume.name, kept_out.detail
+        );
+        found.push(broken(what, kept_out.next_step.clone()));
     }
     let handles = volume.handles.iter().map(|handle| &handle.account);
     for account in std::iter::once(&volume.account).chain(handles) {
@@ -177,7 +152,7 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
         );
         found.push(look(what, next));
     }
-    if let Some(left) = left(stream, size).filter(|left| *left < SOON_FULL) {
+    if let Some(left) = stream.left(size).filter(|left| *left < SOON_FULL) {
         let what = format!(
             "volume {} is full in {} at the rate of its contract",
             stream.volume,
@@ -208,22 +183,11 @@ fn twice(size: Bytes) -> String {
     }
 }
 
-/// How long a writer can go on at its rate until its volume is full; none for what does not
-/// write.
-pub fn left(stream: &Stream, size: Option<Bytes>) -> Option<Duration> {
-    let rate = stream.contract.rate_bytes_per_second.get();
-    if stream.mode != Mode::Write || rate == 0 {
-        return None;
-    }
-    let room = size?.get().saturating_sub(stream.position_bytes.get());
-    Some(Duration::from_secs(room / rate))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use client::control::PolicyAdmission;
     use serde_json::{Value, json};
+    use wire::control::PolicyAdmission;
 
     /// A pool with one disk, one volume under contract and one stream that writes, of which
     /// nothing is to be said.

@@ -1,0 +1,304 @@
+"use strict";
+// What the daemon says, as a page. It asks the daemon alone: /v1/overview each second,
+// /v1/history each step, /v1/plan when asked. All text is set as text.
+
+const at = (id) => document.getElementById(id);
+// Behind the #, which is not sent, and then out of the address, which others see.
+const given = new URLSearchParams(location.hash.slice(1)).get("token");
+if (given) {
+  sessionStorage.setItem("token", given);
+  history.replaceState(null, "", location.pathname);
+}
+let token = sessionStorage.getItem("token");
+
+function ask(path, how = {}) {
+  const headers = { ...how.headers };
+  if (token) headers.authorization = `Bearer ${token}`;
+  return fetch(path, { ...how, headers });
+}
+
+// ---- words ----
+function scaled(value, units, base) {
+  let size = value, unit = 0;
+  while (size >= base && unit < units.length - 1) { size /= base; unit += 1; }
+  return `${size >= 100 || unit === 0 ? Math.round(size) : size.toPrecision(3)} ${units[unit]}`;
+}
+const bytes = (n) => scaled(n, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], 1024);
+const rate = (n) => scaled(n, ["B/s", "kB/s", "MB/s", "GB/s"], 1000);
+const time = (ns) => scaled(ns, ["ns", "µs", "ms", "s"], 1000);
+const percent = (ppm) => `${(ppm / 10000).toFixed(1)} %`;
+function span(seconds) {
+  const s = Math.floor(seconds);
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`;
+  return `${Math.floor(s / 86400)} d ${Math.floor(s % 86400 / 3600)} h`;
+}
+
+// ---- parts ----
+function make(name, text, kind) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  if (kind) made.className = kind;
+  return made;
+}
+// Columns: [heading, what is shown of a row, "number" where it is one, whether it is bad].
+function table(id, columns, rows, none) {
+  const head = make("thead"), body = make("tbody"), line = make("tr");
+  for (const [heading, , kind] of columns) {
+    const cell = make("th", heading, kind);
+    cell.scope = "col";
+    line.append(cell);
+  }
+  head.append(line);
+  for (const row of rows) {
+    const line = make("tr");
+    columns.forEach(([, shown, kind, isBad], n) => {
+      const bad = isBad && isBad(row) ? " bad" : "";
+      const cell = make(n === 0 ? "th" : "td", shown(row), (kind || "") + bad);
+      if (n === 0) cell.scope = "row";
+      line.append(cell);
+    });
+    body.append(line);
+  }
+  if (rows.length === 0) {
+    const line = make("tr"), cell = make("td", none, "none");
+    cell.colSpan = columns.length;
+    line.append(cell);
+    body.append(line);
+  }
+  at(id).replaceChildren(head, body);
+}
+
+// What each stream moved lately: the overviews of the last ten seconds.
+const lately = [];
+function got(stream) {
+  if (!stream.attached) return "no program";
+  for (const { when, moved } of lately) {
+    const before = moved.get(stream.id);
+    const passed = (lately[lately.length - 1].when - when) / 1000;
+    if (before !== undefined && passed >= 1) return rate((stream.moved_bytes - before) / passed);
+  }
+  return "…";
+}
+function left(stream, sizes) {
+  const size = sizes.get(stream.volume), each = stream.contract.rate_bytes_per_second;
+  if (stream.mode !== "write" || size === undefined || each === 0) return "-";
+  return span(Math.max(0, size - stream.position_bytes) / each);
+}
+function serviceWords(volume) {
+  if (volume.kept_out) return "best effort: its contract does not fit";
+  const service = volume.service;
+  if (service.class === "latency") return `answers within ${time(service.within_ns)}`;
+  if (service.class === "rate") return rate(service.rate_bytes_per_second);
+  return "best effort";
+}
+
+function show(overview) {
+  const { status, findings } = overview;
+  lately.push({ when: performance.now(), moved: new Map(status.streams.map((s) => [s.id, s.moved_bytes])) });
+  while (lately.length > 1 && lately[lately.length - 1].when - lately[0].when > 10000) lately.shift();
+  at("pool").textContent = `Pool ${status.pool}`;
+  document.title = `${overview.sound ? "" : "! "}${status.pool} - Slackline`;
+  at("about").textContent = `Slackline ${status.version}, served for ${span(status.up_ns / 1e9)} under the policy ${status.policy}`;
+  const broken = findings.filter((one) => one.weight === "broken").length;
+  const looks = findings.length - broken;
+  const handles = status.volumes.reduce((sum, one) => sum + (one.handles || []).length, 0);
+  const services = status.volumes.filter((one) => one.service.class !== "best_effort").length;
+  const contracts = status.streams.length + handles + services;
+  let verdict = contracts === 0 ? "Sound: no contract is open"
+    : `Sound: ${contracts} ${contracts === 1 ? "contract" : "contracts"} kept, no request late`;
+  if (findings.length > 0) {
+    const parts = [];
+    if (broken > 0) parts.push(broken === 1 ? "1 thing is broken" : `${broken} things are broken`);
+    if (looks > 0) parts.push(`${looks} to look at`);
+    verdict = parts.join(", ");
+  }
+  const said = at("verdict");
+  if (said.textContent !== verdict) said.textContent = verdict;
+  said.className = broken ? "broken" : looks ? "look" : "sound";
+  at("findings").replaceChildren(...findings.map((one) => {
+    const line = make("li", undefined, one.weight);
+    line.append(make("p", one.what), make("p", `next: ${one.next_step}`, "next"));
+    return line;
+  }));
+  const sizes = new Map(status.volumes.map((one) => [one.name, one.size_bytes]));
+  const number = "number";
+  table("streams", [
+    ["volume", (s) => s.volume],
+    ["mode", (s) => s.mode],
+    ["user", (s) => s.user],
+    ["asked", (s) => rate(s.contract.rate_bytes_per_second) + (s.promised ? "" : ", no promise"), number],
+    ["got", got, number],
+    ["late", (s) => s.late_requests, number, (s) => s.late_requests > 0 && !s.miss_per_billion],
+    ["not ready", (s) => s.underruns, number],
+    ["slowed", (s) => s.throttled, number],
+    ["full in", (s) => left(s, sizes), number],
+  ], status.streams, "no streams are open");
+  const trust = { fresh: "holds", drifted: "drifted", stale: "does not hold" };
+  table("disks", [
+    ["disk", (d) => d.disk],
+    ["device", (d) => d.device],
+    ["free", (d) => `${bytes(d.free_bytes)} of ${bytes(d.capacity_bytes)}`, number],
+    ["promised", (d) => percent(d.utilisation_ppm), number],
+    ["slack", (d) => time(d.slack_ns), number],
+    ["late", (d) => d.late_requests, number, (d) => d.late_requests > 0],
+    ["errors", (d) => d.errors, number, (d) => d.errors > 0],
+    ["profile", (d) => trust[d.profile.verdict], "", (d) => d.profile.verdict !== "fresh"],
+  ], status.disks, "no disks");
+  const most = 200; // the rest is for `slackline volume list`
+  table("volumes", [
+    ["volume", (v) => v.name],
+    ["owner", (v) => v.owner.user],
+    ["recorded", (v) => bytes(v.length_bytes), number],
+    ["size", (v) => bytes(v.size_bytes), number],
+    ["streams", (v) => v.streams, number],
+    ["served", serviceWords, "", (v) => Boolean(v.kept_out)],
+  ], status.volumes.slice(0, most), "no volumes");
+  at("all").hidden = false;
+}
+
+// ---- plots ----
+const SVG = "http://www.w3.org/2000/svg";
+function draw(name, values, text) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(values)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+const wide = 640, tall = 180, inset = { left: 70, right: 12, top: 10, bottom: 24 };
+function plot(disk, device, steps, length, from, to) {
+  const per = (bytes) => bytes / length;
+  const of = (step) => step.disks[disk] || { contract_bytes: 0, best_effort_bytes: 0, late_requests: 0, promised_ppm: 0 };
+  const largest = steps.reduce((most, step) => Math.max(most, per(of(step).contract_bytes), per(of(step).best_effort_bytes)), 1000);
+  const power = 10 ** Math.floor(Math.log10(largest));
+  const top = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= largest);
+  const x = (when) => inset.left + (when - from) / (to - from) * (wide - inset.left - inset.right);
+  const y = (value) => tall - inset.bottom - value / top * (tall - inset.top - inset.bottom);
+  const figure = make("figure");
+  figure.style.margin = "0";
+  const late = steps.reduce((sum, step) => sum + of(step).late_requests, 0);
+  const last = steps.length ? of(steps[steps.length - 1]) : of({ disks: [] });
+  const words = `Disk ${disk}: now ${rate(per(last.contract_bytes))} under contract and ${rate(per(last.best_effort_bytes))} as best effort; ${late} late in this time`;
+  const svg = draw("svg", { viewBox: `0 0 ${wide} ${tall}`, role: "img", "aria-label": words });
+  for (const part of [0, .5, 1]) {
+    svg.append(draw("line", { class: "grid", x1: inset.left, x2: wide - inset.right, y1: y(top * part), y2: y(top * part) }));
+    svg.append(draw("text", { x: inset.left - 6, y: y(top * part) + 4, "text-anchor": "end" }, rate(top * part)));
+  }
+  for (let n = 0; n <= 4; n += 1) {
+    const when = from + (to - from) * n / 4;
+    const clock = new Date(when * 1000).toTimeString().slice(0, 5);
+    svg.append(draw("text", { x: x(when), y: tall - 6, "text-anchor": n === 0 ? "start" : n === 4 ? "end" : "middle" }, clock));
+  }
+  for (const step of steps) {
+    if (of(step).late_requests === 0) continue;
+    const begin = x(Math.max(from, step.at_seconds - length));
+    svg.append(draw("rect", { class: "late", x: begin, y: inset.top, width: Math.max(2, x(step.at_seconds) - begin), height: tall - inset.top - inset.bottom }));
+  }
+  for (const [kind, value] of [["effort", "best_effort_bytes"], ["contract", "contract_bytes"]]) {
+    let path = "", before = -Infinity;
+    for (const step of steps) {
+      // Where the daemon did not run there is no line.
+      const move = step.at_seconds - before > 3 * length ? "M" : "L";
+      path += `${move}${x(step.at_seconds).toFixed(1)} ${y(per(of(step)[value])).toFixed(1)}`;
+      before = step.at_seconds;
+    }
+    svg.append(draw("path", { class: kind, d: path }));
+  }
+  figure.append(make("h3", `Disk ${disk}: ${device}`), svg, make("figcaption", words, "note"));
+  return figure;
+}
+let devices = [], past = { step_seconds: 20, steps: [] };
+function plots() {
+  const key = make("p", undefined, "key");
+  for (const [kind, words] of [["contract", "under contract"], ["effort", "best effort"], ["late", "a request was late"]]) {
+    const one = make("span");
+    one.append(make("i", undefined, kind), words);
+    key.append(one);
+  }
+  const to = Date.now() / 1000, from = to - at("hours").value * 3600;
+  const steps = past.steps.filter((step) => step.at_seconds > from);
+  const drawn = devices.map((device, disk) => plot(disk, device, steps, past.step_seconds, from, to));
+  at("plots").replaceChildren(key, ...drawn);
+}
+async function remember() {
+  const answer = await ask("/v1/history");
+  if (answer.ok) past = await answer.json();
+  plots();
+  setTimeout(() => remember().catch(later), past.step_seconds * 1000);
+}
+const later = () => setTimeout(() => remember().catch(later), 5000);
+at("hours").addEventListener("change", plots);
+
+// ---- will more fit? ----
+at("plan").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const said = at("planned"), block = Number(at("block").value);
+  const contract = { rate_bytes_per_second: Math.round(at("rate").value * 1e6), block_bytes: block, burst_bytes: block };
+  const streams = [{ name: "more", count: Number(at("count").value), mode: at("mode").value, contract }];
+  try {
+    const answer = await ask("/v1/plan", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ streams }) });
+    const plan = await answer.json();
+    if (!answer.ok) { said.textContent = `${plan.detail}; ${plan.next_step}`; return; }
+    const one = plan.streams[0];
+    const windows = `${bytes(plan.window_bytes)} of memory for windows`;
+    said.textContent = plan.fits
+      ? `Yes: all ${one.asked} fit beside what is open, with ${windows}.` + (one.more == null ? "" : one.more >= 10000 ? " At least 10,000 more would fit." : ` ${one.more} more would fit.`)
+      : `No: ${one.admitted} of ${one.asked} fit. ${plan.stops ? plan.stops.problem.detail : ""}`;
+  } catch (error) {
+    said.textContent = `The daemon did not answer: ${error.message}`;
+  }
+});
+
+// ---- live ----
+function missing(words) {
+  const said = at("verdict");
+  said.textContent = words;
+  said.className = "broken";
+}
+async function listen() {
+  const answer = await ask("/v1/overview", { headers: { accept: "text/event-stream" } });
+  if (!answer.ok) {
+    const problem = await answer.json().catch(() => ({ detail: `status ${answer.status}`, next_step: "" }));
+    missing(`${problem.detail}; ${problem.next_step}`);
+    at("enter").hidden = answer.status !== 401 && answer.status !== 403;
+    if (!at("enter").hidden) return false;
+    return true;
+  }
+  at("enter").hidden = true;
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "", isFirst = true;
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return true;
+    rest += value;
+    const events = rest.split("\n\n");
+    rest = events.pop();
+    // Of several that came at once the last one counts.
+    const event = events.pop();
+    if (event === undefined) continue;
+    const overview = JSON.parse(event.replace(/^data: /, ""));
+    devices = overview.status.disks.map((disk) => disk.device);
+    show(overview);
+    if (isFirst) { isFirst = false; if (!remembers) { remembers = true; remember().catch(later); } }
+  }
+}
+let remembers = false;
+async function live() {
+  for (;;) {
+    try {
+      if (!await listen()) return; // it goes on with another token
+      missing("The daemon has ended the connection. This page tries again.");
+    } catch {
+      missing("The daemon does not answer. This page tries again.");
+    }
+    await new Promise((again) => setTimeout(again, 2000));
+  }
+}
+at("enter").addEventListener("submit", (event) => {
+  event.preventDefault();
+  token = at("token").value.trim();
+  sessionStorage.setItem("token", token);
+  live();
+});
+live();

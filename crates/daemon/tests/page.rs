@@ -1,0 +1,106 @@
+//! The page for people, and what it asks for.
+
+#[path = "support/http.rs"]
+mod http;
+mod support;
+
+use http::{ask, ask_with};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use support::{Running, contract};
+use units::Bytes;
+use wire::control::Overview;
+
+const EVENTS: &str = "accept: text/event-stream\r\n";
+
+/// One who watches, behind the head of the answer.
+fn watch(daemon: &Running) -> BufReader<UnixStream> {
+    let mut socket = UnixStream::connect(daemon.client.socket()).unwrap();
+    write!(socket, "GET /v1/overview HTTP/1.1\r\nhost: x\r\n{EVENTS}\r\n").unwrap();
+    let mut answer = BufReader::new(socket);
+    let mut line = String::new();
+    answer.read_line(&mut line).unwrap();
+    assert_eq!(line, "HTTP/1.1 200 OK\r\n");
+    while line != "\r\n" {
+        line.clear();
+        answer.read_line(&mut line).unwrap();
+    }
+    answer
+}
+
+/// What the next event says.
+fn event(answer: &mut BufReader<UnixStream>) -> Overview {
+    loop {
+        let mut line = String::new();
+        assert!(answer.read_line(&mut line).unwrap() > 0, "the end");
+        if let Some(told) = line.strip_prefix("data: ") {
+            return serde_json::from_str(told).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_page_is_whole_and_may_load_nothing_of_others() {
+    let daemon = Running::start();
+    let socket = daemon.client.socket();
+    let (status, kind, page) = ask(socket, "GET", "/", "");
+    assert_eq!((status, &*kind), (200, "text/html; charset=utf-8"));
+    let mut parts = 0;
+    for part in page.split(['"', '\'']).filter(|part| part.starts_with("/page.")) {
+        let (status, kind, text) = ask(socket, "GET", part, "");
+        assert_eq!(status, 200, "{part}");
+        assert!(kind.starts_with("text/") && text.len() > 1_000, "{part}: {kind}");
+        parts += 1;
+    }
+    assert_eq!(parts, 2);
+    let mut raw = UnixStream::connect(socket).unwrap();
+    write!(raw, "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    raw.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("content-security-policy: default-src 'none'; script-src 'self';"));
+    assert_eq!(ask(socket, "POST", "/", "").0, 404);
+}
+
+#[test]
+fn who_watches_hears_what_is_new_and_the_end_with_the_daemon() {
+    let mut daemon = Running::start();
+    let mut watching = watch(&daemon);
+    let first = event(&mut watching);
+    assert_eq!(first.status.streams, []);
+    // The fake says that memory could not be locked.
+    assert!(!first.sound && first.findings[0].what.contains("memory could not be locked"));
+    let _stream = daemon.client.reader("v", contract(), Bytes::ZERO).unwrap();
+    while event(&mut watching).status.streams.is_empty() {}
+    daemon.stop().unwrap();
+    // In order: the last chunk, and nothing behind it.
+    let mut rest = String::new();
+    watching.read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with("0\r\n\r\n"), "{rest:?}");
+}
+
+/// Pages that nobody closed keep the daemon from nothing, and one that is closed gives way.
+#[test]
+fn those_who_watch_are_counted() {
+    let daemon = Running::start();
+    let most = daemon::limits::WATCHERS_PER_USER;
+    let mut watching: Vec<_> = (0..most).map(|_| watch(&daemon)).collect();
+    let ask = || ask_with(daemon.client.socket(), "GET", "/v1/overview", EVENTS, "");
+    let (status, _, problem) = ask();
+    assert_eq!(status, 503, "{problem}");
+    let problem: wire::Problem = serde_json::from_str(&problem).unwrap();
+    assert!(problem.detail.starts_with(&format!("{most} programs or pages")), "{problem:?}");
+    assert_eq!(daemon.client.overview().unwrap().status.pool, "fake");
+    drop(watching.pop());
+    // It has gone when the daemon has seen that.
+    let mut another = loop {
+        let mut socket = UnixStream::connect(daemon.client.socket()).unwrap();
+        write!(socket, "GET /v1/overview HTTP/1.1\r\nhost: x\r\n{EVENTS}\r\n").unwrap();
+        let mut answer = BufReader::new(socket);
+        let mut line = String::new();
+        answer.read_line(&mut line).unwrap();
+        if line.contains(" 200 ") {
+            break answer;
+        }
+    };
+    event(&mut another);
+}

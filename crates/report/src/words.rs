@@ -1,0 +1,43 @@
+//! Figures in words, as people say them.
+
+use units::Duration;
+
+/// Parts per million as a percentage with two places.
+pub fn percent(ppm: u64) -> String {
+    format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
+}
+
+/// A time as people say it who do not count seconds: the two largest units of it.
+pub fn span(time: Duration) -> String {
+    let seconds = time.as_nanos() / 1_000_000_000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+/// A number with what it counts.
+pub fn counted(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_times_are_told_in_their_two_largest_units() {
+        let told = |seconds| span(Duration::from_secs(seconds));
+        assert_eq!([told(0), told(59), told(60)], ["0 s", "59 s", "1 min 0 s"]);
+        assert_eq!([told(3_599), told(3_600)], ["59 min 59 s", "1 h 0 min"]);
+        assert_eq!([told(86_399), told(90_000)], ["23 h 59 min", "1 d 1 h"]);
+    }
+
+    #[test]
+    fn shares_and_counts_are_words() {
+        assert_eq!(percent(1_023_456), "102.34 %");
+        assert_eq!((counted(1, "disk"), counted(0, "disk")), ("1 disk".into(), "0 disks".into()));
+    }
+}
