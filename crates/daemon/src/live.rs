@@ -1,41 +1,19 @@
-//! What people watch: everything with what is found in it, once or each second, and the last hours.
+//! The last hours as they are recorded, and those who watch.
 //!
-//! Invariants: those who watch are counted, by user and in all; what is made for one of them takes
-//! at most a fiftieth of a processor; watching ends with the daemon.
+//! Invariant: those who watch are counted, by user and in all.
 
 mod history;
 
-use crate::api::{Control, Failure};
-use crate::convert;
-use crate::findings::findings;
 use crate::limits::{WATCHERS_MAX, WATCHERS_PER_USER};
 use crate::lock::Mutex;
 use crate::pool::Entry;
-use crate::quotas::Peer;
-use axum::Json;
-use axum::body::{Body, Bytes};
-use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
 use history::{Kept, STEP};
-use hyper::body::Frame;
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-use wire::control as api;
+use tokio::sync::watch;
+use wire::control::History;
 use wire::{Code, Problem};
-
-/// How often those who watch hear.
-const EVERY: Duration = Duration::from_secs(1);
-/// What is made for one of them is made so seldom that it takes one part of so many.
-const PART: u32 = 50;
 
 /// The last hours, and those who watch.
 pub struct Live {
@@ -69,8 +47,16 @@ impl Live {
         }
     }
 
+    /// The last day.
+    pub fn history(&self) -> History {
+        self.kept.told()
+    }
+
     /// One more of this user's watches, if he may.
-    fn watch(self: &Arc<Self>, uid: u32) -> Result<Watcher, Problem> {
+    ///
+    /// # Errors
+    /// He has as many as he may, or all have.
+    pub fn watch(self: &Arc<Self>, uid: u32) -> Result<Watcher, Problem> {
         let mut watchers = self.watchers.lock();
         let all: usize = watchers.values().sum();
         let own = watchers.entry(uid).or_default();
@@ -88,9 +74,17 @@ impl Live {
 }
 
 /// One who watches.
-struct Watcher {
+pub struct Watcher {
     live: Arc<Live>,
     uid: u32,
+}
+
+impl Watcher {
+    /// Ends when the daemon stops.
+    pub async fn over(&self) {
+        // An end without a word is one, too.
+        let _ = self.live.stopping.clone().wait_for(|&stopping| stopping).await;
+    }
 }
 
 impl Drop for Watcher {
@@ -103,87 +97,4 @@ impl Drop for Watcher {
             }
         }
     }
-}
-
-/// The routes of this room.
-pub fn routes() -> OpenApiRouter<Control> {
-    OpenApiRouter::new().routes(routes!(overview)).routes(routes!(history))
-}
-
-fn seen(control: &Control, peer: &Peer) -> api::Overview {
-    let (pool, shown) = (&*control.entry.0, control.shown(peer));
-    let policy = convert::policy(&shown);
-    let status = convert::status(pool, shown, &control.sessions, &control.quotas, control.since);
-    let findings = findings(&status, &policy);
-    api::Overview { sound: findings.is_empty(), findings, policy, status }
-}
-
-/// Show everything at one instant with what a person should know of it: of volumes and streams,
-/// those that the asker may see. With `accept: text/event-stream` the same comes as a server-sent
-/// event each second, or more seldom where there is much to tell, until the daemon stops.
-#[utoipa::path(get, path = "/v1/overview", tag = "daemon", responses(
-    (status = 200, description = "Everything, and what is found in it", content(
-        (api::Overview = "application/json"),
-        (String = "text/event-stream"),
-    )),
-    (status = 503, description = "Too many watch already", body = Problem,
-        content_type = "application/problem+json"),
-))]
-async fn overview(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    headers: HeaderMap,
-) -> Result<Response, Failure> {
-    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|one| one.to_str().ok());
-    if !accepted.any(|one| one.contains("text/event-stream")) {
-        return Ok(Json(seen(&control, &peer)).into_response());
-    }
-    let watcher = control.live.watch(peer.uid)?;
-    let (events, taken) = mpsc::channel(1);
-    tokio::spawn(tell(control, peer, watcher, events));
-    let kept = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    Ok((kept, Body::new(Events(taken))).into_response())
-}
-
-/// Tells until nobody listens or the daemon stops.
-async fn tell(control: Control, peer: Peer, watcher: Watcher, events: mpsc::Sender<Bytes>) {
-    let mut stopping = watcher.live.stopping.clone();
-    loop {
-        let began = Instant::now();
-        let told = serde_json::to_string(&seen(&control, &peer)).expect("messages are JSON");
-        let pause = EVERY.max(began.elapsed().saturating_mul(PART));
-        let next = async {
-            events.send(format!("data: {told}\n\n").into()).await.ok()?;
-            tokio::time::sleep(pause).await;
-            Some(())
-        };
-        tokio::select! {
-            next = next => if next.is_none() { return },
-            () = events.closed() => return,
-            _ = stopping.wait_for(|&stopping| stopping) => return,
-        }
-    }
-}
-
-/// Events on their way to one who watches.
-struct Events(mpsc::Receiver<Bytes>);
-
-impl hyper::body::Body for Events {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(cx).map(|event| event.map(|event| Ok(Frame::data(event))))
-    }
-}
-
-/// Show what the disks did in the last day, in steps of 20 s.
-#[utoipa::path(get, path = "/v1/history", tag = "daemon", responses(
-    (status = 200, description = "The last day", body = api::History),
-))]
-async fn history(State(control): State<Control>) -> Json<api::History> {
-    Json(control.live.kept.told())
 }

@@ -1,7 +1,7 @@
 //! The page for people: what `slackline status` says, live, with the last hours.
 //!
 //! Its three parts are the same for everybody and say nothing of the pool, so that they are given
-//! to whoever asks, without a token; what it shows it asks for itself (`live`), with the token
+//! to whoever asks, without a token; what it shows it asks for itself (`overview`), with the token
 //! that stands behind the `#` of its address, which no browser sends. It needs no network beside
 //! the daemon, and nothing that others wrote becomes a part of it: text is set as text, and the
 //! policy of its answers lets it load nothing else.

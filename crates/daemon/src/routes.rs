@@ -1,11 +1,11 @@
 //! Every address of the control interface, and the document that tells them.
 //!
-//! Both come from the same attributes: those of the handlers in `api`, `http` and `live`.
+//! Both come from the same attributes: those of the handlers in `api`, `http` and `overview`.
 
 use crate::api::{self, Control, Failure};
 use crate::by_token;
 use crate::limits::CONTROL_BODY_MAX;
-use crate::{http, live};
+use crate::{http, overview};
 use axum::extract::DefaultBodyLimit;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -36,7 +36,11 @@ struct Document;
 
 fn all() -> OpenApiRouter<Control> {
     let known = OpenApiRouter::with_openapi(Document::openapi());
-    known.merge(api::routes()).merge(http::routes()).merge(live::routes()).routes(routes!(document))
+    known
+        .merge(api::routes())
+        .merge(http::routes())
+        .merge(overview::routes())
+        .routes(routes!(document))
 }
 
 /// The router that serves the interface.

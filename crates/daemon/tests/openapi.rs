@@ -65,7 +65,7 @@ fn the_router_answers_exactly_what_the_document_has() {
             }
         }
     }
-    for path in ["/", "/v1", "/v2/status", "/v1/volumes/", "/v1/volumes/a/b"] {
+    for path in ["/page", "/v1", "/v2/status", "/v1/volumes/", "/v1/volumes/a/b"] {
         let (status, kind, body) = ask(daemon.client.socket(), "GET", path, "");
         assert_eq!((status, kind.as_str()), (404, "application/problem+json"), "{path}");
         assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["code"], "not_found");

@@ -155,6 +155,8 @@ function show(overview) {
     ["streams", (v) => v.streams, number],
     ["served", serviceWords, "", (v) => Boolean(v.kept_out)],
   ], status.volumes.slice(0, most), "no volumes");
+  const shown = status.volumes.length > most ? ` (the first ${most} of ${status.volumes.length})` : "";
+  at("volumes-title").textContent = `Volumes${shown}`;
   at("all").hidden = false;
 }
 
@@ -166,8 +168,9 @@ function draw(name, values, text) {
   if (text !== undefined) made.textContent = text;
   return made;
 }
-const wide = 640, tall = 180, inset = { left: 70, right: 12, top: 10, bottom: 24 };
+const tall = 180, inset = { left: 70, right: 12, top: 10, bottom: 24 };
 function plot(disk, device, steps, length, from, to) {
+  const wide = Math.max(280, at("plots").clientWidth);
   const per = (bytes) => bytes / length;
   const of = (step) => step.disks[disk] || { contract_bytes: 0, best_effort_bytes: 0, late_requests: 0, promised_ppm: 0 };
   const largest = steps.reduce((most, step) => Math.max(most, per(of(step).contract_bytes), per(of(step).best_effort_bytes)), 1000);
@@ -216,8 +219,10 @@ function plots() {
     one.append(make("i", undefined, kind), words);
     key.append(one);
   }
-  const to = Date.now() / 1000, from = to - at("hours").value * 3600;
-  const steps = past.steps.filter((step) => step.at_seconds > from);
+  const to = Date.now() / 1000, earliest = to - at("hours").value * 3600;
+  const steps = past.steps.filter((step) => step.at_seconds > earliest);
+  // From where there is something to see.
+  const from = steps.length ? Math.max(earliest, Math.min(steps[0].at_seconds - past.step_seconds, to - 600)) : earliest;
   const drawn = devices.map((device, disk) => plot(disk, device, steps, past.step_seconds, from, to));
   at("plots").replaceChildren(key, ...drawn);
 }
@@ -229,6 +234,7 @@ async function remember() {
 }
 const later = () => setTimeout(() => remember().catch(later), 5000);
 at("hours").addEventListener("change", plots);
+addEventListener("resize", plots);
 
 // ---- will more fit? ----
 at("plan").addEventListener("submit", async (event) => {
@@ -267,7 +273,7 @@ async function listen() {
   }
   at("enter").hidden = true;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "", isFirst = true;
+  let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return true;
@@ -280,7 +286,10 @@ async function listen() {
     const overview = JSON.parse(event.replace(/^data: /, ""));
     devices = overview.status.disks.map((disk) => disk.device);
     show(overview);
-    if (isFirst) { isFirst = false; if (!remembers) { remembers = true; remember().catch(later); } }
+    if (!remembers) {
+      remembers = true;
+      remember().catch(later);
+    }
   }
 }
 let remembers = false;

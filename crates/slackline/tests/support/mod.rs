@@ -136,6 +136,8 @@ impl Scratch {
         let mut command = self.command(&args);
         let log = self.path(&format!("log-{number}"));
         command.env("NOTIFY_SOCKET", &notify).stdout(Stdio::null());
+        // Not where this machine's daemon keeps its own.
+        command.env("STATE_DIRECTORY", self.path("state"));
         command.stderr(std::fs::File::create(&log).unwrap());
         if let Some(us) = watchdog_us {
             command.env("WATCHDOG_USEC", us);

@@ -124,6 +124,50 @@ fn run(program: &str, args: &[&str]) -> Ran {
     Ran::from(Command::new(program).args(args).stdin(Stdio::null()).output().unwrap())
 }
 
+/// The page itself is everybody's and says nothing; what it shows needs a token, and is held to it.
+#[test]
+fn the_page_is_given_to_strangers_and_what_it_shows_is_not() {
+    if !has(&["curl"]) {
+        return;
+    }
+    let world = World::new();
+    let (daemon, ports) = world.serve();
+    ["mine", "other"].iter().for_each(|name| world.make(name));
+    for part in ["/", "/page.js", "/page.css"] {
+        let (status, text) = world.curl(&ports, "", part, &[]);
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(status, 200, "{part}");
+        assert!(text.len() > 1_000 && !text.contains("mine"), "{part}: {text}");
+    }
+    for path in ["/v1/overview", "/v1/history"] {
+        world.refused(&ports, "", (path, &[]), (401, "show one token"));
+    }
+    let token = world.token(&["--volume", "mine", "--verbs", "read"]);
+    let (status, text) = world.curl(&ports, &token, "/v1/overview", &[]);
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("\"mine\"") && !text.contains("other"), "{text}");
+    let write = world.token(&["--volume", "mine", "--verbs", "write"]);
+    world.refused(&ports, &write, ("/v1/overview", &[]), (403, "read"));
+    // Events end when their token is revoked, with those who hear them.
+    let address = format!("https://localhost:{}/v1/overview", ports.http);
+    let mut command = Command::new("curl");
+    command.args(["-sSN", "--cacert", &world.certificate(), "-H", "accept: text/event-stream"]);
+    command.args(["-H", &format!("authorization: Bearer {token}"), &address]);
+    let mut curl = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut heard = curl.stdout.take().unwrap();
+    let mut first = [0; 6];
+    heard.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"data: ");
+    let number = world.dir.run(&["token", "list", "--json"]).succeeded().json();
+    let number = number["tokens"][0]["number"].to_string();
+    world.dir.run(&["token", "revoke", &number]).succeeded();
+    let mut rest = Vec::new();
+    heard.read_to_end(&mut rest).unwrap();
+    curl.wait().unwrap();
+    daemon.kill();
+}
+
 /// Each refusal of the show, by curl, and what is let through.
 #[test]
 fn a_token_lets_do_over_https_what_it_says_and_nothing_else() {
