@@ -56,7 +56,7 @@ impl Live {
     ///
     /// # Errors
     /// He has as many as he may, or all have.
-    pub fn watch(self: &Arc<Self>, uid: u32) -> Result<Watcher, Problem> {
+    pub fn watch(self: &Arc<Self>, uid: u32) -> Result<Watcher, Box<Problem>> {
         let mut watchers = self.watchers.lock();
         let all: usize = watchers.values().sum();
         let own = watchers.entry(uid).or_default();
@@ -66,7 +66,7 @@ impl Live {
                  {WATCHERS_PER_USER} and {WATCHERS_MAX} may"
             );
             let next_step = "close a page, or ask without `accept: text/event-stream` now and then";
-            return Err(Problem::new(Code::Busy, what, next_step));
+            return Err(Box::new(Problem::new(Code::Busy, what, next_step)));
         }
         *own += 1;
         Ok(Watcher { live: Arc::clone(self), uid })
