@@ -33,6 +33,7 @@ mod status;
 mod stream;
 mod summary;
 mod token;
+mod top;
 mod volume;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -104,6 +105,7 @@ enum Command {
     /// stream asked for and got. Ends with 0 also where something is broken: `--json` has `sound`
     /// for scripts.
     Status,
+    Top(top::Args),
     /// Make, show and check pools
     #[command(subcommand)]
     Pool(pool::Command),
@@ -176,6 +178,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(&args, common),
         Command::Serve(args) => serve::run(args, common),
         Command::Status => status::run(common),
+        Command::Top(args) => top::run(&args, common),
         Command::Pool(command) => pool::run(command, common),
         Command::Volume(command) => volume::run(command, common),
         Command::Stream(command) => stream::run(command, common),

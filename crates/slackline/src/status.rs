@@ -6,9 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Table, counted, percent, span};
 use crate::stream::{direction, no_promise};
 use crate::{Common, volume};
-use client::control::{
-    Disk, Finding, Overview, PolicyState, Service, Status, Stream, Verdict, Volume, Weight,
-};
+use client::control::{Disk, Overview, Service, Status, Stream, Verdict, Volume, Weight};
 use units::Rate;
 
 /// Runs it.
@@ -18,8 +16,8 @@ pub fn run(common: &Common) -> Result<(), Failure> {
 }
 
 fn screen(overview: &Overview) -> String {
-    let Overview { findings, policy, status, .. } = overview;
-    let mut text = format!("{}\n", verdict(findings, status, policy));
+    let Overview { findings, status, .. } = overview;
+    let mut text = format!("{}\n", verdict(overview));
     for finding in findings {
         let weight = match finding.weight {
             Weight::Broken => "BROKEN",
@@ -38,7 +36,9 @@ fn screen(overview: &Overview) -> String {
     text + &volumes(&status.volumes)
 }
 
-fn verdict(findings: &[Finding], status: &Status, policy: &PolicyState) -> String {
+/// All of it in a line.
+pub fn verdict(overview: &Overview) -> String {
+    let Overview { findings, policy, status, .. } = overview;
     if !findings.is_empty() {
         let broken = findings.iter().filter(|one| one.weight == Weight::Broken).count() as u64;
         let look = findings.len() as u64 - broken;
