@@ -79,13 +79,11 @@ fn watch(
         terminal.draw(|frame| screen::draw(frame, state))?;
         let wait = every.saturating_sub(asked.elapsed()).min(LOOK);
         if event::poll(wait)? {
-            match event::read()? {
-                Event::Key(key) if key.kind == KeyEventKind::Press => {
-                    if state.key(key) == Next::End {
-                        return Ok(());
-                    }
-                }
-                _ => {}
+            if let Event::Key(key) = event::read()?
+                && key.kind == KeyEventKind::Press
+                && state.key(key) == Next::End
+            {
+                return Ok(());
             }
         }
         if asked.elapsed() >= every {
