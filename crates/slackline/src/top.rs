@@ -78,13 +78,12 @@ fn watch(
     while !ended.load(Ordering::Relaxed) {
         terminal.draw(|frame| screen::draw(frame, state))?;
         let wait = every.saturating_sub(asked.elapsed()).min(LOOK);
-        if event::poll(wait)? {
-            if let Event::Key(key) = event::read()?
-                && key.kind == KeyEventKind::Press
-                && state.key(key) == Next::End
-            {
-                return Ok(());
-            }
+        if event::poll(wait)?
+            && let Event::Key(key) = event::read()?
+            && key.kind == KeyEventKind::Press
+            && state.key(key) == Next::End
+        {
+            return Ok(());
         }
         if asked.elapsed() >= every {
             asked = Instant::now();
