@@ -4,6 +4,8 @@
 #   make test    formatting, lints, all tests, the rules of the house, docs, and `make short`
 #   make short   every other target, as short as it can be: does it run at all?
 #   make install the command, its libraries, man pages, completions and unit, below PREFIX
+#   make deb     the same as a package for this Debian: target/slackline_VERSION_ARCH.deb
+#   make package-test  that package in a clean Debian: installed, used, upgraded, purged
 #   make wheel   the package for Python: built by maturin, installed, tested as it is then
 #   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy,
 #                answers under contract beside greedy programs, block devices beside nbdkit;
@@ -16,7 +18,7 @@
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test short install wheel bench rwrt lab soak mutants fmt clean
+.PHONY: demo test short install deb package-test wheel bench rwrt lab soak mutants fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
 # what they can. PROFILE: how cargo builds what the targets below run; `dev` is what
@@ -59,6 +61,18 @@ install:
 	cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
 	$(if $(DESTDIR),,$(if $(filter 0,$(shell id -u)),,sudo)) \
 		scripts/install $(PREFIX) $(dir $(SLACKLINE))
+
+# scripts/package says what is in it. package-test needs root and a mirror of Debian, once.
+deb: built-for-package
+	scripts/package $(patsubst %/,%,$(dir $(SLACKLINE)))
+
+package-test: built-for-package
+	scripts/package-test $(patsubst %/,%,$(dir $(SLACKLINE)))
+
+.PHONY: built-for-package
+built-for-package:
+	@scripts/setup $(if $(filter package-test,$(MAKECMDGOALS)),package-test,deb)
+	cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
 
 # Python's own index is asked for maturin and NumPy. WHEEL_PYTHON: any Python from 3.11 on,
 # for example: make wheel WHEEL_PYTHON=python3.13. WHEEL_ARGS="--release" is what a wheel
