@@ -58,21 +58,22 @@ short:
 PREFIX ?= /usr/local
 install:
 	@scripts/setup build
-	cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
+	$(BUILD_PACKAGED)
 	$(if $(DESTDIR),,$(if $(filter 0,$(shell id -u)),,sudo)) \
-		scripts/install $(PREFIX) $(dir $(SLACKLINE))
+		scripts/install $(PREFIX) $(BUILT)
 
 # scripts/package says what is in it. package-test needs root and a mirror of Debian, once.
-deb: built-for-package
-	scripts/package $(patsubst %/,%,$(dir $(SLACKLINE)))
+BUILT := $(patsubst %/,%,$(dir $(SLACKLINE)))
+BUILD_PACKAGED := cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
+deb:
+	@scripts/setup deb
+	$(BUILD_PACKAGED)
+	scripts/package $(BUILT)
 
-package-test: built-for-package
-	scripts/package-test $(patsubst %/,%,$(dir $(SLACKLINE)))
-
-.PHONY: built-for-package
-built-for-package:
-	@scripts/setup $(if $(filter package-test,$(MAKECMDGOALS)),package-test,deb)
-	cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
+package-test:
+	@scripts/setup package-test
+	$(BUILD_PACKAGED)
+	scripts/package-test $(BUILT)
 
 # Python's own index is asked for maturin and NumPy. WHEEL_PYTHON: any Python from 3.11 on,
 # for example: make wheel WHEEL_PYTHON=python3.13. WHEEL_ARGS="--release" is what a wheel
