@@ -54,6 +54,9 @@ short:
 	@scripts/setup short
 	scripts/short-runs
 
+BUILT := $(patsubst %/,%,$(dir $(SLACKLINE)))
+BUILD_PACKAGED := cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
+
 # Built as whoever calls it, installed as root; DESTDIR=/some/where packs it instead.
 PREFIX ?= /usr/local
 install:
@@ -63,8 +66,6 @@ install:
 		scripts/install $(PREFIX) $(BUILT)
 
 # scripts/package says what is in it. package-test needs root and a mirror of Debian, once.
-BUILT := $(patsubst %/,%,$(dir $(SLACKLINE)))
-BUILD_PACKAGED := cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
 deb:
 	@scripts/setup deb
 	$(BUILD_PACKAGED)

@@ -74,10 +74,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::{Bytes, Rate};
 use wire::control::{
-    Access, BlockAsk, BlockChosen, BusSet, Disk, DiskProfile, Health, Mode, Plan, PlanRequest,
-    PolicySet, PolicyState, Priority, Quotas, Service, Status, Stream, StreamBegins, StreamChange,
-    StreamClosed, StreamOpen, StreamOpened, Streams, TokenMade, TokenMake, Tokens, Volume,
-    VolumeCreate, VolumeResize, Volumes,
+    Access, BlockAsk, BlockChosen, BusSet, Disk, DiskProfile, Health, Mode, Overview, Plan,
+    PlanRequest, PolicySet, PolicyState, Priority, Quotas, Service, Status, Stream, StreamBegins,
+    StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, TokenMade, TokenMake, Tokens,
+    Volume, VolumeCreate, VolumeResize, Volumes,
 };
 
 /// Where the daemon's control socket is unless somebody says otherwise.
@@ -137,7 +137,7 @@ impl Client {
     }
 
     /// Everything at one instant, with what a person should know of it.
-    pub fn overview(&self) -> Result<wire::control::Overview> {
+    pub fn overview(&self) -> Result<Overview> {
         http::call(&self.socket, "GET", "/v1/overview", None::<&()>)
     }
 

@@ -6,8 +6,8 @@
 use report::{counted, span};
 use units::{Bytes, Duration, Rate};
 use wire::control::{
-    Disk, Finding, HostTime, Mode, OddsBroken, PolicyState, Service, Status, Stream, Verdict,
-    Volume, Weight,
+    Disk, Finding, HostTime, Mode, OddsBroken, Overview, PolicyState, Service, Status, Stream,
+    Verdict, Volume, Weight,
 };
 
 /// A recording that has less than this left is told of.
@@ -21,8 +21,36 @@ fn look(what: String, next_step: impl Into<String>) -> Finding {
     Finding { weight: Weight::Look, what, next_step: next_step.into() }
 }
 
+/// All of it, with what is found in it.
+pub fn overview(status: Status, policy: PolicyState) -> Overview {
+    let findings = findings(&status, &policy);
+    let verdict = verdict(&findings, &status, &policy);
+    Overview { sound: findings.is_empty(), verdict, findings, policy, status }
+}
+
+fn verdict(findings: &[Finding], status: &Status, policy: &PolicyState) -> String {
+    if !findings.is_empty() {
+        let broken = findings.iter().filter(|one| one.weight == Weight::Broken).count() as u64;
+        let look = findings.len() as u64 - broken;
+        let parts =
+            [(broken, "thing is broken", "things are broken"), (look, "to look at", "to look at")];
+        let parts = parts.iter().filter(|part| part.0 > 0);
+        let parts = parts.map(|(n, one, many)| format!("{n} {}", if *n == 1 { one } else { many }));
+        return parts.collect::<Vec<_>>().join(", ");
+    }
+    let services = status.volumes.iter().filter(|one| is_contract(&one.service)).count();
+    let handles: usize = status.volumes.iter().map(|one| one.handles.len()).sum();
+    match status.streams.len() + services + handles {
+        0 if policy.promised => "sound: no contract is open".into(),
+        0 => format!("sound: nothing is promised under the policy {}", status.policy),
+        contracts => {
+            format!("sound: {} kept, no request late", counted(contracts as u64, "contract"))
+        }
+    }
+}
+
 /// All that is found, the gravest first.
-pub fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
+fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
     let mut found = Vec::new();
     if status.read_only {
         let what = "the pool is read-only, because a write of metadata failed";
@@ -55,7 +83,11 @@ pub fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
 }
 
 fn is_under_contract(volume: &Volume) -> bool {
-    !matches!(volume.service, Service::BestEffort { .. }) || !volume.handles.is_empty()
+    is_contract(&volume.service) || !volume.handles.is_empty()
+}
+
+fn is_contract(service: &Service) -> bool {
+    !matches!(service, Service::BestEffort { .. })
 }
 
 fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
@@ -257,7 +289,9 @@ mod tests {
     #[test]
     fn nothing_is_found_where_nothing_is_wrong() {
         let status: Status = serde_json::from_value(sound()).unwrap();
-        assert_eq!(findings(&status, &policy(true)), []);
+        let all = overview(status.clone(), policy(true));
+        assert_eq!((all.sound, &*all.findings), (true, &[][..]));
+        assert_eq!(all.verdict, "sound: 2 contracts kept, no request late");
         assert!(findings(&status, &policy(false))[0].what.contains("no contract is a promise"));
     }
 
@@ -323,6 +357,8 @@ mod tests {
             findings(&status, &policy(true)).iter().map(|one| one.weight).collect()
         };
         assert_eq!(found(&status), [Weight::Broken, Weight::Look]);
+        let all = overview(serde_json::from_value(status.clone()).unwrap(), policy(true));
+        assert_eq!((all.sound, &*all.verdict), (false, "1 thing is broken, 1 to look at"));
         status["streams"][0]["miss_per_billion"] = json!(1_000_000);
         assert_eq!(found(&status), [Weight::Look]);
     }

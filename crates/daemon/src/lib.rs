@@ -4,7 +4,8 @@
 //! decides nothing about disks. Control is HTTP with JSON ([`api`]), bytes travel
 //! as frames on a socket of their own (`data`), and a stream lives no longer than
 //! the connection that carries it ([`sessions`]). Volumes are block devices on a third (`nbd`), and
-//! their bytes are served over HTTP as well (`http`), and a page shows all of it to people (`page`, `overview`). Over TCP ([`tcp`]) both are behind TLS, and
+//! their bytes are served over HTTP as well (`http`), and a page shows all of it to people (`page`,
+//! `overview`). Over TCP ([`tcp`]) both are behind TLS, and
 //! tokens say who may what (`tokens`, `scope`, `by_token`).
 //!
 //! Invariants: everything that waits is bounded, and every wait on a client has an end

@@ -67,9 +67,9 @@ pub const STRANGERS_MAX: usize = 128;
 pub const TOKENS_PER_USER: usize = 256;
 /// and of all users: the list of them is written as a whole with each.
 pub const TOKENS_MAX: usize = 4096;
-/// So many programs and pages are told each second what is the case, in all.
+/// Programs and pages that are sent events, in all.
 pub const WATCHERS_MAX: usize = 64;
-/// The same of one user.
+/// Those of one user on this machine, and as many by his tokens.
 pub const WATCHERS_PER_USER: usize = 8;
 /// A frame that has begun to come is there after this time, or its connection ends: a
 /// body that stops in the middle holds memory that others wait for. Between two frames a

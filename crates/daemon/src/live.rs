@@ -6,6 +6,7 @@ mod history;
 
 use crate::limits::{WATCHERS_MAX, WATCHERS_PER_USER};
 use crate::lock::Mutex;
+use crate::people::Peer;
 use crate::pool::Entry;
 use history::{Kept, STEP};
 use std::collections::HashMap;
@@ -15,11 +16,13 @@ use tokio::sync::watch;
 use wire::control::History;
 use wire::{Code, Problem};
 
+/// A user, and whether it is by his tokens: whoever holds one does not keep him out.
+type Who = (u32, bool);
+
 /// The last hours, and those who watch.
 pub struct Live {
     kept: Kept,
-    /// How many each user has.
-    watchers: Mutex<HashMap<u32, usize>>,
+    watchers: Mutex<HashMap<Who, usize>>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -56,11 +59,12 @@ impl Live {
     ///
     /// # Errors
     /// He has as many as he may, or all have.
-    pub fn watch(self: &Arc<Self>, uid: u32) -> Result<Watcher, Box<Problem>> {
+    pub fn watch(self: &Arc<Self>, peer: &Peer) -> Result<Watcher, Box<Problem>> {
         let mut watchers = self.watchers.lock();
         let all: usize = watchers.values().sum();
-        let own = watchers.entry(uid).or_default();
-        if *own >= WATCHERS_PER_USER || all >= WATCHERS_MAX {
+        let who = (peer.uid, peer.scope.is_some());
+        let own = watchers.get(&who).copied().unwrap_or_default();
+        if own >= WATCHERS_PER_USER || all >= WATCHERS_MAX {
             let what = format!(
                 "{own} programs or pages of this user watch already, and {all} of all; at most \
                  {WATCHERS_PER_USER} and {WATCHERS_MAX} may"
@@ -68,18 +72,23 @@ impl Live {
             let next_step = "close a page, or ask without `accept: text/event-stream` now and then";
             return Err(Box::new(Problem::new(Code::Busy, what, next_step)));
         }
-        *own += 1;
-        Ok(Watcher { live: Arc::clone(self), uid })
+        watchers.insert(who, own + 1);
+        Ok(Watcher { live: Arc::clone(self), who })
     }
 }
 
 /// One who watches.
 pub struct Watcher {
     live: Arc<Live>,
-    uid: u32,
+    who: Who,
 }
 
 impl Watcher {
+    /// How many watch, with this one.
+    pub fn all(&self) -> usize {
+        self.live.watchers.lock().values().sum()
+    }
+
     /// Ends when the daemon stops.
     pub async fn over(&self) {
         // An end without a word is one, too.
@@ -90,10 +99,10 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut watchers = self.live.watchers.lock();
-        if let Some(own) = watchers.get_mut(&self.uid) {
+        if let Some(own) = watchers.get_mut(&self.who) {
             *own -= 1;
             if *own == 0 {
-                watchers.remove(&self.uid);
+                watchers.remove(&self.who);
             }
         }
     }

@@ -1,11 +1,11 @@
 //! What people watch: everything with what is found in it, once or each second, and the last day.
 //!
-//! Invariants: what is made for one who watches takes at most a fiftieth of a processor; watching
+//! Invariants: what is made for all who watch takes at most a fiftieth of a processor; watching
 //! ends with the daemon.
 
 use crate::api::{Control, Failure};
 use crate::convert;
-use crate::findings::findings;
+use crate::findings;
 use crate::live::Watcher;
 use crate::quotas::Peer;
 use axum::Json;
@@ -26,7 +26,7 @@ use wire::control as api;
 
 /// How often those who watch hear.
 const EVERY: Duration = Duration::from_secs(1);
-/// What is made for one of them is made so seldom that it takes one part of so many.
+/// What is made for all of them is made so seldom that it takes one part of so many.
 const PART: u32 = 50;
 
 /// The routes of this room.
@@ -38,8 +38,7 @@ fn seen(control: &Control, peer: &Peer) -> api::Overview {
     let (pool, shown) = (&*control.entry.0, control.shown(peer));
     let policy = convert::policy(&shown);
     let status = convert::status(pool, shown, &control.sessions, &control.quotas, control.since);
-    let findings = findings(&status, &policy);
-    api::Overview { sound: findings.is_empty(), findings, policy, status }
+    findings::overview(status, policy)
 }
 
 /// Show everything at one instant with what a person should know of it: of volumes and streams,
@@ -62,7 +61,7 @@ async fn overview(
     if !accepted.any(|one| one.contains("text/event-stream")) {
         return Ok(Json(seen(&control, &peer)).into_response());
     }
-    let watcher = control.live.watch(peer.uid)?;
+    let watcher = control.live.watch(&peer)?;
     let (events, taken) = mpsc::channel(1);
     tokio::spawn(tell(control, peer, watcher, events));
     let kept = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
@@ -74,7 +73,7 @@ async fn tell(control: Control, peer: Peer, watcher: Watcher, events: mpsc::Send
     loop {
         let began = Instant::now();
         let told = serde_json::to_string(&seen(&control, &peer)).expect("messages are JSON");
-        let pause = EVERY.max(began.elapsed().saturating_mul(PART));
+        let pause = pause(began.elapsed(), watcher.all());
         let next = async {
             events.send(format!("data: {told}\n\n").into()).await.ok()?;
             tokio::time::sleep(pause).await;
@@ -86,6 +85,11 @@ async fn tell(control: Control, peer: Peer, watcher: Watcher, events: mpsc::Send
             () = watcher.over() => return,
         }
     }
+}
+
+/// How long one of `all` waits after what was made for him took so long.
+fn pause(took: Duration, all: usize) -> Duration {
+    EVERY.max(took.saturating_mul(PART).saturating_mul(u32::try_from(all).unwrap_or(u32::MAX)))
 }
 
 /// Events on their way to one who watches.
@@ -109,4 +113,20 @@ impl hyper::body::Body for Events {
 ))]
 async fn history(State(control): State<Control>) -> Json<api::History> {
     Json(control.live.history())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_who_watch_take_a_fiftieth_of_a_processor_however_many_they_are() {
+        assert_eq!(pause(Duration::from_millis(1), 1), EVERY);
+        for all in [1, 8, 64] {
+            let took = Duration::from_millis(40);
+            let each = took.as_secs_f64() / pause(took, all).as_secs_f64();
+            assert!((each * all as f64 - 0.02).abs() < 1e-9, "{all}");
+        }
+        pause(Duration::MAX, usize::MAX);
+    }
 }

@@ -2,6 +2,7 @@
 //! line that says what and one that says what to do next.
 
 use node::{DeviceError, Error, Refusal};
+use report::{counted, percent};
 use store::StoreError;
 use wire::control::Service;
 use wire::{Code, Problem};
@@ -303,15 +304,6 @@ fn refused(refusal: &Refusal) -> Problem {
         undecided: refusal.undecided,
     });
     problem
-}
-
-/// Parts per million as a percentage with two places.
-pub(crate) fn percent(ppm: u64) -> String {
-    format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)
-}
-
-fn counted(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 fn counted_are(n: u64, what: &str) -> String {

@@ -22,10 +22,11 @@ pub use rules::{Cap, Limits, Preset, Rules, Whole};
 use crate::limits::{BEST_EFFORT_PER_USER_DIVISOR, BEST_EFFORT_UNIT};
 use crate::lock::{AsyncGuard, AsyncMutex, Mutex, MutexGuard};
 use crate::pool::Pool;
-use crate::problem::percent;
+
 use crate::sessions::Sessions;
 use guaranteed::Guaranteed;
 use node::{DiskIndex, HandleId, Priority, Status, StreamId, Terms, VolumeStatus, Who};
+use report::percent;
 use space::Held;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

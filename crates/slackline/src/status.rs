@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Table, counted, percent, span};
 use crate::stream::{direction, no_promise};
 use crate::{Common, volume};
-use client::control::{Disk, Overview, Service, Status, Stream, Verdict, Volume, Weight};
+use client::control::{Disk, Overview, Status, Stream, Verdict, Volume, Weight};
 use units::Rate;
 
 /// Runs it.
@@ -17,13 +17,10 @@ pub fn run(common: &Common) -> Result<(), Failure> {
 
 fn screen(overview: &Overview) -> String {
     let Overview { findings, status, .. } = overview;
-    let mut text = format!("{}\n", verdict(overview));
+    let mut text = format!("{}\n", overview.verdict);
     for finding in findings {
-        let weight = match finding.weight {
-            Weight::Broken => "BROKEN",
-            Weight::Look => "look",
-        };
-        text += &format!("  {weight}: {}\n    next: {}\n", finding.what, finding.next_step);
+        let mark = mark(finding.weight);
+        text += &format!("  {mark}: {}\n    next: {}\n", finding.what, finding.next_step);
     }
     text += &format!(
         "\npool {}, served for {} under the policy {}\n",
@@ -36,31 +33,12 @@ fn screen(overview: &Overview) -> String {
     text + &volumes(&status.volumes)
 }
 
-/// All of it in a line.
-pub fn verdict(overview: &Overview) -> String {
-    let Overview { findings, policy, status, .. } = overview;
-    if !findings.is_empty() {
-        let broken = findings.iter().filter(|one| one.weight == Weight::Broken).count() as u64;
-        let look = findings.len() as u64 - broken;
-        let parts =
-            [(broken, "thing is broken", "things are broken"), (look, "to look at", "to look at")];
-        let parts = parts.iter().filter(|part| part.0 > 0);
-        let parts = parts.map(|(n, one, many)| format!("{n} {}", if *n == 1 { one } else { many }));
-        return parts.collect::<Vec<_>>().join(", ");
+/// How a finding begins.
+pub fn mark(weight: Weight) -> &'static str {
+    match weight {
+        Weight::Broken => "BROKEN",
+        Weight::Look => "look",
     }
-    let services = status.volumes.iter().filter(|one| is_contract(&one.service)).count();
-    let handles: usize = status.volumes.iter().map(|one| one.handles.len()).sum();
-    match status.streams.len() + services + handles {
-        0 if policy.promised => "sound: no contract is open".into(),
-        0 => format!("sound: nothing is promised under the policy {}", status.policy),
-        contracts => {
-            format!("sound: {} kept, no request late", counted(contracts as u64, "contract"))
-        }
-    }
-}
-
-fn is_contract(service: &Service) -> bool {
-    !matches!(service, Service::BestEffort { .. })
 }
 
 fn disks(disks: &[Disk]) -> String {

@@ -1,21 +1,24 @@
 //! `slackline top`: what `slackline status` says, live.
 //!
 //! What is known and what is asked for stand in `state`, what is seen in `screen`; this file has the
-//! terminal and the clock. Invariant: the terminal is as it was before, however this ends: with a
-//! key, a signal, an error or a panic.
+//! terminal and the clock. Invariants: the terminal is as it was before, however this ends: with a
+//! key, a signal, an error or a panic; a daemon that does not answer keeps nobody from ending it.
 
 mod screen;
 mod state;
 
 use crate::Common;
 use crate::failure::Failure;
+use client::Client;
+use client::control::Overview;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use state::{Next, State};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
 
 /// How long a key or a signal can wait to be seen.
 const LOOK: Duration = Duration::from_millis(100);
@@ -57,7 +60,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     // From here on a panic restores the terminal before it is told.
     let mut terminal = ratatui::try_init().map_err(no_terminal)?;
     let every = Duration::from_nanos(args.every.as_nanos());
-    let shown = watch(&client, &mut state, &mut terminal, every, &ended);
+    let shown = watch(&ask(client, every), &mut state, &mut terminal, &ended);
     ratatui::restore();
     shown.map_err(no_terminal)
 }
@@ -66,31 +69,40 @@ fn no_terminal(error: std::io::Error) -> Failure {
     Failure::new(format!("the terminal: {error}"), "`slackline status` needs none")
 }
 
+/// Asks the daemon that often, on a thread of its own: an answer may take long.
+fn ask(client: Client, every: Duration) -> Receiver<client::Result<Overview>> {
+    let (tell, told) = sync_channel(1);
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(every);
+            if tell.send(client.overview()).is_err() {
+                return; // nobody looks any more
+            }
+        }
+    });
+    told
+}
+
 /// Shows what is new until somebody ends it.
 fn watch(
-    client: &client::Client,
+    told: &Receiver<client::Result<Overview>>,
     state: &mut State,
     terminal: &mut ratatui::DefaultTerminal,
-    every: Duration,
     ended: &AtomicBool,
 ) -> std::io::Result<()> {
-    let mut asked = Instant::now();
     while !ended.load(Ordering::Relaxed) {
         terminal.draw(|frame| screen::draw(frame, state))?;
-        let wait = every.saturating_sub(asked.elapsed()).min(LOOK);
-        if event::poll(wait)?
+        if event::poll(LOOK)?
             && let Event::Key(key) = event::read()?
             && key.kind == KeyEventKind::Press
             && state.key(key) == Next::End
         {
             return Ok(());
         }
-        if asked.elapsed() >= every {
-            asked = Instant::now();
-            match client.overview() {
-                Ok(overview) => state.take(overview),
-                Err(error) => state.lost(error.to_string()),
-            }
+        match told.try_recv() {
+            Ok(Ok(overview)) => state.take(overview),
+            Ok(Err(error)) => state.lost(error.to_string()),
+            Err(_) => {} // not yet
         }
     }
     Ok(())

@@ -67,19 +67,25 @@ fn it_shows_what_is_served_and_leaves_the_terminal_as_it_was() {
     };
     let before = settings("before");
     let line = format!(
-        "{} top --socket {} & echo \"$!\" > {}; fg; echo \"ended with $?\"",
+        "{} top --every 100ms --socket {} & echo \"$!\" > {}; fg; echo \"ended with $?\"",
         env!("CARGO_BIN_EXE_slackline"),
         dir.text("s.sock"),
         dir.text("pid")
     );
     screen.types(&["set -m", "Enter"]);
-    for end in ["q", "C-c", "TERM", "HUP"] {
+    // The last three while the daemon does not answer.
+    for (end, hangs) in [("q", false), ("C-c", false), ("q", true), ("TERM", true), ("HUP", true)] {
         screen.types(&["clear", "Enter"]);
         screen.types(&[&line, "Enter"]);
         screen.shows("pool test, served for");
         assert!(screen.is_alternate(), "{end}");
         screen.types(&["s"]);
         screen.shows("volume▾");
+        if hangs {
+            daemon.signal("STOP");
+            // It has asked once more by then.
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
         match end {
             "TERM" | "HUP" => {
                 let pid = std::fs::read_to_string(dir.path("pid")).unwrap();
@@ -90,8 +96,9 @@ fn it_shows_what_is_served_and_leaves_the_terminal_as_it_was() {
         }
         screen.shows("ended with 0");
         assert!(!screen.is_alternate(), "{end}");
-        let name = format!("after-{end}");
+        let name = format!("after-{end}-{hangs}");
         assert_eq!(settings(&name), before, "{end}");
+        daemon.signal("CONT");
     }
     daemon.kill();
     let piped = dir.run(&["top"]);

@@ -1,8 +1,9 @@
 //! The last day, in steps: in memory, and in two files that take turns.
 //!
-//! A line of JSON is appended for each step. A file with a day's lines takes the place of the one
-//! before it, so that both together are bounded. What was kept is read at the start; a line that
-//! was cut off by a crash is left out. Nothing depends on it: where it cannot be written, that is
+//! A line of JSON is appended for each step, behind a line break, so that a line which a crash cut
+//! off takes no other with it. A file with a day's lines takes the place of the one
+//! before it, so that both together are bounded. What was kept is read at the start; what is no
+//! step is left out. Nothing depends on it: where it cannot be written, that is
 //! said once, and memory has it until the daemon ends.
 
 use crate::lock::Mutex;
@@ -48,7 +49,7 @@ impl Kept {
 
     /// One more step.
     pub fn add(&self, step: HistoryStep) {
-        let line = serde_json::to_string(&step).expect("messages are JSON") + "\n";
+        let line = format!("\n{}", serde_json::to_string(&step).expect("messages are JSON"));
         let turns = {
             let mut inner = self.inner.lock();
             inner.steps.push_back(step);
@@ -137,10 +138,15 @@ mod tests {
         let wanted: Vec<_> = (last - STEPS as u64 + 1..=last).map(at).collect();
         assert_eq!(kept.told().steps, wanted);
         // A crash in the middle of a line.
-        append(&state, "{\"at_seconds\":9", false).unwrap();
+        append(&state, "\n{\"at_seconds\":9", false).unwrap();
+        let again = Kept::new(Some(state.clone()));
+        assert_eq!(again.told().steps, wanted);
+        again.add(at(last + 1));
+        let wanted: Vec<_> = (last - STEPS as u64 + 2..=last + 1).map(at).collect();
         assert_eq!(Kept::new(Some(state.clone())).told().steps, wanted);
         let lines = |file: &str| std::fs::read_to_string(state.join(file)).unwrap().lines().count();
-        assert_eq!(FILES.map(lines), [8, STEPS]);
+        // With the one that was cut off, and the empty one that each begins with.
+        assert_eq!(FILES.map(lines), [10, STEPS + 1]);
     }
 
     #[test]

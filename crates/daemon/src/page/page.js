@@ -101,22 +101,10 @@ function show(overview) {
   at("pool").textContent = `Pool ${status.pool}`;
   document.title = `${overview.sound ? "" : "! "}${status.pool} - Slackline`;
   at("about").textContent = `Slackline ${status.version}, served for ${span(status.up_ns / 1e9)} under the policy ${status.policy}`;
-  const broken = findings.filter((one) => one.weight === "broken").length;
-  const looks = findings.length - broken;
-  const handles = status.volumes.reduce((sum, one) => sum + (one.handles || []).length, 0);
-  const services = status.volumes.filter((one) => one.service.class !== "best_effort").length;
-  const contracts = status.streams.length + handles + services;
-  let verdict = contracts === 0 ? "Sound: no contract is open"
-    : `Sound: ${contracts} ${contracts === 1 ? "contract" : "contracts"} kept, no request late`;
-  if (findings.length > 0) {
-    const parts = [];
-    if (broken > 0) parts.push(broken === 1 ? "1 thing is broken" : `${broken} things are broken`);
-    if (looks > 0) parts.push(`${looks} to look at`);
-    verdict = parts.join(", ");
-  }
   const said = at("verdict");
-  if (said.textContent !== verdict) said.textContent = verdict;
-  said.className = broken ? "broken" : looks ? "look" : "sound";
+  if (said.textContent !== overview.verdict) said.textContent = overview.verdict;
+  // The gravest is the first.
+  said.className = overview.sound ? "sound" : findings[0].weight;
   at("findings").replaceChildren(...findings.map((one) => {
     const line = make("li", undefined, one.weight);
     line.append(make("p", one.what), make("p", `next: ${one.next_step}`, "next"));
@@ -272,6 +260,7 @@ async function listen() {
     return true;
   }
   at("enter").hidden = true;
+  lately.length = 0; // another daemon counts anew
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

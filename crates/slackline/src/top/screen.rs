@@ -54,7 +54,7 @@ fn verdict(state: &State) -> Vec<Line<'_>> {
     let (overview, status) = (&state.overview, &state.overview.status);
     let worst = overview.findings.first().map(|one| one.weight);
     let mut head = vec![Span::styled(
-        format!(" {} ", status::verdict(overview)),
+        format!(" {} ", overview.verdict),
         bold(worst.map_or(Color::Green, colour)),
     )];
     let about = format!(
@@ -72,10 +72,7 @@ fn verdict(state: &State) -> Vec<Line<'_>> {
     }
     let mut lines = vec![Line::from(head)];
     for finding in overview.findings.iter().take(3) {
-        let mark = match finding.weight {
-            Weight::Broken => "  BROKEN: ",
-            Weight::Look => "  look: ",
-        };
+        let mark = format!("  {}: ", status::mark(finding.weight));
         lines.push(Line::from(vec![
             Span::styled(mark, bold(colour(finding.weight))),
             Span::raw(&*finding.what),

@@ -297,7 +297,7 @@ pub mod tests {
             "settings": [], "kept": false,
         });
         let whole = json!({
-            "sound": false, "findings": findings, "policy": policy, "status": status,
+            "sound": false, "verdict": "1 thing is broken", "findings": findings, "policy": policy, "status": status,
         });
         serde_json::from_value(whole).unwrap()
     }

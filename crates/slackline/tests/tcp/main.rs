@@ -8,7 +8,7 @@ mod support;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use support::{Daemon, Ran, Scratch, noise, wait_until};
 
 const MIB: u64 = 1 << 20;
@@ -124,6 +124,18 @@ fn run(program: &str, args: &[&str]) -> Ran {
     Ran::from(Command::new(program).args(args).stdin(Stdio::null()).output().unwrap())
 }
 
+/// curl, which has heard that there are events.
+fn watching(args: &[&str]) -> (Child, ChildStdout) {
+    let mut command = Command::new("curl");
+    command.args(["-sSN", "-H", "accept: text/event-stream"]).args(args);
+    let mut curl = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut heard = curl.stdout.take().unwrap();
+    let mut first = [0; 6];
+    heard.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"data: ");
+    (curl, heard)
+}
+
 /// The page itself is everybody's and says nothing; what it shows needs a token, and is held to it.
 #[test]
 fn the_page_is_given_to_strangers_and_what_it_shows_is_not() {
@@ -149,22 +161,28 @@ fn the_page_is_given_to_strangers_and_what_it_shows_is_not() {
     assert!(text.contains("\"mine\"") && !text.contains("other"), "{text}");
     let write = world.token(&["--volume", "mine", "--verbs", "write"]);
     world.refused(&ports, &write, ("/v1/overview", &[]), (403, "read"));
-    // Events end when their token is revoked, with those who hear them.
+    // Those who watch by his tokens are as many as may, and do not keep him out.
+    let authorization = format!("authorization: Bearer {token}");
     let address = format!("https://localhost:{}/v1/overview", ports.http);
-    let mut command = Command::new("curl");
-    command.args(["-sSN", "--cacert", &world.certificate(), "-H", "accept: text/event-stream"]);
-    command.args(["-H", &format!("authorization: Bearer {token}"), &address]);
-    let mut curl = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut heard = curl.stdout.take().unwrap();
-    let mut first = [0; 6];
-    heard.read_exact(&mut first).unwrap();
-    assert_eq!(&first, b"data: ");
+    let certificate = world.certificate();
+    let by_token = ["--cacert", &certificate, "-H", &authorization, &address];
+    let mut watching: Vec<_> = (0..8).map(|_| watching(&by_token)).collect();
+    let events = ["-H", "accept: text/event-stream"];
+    let (status, _) = world.curl(&ports, &token, "/v1/overview", &events);
+    assert_eq!(status, 503);
+    let socket = world.dir.text("s.sock");
+    let (mut own, _) = self::watching(&["--unix-socket", &socket, "http://localhost/v1/overview"]);
+    own.kill().unwrap();
+    own.wait().unwrap();
+    // Their events end when the token is revoked.
     let number = world.dir.run(&["token", "list", "--json"]).succeeded().json();
     let number = number["tokens"][0]["number"].to_string();
     world.dir.run(&["token", "revoke", &number]).succeeded();
-    let mut rest = Vec::new();
-    heard.read_to_end(&mut rest).unwrap();
-    curl.wait().unwrap();
+    for (curl, heard) in &mut watching {
+        let mut rest = Vec::new();
+        heard.read_to_end(&mut rest).unwrap();
+        curl.wait().unwrap();
+    }
     daemon.kill();
 }
 

@@ -35,6 +35,8 @@ pub struct Overview {
     /// True where nothing was found: every contract was kept so far, and nothing that is known
     /// endangers one.
     pub sound: bool,
+    /// The same in a line for people, with how many contracts or findings there are.
+    pub verdict: String,
     /// What was found, the gravest first.
     pub findings: Vec<Finding>,
     /// How the disks are scheduled.
