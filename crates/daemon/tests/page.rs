@@ -4,7 +4,7 @@
 mod http;
 mod support;
 
-use http::{ask, ask_with};
+use http::ask;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use support::{Running, contract};
@@ -13,18 +13,26 @@ use wire::control::Overview;
 
 const EVENTS: &str = "accept: text/event-stream\r\n";
 
-/// One who watches, behind the head of the answer.
-fn watch(daemon: &Running) -> BufReader<UnixStream> {
+/// One who wants to watch: the status, and what comes behind the head.
+fn try_watch(daemon: &Running) -> (u16, BufReader<UnixStream>) {
     let mut socket = UnixStream::connect(daemon.client.socket()).unwrap();
-    write!(socket, "GET /v1/overview HTTP/1.1\r\nhost: x\r\n{EVENTS}\r\n").unwrap();
+    write!(socket, "GET /v1/overview HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{EVENTS}\r\n")
+        .unwrap();
     let mut answer = BufReader::new(socket);
     let mut line = String::new();
     answer.read_line(&mut line).unwrap();
-    assert_eq!(line, "HTTP/1.1 200 OK\r\n");
+    let status = line.split(' ').nth(1).unwrap().parse().unwrap();
     while line != "\r\n" {
         line.clear();
         answer.read_line(&mut line).unwrap();
     }
+    (status, answer)
+}
+
+/// One who watches.
+fn watch(daemon: &Running) -> BufReader<UnixStream> {
+    let (status, answer) = try_watch(daemon);
+    assert_eq!(status, 200);
     answer
 }
 
@@ -84,21 +92,18 @@ fn those_who_watch_are_counted() {
     let daemon = Running::start();
     let most = daemon::limits::WATCHERS_PER_USER;
     let mut watching: Vec<_> = (0..most).map(|_| watch(&daemon)).collect();
-    let ask = || ask_with(daemon.client.socket(), "GET", "/v1/overview", EVENTS, "");
-    let (status, _, problem) = ask();
-    assert_eq!(status, 503, "{problem}");
+    let (status, mut answer) = try_watch(&daemon);
+    assert_eq!(status, 503);
+    let mut problem = String::new();
+    answer.read_to_string(&mut problem).unwrap();
     let problem: wire::Problem = serde_json::from_str(&problem).unwrap();
     assert!(problem.detail.starts_with(&format!("{most} programs or pages")), "{problem:?}");
     assert_eq!(daemon.client.overview().unwrap().status.pool, "fake");
     drop(watching.pop());
     // It has gone when the daemon has seen that.
     let mut another = loop {
-        let mut socket = UnixStream::connect(daemon.client.socket()).unwrap();
-        write!(socket, "GET /v1/overview HTTP/1.1\r\nhost: x\r\n{EVENTS}\r\n").unwrap();
-        let mut answer = BufReader::new(socket);
-        let mut line = String::new();
-        answer.read_line(&mut line).unwrap();
-        if line.contains(" 200 ") {
+        let (status, answer) = try_watch(&daemon);
+        if status == 200 {
             break answer;
         }
     };
