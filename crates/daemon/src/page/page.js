@@ -169,8 +169,12 @@ function plot(disk, device, steps, length, from, to) {
   const figure = make("figure");
   figure.style.margin = "0";
   const late = steps.reduce((sum, step) => sum + of(step).late_requests, 0);
-  const last = steps.length ? of(steps[steps.length - 1]) : of({ disks: [] });
-  const words = `Disk ${disk}: now ${rate(per(last.contract_bytes))} under contract and ${rate(per(last.best_effort_bytes))} as best effort; ${late} late in this time`;
+  const last = steps[steps.length - 1];
+  // A daemon that was just started has not recorded a step yet.
+  const now = last && to - last.at_seconds < 3 * length
+    ? `now ${rate(per(of(last).contract_bytes))} under contract and ${rate(per(of(last).best_effort_bytes))} as best effort`
+    : "nothing was recorded in the last minute";
+  const words = `Disk ${disk}: ${now}; ${late} late in this time`;
   const svg = draw("svg", { viewBox: `0 0 ${wide} ${tall}`, role: "img", "aria-label": words });
   for (const part of [0, .5, 1]) {
     svg.append(draw("line", { class: "grid", x1: inset.left, x2: wide - inset.right, y1: y(top * part), y2: y(top * part) }));
