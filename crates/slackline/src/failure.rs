@@ -43,8 +43,12 @@ impl Failure {
 
     /// A file that the system refuses.
     pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
-        let what = format!("{}: {error}", path.display());
-        Self::new(what, "correct the path, or what it allows")
+        let path = path.display();
+        // A disk's image or a film where a text was meant: that the path is right helps nobody.
+        if error.kind() == std::io::ErrorKind::InvalidData {
+            return Self::new(format!("{path} is not a text file"), "give a file of text (UTF-8)");
+        }
+        Self::new(format!("{path}: {error}"), "correct the path, or what it allows")
     }
 
     /// Tells the person, or the program, and gives the code to end with.

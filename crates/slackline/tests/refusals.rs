@@ -28,6 +28,17 @@ fn over_commitment_is_refused_with_all_its_figures() {
 }
 
 #[test]
+fn a_file_that_is_no_text_is_named_so() {
+    let dir = Scratch::new();
+    let file = dir.path("film");
+    std::fs::write(&file, [0xff; 5000]).unwrap();
+    let name = file.to_str().unwrap();
+    for command in [&["disk", "show", name][..], &["plan", name], &["simulate", name]] {
+        dir.run(command).failed(1, &["film is not a text file", "next: give a file of text"]);
+    }
+}
+
+#[test]
 fn several_streams_are_taken_until_one_does_not_fit_and_the_plan_knew() {
     let dir = Scratch::new();
     let _daemon = dir.serve(&dir.make_pool(&["a"]));
