@@ -5,6 +5,7 @@ use node::{DeviceError, Error, Refusal};
 use report::{counted, percent};
 use store::StoreError;
 use wire::control::Service;
+use units::{Bytes, Rate};
 use wire::{Code, Problem};
 
 /// The problem that this error of the pool is.
@@ -244,10 +245,12 @@ fn of_device(error: &Error) -> Problem {
 
 fn refused(refusal: &Refusal) -> Problem {
     let disk = refusal.disk.0;
-    let mut detail = format!(
-        "disk {disk} cannot keep this contract: its utilisation would be {}",
-        percent(refusal.utilisation_ppm)
-    );
+    let mut detail = format!("disk {disk} cannot keep this contract: ");
+    detail.push_str(&match refusal.utilisation_ppm {
+        // Nobody reads a percentage of eight digits.
+        ppm @ 10_000_000.. => format!("it would need {} times the disk's time", ppm / 1_000_000),
+        ppm => format!("its utilisation would be {}", percent(ppm)),
+    });
     match refusal.deadline {
         None if refusal.undecided => {
             detail = format!(
@@ -277,15 +280,17 @@ fn refused(refusal: &Refusal) -> Problem {
         "try again soon, or when less waits".into()
     } else if rate.is_zero() {
         format!(
-            "no rate fits in these blocks; use others (`slackline plan` compares them: longer ones \
+            "no rate fits in these blocks; use {} (`slackline plan` compares them: longer ones \
              take less of the disk, but what is due sooner, the metadata log included, waits for all \
-             of one), close a stream on disk {disk}, or place the volume on another disk"
+             of one), close a stream on disk {disk}, or place the volume on another disk",
+            refusal.longer.map_or_else(|| "others".into(), in_blocks),
         )
     } else {
         format!(
-            "the largest rate that fits in these blocks is {rate}: ask for `--rate {}B/s`, use \
-             larger blocks, or close a stream",
-            rate.get()
+            "the largest rate that fits in these blocks is {rate}: ask for `--rate {}B/s`{}, or \
+             close a stream",
+            rate.get(),
+            refusal.longer.map(|it| format!(", use {}", in_blocks(it))).unwrap_or_default(),
         )
     };
     if refusal.parts > 1 && !refusal.undecided {
@@ -301,9 +306,19 @@ fn refused(refusal: &Refusal) -> Problem {
         excess_ns: refusal.deadline.map(|(_, excess)| excess),
         rate_max_bytes_per_second: rate,
         bus: refusal.bus.as_deref().map(crate::bus::told).map(Box::new),
+        longer: refusal.longer.map(|(block, rate)| wire::control::LongerBlocks {
+            block_bytes: block,
+            rate_bytes_per_second: rate,
+        }),
         undecided: refusal.undecided,
     });
     problem
+}
+
+/// Blocks that do better than those that were asked for, and what fits in them.
+fn in_blocks((block, rate): (Bytes, Rate)) -> String {
+    let block = block.to_string();
+    format!("blocks of {block} (`--block {}`), in which up to {rate} fits", block.replace(' ', ""))
 }
 
 fn counted_are(n: u64, what: &str) -> String {
@@ -319,7 +334,7 @@ mod tests {
     use super::*;
     use disk::{BusPlan, BusShare};
     use node::DiskIndex;
-    use units::{Bytes, Duration, Rate};
+    use units::Duration;
 
     #[test]
     fn a_refusal_says_all_its_figures_in_words() {
@@ -328,6 +343,7 @@ mod tests {
             utilisation_ppm: 1_023_456,
             deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
             rate_max: Rate::per_second(817_432),
+            longer: None,
             bus: None,
             undecided: false,
             parts: 1,
@@ -340,9 +356,37 @@ mod tests {
         assert_eq!(
             problem.next_step,
             "the largest rate that fits in these blocks is 817 kB/s: ask for `--rate 817432B/s`, \
-             use larger blocks, or close a stream"
+             or close a stream"
         );
         assert_eq!(problem.refusal.unwrap().excess_ns, Some(Duration::from_millis(7)));
+    }
+
+    /// Longer blocks are named where they help, with what they would take; and nobody is told of
+    /// a utilisation of millions of percent.
+    #[test]
+    fn a_refusal_names_longer_blocks_only_where_they_take_more() {
+        let refusal = |longer| Refusal {
+            disk: DiskIndex(0),
+            utilisation_ppm: 221_307_728_900,
+            deadline: None,
+            rate_max: Rate::per_second(817_432),
+            longer,
+            bus: None,
+            undecided: false,
+            parts: 1,
+        };
+        let problem = of(&Error::Refused(refusal(None)));
+        assert!(problem.detail.ends_with("it would need 221307 times the disk's time"));
+        assert!(!problem.next_step.contains("blocks of"), "{}", problem.next_step);
+        let longer = (Bytes::mib(4), Rate::per_second(2_000_000));
+        let problem = of(&Error::Refused(refusal(Some(longer))));
+        assert_eq!(
+            problem.next_step,
+            "the largest rate that fits in these blocks is 817 kB/s: ask for `--rate 817432B/s`, use \
+             blocks of 4 MiB (`--block 4MiB`), in which up to 2 MB/s fits, or close a stream"
+        );
+        let longer = problem.refusal.unwrap().longer.unwrap();
+        assert_eq!((longer.block_bytes.get(), longer.rate_bytes_per_second.get()), (4 << 20, 2_000_000));
     }
 
     /// Who is refused because three disks share a bus should look for another bus, not for
@@ -355,6 +399,7 @@ mod tests {
             utilisation_ppm: 1_000_000,
             deadline: None,
             rate_max: Rate::ZERO,
+            longer: None,
             bus: Some(Box::new(BusShare::new(bus).unwrap())),
             undecided: false,
             parts: 1,
@@ -392,6 +437,7 @@ mod tests {
                     utilisation_ppm: 990_000,
                     deadline: None,
                     rate_max: Rate::ZERO,
+                    longer: None,
                     bus: None,
                     undecided: false,
                     parts: 1,

@@ -333,9 +333,13 @@ fn an_open_stream_gets_faster_slower_larger_and_smaller() {
     world.node.handle(now, Event::Request { ticket, who, op, arrived: now });
     let output = std::iter::from_fn(|| world.node.poll_output()).find(|it| it.ticket == ticket);
     let output = output.expect("refused at once");
-    let unsearched = Refusal { rate_max: Rate::ZERO, ..refusal.clone() };
+    let unsearched = Refusal { rate_max: Rate::ZERO, longer: None, ..refusal.clone() };
     assert_eq!(output.result, Err(Error::Refused(unsearched)));
     assert_eq!(output.complete().result, Err(Error::Refused(refusal.clone())));
+    // No block of any length has 90 MB/s of this disk; the longest has more than these.
+    let (longest, rate) = refusal.longer.expect("longer blocks take more");
+    assert_eq!(longest, Bytes::mib(16));
+    assert!(rate > refusal.rate_max && rate < Rate::per_second(90_000_000), "{rate}");
     let best = refusal.rate_max.get();
     assert!(matches!(world.call(change(best + 1, Bytes::ZERO)), Err(Error::Refused(_))));
     assert!(world.call(change(best, Bytes::ZERO)).is_ok(), "{refusal}");

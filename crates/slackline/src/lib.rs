@@ -66,15 +66,11 @@ the source was faster than its contract.";
 /// What every subcommand understands.
 #[derive(clap::Args)]
 struct Common {
-    /// The daemon's control socket [default: /run/slackline/slackline.sock as root,
-    /// else $XDG_RUNTIME_DIR/slackline/slackline.sock]
-    #[arg(
-        long,
-        global = true,
-        value_name = "PATH",
-        env = "SLACKLINE_SOCKET",
-        hide_env_values = true
-    )]
+    /// The daemon's control socket [env: SLACKLINE_SOCKET] [default:
+    /// /run/slackline/slackline.sock as root, else $XDG_RUNTIME_DIR/slackline/slackline.sock]
+    // What clap itself has from the environment it shows in each line of usage, as if it were
+    // required.
+    #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long, global = true)]
@@ -83,7 +79,13 @@ struct Common {
 
 impl Common {
     fn socket(&self) -> PathBuf {
-        self.socket.clone().unwrap_or_else(client::default_socket)
+        self.named_socket().unwrap_or_else(client::default_socket)
+    }
+
+    /// The one that the line of arguments names, or else the environment.
+    fn named_socket(&self) -> Option<PathBuf> {
+        let from_environment = || std::env::var_os("SLACKLINE_SOCKET").filter(|it| !it.is_empty());
+        self.socket.clone().or_else(|| from_environment().map(PathBuf::from))
     }
 
     fn client(&self) -> Result<Client, Failure> {

@@ -108,7 +108,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     let says_policy = args.policy.is_some() || !args.policy_settings.is_empty();
     let flags = Options {
         disks: args.devices,
-        socket: common.socket.clone(),
+        socket: common.named_socket(),
         socket_mode: args.socket_mode,
         memory: args.memory,
         policy: args.policy,

@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use disk::Profile;
 use sched::TaskSet;
+use crate::limits::BLOCK_MAX;
 use units::{Bytes, Duration, Rate};
 
 /// What admission saw when it refused a contract.
@@ -53,21 +54,45 @@ impl RateSearch {
         Box::new(Self { contract: *contract, mode, shares: shares.to_vec(), disks })
     }
 
-    /// Tells a refusal the largest rate, in the same blocks, that would have been admitted;
-    /// zero if none. May take a second.
+    /// Tells a refusal the largest rate, in the same blocks, that would have been admitted,
+    /// zero if none; and what longer blocks would have taken, where that is more. May take two
+    /// seconds.
     pub fn complete(&self, error: &mut Error) {
         if let Error::Refused(refusal) = error {
-            refusal.rate_max = self.rate_max();
+            refusal.rate_max = self.rate_max(&self.contract);
+            refusal.longer = self.longer(refusal.rate_max);
         }
     }
 
-    fn rate_max(&self) -> Rate {
-        let seen = |index: DiskIndex| {
-            let at = self.shares.iter().position(|share| share.disk == index);
-            let at = at.expect("a disk of the shares");
-            let Disk { profile, advance, set, chunk } = &self.disks[at];
-            Seen { profile, advance: *advance, set, chunk: *chunk }
-        };
-        contract::rate_max(seen, &self.contract, &self.shares, self.mode)
+    fn seen(&self, index: DiskIndex) -> Seen<'_> {
+        let at = self.shares.iter().position(|share| share.disk == index);
+        let Disk { profile, advance, set, chunk } = &self.disks[at.expect("a disk of the shares")];
+        Seen { profile, advance: *advance, set, chunk: *chunk }
+    }
+
+    fn rate_max(&self, contract: &Contract) -> Rate {
+        contract::rate_max(|disk| self.seen(disk), contract, &self.shares, self.mode)
+    }
+
+    /// The shortest longer block in which the contract fits, or the longest with what fits in it.
+    fn longer(&self, rate_max: Rate) -> Option<(Bytes, Rate)> {
+        let mut longest = None;
+        let mut block = self.contract.block;
+        while block < BLOCK_MAX {
+            block = block * 2;
+            let contract =
+                Contract { block, burst: self.contract.burst.max(block), ..self.contract };
+            let can = contract::check_block(&contract, &self.shares, |disk| self.seen(disk).profile);
+            if contract.check().is_err() || can.is_err() {
+                continue;
+            }
+            if contract::fits(|disk| self.seen(disk), &contract, &self.shares, self.mode).is_ok() {
+                return Some((block, contract.rate));
+            }
+            longest = Some(contract);
+        }
+        let contract = longest?;
+        let rate = self.rate_max(&contract);
+        (rate > rate_max).then_some((contract.block, rate))
     }
 }

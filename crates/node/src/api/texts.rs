@@ -50,18 +50,25 @@ impl fmt::Display for Refusal {
         if self.undecided {
             write!(f, "; it could not be decided beside what waits now: try again")
         } else if self.rate_max.is_zero() {
-            write!(
-                f,
-                "; no rate in these blocks would be admitted: close a stream or use larger blocks"
-            )
+            write!(f, "; no rate in these blocks would be admitted")?;
+            longer_blocks(f, self)
         } else {
             write!(
                 f,
                 "; the largest rate in these blocks that would be admitted is {} ({} B/s)",
                 self.rate_max,
                 self.rate_max.get()
-            )
+            )?;
+            longer_blocks(f, self)
         }
+    }
+}
+
+/// What longer blocks would take, where that is more.
+fn longer_blocks(f: &mut fmt::Formatter<'_>, refusal: &Refusal) -> fmt::Result {
+    match refusal.longer {
+        Some((block, rate)) => write!(f, ", in blocks of {block} {rate}"),
+        None => Ok(()),
     }
 }
 
