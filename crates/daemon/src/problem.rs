@@ -4,8 +4,8 @@
 use node::{DeviceError, Error, Refusal};
 use report::{counted, percent};
 use store::StoreError;
-use wire::control::Service;
 use units::{Bytes, Rate};
+use wire::control::Service;
 use wire::{Code, Problem};
 
 /// The problem that this error of the pool is.
@@ -318,7 +318,7 @@ fn refused(refusal: &Refusal) -> Problem {
 /// Blocks that do better than those that were asked for, and what fits in them.
 fn in_blocks((block, rate): (Bytes, Rate)) -> String {
     let block = block.to_string();
-    format!("blocks of {block} (`--block {}`), in which up to {rate} fits", block.replace(' ', ""))
+    format!("blocks of {block} (`--block {}`), in which {rate} fits", block.replace(' ', ""))
 }
 
 fn counted_are(n: u64, what: &str) -> String {
@@ -383,10 +383,13 @@ mod tests {
         assert_eq!(
             problem.next_step,
             "the largest rate that fits in these blocks is 817 kB/s: ask for `--rate 817432B/s`, use \
-             blocks of 4 MiB (`--block 4MiB`), in which up to 2 MB/s fits, or close a stream"
+             blocks of 4 MiB (`--block 4MiB`), in which 2 MB/s fits, or close a stream"
         );
         let longer = problem.refusal.unwrap().longer.unwrap();
-        assert_eq!((longer.block_bytes.get(), longer.rate_bytes_per_second.get()), (4 << 20, 2_000_000));
+        assert_eq!(
+            (longer.block_bytes.get(), longer.rate_bytes_per_second.get()),
+            (4 << 20, 2_000_000)
+        );
     }
 
     /// Who is refused because three disks share a bus should look for another bus, not for

@@ -6,11 +6,11 @@
 
 use crate::admission::contract::{self, Joined, Seen, Share};
 use crate::api::{Contract, DiskIndex, Error, Mode};
+use crate::limits::BLOCK_MAX;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use disk::Profile;
 use sched::TaskSet;
-use crate::limits::BLOCK_MAX;
 use units::{Bytes, Duration, Rate};
 
 /// What admission saw when it refused a contract.
@@ -18,6 +18,8 @@ use units::{Bytes, Duration, Rate};
 pub struct RateSearch {
     contract: Contract,
     mode: Mode,
+    /// The stream is open, and keeps its blocks.
+    open: bool,
     shares: Vec<Share>,
     disks: Vec<Disk>,
 }
@@ -51,16 +53,17 @@ impl RateSearch {
             Disk { profile: seen.profile.clone(), advance, set, chunk }
         };
         let disks = shares.iter().map(disk).collect();
-        Box::new(Self { contract: *contract, mode, shares: shares.to_vec(), disks })
+        let (open, shares) = (!instead_of.is_empty(), shares.to_vec());
+        Box::new(Self { contract: *contract, mode, open, shares, disks })
     }
 
     /// Tells a refusal the largest rate, in the same blocks, that would have been admitted,
-    /// zero if none; and what longer blocks would have taken, where that is more. May take two
+    /// zero if none; and what longer blocks would have taken, where that is more. May take some
     /// seconds.
     pub fn complete(&self, error: &mut Error) {
         if let Error::Refused(refusal) = error {
             refusal.rate_max = self.rate_max(&self.contract);
-            refusal.longer = self.longer(refusal.rate_max);
+            refusal.longer = if self.open { None } else { self.longer(refusal.rate_max) };
         }
     }
 
@@ -74,25 +77,40 @@ impl RateSearch {
         contract::rate_max(|disk| self.seen(disk), contract, &self.shares, self.mode)
     }
 
-    /// The shortest longer block in which the contract fits, or the longest with what fits in it.
+    /// The shortest longer block in which the contract fits, or the one that takes most, with a
+    /// rate that fits in it, where that is more. Long blocks are not always better: what is due
+    /// soon waits for all of one.
     fn longer(&self, rate_max: Rate) -> Option<(Bytes, Rate)> {
-        let mut longest = None;
+        let mut best = (None, rate_max.get());
         let mut block = self.contract.block;
         while block < BLOCK_MAX {
             block = block * 2;
-            let contract =
-                Contract { block, burst: self.contract.burst.max(block), ..self.contract };
-            let can = contract::check_block(&contract, &self.shares, |disk| self.seen(disk).profile);
-            if contract.check().is_err() || can.is_err() {
+            if self.fits(block, self.contract.rate) {
+                return Some((block, self.contract.rate));
+            }
+            // To a sixty-fourth: it is there to choose a block by.
+            let (mut good, mut bad) = (best.1 + best.1 / 64 + 1, self.contract.rate.get());
+            if good >= bad || !self.fits(block, Rate::per_second(good)) {
                 continue;
             }
-            if contract::fits(|disk| self.seen(disk), &contract, &self.shares, self.mode).is_ok() {
-                return Some((block, contract.rate));
+            while bad - good > (good / 64).max(1) {
+                let middle = good + (bad - good) / 2;
+                if self.fits(block, Rate::per_second(middle)) {
+                    good = middle;
+                } else {
+                    bad = middle;
+                }
             }
-            longest = Some(contract);
+            best = (Some(block), good);
         }
-        let contract = longest?;
-        let rate = self.rate_max(&contract);
-        (rate > rate_max).then_some((contract.block, rate))
+        best.0.map(|block| (block, Rate::per_second(best.1)))
+    }
+
+    fn fits(&self, block: Bytes, rate: Rate) -> bool {
+        let contract = Contract { block, rate, ..self.contract };
+        let profile = |disk| self.seen(disk).profile;
+        contract.check().is_ok()
+            && contract::check_block(&contract, &self.shares, profile).is_ok()
+            && contract::fits(|disk| self.seen(disk), &contract, &self.shares, self.mode).is_ok()
     }
 }

@@ -173,9 +173,9 @@ pub struct Refusal {
     /// The largest rate in the same blocks that would have been admitted; zero if none,
     /// and before [`Output::complete`](crate::Output::complete).
     pub rate_max: Rate,
-    /// Longer blocks that would have done better, and the largest rate that would have been
-    /// admitted in them, at most the rate that was asked for: the shortest in which all of it
-    /// fits, or else the longest. None where longer ones do not help, and before
+    /// Longer blocks that would have done better, and a rate that would have been admitted in
+    /// them: the shortest in which all that was asked for fits, or else those that take most,
+    /// found to a sixty-fourth. None where longer ones do not help, and before
     /// [`Output::complete`](crate::Output::complete). Memory is not looked at.
     pub longer: Option<(Bytes, Rate)>,
     /// The bus that the disk shares with others: each of its bounds counts the wait for it.

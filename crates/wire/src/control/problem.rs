@@ -45,11 +45,13 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct LongerBlocks {
-    /// The shortest in which all that was asked for fits; the longest where it fits in none.
+    /// The shortest in which all that was asked for fits; those that take most where it fits in
+    /// none.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub block_bytes: Bytes,
-    /// The largest rate that would have been admitted in them, at most the one asked for.
+    /// A rate that would have been admitted in them: the one that was asked for, or the largest,
+    /// found to a sixty-fourth.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub rate_bytes_per_second: Rate,
