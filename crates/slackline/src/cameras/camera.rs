@@ -209,9 +209,14 @@ impl Camera {
         let why = format!("{why}{last}");
         inner.feed = (Feed::Ended, now);
         let since = inner.down.as_ref().map_or(now, |down| down.0);
+        // Once a minute for a month would be no news.
+        let known = inner.down.as_ref().is_some_and(|down| down.1 == why);
         inner.down = Some((since, why.clone()));
         let said: Vec<String> = inner.said.iter().cloned().collect();
         drop(inner);
+        if known {
+            return;
+        }
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let what = format!("down: {why}; again in {:.1} s", wait.as_secs_f64());
         self.tell(self.event("down", what).with("again_in_ms", wait_ms).with("said", said));
@@ -302,6 +307,16 @@ impl Camera {
                 .with("rate_bytes_per_second", contract.rate_bytes_per_second.get()),
         );
         self.news.notify_all();
+    }
+
+    /// All that it gave is on the medium, and nothing more will come.
+    pub fn closed(&self) {
+        let mut inner = self.inner();
+        inner.stream = None;
+        let length = inner.length;
+        drop(inner);
+        let what = format!("ended; volume {} has {length} on the medium", self.spec.volume);
+        self.tell(self.event("closed", what).with("durable_bytes", length.get()));
     }
 
     /// The daemon does not take its bytes; told where it is news.

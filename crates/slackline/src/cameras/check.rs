@@ -109,7 +109,16 @@ fn verdict(found: Found) -> Result<(), Failure> {
     if let Some(stop) = found.plan.stops {
         let failure = Failure::from(stop.problem);
         let what = format!("camera {}: {}", stop.name, failure.what);
-        return Err(Failure { what, exit_code: REFUSED, ..failure });
+        let refusal = failure.problem.as_ref().and_then(|problem| problem.refusal.as_ref());
+        let fits = refusal.map(|refusal| refusal.rate_max_bytes_per_second);
+        let next_step = match fits.filter(|fits| !fits.is_zero()) {
+            Some(fits) => format!(
+                "the largest rate that fits in these blocks is {fits}: make `rate` smaller or \
+                 `block` larger in the file, or close a stream"
+            ),
+            None => failure.next_step.clone(),
+        };
+        return Err(Failure { what, next_step, exit_code: REFUSED, ..failure });
     }
     let (needed, free) = (Bytes::new(found.needed_bytes), Bytes::new(found.free_bytes));
     if needed > free {

@@ -34,7 +34,7 @@ pub fn run(camera: &Camera, client: &Client, number: usize, turn: &AtomicUsize) 
             carry(camera, writer)
         });
         let why_not = match carried {
-            Ok(()) => return,
+            Ok(()) => return camera.closed(),
             Err(why_not) => why_not,
         };
         camera.refused(why_not.state, &why_not.what, &why_not.next);
@@ -74,7 +74,31 @@ impl From<Error> for WhyNot {
             (_, Some(Code::VolumeFull | Code::PoolFull)) => ("full", false),
             _ => ("failed", false),
         };
-        Self { state, what: error.to_string(), next: error.next_step(), soon }
+        let fits = error.refusal().map(|refusal| refusal.rate_max_bytes_per_second);
+        let next = match fits {
+            _ if state == "no daemon" => "its bytes wait in memory; start the daemon: `systemctl \
+                                          start slackline`, or `slackline serve DEVICE...`"
+                .into(),
+            Some(fits) if !fits.is_zero() => format!(
+                "the largest rate that fits in these blocks is {fits}: make `rate` smaller or \
+                 `block` larger in the file, or close a stream"
+            ),
+            _ => error.next_step(),
+        };
+        Self { state, what: error.to_string(), next, soon }
+    }
+}
+
+fn full(camera: &Camera) -> WhyNot {
+    let volume = &camera.spec.volume;
+    WhyNot {
+        state: "full",
+        what: format!("volume {volume} has no more room, and what comes now is lost"),
+        next: format!(
+            "give it more: `slackline volume resize {volume} SIZE`; or name another volume for this \
+             camera in the file, and start this again"
+        ),
+        soon: false,
     }
 }
 
@@ -105,16 +129,7 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
     let volume = client.volume(&spec.volume)?;
     let (length, size) = (volume.length_bytes, volume.size_bytes);
     if length >= size {
-        return Err(WhyNot {
-            state: "full",
-            what: format!("volume {} has {length} recorded, which is all of its room", spec.volume),
-            next: format!(
-                "give it more with `slackline volume resize {0} SIZE`; or give this camera another \
-                 volume in the file, and start this again",
-                spec.volume
-            ),
-            soon: false,
-        });
+        return Err(full(camera));
     }
     let rate = camera.rate();
     let chosen = match spec.block {
@@ -138,6 +153,8 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
 fn carry(camera: &Camera, mut writer: Writer) -> Result<(), WhyNot> {
     // Since when nothing came, and since when nothing became durable though something is due.
     let (mut idle, mut due, mut durable) = (Instant::now(), Instant::now(), writer.durable());
+    // When the daemon last had to hear of it: what is less than a block makes no call.
+    let mut rung = Instant::now();
     loop {
         match camera.next(LOOK) {
             Next::Piece(piece) => {
@@ -146,6 +163,10 @@ fn carry(camera: &Camera, mut writer: Writer) -> Result<(), WhyNot> {
                     return Err(ended(camera, writer, error));
                 }
                 idle = Instant::now();
+                if rung.elapsed() >= IDLE {
+                    rung = idle;
+                    writer.flush().map_err(Error::from)?;
+                }
                 camera.unstuck();
             }
             // Also hears where there is no daemon any more.
@@ -178,12 +199,13 @@ fn carry(camera: &Camera, mut writer: Writer) -> Result<(), WhyNot> {
 
 /// What went through is durable, and the stream is closed, where there still is a daemon.
 fn ended(camera: &Camera, writer: Writer, error: Error) -> WhyNot {
-    if error.code() == Some(Code::VolumeFull)
-        && let Ok(durable) = writer.close()
-    {
+    if error.code() != Some(Code::VolumeFull) {
+        return error.into();
+    }
+    if let Ok(durable) = writer.close() {
         camera.durable(durable);
     }
-    error.into()
+    full(camera)
 }
 
 /// Asks for another rate, where the camera has another than its contract.

@@ -130,7 +130,7 @@ fn rate(bytes: Option<u64>) -> String {
 pub fn days(seconds: u64) -> String {
     let tenths = seconds / 8_640;
     match tenths {
-        0..10 => format!("{} h", seconds / 3_600),
+        0..10 => report::span(Duration::from_secs(seconds)),
         10..1_000 => format!("{}.{} days", tenths / 10, tenths % 10),
         _ => format!("{} days", tenths / 10),
     }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn days_are_told_to_the_tenth_where_they_are_few() {
-        let told: Vec<_> = [7_200, 86_400, 220_000, 8_640_000].map(days).into();
-        assert_eq!(told, ["2 h", "1.0 days", "2.5 days", "100 days"]);
+        let told: Vec<_> = [7_260, 86_400, 220_000, 8_640_000].map(days).into();
+        assert_eq!(told, ["2 h 1 min", "1.0 days", "2.5 days", "100 days"]);
     }
 }
