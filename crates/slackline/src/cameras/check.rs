@@ -1,6 +1,7 @@
 //! `slackline cameras --check`: whether all of them fit, before one is started.
 
 use super::file::{File, Spec};
+use crate::contract::planned_run;
 use crate::failure::{Failure, REFUSED};
 use crate::output::{Output, counted};
 use client::control::{Mode, Placement, Plan, PlanRequest, PlanStream};
@@ -47,6 +48,9 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
     let written = status.streams.iter().filter(|stream| stream.mode != Mode::Read);
     let written: BTreeSet<&str> = written.map(|stream| &*stream.volume).collect();
     let (mut cameras, mut streams, mut needed) = (Vec::new(), Vec::new(), Bytes::ZERO);
+    // Where the daemon chooses the block, of a volume that is not there yet: which stream of the
+    // plan, and which camera.
+    let mut unknown = Vec::new();
     for spec in &file.cameras {
         let volume = match client.volume(&spec.volume) {
             Ok(volume) => Some(volume),
@@ -56,10 +60,16 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
         let chosen = match (&volume, spec.block) {
             (_, Some(block)) => block,
             (Some(_), None) => client.block_for(&spec.volume, Mode::Write, spec.rate)?,
-            (None, None) => client::Contract::at(spec.rate).terms().block_bytes,
+            (None, None) => {
+                unknown.push((streams.len(), cameras.len()));
+                client::Contract::at(spec.rate).terms().block_bytes
+            }
         };
         let contract = spec.contract(spec.rate, chosen);
-        let placement = volume.as_ref().map_or_else(Placement::default, |it| it.placement.clone());
+        let placement = match &volume {
+            Some(volume) => volume.placement.clone(),
+            None => Placement { run_bytes: planned_run(None, chosen), ..Placement::default() },
+        };
         let open = written.contains(&*spec.volume);
         if !open {
             streams.push(PlanStream {
@@ -89,6 +99,7 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
             program: is_there(spec),
         });
     }
+    choose_blocks(client, &mut streams, &mut cameras, &unknown)?;
     let plan = client.plan(&PlanRequest { streams, alternatives: false })?;
     let free =
         status.disks.iter().fold(Bytes::ZERO, |sum, disk| sum.saturating_add(disk.free_bytes));
@@ -103,6 +114,34 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
     };
     output.result(&found, text)?;
     verdict(found)
+}
+
+/// The blocks that the daemon will choose for these, in place of those that suit the rate alone.
+fn choose_blocks(
+    client: &Client,
+    streams: &mut [PlanStream],
+    cameras: &mut [Checked],
+    unknown: &[(usize, usize)],
+) -> Result<(), Failure> {
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let plan = client.plan(&PlanRequest { streams: streams.to_vec(), alternatives: true })?;
+    let now = plan.modes.into_iter().find(|mode| mode.now);
+    let chosen = now.map(|mode| mode.block_bytes).unwrap_or_default();
+    for &(stream, camera) in unknown {
+        let block = chosen.get(stream).copied().flatten().map(Bytes::new);
+        if let (Some(block), Some(contract)) = (block, &mut streams[stream].contract) {
+            // A burst that the file names stays.
+            if contract.burst_bytes == contract.block_bytes {
+                contract.burst_bytes = block;
+            }
+            contract.block_bytes = block;
+            streams[stream].placement.run_bytes = planned_run(None, block);
+            cameras[camera].block_bytes = block.get();
+        }
+    }
+    Ok(())
 }
 
 fn verdict(found: Found) -> Result<(), Failure> {

@@ -45,7 +45,7 @@ fn what_the_pages_of_examples_say_to_run_runs() {
                     ran[0] += 1;
                 }
                 "simulate" => {
-                    let short = ["--duration", "200ms", "--warm-up", "300ms", "--runs", "1"];
+                    let short = ["--duration", "1s", "--warm-up", "100ms", "--runs", "1"];
                     let text = run(&line, &short).succeeded();
                     assert!(text.text().contains("under contract"), "{page}: {}", text.text());
                     ran[1] += 1;
