@@ -103,7 +103,7 @@ impl Drop for Cameras<'_> {
 /// The numbers in a volume.
 fn numbers(dir: &Scratch, volume: &str) -> Vec<u64> {
     let back = dir.run(&["play", volume, "--rate", "20MB/s"]).succeeded().out;
-    assert!(back.len() as u64 % LINE == 0, "whole packets: {}", back.len());
+    assert!((back.len() as u64).is_multiple_of(LINE), "whole packets: {}", back.len());
     let lines = back.chunks(LINE as usize);
     lines.map(|line| std::str::from_utf8(line).unwrap().trim_end().parse().unwrap()).collect()
 }
