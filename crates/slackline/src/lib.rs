@@ -5,6 +5,8 @@
 //! Invariants: results go to standard output, everything else to standard error;
 //! every failure says in one line what, and in one line what to do next.
 
+mod appending;
+mod cameras;
 mod confirm;
 mod contract;
 mod demo;
@@ -12,6 +14,7 @@ mod disk;
 mod explain;
 mod failure;
 mod files;
+mod interrupts;
 mod lab;
 mod mount;
 mod nbd;
@@ -126,6 +129,7 @@ enum Command {
     Token(token::Command),
     Record(record::Args),
     Play(play::Args),
+    Cameras(cameras::Args),
     Mount(mount::Args),
     Unmount(mount::UnmountArgs),
     Nbd(nbd::Args),
@@ -189,6 +193,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Token(command) => token::run(command, common),
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
+        Command::Cameras(args) => cameras::run(&args, common),
         Command::Mount(args) => mount::run(&args, common),
         Command::Unmount(args) => mount::unmount(&args),
         Command::Nbd(args) => nbd::run(&args, common),
