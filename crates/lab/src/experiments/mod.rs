@@ -16,6 +16,7 @@ pub fn catalogue() -> Vec<Experiment> {
         clockwise::EXPERIMENTS,
         clockwise::chapter_6::EXPERIMENTS,
         clockwise::chapter_7::EXPERIMENTS,
+        clockwise::CHAPTER_8,
         semi_preemptible::EXPERIMENTS,
         qos::EXPERIMENTS,
         abiss::EXPERIMENTS,
