@@ -72,39 +72,38 @@ fn word(claim: &Claim) -> (String, Mood) {
     (word.into(), mood)
 }
 
-/// How many claims came out how, by paper.
+/// What a row of a table of counts shows.
+type Count = fn(&Counts) -> usize;
+
+/// How many claims came out how: a column for each paper, which fit beside each other on a
+/// phone.
 fn totals(ended: &[Ended], whose: Whose) -> Table {
-    let mut table = Table::new(&[
-        "paper",
-        ">claims",
-        ">kept",
-        ">exceeded",
-        ">calibrated",
-        ">contradicted",
-        ">of these unexplained",
-        ">not reproducible",
-        ">experiments that broke off",
-    ]);
-    for paper in papers(ended) {
-        let counts = Counts::of(claims(of(ended, paper), whose));
-        let broken = of(ended, paper).filter(|ended| ended.findings.is_err()).count();
-        if counts.claims + broken == 0 {
-            continue;
-        }
-        let plain = |n: usize| (n.to_string(), Mood::Plain);
-        let bad = |n: usize| (n.to_string(), if n > 0 { Mood::Bad } else { Mood::Plain });
-        table.moody(vec![
-            (paper.title().into(), Mood::Plain),
-            plain(counts.claims),
-            plain(counts.kept),
-            plain(counts.exceeded),
-            plain(counts.calibrated),
-            plain(counts.contradicted),
-            bad(counts.unexplained),
-            plain(counts.not_reproducible),
-            bad(broken),
-        ]);
+    let counts = |paper: Paper| Counts::of(claims(of(ended, paper), whose));
+    let broken = |paper: Paper| of(ended, paper).filter(|it| it.findings.is_err()).count();
+    let papers = papers(ended);
+    let papers: Vec<Paper> =
+        papers.into_iter().filter(|&it| counts(it).claims + broken(it) > 0).collect();
+    let names: Vec<String> = papers.iter().map(|paper| format!(">{}", paper.name())).collect();
+    let headings = std::iter::once("").chain(names.iter().map(String::as_str));
+    let mut table = Table::new(&headings.collect::<Vec<_>>());
+    let rows: [(&str, Count, Mood); 7] = [
+        ("claims", |it| it.claims, Mood::Plain),
+        ("kept", |it| it.kept, Mood::Plain),
+        ("exceeded", |it| it.exceeded, Mood::Plain),
+        ("calibrated", |it| it.calibrated, Mood::Plain),
+        ("contradicted", |it| it.contradicted, Mood::Plain),
+        ("of these unexplained", |it| it.unexplained, Mood::Bad),
+        ("not reproducible", |it| it.not_reproducible, Mood::Plain),
+    ];
+    let cell = |n: usize, mood: Mood| (n.to_string(), if n > 0 { mood } else { Mood::Plain });
+    for (name, count, mood) in rows {
+        let mut row = vec![(name.to_owned(), Mood::Plain)];
+        row.extend(papers.iter().map(|&paper| cell(count(&counts(paper)), mood)));
+        table.moody(row);
     }
+    let mut row = vec![("experiments that broke off".to_owned(), Mood::Plain)];
+    row.extend(papers.iter().map(|&paper| cell(broken(paper), Mood::Bad)));
+    table.moody(row);
     table
 }
 
@@ -118,7 +117,7 @@ fn of_contents() -> Table {
             Place::PutIn(why) => (format!("put in: {why}"), Mood::Plain),
             Place::Left(why) => (format!("left out: {why}"), Mood::Careful),
         };
-        let cells = [row.paper.title(), row.name, row.title].map(|it| (it.into(), Mood::Plain));
+        let cells = [row.paper.name(), row.name, row.title].map(|it| (it.into(), Mood::Plain));
         table.moody([cells.to_vec(), vec![(here, mood)]].concat());
     }
     table

@@ -52,7 +52,7 @@ impl At {
     }
 
     /// Of a list of texts with their figures, thorough and quick, the one for `text`;
-    /// what the list does not name is not explained.
+    /// what the list does not name, or has no figure for (NaN), is not explained.
     pub fn in_list(list: &[(&str, f64, f64)], text: &str) -> Self {
         let found = list.iter().find(|(name, ..)| *name == text);
         found.map_or(Self::nothing(), |&(_, thorough, quick)| Self::each(thorough, quick))
@@ -65,7 +65,7 @@ impl At {
             Effort::Quick => self.quick,
         };
         let spread = self.spread.unwrap_or(SPREAD * figure.abs());
-        figure.is_finite().then(|| figure - spread..=figure + spread)
+        if figure.is_finite() { Some(figure - spread..=figure + spread) } else { None }
     }
 }
 

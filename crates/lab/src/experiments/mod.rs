@@ -36,6 +36,9 @@ mod tests {
             let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
             assert!(name.chars().all(fits), "{name}");
         }
+        for experiment in catalogue() {
+            assert!(experiment.name.starts_with(experiment.paper.name()), "{experiment:?}");
+        }
         let all = names.len();
         names.sort_unstable();
         names.dedup();

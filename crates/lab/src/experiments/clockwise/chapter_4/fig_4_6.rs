@@ -76,7 +76,7 @@ fn run(run: &Run<'_>) -> Findings {
                 five_lines,
                 "MB/s",
             )
-            .explained(At::quick_only(5.08), ONE_LINE),
+            .explained(At::both(5.08), ONE_LINE),
         )
         .claim(Claim::holds(
             "1 KB is far below what the zone could take",
