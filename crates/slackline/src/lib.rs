@@ -9,6 +9,7 @@ mod confirm;
 mod contract;
 mod demo;
 mod disk;
+mod events;
 mod explain;
 mod failure;
 mod files;
@@ -108,6 +109,7 @@ enum Command {
     /// for scripts.
     Status,
     Top(top::Args),
+    Events(events::Args),
     /// Make, show and check pools
     #[command(subcommand)]
     Pool(pool::Command),
@@ -181,6 +183,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args, common),
         Command::Status => status::run(common),
         Command::Top(args) => top::run(&args, common),
+        Command::Events(args) => events::run(&args, common),
         Command::Pool(command) => pool::run(command, common),
         Command::Volume(command) => volume::run(command, common),
         Command::Stream(command) => stream::run(command, common),
