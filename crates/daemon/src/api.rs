@@ -8,6 +8,7 @@ mod naming;
 mod tokens;
 
 use crate::convert;
+use crate::events::Events;
 use crate::files::Files;
 use crate::limits::ATTACH_WITHIN;
 use crate::live::Live;
@@ -55,6 +56,8 @@ pub struct Control {
     pub tokens: Arc<Tokens>,
     /// The last hours, and those who watch.
     pub live: Arc<Live>,
+    /// What happened.
+    pub events: Arc<Events>,
     /// The path of the data socket, for those who open streams.
     pub data_socket: PathBuf,
     /// When the pool was opened, on the pool's clock.

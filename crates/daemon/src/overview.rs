@@ -34,7 +34,8 @@ pub fn routes() -> OpenApiRouter<Control> {
     OpenApiRouter::new().routes(routes!(overview)).routes(routes!(history))
 }
 
-fn seen(control: &Control, peer: &Peer) -> api::Overview {
+/// What this peer is shown.
+pub fn seen(control: &Control, peer: &Peer) -> api::Overview {
     let (pool, shown) = (&*control.entry.0, control.shown(peer));
     let policy = convert::policy(&shown);
     let status = convert::status(pool, shown, &control.sessions, &control.quotas, control.since);
@@ -88,7 +89,7 @@ async fn tell(control: Control, peer: Peer, watcher: Watcher, events: mpsc::Send
 }
 
 /// How long one of `all` waits after what was made for him took so long.
-fn pause(took: Duration, all: usize) -> Duration {
+pub fn pause(took: Duration, all: usize) -> Duration {
     EVERY.max(took.saturating_mul(PART).saturating_mul(u32::try_from(all).unwrap_or(u32::MAX)))
 }
 

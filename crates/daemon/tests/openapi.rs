@@ -146,6 +146,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("GET", "/v1/status", "/v1/status", json!(null), 200),
         ("GET", "/v1/overview", "/v1/overview", json!(null), 200),
         ("GET", "/v1/history", "/v1/history", json!(null), 200),
+        ("GET", "/v1/events?after=0", "/v1/events", json!(null), 200),
         ("GET", "/v1/quota", "/v1/quota", json!(null), 200),
         ("GET", "/v1/files", "/v1/files", json!(null), 200),
         ("POST", "/v1/disks/0/reprofile", reprofile, json!(null), 200),

@@ -11,6 +11,7 @@ mod confirm;
 mod contract;
 mod demo;
 mod disk;
+mod events;
 mod explain;
 mod failure;
 mod files;
@@ -111,6 +112,7 @@ enum Command {
     /// for scripts.
     Status,
     Top(top::Args),
+    Events(events::Args),
     /// Make, show and check pools
     #[command(subcommand)]
     Pool(pool::Command),
@@ -185,6 +187,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args, common),
         Command::Status => status::run(common),
         Command::Top(args) => top::run(&args, common),
+        Command::Events(args) => events::run(&args, common),
         Command::Pool(command) => pool::run(command, common),
         Command::Volume(command) => volume::run(command, common),
         Command::Stream(command) => stream::run(command, common),

@@ -4,6 +4,7 @@
 //! request with a field that is not known is refused, so that a misspelt field
 //! is not silently ignored; every bad answer is a [`Problem`].
 
+mod events;
 mod files;
 mod naming;
 mod odds;
@@ -16,6 +17,7 @@ mod quotas;
 mod service;
 mod tokens;
 
+pub use events::*;
 pub use files::*;
 pub use naming::*;
 pub use odds::*;
