@@ -4,35 +4,21 @@
 //! An event is a difference between two looks at everything, about a second apart: streams that
 //! came and went, and findings ([`findings`](crate::findings)) that came, got worse and went.
 //!
-//! Invariants: to look takes at most a fiftieth of a processor; what is kept and what waits for
-//! the command is bounded, and what is left out is counted and said.
+//! Invariant: what is kept and what waits for the command is bounded, and what is left out is
+//! counted and said.
 
 mod hook;
 
-use crate::api::Control;
 use crate::limits::{EVENTS_KEPT, EVENTS_PER_LOOK};
 use crate::lock::Mutex;
-use crate::overview::{self, pause};
-use crate::people::Peer;
-use axum::Json;
-use axum::extract::{ConnectInfo, Query, State};
 pub use hook::Hook;
-use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::watch;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use wire::control::{self as api, Event, EventKind, Mode, Overview, Weight};
 
 /// A finding whose figures get worse all the time is told so often at the most.
 const AGAIN: Duration = Duration::from_secs(60);
-
-/// The route of this room.
-pub fn routes() -> OpenApiRouter<Control> {
-    OpenApiRouter::new().routes(routes!(events))
-}
 
 /// The last events.
 pub struct Events {
@@ -52,21 +38,16 @@ impl Events {
         Arc::new(Self { kept: Mutex::default(), hook })
     }
 
-    /// Looks until the daemon stops.
-    pub async fn watch(control: Control, mut stopping: watch::Receiver<bool>) {
-        let mut seen = Seen::default();
-        let daemon = Peer::known(0);
-        let mut wait = Duration::ZERO;
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                _ = stopping.wait_for(|&stopping| stopping) => return,
-            }
-            let began = Instant::now();
-            let changes = seen.changes(began, &overview::seen(&control, &daemon));
-            control.events.add(changes);
-            wait = pause(began.elapsed(), 1);
-        }
+    /// Takes note of what is otherwise than at the last look.
+    pub fn look(&self, seen: &mut Seen, overview: &Overview) {
+        self.add(seen.changes(Instant::now(), overview));
+    }
+
+    /// The number of the last event, and those that are kept with larger ones than this.
+    pub fn after(&self, number: u64) -> (u64, Vec<Event>) {
+        let kept = self.kept.lock();
+        let after = |event: &&Event| event.number > number;
+        (kept.last, kept.events.iter().filter(after).cloned().collect())
     }
 
     fn add(&self, changes: Vec<Change>) {
@@ -101,7 +82,7 @@ struct Change {
 
 /// What the last look saw.
 #[derive(Default)]
-struct Seen {
+pub struct Seen {
     streams: BTreeMap<u64, (String, Mode)>,
     findings: BTreeMap<String, Told>,
 }
@@ -193,41 +174,6 @@ impl Seen {
         }
         changes
     }
-}
-
-#[derive(Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-struct After {
-    /// Only what comes after this event.
-    #[serde(default)]
-    after: u64,
-}
-
-/// Show the last events, the oldest first: of streams and volumes, those that the asker may see;
-/// of the pool, its disks and the host, to root. To follow, ask again with the last number.
-#[utoipa::path(get, path = "/v1/events", tag = "daemon", params(After), responses(
-    (status = 200, description = "The last events", body = api::Events),
-))]
-async fn events(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    Query(After { after }): Query<After>,
-) -> Json<api::Events> {
-    let (last, events) = {
-        let kept = control.events.kept.lock();
-        let after = |event: &&Event| event.number > after;
-        (kept.last, kept.events.iter().filter(after).cloned().collect::<Vec<_>>())
-    };
-    let all = control.quotas.who(&peer).is_superuser
-        && peer.scope.as_deref().is_none_or(token::Grant::is_for_all);
-    let shown: HashSet<String> = match all || events.is_empty() {
-        true => HashSet::new(),
-        false => control.shown(&peer).volumes.into_iter().map(|one| one.name).collect(),
-    };
-    let is_shown =
-        |event: &Event| all || event.volume.as_ref().is_some_and(|it| shown.contains(it));
-    let events = events.into_iter().filter(is_shown).collect();
-    Json(api::Events { run: control.run, last, events })
 }
 
 #[cfg(test)]

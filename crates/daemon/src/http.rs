@@ -224,7 +224,7 @@ fn told(service: Result<Query<Service>, QueryRejection>) -> Result<Told, Failure
     Ok(Told { rate, priority: service.priority.map(priority::priority) })
 }
 
-fn bad_query(what: String) -> Failure {
+pub(crate) fn bad_query(what: String) -> Failure {
     let next = "a read has `rate=2MB/s`, `priority=interactive` or neither; a write no rate";
     Problem::new(Code::BadRequest, what, next).into()
 }

@@ -56,6 +56,8 @@ pub const KEEP_ALIVE_MIN: units::Duration = units::Duration::from_secs(1);
 pub const KEEP_ALIVE_MAX: units::Duration = units::Duration::from_secs(24 * 3600);
 /// A data connection that has not said what it wants is closed after this time.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
+/// What is left of an answer that goes on, when the daemon stops, has this time to be written.
+pub const LAST_WORD_WITHIN: Duration = Duration::from_millis(250);
 /// Events that are kept for whoever asks.
 pub const EVENTS_KEPT: usize = 1_000;
 /// Of what happens between two looks so many events are told one by one.

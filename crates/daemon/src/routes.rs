@@ -1,11 +1,11 @@
 //! Every address of the control interface, and the document that tells them.
 //!
-//! Both come from the same attributes: those of the handlers in `api`, `http`, `overview` and `events`.
+//! Both come from the same attributes: those of the handlers in `api`, `http` and `overview`.
 
 use crate::api::{self, Control, Failure};
 use crate::by_token;
 use crate::limits::CONTROL_BODY_MAX;
-use crate::{events, http, overview};
+use crate::{http, overview};
 use axum::extract::DefaultBodyLimit;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -40,7 +40,6 @@ fn all() -> OpenApiRouter<Control> {
         .merge(api::routes())
         .merge(http::routes())
         .merge(overview::routes())
-        .merge(events::routes())
         .routes(routes!(document))
 }
 

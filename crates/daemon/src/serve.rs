@@ -24,7 +24,7 @@ pub use crate::timely::Serving;
 use crate::timely::TimelyThreads;
 use crate::tls::TlsError;
 use crate::tokens::Tokens;
-use crate::{control, data, descriptors, nbd, notify, routes};
+use crate::{control, data, descriptors, nbd, notify, overview, routes};
 use node::Op;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -180,7 +180,7 @@ pub async fn serve(
         since: entry.0.now(),
         run: run_number(),
     };
-    tokio::spawn(Events::watch(control.clone(), is_stopping.clone()));
+    tokio::spawn(overview::watch(control.clone(), is_stopping.clone()));
     let kept_files = Arc::clone(&files);
     let (own, sessions_of_house) = (entry.clone(), Arc::clone(&sessions));
     let timely = threads.handle();

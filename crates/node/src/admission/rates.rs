@@ -62,8 +62,12 @@ impl RateSearch {
     /// seconds.
     pub fn complete(&self, error: &mut Error) {
         if let Error::Refused(refusal) = error {
-            refusal.rate_max = self.rate_max(&self.contract);
-            refusal.longer = if self.open { None } else { self.longer(refusal.rate_max) };
+            let seen = |disk| self.seen(disk);
+            refusal.rate_max = contract::rate_max(seen, &self.contract, &self.shares, self.mode);
+            if !self.open {
+                let asked = (&self.contract, &*self.shares, self.mode);
+                refusal.longer = longer_blocks(seen, asked, refusal.rate_max);
+            }
         }
     }
 
@@ -72,45 +76,43 @@ impl RateSearch {
         let Disk { profile, advance, set, chunk } = &self.disks[at.expect("a disk of the shares")];
         Seen { profile, advance: *advance, set, chunk: *chunk }
     }
+}
 
-    fn rate_max(&self, contract: &Contract) -> Rate {
-        contract::rate_max(|disk| self.seen(disk), contract, &self.shares, self.mode)
-    }
-
-    /// The shortest longer block in which the contract fits, or the one that takes most, with a
-    /// rate that fits in it, where that is more. Long blocks are not always better: what is due
-    /// soon waits for all of one.
-    fn longer(&self, rate_max: Rate) -> Option<(Bytes, Rate)> {
-        let mut best = (None, rate_max.get());
-        let mut block = self.contract.block;
-        while block < BLOCK_MAX {
-            block = block * 2;
-            if self.fits(block, self.contract.rate) {
-                return Some((block, self.contract.rate));
-            }
-            // To a sixty-fourth: it is there to choose a block by.
-            let (mut good, mut bad) = (best.1 + best.1 / 64 + 1, self.contract.rate.get());
-            if good >= bad || !self.fits(block, Rate::per_second(good)) {
-                continue;
-            }
-            while bad - good > (good / 64).max(1) {
-                let middle = good + (bad - good) / 2;
-                if self.fits(block, Rate::per_second(middle)) {
-                    good = middle;
-                } else {
-                    bad = middle;
-                }
-            }
-            best = (Some(block), good);
-        }
-        best.0.map(|block| (block, Rate::per_second(best.1)))
-    }
-
-    fn fits(&self, block: Bytes, rate: Rate) -> bool {
-        let contract = Contract { block, rate, ..self.contract };
-        let profile = |disk| self.seen(disk).profile;
+/// The shortest longer block in which all that is asked for would fit, or the one that takes
+/// most, with a rate that fits in it, where that is more than `rate_max`. Long blocks are not
+/// always better: what is due soon waits for all of one.
+pub(crate) fn longer_blocks<'a>(
+    seen: impl Fn(DiskIndex) -> Seen<'a>,
+    (asked, shares, mode): (&Contract, &[Share], Mode),
+    rate_max: Rate,
+) -> Option<(Bytes, Rate)> {
+    let fits = |block, rate| {
+        let contract = Contract { block, rate: Rate::per_second(rate), ..*asked };
         contract.check().is_ok()
-            && contract::check_block(&contract, &self.shares, profile).is_ok()
-            && contract::fits(|disk| self.seen(disk), &contract, &self.shares, self.mode).is_ok()
+            && contract::check_block(&contract, shares, |disk| seen(disk).profile).is_ok()
+            && contract::fits(&seen, &contract, shares, mode).is_ok()
+    };
+    let (mut best, asked_rate) = ((None, rate_max.get()), asked.rate.get());
+    let mut block = asked.block;
+    while block < BLOCK_MAX {
+        block = block * 2;
+        if fits(block, asked_rate) {
+            return Some((block, asked.rate));
+        }
+        // To a sixty-fourth: it is there to choose a block by.
+        let (mut good, mut bad) = (best.1 + best.1 / 64 + 1, asked_rate);
+        if good >= bad || !fits(block, good) {
+            continue;
+        }
+        while bad - good > (good / 64).max(1) {
+            let middle = good + (bad - good) / 2;
+            if fits(block, middle) {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        best = (Some(block), good);
     }
+    best.0.map(|block| (block, Rate::per_second(best.1)))
 }

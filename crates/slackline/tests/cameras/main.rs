@@ -205,6 +205,8 @@ fn a_camera_above_its_contract_gets_a_larger_one_and_a_full_volume_goes_on_with_
     let granted = cameras.events("rate")[0]["rate_bytes_per_second"].as_u64().unwrap();
     assert!(granted > 500_000, "{granted}");
     wait_until(|| cameras.seen("gate")["state"] == "full");
+    // Its state is seen a moment before it is told.
+    wait_until(|| !cameras.events("full").is_empty());
     let full = cameras.events("full");
     assert!(full[0]["next_step"].as_str().unwrap().contains("volume resize gate"), "{full:?}");
     dir.run(&["volume", "resize", "gate", "64MiB"]).succeeded();
