@@ -168,6 +168,8 @@ pub struct VolumeStatus {
     pub size: Bytes,
     /// End of the recorded data.
     pub length: Bytes,
+    /// Where what a ring holds begins; none of what is no ring.
+    pub start: Option<Bytes>,
     /// None of a volume that nobody has used since volumes have times.
     pub times: Option<Times>,
     /// Another number than before whenever bytes of the volume may have changed in between, while
