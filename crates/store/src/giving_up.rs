@@ -6,7 +6,7 @@
 
 use crate::api::{DiskIndex, EXTENT, Ownership, Placement, VolumeId};
 use crate::error::StoreError;
-use crate::ring::{END_MAX, GRAIN, RING_GRAIN, ring_extents};
+use crate::ring::{END_MAX, GRAIN, RING_GRAIN};
 use crate::state::State;
 use crate::store::Store;
 use core::ops::Range;
@@ -88,13 +88,6 @@ impl Store {
         let volume = self.volume(id)?;
         let at = if volume.is_ring() { extent % volume.extents() } else { extent };
         volume.place(u32::try_from(at).ok()?).map(|(disk, _)| disk)
-    }
-    /// The bytes that a ring of this size on such disks would have.
-    ///
-    /// # Errors
-    /// Where there is no such ring.
-    pub fn ring_size(size: Bytes, disks: usize, run: Bytes) -> Result<Bytes, StoreError> {
-        ring_extents(size, disks, run).map(|extents| EXTENT * u64::from(extents))
     }
 }
 

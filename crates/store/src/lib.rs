@@ -70,7 +70,7 @@ pub use layout::{Field, Table};
 pub use names::{REMOVED_DIRECTORY, VOLUME_NAME_MAX};
 pub use opening::{Opened, Opening};
 pub use record::RecordContent;
-pub use ring::{RING_GRAIN, RING_MIN};
+pub use ring::{RING_GRAIN, RING_MIN, ring_size};
 pub use store::Store;
 pub use structure::{MAGICS, Problem};
 pub use volume::{Stretches, Volume};

@@ -35,13 +35,22 @@ pub const RING_MIN: Bytes = Bytes::new(RING_GRAIN.get() * 2);
 /// Offsets of a ring end here: 8 EiB, which 1 GB/s takes 290 years to reach.
 pub(crate) const END_MAX: u64 = 1 << 63;
 
+/// The bytes that a ring of `size` at least has on so many disks, with such runs.
+///
+/// # Errors
+/// Where there is no such ring.
+pub fn ring_size(size: Bytes, disks: usize, run: Bytes) -> Result<Bytes, StoreError> {
+    ring_extents(size, disks, run).map(|extents| EXTENT * u64::from(extents))
+}
+
 /// Bytes that it takes that a volume is a ring, and where that begins.
-pub(crate) fn ring_size(ring: Option<u64>) -> u64 {
+pub(crate) fn ring_described(ring: Option<u64>) -> u64 {
     let fixed = (format::ring::LEN + format::given_up::LEN) as u64;
     ring.map_or(0, |_| fixed)
 }
 
-/// Whole extents for a ring of at least `size`.
+/// Whole extents for a ring of at least `size`: no block lies across its end, and the rotation
+/// goes on there.
 pub(crate) fn ring_extents(size: Bytes, disks: usize, run: Bytes) -> Result<u32, StoreError> {
     if size < RING_MIN {
         return Err(StoreError::RingTooSmall { size, least: RING_MIN });

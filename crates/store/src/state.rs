@@ -18,7 +18,7 @@ use crate::change::{
 use crate::format;
 use crate::geometry::Geometry;
 use crate::names::{is_volume_name, number_in};
-use crate::ring::{self, ring_size};
+use crate::ring::{self, ring_described};
 use crate::runs::{FreeMap, Run};
 use crate::volume::{BLOCKS, Volume};
 use alloc::collections::BTreeMap;
@@ -295,7 +295,7 @@ impl State {
                 + service_size(volume.service)
                 + run_size(volume.placement.run)
                 + times_size(volume.times)
-                + ring_size(volume.ring)
+                + ring_described(volume.ring)
         });
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;

@@ -27,7 +27,7 @@ use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
 use crate::names::is_volume_name;
-use crate::ring::{ring_extents, ring_size};
+use crate::ring::{ring_described, ring_extents};
 use crate::runs::{Run, Wish};
 use crate::state::{Freed, State};
 use crate::steps::Steps;
@@ -267,7 +267,7 @@ impl Store {
         };
         let runs = self.choose(&volume, extents)?;
         let described = volume_size_max(name.len(), disks.len(), count(&runs), extents);
-        let ring = ring_size(is_ring.then_some(0));
+        let ring = ring_described(is_ring.then_some(0));
         self.check_metadata(described + ownership_size(ownership) + run_size(run) + ring)?;
         self.state.next_volume = VolumeId(id.0 + 1);
         let zone = placement.zone;

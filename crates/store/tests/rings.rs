@@ -79,7 +79,7 @@ fn a_ring_is_of_whole_turns_over_its_disks_and_keeps_its_size() {
     let run = Bytes::mib(4);
     let id = ring(&mut store, Bytes::mib(50), &Placement { run, ..Placement::default() });
     assert_eq!(store.volume(id).unwrap().size(), Bytes::mib(96), "of 48 MiB and of 12 MiB");
-    assert_eq!(Store::ring_size(Bytes::mib(50), 3, run), Ok(Bytes::mib(96)));
+    assert_eq!(store::ring_size(Bytes::mib(50), 3, run), Ok(Bytes::mib(96)));
     // From the last place to the first the rotation goes on.
     store.give_up(id, Bytes::mib(96 + 16)).unwrap();
     let disk = |extent| store.locate(id, extent).unwrap().disk.as_usize() as u64;

@@ -206,6 +206,13 @@ pub struct VolumeStatus {
     pub promised: bool,
 }
 
+impl VolumeStatus {
+    /// Where its space ends, as it is now: of a ring it goes on.
+    pub fn end(&self) -> Bytes {
+        self.start.unwrap_or_default() + self.size
+    }
+}
+
 /// A disk that does not end the operations of a contract, for whose memory others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryHeld {
