@@ -372,15 +372,27 @@ async fn volume_create(
     let mut access = control.quotas.access(&request.access)?;
     let kind = convert::kind_bits(request.kind);
     access.mode = (kind != 0).then(|| access.mode.unwrap_or(0o600) | kind).or(access.mode);
-    let op = Op::VolumeCreate {
-        name: request.name.clone(),
-        size: request.size_bytes,
-        placement,
-        access,
+    let (name, size) = (request.name.clone(), request.size_bytes);
+    let op = match request.ring {
+        true => {
+            let size = ring_size(&control, size, &placement)?;
+            Op::RingCreate { name, size, placement, access }
+        }
+        false => Op::VolumeCreate { name, size, placement, access },
     };
     grown(&control, &peer, staged.op(op)).await?;
     let volume = control.after(&peer, &request.name)?;
     Ok((StatusCode::CREATED, Json(volume)).into_response())
+}
+
+/// The size that a ring has which is asked for with this one: so much is held to the quotas.
+fn ring_size(control: &Control, size: Bytes, placement: &node::Placement) -> Answered<Bytes> {
+    let disks = match placement.disks.len() {
+        0 => control.entry.0.description().devices.len(),
+        some => some,
+    };
+    let run = placement.run.max(Bytes::MIB);
+    Ok(node::ring_size(size, disks, run).map_err(node::Error::from)?)
 }
 
 /// To which size.
@@ -691,7 +703,7 @@ pub(crate) async fn open_stream(
 ) -> Result<api::StreamOpened, Box<Problem>> {
     let _turn = control.quotas.turn().await;
     let ask = control.by(&owner);
-    let (mode, start) = (convert::mode(request.mode), request.start_bytes);
+    let mode = convert::mode(request.mode);
     let (volume, contract) = (request.volume, convert::contract(&request.contract));
     scope::promise(&owner, contract.rate)?;
     let miss = request.miss_per_billion.map(node::Chance::of_billion);
@@ -713,10 +725,20 @@ pub(crate) async fn open_stream(
         exceeded.map_or(Ok(()), Err)?;
     }
     let early = request.early && mode == node::Mode::Read;
-    let opening = Opening { volume: volume.clone(), mode, contract, start, early, miss };
-    let opened = match request.shared_window {
-        true => open_window(&ask, opening).await,
-        false => open_carried(&ask, opening).await,
+    let mut start = started_at(&ask, &volume, mode, request.start_bytes);
+    let opened = loop {
+        let opening = Opening { volume: volume.clone(), mode, contract, start, early, miss };
+        let opened = match request.shared_window {
+            true => open_window(&ask, opening).await,
+            false => open_carried(&ask, opening).await,
+        };
+        // A ring may have given up its first bytes since.
+        match opened {
+            Err(node::Error::GivenUp { start: now }) if request.start_bytes.is_zero() => {
+                start = now;
+            }
+            opened => break opened,
+        }
     };
     let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
@@ -740,6 +762,14 @@ pub(crate) async fn open_stream(
         shared_window,
         begins,
     })
+}
+
+/// Where a stream begins: a reader that names no place at the start of what a ring holds.
+fn started_at(ask: &Ask, volume: &str, mode: node::Mode, asked: Bytes) -> Bytes {
+    if mode != node::Mode::Read || !asked.is_zero() {
+        return asked;
+    }
+    ask.0.volume(volume).and_then(|found| found.start).unwrap_or(asked)
 }
 
 /// When a reader that has what is there as soon as it is has its first bytes, and its contract.

@@ -180,6 +180,10 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
         owner: quotas.owner_told(volume.ownership),
         size_bytes: volume.size,
         length_bytes: volume.length,
+        ring: volume.start.map(|start| api::Ring {
+            start_bytes: start,
+            held_bytes: volume.length.saturating_sub(start),
+        }),
         placement: api::Placement {
             disks: volume.placement.disks.iter().map(|disk| disk.0).collect(),
             zone: zone(volume.placement.zone),

@@ -122,6 +122,8 @@ pub fn of(error: &Error) -> Problem {
         Error::PoolFull { .. }
         | Error::VolumeFull { .. }
         | Error::BeyondEnd { .. }
+        | Error::GivenUp { .. }
+        | Error::RingTooSmall { .. }
         | Error::NoMemory { .. }
         | Error::Busy { .. } => of_space(error),
         Error::Device { .. } | Error::ReadOnly { .. } => of_device(error),
@@ -174,6 +176,8 @@ fn of_store(error: &StoreError) -> Problem {
         StoreError::NoSuchDisk { .. } => Code::NoSuchDisk,
         StoreError::NoSpace { .. } | StoreError::MetadataFull { .. } => Code::PoolFull,
         StoreError::BadName { .. }
+        | StoreError::RingTooSmall { .. }
+        | StoreError::RingResized
         | StoreError::BadRun { .. }
         | StoreError::DiskTwice { .. }
         | StoreError::TooLarge { .. }
@@ -201,6 +205,19 @@ fn of_space(error: &Error) -> Problem {
             Code::BeyondEnd,
             format!("the access lies behind the end of the volume, at {size}"),
             "`slackline volume show` tells its size",
+        ),
+        Error::GivenUp { start } => Problem::new(
+            Code::GivenUp,
+            format!("the ring has given these bytes up: what it holds begins at {}", start.get()),
+            "read from there on; `slackline volume show` tells what a ring holds",
+        ),
+        Error::RingTooSmall { size, least } => Problem::new(
+            Code::Invalid,
+            format!(
+                "for this contract a ring of {size} is too small: more than half of it would be \
+                 given up ahead of the writer"
+            ),
+            format!("record to a ring of {least} at least, or ask for a smaller rate or blocks"),
         ),
         Error::NoMemory { asked, free } => Problem::new(
             Code::NoMemory,
@@ -458,6 +475,8 @@ mod tests {
             Error::PoolFull { asked, free },
             Error::VolumeFull { size },
             Error::BeyondEnd { size },
+            Error::GivenUp { start: size },
+            Error::RingTooSmall { size, least: asked },
             Error::NoMemory { asked, free },
             Error::Busy { waiting: 64 },
             Error::WrongMode,

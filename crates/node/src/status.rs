@@ -176,8 +176,11 @@ impl Node {
         let volume = self.core.store.find(name).filter(|volume| volume.id() == id);
         let volume = volume.ok_or_else(none)?;
         check(who, name, volume.ownership(), Act::Read)?;
-        if range.end > volume.size() {
-            return Err(Error::BeyondEnd { size: volume.size() });
+        if range.end > volume.end() {
+            return Err(Error::BeyondEnd { size: volume.end() });
+        }
+        if range.start < volume.start() {
+            return Err(Error::GivenUp { start: volume.start() });
         }
         let end = range.end.min(range.start.saturating_add(crate::limits::WRITTEN_MAX));
         let (mut runs, mut at) = (Vec::<(Bytes, bool)>::new(), range.start);
@@ -240,6 +243,7 @@ impl Node {
             ownership: volume.ownership(),
             size: volume.size(),
             length: volume.length(),
+            start: volume.is_ring().then(|| volume.start()),
             changes: core.writes.changes_of(volume.id()),
             placement: volume.placement().clone(),
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),

@@ -22,7 +22,8 @@ use units::Bytes;
 ///
 /// Writes to standard output, or FILE, up to the end of what is recorded. Bytes
 /// that a disk has lost come as zeros, and are counted; the command then ends
-/// with 1.
+/// with 1. Of a ring they are left out: what it gave up before it was played is gone, and would come
+/// as many hours of zeros.
 ///
 /// Where nobody takes what it writes, or it is stopped with ctrl-Z, the daemon is told: its contract
 /// stays, for a day at the most. A program that is stopped by SIGSTOP cannot tell, and loses it
@@ -36,8 +37,9 @@ pub struct Args {
     #[command(flatten)]
     contract: ContractArgs,
     /// The volume offset to start from: its bytes come first, and as soon as they are there
-    #[arg(long, value_name = "OFFSET", default_value = "0")]
-    start: Bytes,
+    /// [default: the beginning, of a ring that of what it holds]
+    #[arg(long, value_name = "OFFSET")]
+    start: Option<Bytes>,
     /// Stop after so much
     #[arg(long, value_name = "SIZE")]
     length: Option<Bytes>,
@@ -55,19 +57,22 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         let text = "a file outside the pool has no odds of being late".to_owned();
         return Err(Failure::usage(text, "leave --miss away, or play a volume"));
     }
-    let (recorded, mut reader) = if is_file {
-        let opened = client.file_open(&args.volume, args.contract.on_file(), args.start)?;
+    let asked = args.start.unwrap_or_default();
+    let (recorded, is_ring, mut reader) = if is_file {
+        let opened = client.file_open(&args.volume, args.contract.on_file(), asked)?;
         opened.notes.iter().for_each(|note| eprintln!("slackline: note: {note}"));
-        (opened.length_bytes, client.attach_reader(opened.id)?)
+        (opened.length_bytes, false, client.attach_reader(opened.id)?)
     } else {
-        let recorded = client.volume(&args.volume).map_err(|error| no_volume(error, args))?;
-        let recorded = recorded.length_bytes;
+        let volume = client.volume(&args.volume).map_err(|error| no_volume(error, args))?;
+        let (recorded, is_ring) = (volume.length_bytes, volume.ring.is_some());
         let contract = args.contract.on(&client, &args.volume, Mode::Read)?;
         // Whoever takes the bytes has no clock of ours: they go out as soon as they are there.
         let reader = args.contract.client(&client);
-        (recorded, reader.reader_early(&args.volume, contract, args.start)?.0)
+        (recorded, is_ring, reader.reader_early(&args.volume, contract, asked)?.0)
     };
-    let left = recorded.saturating_sub(args.start);
+    // Of a ring it is where what that holds begins, where nothing else is asked for.
+    let start = reader.offset();
+    let left = recorded.saturating_sub(start);
     let total = args.length.map_or(left, |length| length.min(left));
     // Only now: what is refused must not empty a file.
     let mut out = match &args.file {
@@ -75,10 +80,10 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         None => Sink::standard().map_err(|error| unwritten(args, &error))?,
     };
     let (began, progress) = (Instant::now(), Progress::new(Some(total)));
-    let copied = copy(args, &mut reader, &mut out, &progress);
+    let copied = copy((args, is_ring), &mut reader, &mut out, &progress);
     progress.finish();
     let bytes = copied?;
-    let summary = Summary::new("play", &client.stream(reader.stream())?, args.start, bytes, began);
+    let summary = Summary::new("play", &client.stream(reader.stream())?, start, bytes, began);
     reader.close()?;
     let text = if common.json { json(&summary) } else { summary.line() };
     match &args.file {
@@ -88,7 +93,14 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     if summary.gap_bytes == 0 {
         return Ok(());
     }
-    let what = format!("{} could not be read and came as zeros", Bytes::new(summary.gap_bytes));
+    let gaps = Bytes::new(summary.gap_bytes);
+    if is_ring {
+        let what = format!("{gaps} were left out: the ring had given them up, or a disk lost them");
+        let next = "play at a larger rate than it is recorded at; `slackline pool status` counts \
+                    the errors of each disk";
+        return Err(Failure::new(what, next));
+    }
+    let what = format!("{gaps} could not be read and came as zeros");
     Err(Failure::new(what, "`slackline pool status` counts the errors of each disk"))
 }
 
@@ -106,7 +118,7 @@ fn no_volume(error: client::Error, args: &Args) -> Failure {
 
 /// Copies until the end, or until the other side of standard output has gone.
 fn copy(
-    args: &Args,
+    (args, is_ring): (&Args, bool),
     reader: &mut Reader,
     out: &mut Sink,
     progress: &Progress,
@@ -129,7 +141,8 @@ fn copy(
             Piece::Gap { len, .. } => {
                 let len = len.min(left);
                 done += len;
-                zeros(len, |zeros| out.put(zeros, &stops, || pause(reader)))
+                let zero = if is_ring { Bytes::ZERO } else { len };
+                zeros(zero, |zeros| out.put(zeros, &stops, || pause(reader)))
             }
             Piece::End => break,
         };

@@ -27,7 +27,8 @@ use units::Bytes;
 /// Write a volume under contract.
 ///
 /// Reads standard input, or FILE, to its end. A volume that has data already is
-/// left alone unless --append or --overwrite says what to do with it. An
+/// left alone unless --append or --overwrite says what to do with it; a ring is gone on with at its
+/// end. An
 /// interrupt ends the recording in order: what was read is written and synced.
 /// Where a program behind a pipe makes more than the contract lets pass, that is told at
 /// the end, and the exit code is 4. Where the input brings nothing, or this is stopped with ctrl-Z,
@@ -44,6 +45,10 @@ pub struct Args {
     /// Make the volume with this size if there is none of its name
     #[arg(long, value_name = "SIZE")]
     create: Option<Bytes>,
+    /// With --create: make a ring, which gives up its oldest bytes and is never full. On a volume
+    /// that exists: it has to be one
+    #[arg(long, conflicts_with = "overwrite")]
+    ring: bool,
     /// Go on behind what is recorded
     #[arg(long, conflicts_with = "overwrite")]
     append: bool,
@@ -114,7 +119,8 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
     let name = &args.volume;
     let volume = match (client.volume(name), args.create) {
         (Err(error), Some(size)) if error.code() == Some(Code::NoSuchVolume) => {
-            client.volume_create(&VolumeCreate::new(name, size))?;
+            let ring = args.ring;
+            client.volume_create(&VolumeCreate { ring, ..VolumeCreate::new(name, size) })?;
             return Ok((Bytes::ZERO, true));
         }
         (Err(error), None) if error.code() == Some(Code::NoSuchVolume) => {
@@ -126,6 +132,22 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
         }
         (volume, _) => volume?,
     };
+    match (volume.ring.is_some(), args.overwrite) {
+        (true, true) => {
+            return Err(Failure::new(
+                format!("volume {name} is a ring, whose offsets only grow"),
+                "leave --overwrite away: what is recorded goes on at its end",
+            ));
+        }
+        (true, false) => return Ok((volume.length_bytes, false)),
+        (false, _) if args.ring => {
+            return Err(Failure::new(
+                format!("volume {name} is no ring"),
+                "leave --ring away, or record to another name",
+            ));
+        }
+        (false, _) => {}
+    }
     if volume.length_bytes.is_zero() || args.overwrite {
         return Ok((Bytes::ZERO, false));
     }

@@ -35,6 +35,10 @@ pub enum Command {
         /// [default: 600]
         #[arg(long, value_name = "MODE")]
         mode: Option<Permissions>,
+        /// Let it give up its oldest bytes for what is recorded next, so that it is never full: a
+        /// ring, whose size is rounded up to 16 MiB, or to more on several disks
+        #[arg(long)]
+        ring: bool,
     },
     /// List the volumes that you may read or own
     List,
@@ -146,14 +150,15 @@ pub enum Command {
 pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     let (client, output) = (common.client()?, common.output());
     match command {
-        Command::Create { name, size, placement, owner, mode } => {
+        Command::Create { name, size, placement, owner, mode, ring } => {
             let (placement, access) = (placement.placement(), access(owner, mode));
-            let create = VolumeCreate { placement, access, ..VolumeCreate::new(name, size) };
+            let create = VolumeCreate { placement, access, ring, ..VolumeCreate::new(name, size) };
             let volume = client.volume_create(&create)?;
             output.result(&volume, |volume| {
                 let place = placement_words(&volume.placement);
                 let (name, size, owner) = (&volume.name, volume.size_bytes, owner_words(volume));
-                format!("made volume {name}: {size} on {place}, {owner}\n")
+                let kind = if volume.ring.is_some() { "ring" } else { "volume" };
+                format!("made {kind} {name}: {size} on {place}, {owner}\n")
             })
         }
         Command::List => {
@@ -297,7 +302,7 @@ fn table(volumes: &[Volume]) -> String {
             volume.name.clone(),
             placement_words(&volume.placement),
             volume.size_bytes.to_string(),
-            volume.length_bytes.to_string(),
+            recorded_words(volume),
             volume.streams.to_string(),
         ]);
     }
@@ -388,7 +393,13 @@ fn shown(volume: &Volume) -> String {
         volume.name,
         owner_words(volume),
         volume.size_bytes,
-        volume.length_bytes,
+        match &volume.ring {
+            Some(ring) => {
+                let (start, end) = (ring.start_bytes.get(), volume.length_bytes.get());
+                format!("{}, from {start} to {end}; a ring", recorded_words(volume))
+            }
+            None => recorded_words(volume),
+        },
         placement_words(&volume.placement),
         extents.join(", "),
         runs_words(volume),
@@ -402,6 +413,15 @@ fn shown(volume: &Volume) -> String {
         kept(&volume.account),
         given_by,
     ) + &handles(&volume.handles)
+}
+
+/// How much a volume holds: all that is recorded, or the newest of it.
+fn recorded_words(volume: &Volume) -> String {
+    match &volume.ring {
+        Some(ring) if ring.start_bytes.is_zero() => ring.held_bytes.to_string(),
+        Some(ring) => format!("the last {}", ring.held_bytes),
+        None => volume.length_bytes.to_string(),
+    }
 }
 
 /// What readers had of each other.

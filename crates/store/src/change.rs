@@ -37,6 +37,8 @@ pub(crate) enum Change {
     Run { volume: VolumeId, extents: u16 },
     Rename { volume: VolumeId, name: String },
     Times { volume: VolumeId, times: Times },
+    Ring { volume: VolumeId },
+    GivenUp { volume: VolumeId, first: u64 },
 }
 
 impl Change {
@@ -56,7 +58,9 @@ impl Change {
             | Self::Service { volume, .. }
             | Self::Run { volume, .. }
             | Self::Rename { volume, .. }
-            | Self::Times { volume, .. } => Some(*volume),
+            | Self::Times { volume, .. }
+            | Self::Ring { volume }
+            | Self::GivenUp { volume, .. } => Some(*volume),
             Self::Suspects { .. } | Self::Policy { .. } => None,
         }
     }
@@ -200,6 +204,14 @@ impl Encoder {
                 let when = [(ACCESSED, accessed), (MODIFIED, modified), (CHANGED, changed)];
                 let [a, m, c] = when.map(|(field, at)| (field, at.cast_unsigned()));
                 self.put(LEN, &[(TAG, 19), (VOLUME, volume.0), a, m, c]);
+            }
+            Change::Ring { volume } => {
+                use format::ring::{LEN, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 20), (VOLUME, volume.0)]);
+            }
+            Change::GivenUp { volume, first } => {
+                use format::given_up::{FIRST, LEN, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 21), (VOLUME, volume.0), (FIRST, *first)]);
             }
         }
     }
@@ -445,6 +457,15 @@ impl<'a> Decoder<'a> {
                 let times = Times { accessed, modified, changed };
                 Change::Times { volume: volume(bytes, VOLUME), times }
             }
+            20 => {
+                use format::ring::{LEN, VOLUME};
+                Change::Ring { volume: volume(self.take(LEN)?, VOLUME) }
+            }
+            21 => {
+                use format::given_up::{FIRST, LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::GivenUp { volume: volume(bytes, VOLUME), first: FIRST.get(bytes) }
+            }
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -610,6 +631,8 @@ mod tests {
             Change::Run { volume, extents: 16 },
             Change::Rename { volume, name: "a/b ü".into() },
             Change::Times { volume, times: Times { accessed: i64::MIN, modified: -1, changed: 7 } },
+            Change::Ring { volume },
+            Change::GivenUp { volume, first: 1 << 40 },
             Change::Delete { volume },
         ]
     }

@@ -30,6 +30,15 @@ pub enum StoreError {
         /// As it was asked for.
         run: Bytes,
     },
+    /// No ring is so small.
+    RingTooSmall {
+        /// As it was asked for.
+        size: Bytes,
+        /// The smallest ring.
+        least: Bytes,
+    },
+    /// A ring keeps the size that it was made with.
+    RingResized,
     /// There is a volume with this name.
     VolumeExists {
         /// The name.
@@ -101,6 +110,12 @@ impl fmt::Display for StoreError {
             Self::BadRun { run } => write!(
                 f,
                 "a run of {run} is not possible; use a power of two from {EXTENT} to {RUN_MAX}"
+            ),
+            Self::RingTooSmall { size, least } => {
+                write!(f, "a ring of {size} is too small; give it {least} at least")
+            }
+            Self::RingResized => f.write_str(
+                "a ring keeps the size that it was made with; make another one, record to that, and delete this one when nobody needs what it holds",
             ),
             Self::VolumeExists { name } => write!(
                 f,

@@ -18,6 +18,7 @@ use crate::change::{
 use crate::format;
 use crate::geometry::Geometry;
 use crate::names::{is_volume_name, number_in};
+use crate::ring::{self, ring_described};
 use crate::runs::{FreeMap, Run};
 use crate::volume::{BLOCKS, Volume};
 use alloc::collections::BTreeMap;
@@ -82,7 +83,12 @@ impl State {
                 self.create(*volume, name, *zone, disks)?;
             }
             Change::Grow { volume, extents, runs } => self.grow(*volume, *extents, runs)?,
-            Change::Cut { volume, size } => return self.cut(*volume, *size),
+            Change::Cut { volume, size } => {
+                if self.volumes.get(volume).is_some_and(Volume::is_ring) {
+                    return Err("a ring is cut");
+                }
+                return self.cut(*volume, *size);
+            }
             Change::Delete { volume } => {
                 let freed = self.cut(*volume, 0)?;
                 let volume = self.volumes.remove(volume).ok_or(NO_VOLUME)?;
@@ -91,8 +97,8 @@ impl State {
             }
             Change::Length { volume, length } => {
                 let volume = self.volumes.get_mut(volume).ok_or(NO_VOLUME)?;
-                if *length > volume.size().get() {
-                    return Err("a volume's length is beyond its size");
+                if *length > volume.end().get() || *length < volume.start().get() {
+                    return Err("a volume's length is beyond its space");
                 }
                 volume.length = *length;
             }
@@ -136,6 +142,8 @@ impl State {
             Change::Times { volume, times } => {
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.times = Some(*times);
             }
+            Change::Ring { volume } => self.make_ring(*volume)?,
+            Change::GivenUp { volume, first } => self.give_up(*volume, *first)?,
         }
         Ok(Vec::new())
     }
@@ -204,6 +212,9 @@ impl State {
         let volume = self.volumes.get_mut(&id).ok_or(NO_VOLUME)?;
         if runs.len() != volume.slots.len() || u64::from(extents) < volume.extents() {
             return Err("a volume grows by the wrong extents");
+        }
+        if volume.is_ring() {
+            return Err("a ring grows");
         }
         for (slot, runs) in runs.iter().enumerate() {
             let free = &mut self.free[volume.placement.disks[slot].as_usize()];
@@ -284,6 +295,7 @@ impl State {
                 + service_size(volume.service)
                 + run_size(volume.placement.run)
                 + times_size(volume.times)
+                + ring_described(volume.ring)
         });
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
@@ -333,6 +345,7 @@ impl State {
                 extents: written.len() as u32,
                 runs: slots.iter().map(|slot| slot.iter().collect()).collect(),
             });
+            ring::described(volume).for_each(|change| encoder.change(&change));
             encoder.change(&Change::Length { volume: *id, length: *length });
         }
     }

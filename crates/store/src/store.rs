@@ -27,6 +27,7 @@ use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
 use crate::names::is_volume_name;
+use crate::ring::{ring_described, ring_extents};
 use crate::runs::{Run, Wish};
 use crate::state::{Freed, State};
 use crate::steps::Steps;
@@ -88,6 +89,8 @@ pub(crate) struct Staged {
     lengths: BTreeSet<VolumeId>,
     /// Volumes that were written, and whose times are those of the last write.
     pub(crate) touched: BTreeSet<VolumeId>,
+    /// Rings that gave up extents, and how many they had given up before.
+    pub(crate) given_up: BTreeMap<VolumeId, u64>,
     /// Disks with data that no flush has covered.
     pub(crate) unflushed: BTreeSet<DiskIndex>,
     /// An empty record is wanted.
@@ -110,6 +113,7 @@ struct Scattered {
 struct Running {
     id: CommitId,
     freed: Freed,
+    given_up: BTreeMap<VolumeId, u64>,
 }
 
 impl Store {
@@ -206,12 +210,13 @@ impl Store {
         let running = self.running.iter().flat_map(|running| &running.freed);
         self.staged.freed.iter().chain(running).chain(&self.held).chain(&self.quarantine)
     }
-    /// Where extent `index` of a volume lies; `None` where there is none.
+    /// Where extent `index` of a volume lies; `None` where there is none, or where a ring has
+    /// given it up.
     pub fn locate(&self, volume: VolumeId, index: u64) -> Option<Location> {
         let volume = self.volume(volume)?;
-        let index = u32::try_from(index).ok()?;
-        let (disk, extent) = volume.place(index)?;
-        Some(Location { disk, offset: EXTENT * u64::from(extent), written: volume.blocks(index)? })
+        let place = volume.place_of(index)?;
+        let (disk, extent) = volume.place(place)?;
+        Some(Location { disk, offset: EXTENT * u64::from(extent), written: volume.blocks(place)? })
     }
 
     /// Makes a volume of root's and reserves `size`, rounded up to whole extents.
@@ -234,6 +239,16 @@ impl Store {
         placement: &Placement,
         ownership: Ownership,
     ) -> Result<VolumeId, StoreError> {
+        self.create_kind(name, (size, false), placement, ownership)
+    }
+    /// The same, perhaps of a ring.
+    pub(crate) fn create_kind(
+        &mut self,
+        name: &str,
+        (size, is_ring): (Bytes, bool),
+        placement: &Placement,
+        ownership: Ownership,
+    ) -> Result<VolumeId, StoreError> {
         self.check_writable()?;
         if !is_volume_name(name) {
             return Err(StoreError::BadName { name: name.into() });
@@ -246,10 +261,14 @@ impl Store {
         let id = self.state.next_volume;
         let mut volume = Volume::new(id, name.into(), placement.zone, disks.clone());
         volume.placement.run = run;
-        let extents = extents_for(size)?;
+        let extents = match is_ring {
+            true => ring_extents(size, disks.len(), run)?,
+            false => extents_for(size)?,
+        };
         let runs = self.choose(&volume, extents)?;
         let described = volume_size_max(name.len(), disks.len(), count(&runs), extents);
-        self.check_metadata(described + ownership_size(ownership) + run_size(run))?;
+        let ring = ring_described(is_ring.then_some(0));
+        self.check_metadata(described + ownership_size(ownership) + run_size(run) + ring)?;
         self.state.next_volume = VolumeId(id.0 + 1);
         let zone = placement.zone;
         self.stage(Change::Create { volume: id, name: name.into(), zone, disks });
@@ -263,6 +282,9 @@ impl Store {
         if extents > 0 {
             self.stage(Change::Grow { volume: id, extents, runs });
         }
+        if is_ring {
+            self.stage(Change::Ring { volume: id });
+        }
         Ok(id)
     }
     /// Grows or shrinks a volume to `size`, rounded up to whole extents. What
@@ -271,6 +293,9 @@ impl Store {
     pub fn resize(&mut self, id: VolumeId, size: Bytes) -> Result<(), StoreError> {
         self.check_writable()?;
         let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
+        if volume.is_ring() {
+            return Err(StoreError::RingResized);
+        }
         if size < volume.size() {
             self.stage(Change::Cut { volume: id, size: size.get() });
             self.touch(id);
@@ -293,6 +318,7 @@ impl Store {
         self.staged.written.remove(&id);
         self.staged.lengths.remove(&id);
         self.staged.touched.remove(&id);
+        self.staged.given_up.remove(&id);
         Ok(())
     }
     /// Writes of these blocks of an extent have ended: they were written from now on, and
@@ -302,8 +328,8 @@ impl Store {
     pub fn note_written(&mut self, id: VolumeId, index: u64, blocks: &Blocks) {
         let Some(location) = self.locate(id, index) else { return };
         self.staged.unflushed.insert(location.disk);
-        let index = index as u32; // it was just located
         let volume = self.state.volumes.get_mut(&id).expect("it was just located");
+        let index = volume.place_of(index).expect("it was just located");
         let before = volume.scattered.len() as u64;
         if volume.add(index, *blocks) {
             self.scattered.there += volume.scattered.len() as u64;
@@ -342,7 +368,7 @@ impl Store {
     pub fn note_length(&mut self, id: VolumeId, length: Bytes) {
         self.touch(id);
         let Some(volume) = self.state.volumes.get_mut(&id) else { return };
-        let length = length.min(volume.size()).get();
+        let length = length.min(volume.end()).get();
         if length > volume.length {
             volume.length = length;
             self.staged.lengths.insert(id);
@@ -409,7 +435,7 @@ impl Store {
         self.closed = closed;
         let id = self.next;
         self.next = CommitId(id.0 + 1);
-        self.running = Some(Running { id, freed: staged.freed });
+        self.running = Some(Running { id, freed: staged.freed, given_up: staged.given_up });
         Some(id)
     }
     /// Writes the record, and a part of the next checkpoint beside it; or a checkpoint at
@@ -515,6 +541,11 @@ impl Store {
         self.steps.failed()
     }
 
+    /// How many extents a ring has given up durably, where it is giving up more.
+    pub(crate) fn given_up_later(&self, id: VolumeId) -> Option<u64> {
+        let running = self.running.as_ref().and_then(|running| running.given_up.get(&id));
+        running.or(self.staged.given_up.get(&id)).copied()
+    }
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         self.failed().map_or(Ok(()), |(disk, error)| Err(StoreError::ReadOnly { disk, error }))
     }
@@ -579,6 +610,11 @@ impl Store {
         let mut encoder = Encoder::new(self.state.next_volume);
         let changes = staged.changes.iter().filter(|change| wanted(change.volume()));
         changes.for_each(|change| encoder.change(change));
+        // Before what was written: of that there is nothing in a place that was given up.
+        for &volume in staged.given_up.keys().filter(|id| wanted(Some(**id))) {
+            let first = self.state.volumes[&volume].ring.expect("it is a ring");
+            encoder.change(&Change::GivenUp { volume, first });
+        }
         for (&id, extents) in staged.written.iter().filter(|(id, _)| wanted(Some(**id))) {
             let Volume { written, scattered, .. } = &self.state.volumes[&id];
             let marks: Vec<(u32, u16)> =
@@ -621,7 +657,8 @@ impl Staged {
     /// True when there is something for a record.
     fn changed(&self) -> bool {
         let are_written = !self.written.is_empty() || !self.lengths.is_empty();
-        are_written || !self.changes.is_empty() || !self.touched.is_empty()
+        let is_else = !self.changes.is_empty() || !self.touched.is_empty();
+        are_written || is_else || !self.given_up.is_empty()
     }
     /// True when something was written or changed.
     fn has_news(&self) -> bool {

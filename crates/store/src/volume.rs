@@ -30,6 +30,9 @@ pub struct Volume {
     pub(crate) ownership: Ownership,
     pub(crate) service: Option<Service>,
     pub(crate) times: Option<Times>,
+    /// Of a ring: how many of its extents it has given up (`ring.rs`). Where others count
+    /// extents here, that is by their places.
+    pub(crate) ring: Option<u64>,
 }
 
 /// How a volume lies on its disks.
@@ -57,6 +60,7 @@ impl Volume {
             ownership,
             service: None,
             times: None,
+            ring: None,
         }
     }
     /// Its number.

@@ -137,13 +137,39 @@ pub struct VolumeCreate {
     /// Whose it is, where not its maker's.
     #[serde(default, skip_serializing_if = "Access::is_default")]
     pub access: Access,
+    /// It gives up its oldest bytes for what is recorded next, so that it is never full: offsets
+    /// only grow, and it is recorded to by streams alone, at its end. Its size is rounded up to
+    /// 16 MiB, or to more on several disks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ring: bool,
+}
+
+/// What a ring holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Ring {
+    /// The offset that it begins at: all before it were given up. It ends where the recorded data
+    /// does.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub start_bytes: Bytes,
+    /// How many bytes that are.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub held_bytes: Bytes,
 }
 
 impl VolumeCreate {
     /// A volume of the asker's on all disks.
     pub fn new(name: impl Into<String>, size: Bytes) -> Self {
-        let (placement, access) = (Placement::default(), Access::default());
-        Self { name: name.into(), kind: FileKind::Volume, size_bytes: size, placement, access }
+        Self {
+            name: name.into(),
+            kind: FileKind::Volume,
+            size_bytes: size,
+            placement: Placement::default(),
+            access: Access::default(),
+            ring: false,
+        }
     }
 }
 
@@ -193,6 +219,9 @@ pub struct Volume {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub length_bytes: Bytes,
+    /// What it holds of the recorded data, where it is a ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<Ring>,
     /// Where its extents go.
     pub placement: Placement,
     /// Extents of 1 MiB on each disk of the pool.

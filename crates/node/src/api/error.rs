@@ -131,6 +131,15 @@ pub enum Error {
     BeyondEnd {
         size: Bytes,
     },
+    /// A ring does not hold these bytes any more: what it holds begins at `start`.
+    GivenUp {
+        start: Bytes,
+    },
+    /// For a writer under this contract the ring is too small: it would give up more than half.
+    RingTooSmall {
+        size: Bytes,
+        least: Bytes,
+    },
     /// The window does not fit in the memory that is left; or callers have all that is for
     /// best effort, and give none back.
     NoMemory {

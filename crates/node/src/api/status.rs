@@ -168,6 +168,8 @@ pub struct VolumeStatus {
     pub size: Bytes,
     /// End of the recorded data.
     pub length: Bytes,
+    /// Where what a ring holds begins; none of what is no ring.
+    pub start: Option<Bytes>,
     /// None of a volume that nobody has used since volumes have times.
     pub times: Option<Times>,
     /// Another number than before whenever bytes of the volume may have changed in between, while
@@ -202,6 +204,13 @@ pub struct VolumeStatus {
     pub handles: Vec<HandleStatus>,
     /// What the service's contract says is promised; false where it is none, too.
     pub promised: bool,
+}
+
+impl VolumeStatus {
+    /// Where its space ends, as it is now: of a ring it goes on.
+    pub fn end(&self) -> Bytes {
+        self.start.unwrap_or_default() + self.size
+    }
 }
 
 /// A disk that does not end the operations of a contract, for whose memory others wait.

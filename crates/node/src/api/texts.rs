@@ -252,6 +252,15 @@ impl fmt::Display for Error {
             Error::BeyondEnd { size } => {
                 write!(f, "beyond the end: the volume's size is {size}; read within it")
             }
+            Error::GivenUp { start } => write!(
+                f,
+                "given up: what the ring holds begins at {}; read from there on",
+                start.get()
+            ),
+            Error::RingTooSmall { size, least } => write!(
+                f,
+                "for this contract a ring of {size} is too small; record to one of {least} at least, or ask for a smaller rate"
+            ),
             Error::NoMemory { asked, free } => write!(
                 f,
                 "no memory: {asked} asked, {free} free; use smaller blocks or bursts, close a stream, give back what is held, or give the pool more memory"

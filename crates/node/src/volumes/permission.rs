@@ -144,6 +144,7 @@ impl<'a> Wanted<'a> {
             // Whose the volumes are that it is about, the rename looks at itself.
             Op::VolumeRename { .. }
             | Op::VolumeCreate { .. }
+            | Op::RingCreate { .. }
             | Op::HandleClose { .. }
             | Op::StreamChange { .. }
             | Op::StreamRead { .. }

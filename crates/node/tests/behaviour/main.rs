@@ -16,6 +16,7 @@ mod naming;
 mod permission;
 mod plan;
 mod questions;
+mod rings;
 mod seeks;
 mod services;
 mod status;

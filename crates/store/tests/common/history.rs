@@ -54,12 +54,14 @@ pub struct Description(
 impl Description {
     pub fn of(store: &Store) -> Self {
         let volumes = store.volumes().map(|volume| {
-            let places = (0..volume.extents()).map(|i| store.locate(volume.id(), i).unwrap());
-            let (size, length) = (volume.size().get(), volume.length().get());
+            let first = volume.start() / store::EXTENT;
+            let held = first..first + volume.extents();
+            let places = held.map(|i| store.locate(volume.id(), i).unwrap());
+            let (end, length) = (volume.end().get(), volume.length().get());
             let placement = volume.placement().clone();
             let (name, times) = (volume.name().to_string(), volume.times());
             let named = (name, volume.ownership(), volume.service(), times);
-            (volume.id(), named, size, length, placement, places.collect())
+            (volume.id(), named, end, length, placement, places.collect())
         });
         let suspects = store.disks().iter().map(|disk| store.suspects(disk.index).to_vec());
         Self(volumes.collect(), suspects.collect(), store.policy().cloned())
