@@ -136,6 +136,9 @@ impl State {
             Change::Times { volume, times } => {
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.times = Some(*times);
             }
+            Change::Recorded { volume, more } => {
+                self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.recorded.apply(more)?;
+            }
         }
         Ok(Vec::new())
     }
@@ -237,6 +240,7 @@ impl State {
         volume.written.truncate(extents as usize);
         volume.scattered.split_off(&extents);
         volume.length = volume.length.min(size);
+        volume.recorded.cut(Bytes::new(size));
         let in_last = Bytes::new(size) % EXTENT;
         if let (Some(last), false) = (extents.checked_sub(1), in_last.is_zero()) {
             let blocks = volume.blocks(last).expect("the volume has it");
@@ -284,6 +288,7 @@ impl State {
                 + service_size(volume.service)
                 + run_size(volume.placement.run)
                 + times_size(volume.times)
+                + volume.recorded.size()
         });
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
@@ -334,6 +339,9 @@ impl State {
                 runs: slots.iter().map(|slot| slot.iter().collect()).collect(),
             });
             encoder.change(&Change::Length { volume: *id, length: *length });
+        }
+        if !volume.recorded.points.is_empty() {
+            encoder.change(&Change::Recorded { volume: *id, more: volume.recorded.all() });
         }
     }
     /// What was written of these extents of a volume.

@@ -3,6 +3,7 @@
 use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
 use crate::api::{Ownership, Service, Times};
 use crate::blocks::Blocks;
+use crate::recorded::Recorded;
 use crate::runs::Runs;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -30,6 +31,7 @@ pub struct Volume {
     pub(crate) ownership: Ownership,
     pub(crate) service: Option<Service>,
     pub(crate) times: Option<Times>,
+    pub(crate) recorded: Recorded,
 }
 
 /// How a volume lies on its disks.
@@ -57,6 +59,7 @@ impl Volume {
             ownership,
             service: None,
             times: None,
+            recorded: Recorded::default(),
         }
     }
     /// Its number.
@@ -91,6 +94,10 @@ impl Volume {
     /// When it was last used; none of a volume of which nobody has ever said it.
     pub fn times(&self) -> Option<Times> {
         self.times
+    }
+    /// When its bytes were recorded, as far as that was noted.
+    pub fn recorded(&self) -> &Recorded {
+        &self.recorded
     }
     /// How many extents it has.
     pub fn extents(&self) -> u64 {
