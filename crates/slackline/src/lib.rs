@@ -10,9 +10,11 @@ mod contract;
 mod demo;
 mod disk;
 mod explain;
+mod export;
 mod failure;
 mod files;
 mod lab;
+mod moment;
 mod mount;
 mod nbd;
 mod output;
@@ -124,6 +126,7 @@ enum Command {
     Token(token::Command),
     Record(record::Args),
     Play(play::Args),
+    Export(export::Args),
     Mount(mount::Args),
     Unmount(mount::UnmountArgs),
     Nbd(nbd::Args),
@@ -187,6 +190,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Token(command) => token::run(command, common),
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
+        Command::Export(args) => export::run(&args, common),
         Command::Mount(args) => mount::run(&args, common),
         Command::Unmount(args) => mount::unmount(&args),
         Command::Nbd(args) => nbd::run(&args, common),

@@ -4,6 +4,7 @@ use crate::Common;
 use crate::confirm;
 use crate::contract::{PlacementArgs, placement_words};
 use crate::failure::Failure;
+use crate::moment;
 use crate::output::{Table, counted};
 use crate::permissions::{Change, Whose, access};
 use crate::stream::no_promise;
@@ -287,7 +288,7 @@ fn table(volumes: &[Volume]) -> String {
         return "no volumes; make one with `slackline volume create NAME --size SIZE`\n".into();
     }
     let headings =
-        ["mode", "owner", "group", "volume", "placement", ">size", ">recorded", ">streams"];
+        ["mode", "owner", "group", "volume", "placement", ">size", ">recorded", ">streams", "begins", "ends"];
     let mut table = Table::new(&headings);
     for volume in volumes {
         table.row(vec![
@@ -299,6 +300,8 @@ fn table(volumes: &[Volume]) -> String {
             volume.size_bytes.to_string(),
             volume.length_bytes.to_string(),
             volume.streams.to_string(),
+            volume.recorded.map_or_else(String::new, |recorded| moment::told(recorded.begins_ns)),
+            volume.recorded.map_or_else(String::new, |recorded| moment::told(recorded.ends_ns)),
         ]);
     }
     let notes = volumes.iter().filter_map(|volume| {
@@ -384,11 +387,12 @@ fn shown(volume: &Volume) -> String {
         .map(|(disk, extents)| format!("{} on disk {disk}", counted(*extents, "extent")))
         .collect();
     format!(
-        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}{}\nstreams    {}{}\nservice    {}{}{}{}\n",
+        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}{}\nplacement  {}\nextents    {}{}\nstreams    {}{}\nservice    {}{}{}{}\n",
         volume.name,
         owner_words(volume),
         volume.size_bytes,
         volume.length_bytes,
+        volume.recorded.map_or_else(String::new, |it| format!(", {}", moment::span(&it))),
         placement_words(&volume.placement),
         extents.join(", "),
         runs_words(volume),

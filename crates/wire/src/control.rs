@@ -12,6 +12,7 @@ mod owner;
 mod plan;
 mod policy;
 mod quotas;
+mod recorded;
 mod service;
 mod tokens;
 
@@ -23,6 +24,7 @@ pub use owner::*;
 pub use plan::*;
 pub use policy::*;
 pub use quotas::*;
+pub use recorded::*;
 pub use service::*;
 pub use tokens::*;
 
@@ -179,6 +181,10 @@ pub struct Volume {
     /// When it was last used; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<Times>,
+    /// When its bytes were recorded, as far as streams recorded them; none where that is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
     /// Whose it is.
     pub owner: Owner,
     /// Space reserved.

@@ -552,6 +552,7 @@ impl Pool for Fake {
     fn status(&self) -> Status {
         let state = self.state();
         let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
+            recorded: None,
             id: VolumeId(0),
             times: None,
             name: name.clone(),
