@@ -220,9 +220,7 @@ pub trait Pool: Send + Sync + 'static {
         Vec::new()
     }
     /// When the bytes of a volume were recorded: [`node::Node::recorded`].
-    fn recorded(&self, _name: &str) -> Option<node::Recorded> {
-        None
-    }
+    fn recorded(&self, name: &str) -> Option<node::Recorded>;
     /// The room for volumes on all disks, and what of it is free.
     fn space(&self) -> (Bytes, Bytes) {
         let disks = self.status().disks;

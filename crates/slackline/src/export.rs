@@ -71,8 +71,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     };
     let elapsed = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let (start_bytes, bytes, gap_bytes) = (start.get(), bytes.get(), gap_bytes.get());
-    let told =
-        Exported { volume: volume.name, start_bytes, bytes, gap_bytes, elapsed_ns: elapsed };
+    let told = Exported { volume: volume.name, start_bytes, bytes, gap_bytes, elapsed_ns: elapsed };
     let text = if common.json { json(&told) } else { told.line() };
     match path {
         Some(_) => output::print(text.as_bytes())?,

@@ -132,9 +132,11 @@ impl Between {
         }
         let to = match (self.to, self.from, self.length) {
             (Some(to), ..) => Some(to.at),
-            (None, Some(from), Some(length)) => Some(from.at.checked_add(length).map_err(|_| {
-                Failure::usage("--for leads beyond all times", "give a shorter one")
-            })?),
+            (None, Some(from), Some(length)) => {
+                Some(from.at.checked_add(length).map_err(|_| {
+                    Failure::usage("--for leads beyond all times", "give a shorter one")
+                })?)
+            }
             _ => None,
         };
         let start = match self.from {
@@ -164,7 +166,10 @@ fn shows(name: &str) -> String {
 
 fn unknown(name: &str) -> Failure {
     let what = format!("when {name} was recorded is not known");
-    Failure::new(what, "streams note it while they record; what is older is found by --start OFFSET")
+    Failure::new(
+        what,
+        "streams note it while they record; what is older is found by --start OFFSET",
+    )
 }
 
 fn begins(name: &str, asked: Timestamp, found: Moment) -> Result<Bytes, Failure> {
@@ -249,9 +254,15 @@ mod tests {
     fn a_time_that_comes_twice_is_the_first_one() {
         let now = "2027-04-01T10:00:00+02:00[Europe/Berlin]".parse().unwrap();
         let twice = parse("2026-10-25 02:30", &now).unwrap();
-        assert_eq!((twice.at.to_string().as_str(), twice.is_doubtful), ("2026-10-25T00:30:00Z", true));
+        assert_eq!(
+            (twice.at.to_string().as_str(), twice.is_doubtful),
+            ("2026-10-25T00:30:00Z", true)
+        );
         let never = parse("2027-03-28 02:30", &now).unwrap();
-        assert_eq!((never.at.to_string().as_str(), never.is_doubtful), ("2027-03-28T01:30:00Z", true));
+        assert_eq!(
+            (never.at.to_string().as_str(), never.is_doubtful),
+            ("2027-03-28T01:30:00Z", true)
+        );
         assert!(!parse("2026-10-25 04:30", &now).unwrap().is_doubtful);
         assert!(length("5m").is_ok() && length("-5m").is_err() && length("long").is_err());
     }

@@ -287,8 +287,18 @@ fn table(volumes: &[Volume]) -> String {
     if volumes.is_empty() {
         return "no volumes; make one with `slackline volume create NAME --size SIZE`\n".into();
     }
-    let headings =
-        ["mode", "owner", "group", "volume", "placement", ">size", ">recorded", ">streams", "begins", "ends"];
+    let headings = [
+        "mode",
+        "owner",
+        "group",
+        "volume",
+        "placement",
+        ">size",
+        ">recorded",
+        ">streams",
+        "begins",
+        "ends",
+    ];
     let mut table = Table::new(&headings);
     for volume in volumes {
         table.row(vec![

@@ -219,7 +219,11 @@ fn described_size(volume: &Volume) -> u64 {
     let service = crate::change::service_size(volume.service);
     let run = run_size(volume.placement.run);
     let recorded = volume.recorded.size();
-    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + owner + service + run + recorded
+    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0)
+        + owner
+        + service
+        + run
+        + recorded
 }
 
 /// The extents that a change gives to a volume, by disk; none where nobody knows any more,

@@ -204,7 +204,8 @@ impl Recorded {
     }
     /// Applies what a record says, and believes none of it.
     pub(crate) fn apply(&mut self, more: &More) -> Result<(), &'static str> {
-        let dropped = |i: usize| more.dropped.get(i / 8).is_some_and(|bits| bits >> (i % 8) & 1 == 1);
+        let dropped =
+            |i: usize| more.dropped.get(i / 8).is_some_and(|bits| bits >> (i % 8) & 1 == 1);
         if more.dropped.len() * 8 > self.points.len().next_multiple_of(8) {
             return Err("it drops a corner of a recording that is not there");
         }
@@ -301,7 +302,10 @@ mod tests {
         assert_eq!(day.time_at(BLOCK * 25 + Bytes::new(7)), Some(ms(hour * 9 + 85_000)));
         assert_eq!(day.time_at(BLOCK * 30), None);
         assert_eq!(Recorded::default().find(5, Bytes::ZERO), Moment::Unknown);
-        assert_eq!((day.begins(Bytes::ZERO), day.ends()), (Some(ms(hour * 10)), Some(ms(hour * 9 + 90_000))));
+        assert_eq!(
+            (day.begins(Bytes::ZERO), day.ends()),
+            (Some(ms(hour * 10)), Some(ms(hour * 9 + 90_000)))
+        );
     }
 
     /// Of two places that were recorded at the same time, by the clock, the latest counts.

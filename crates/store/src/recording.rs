@@ -16,7 +16,9 @@
 use crate::api::VolumeId;
 use crate::change::Change;
 use crate::format;
-use crate::recorded::{DOUBLINGS_MAX, More, POINTS_MAX, Point, Recorded, TOLERANCE, blocks, time_on};
+use crate::recorded::{
+    DOUBLINGS_MAX, More, POINTS_MAX, Point, Recorded, TOLERANCE, blocks, time_on,
+};
 use crate::sizes::BLOCK;
 use crate::store::Store;
 use crate::volume::Volume;
@@ -247,7 +249,8 @@ impl Noted {
         if first.from >= length {
             return None;
         }
-        let (from, to) = (Point { block: first.from, at: first.began }, Point { block: first.to, at: first.at });
+        let (from, to) =
+            (Point { block: first.from, at: first.began }, Point { block: first.to, at: first.at });
         let at = time_on(from, to, length);
         let part = Arrival { to: length, at, ..*first };
         (first.from, first.began) = (length, at);

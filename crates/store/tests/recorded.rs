@@ -39,7 +39,8 @@ impl Oracle {
     }
     /// The latest place that was recorded at a time, by a second more or less.
     fn is_last(&self, place: u64, time: i64) -> bool {
-        let behind = |(from, _, at): &&(u64, u64, i64)| *from > place && (at - time).abs() < 10_000_000;
+        let behind =
+            |(from, _, at): &&(u64, u64, i64)| *from > place && (at - time).abs() < 10_000_000;
         let last = self.arrivals.iter().rev().find(behind);
         // What is behind the place and of the same time is of the same second there.
         last.is_none_or(|(from, ..)| {
@@ -108,7 +109,10 @@ impl World {
             match recorded.find(time, Bytes::ZERO) {
                 Moment::At { offset } => {
                     let truth = self.oracle.at(offset.get().min(end - 1)).expect("it is there");
-                    assert!((truth - time).abs() <= WITHIN, "{offset}: {time}, {truth}\n{recorded:?}");
+                    assert!(
+                        (truth - time).abs() <= WITHIN,
+                        "{offset}: {time}, {truth}\n{recorded:?}"
+                    );
                     assert!(self.oracle.is_last(offset.get(), time), "{offset}: {time}");
                 }
                 // The ends of lines are in the door, not at the arrival.

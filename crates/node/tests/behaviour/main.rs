@@ -16,6 +16,7 @@ mod naming;
 mod permission;
 mod plan;
 mod questions;
+mod recorded;
 mod seeks;
 mod services;
 mod status;

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
     Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, KeptPolicy, Location, Opening,
-    Ownership, Placement, Recorded, Service, ServiceKind, ServicePriority, Severity, Store, Suspect, Times,
-    VolumeId, Zone,
+    Ownership, Placement, Recorded, Service, ServiceKind, ServicePriority, Severity, Store,
+    Suspect, Times, VolumeId, Zone,
 };
 use units::{Bytes, Duration, Rate};
 
