@@ -6,8 +6,8 @@
 use crate::{Client, Result, http, volume_path};
 use units::Bytes;
 use wire::control::{
-    Access, Entries, EntriesAsk, Entry, FileAsk, FileFacts, FileFound, Synced, Volume,
-    VolumeCreate, VolumeRename, VolumeResize, VolumeTimes,
+    Access, Entries, EntriesAsk, Entry, FileAsk, FileFacts, FileFound, Moment, RecordedFound,
+    Synced, Volume, VolumeCreate, VolumeRename, VolumeResize, VolumeTimes,
 };
 
 /// Whether a call ends when its change is durable.
@@ -54,6 +54,21 @@ impl Client {
         let ask = EntriesAsk { directory: directory.into(), after: after.into() };
         let found: Entries = http::call(self.socket(), "POST", "/v1/entries", Some(&ask))?;
         Ok(found.entries)
+    }
+
+    /// Where a volume has what was recorded at a time of the wall clock, in nanoseconds since 1970.
+    pub fn recorded_at(&self, name: &str, at_ns: i64) -> Result<Moment> {
+        let path = format!("{}/recorded?at_ns={at_ns}", volume_path(name));
+        let found: RecordedFound = http::call(self.socket(), "GET", &path, None::<&()>)?;
+        Ok(found.moment.unwrap_or(Moment::Unknown))
+    }
+
+    /// When the byte at a place of a volume was recorded, in nanoseconds since 1970; none where
+    /// that is not known.
+    pub fn recorded_when(&self, name: &str, place: Bytes) -> Result<Option<i64>> {
+        let path = format!("{}/recorded?offset_bytes={}", volume_path(name), place.get());
+        let found: RecordedFound = http::call(self.socket(), "GET", &path, None::<&()>)?;
+        Ok(found.at_ns)
     }
 
     /// As [`Client::volume_create`].

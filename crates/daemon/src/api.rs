@@ -5,6 +5,7 @@
 
 mod extract;
 mod naming;
+mod recorded;
 mod tokens;
 
 use crate::convert;
@@ -112,6 +113,7 @@ pub fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(naming::volume_rename))
         .routes(routes!(naming::volume_times))
         .routes(routes!(naming::entries))
+        .routes(routes!(recorded::recorded))
         .routes(routes!(naming::file))
         .routes(routes!(naming::sync))
         .routes(routes!(volume_service))

@@ -41,6 +41,7 @@ fn need(method: &Method, address: &str) -> Option<(Verb, About)> {
         ("GET", "/v1/quota" | "/v1/files") => (Read, Pool),
         ("POST", "/v1/plan" | "/v1/entries" | "/v1/file") => (Read, Pool),
         ("GET", "/v1/volumes/{name}" | "/v1/volumes/{name}/data") => (Read, Volume),
+        ("GET", "/v1/volumes/{name}/recorded") => (Read, Volume),
         ("POST", "/v1/volumes/{name}/block") => (Read, Volume),
         ("PUT", "/v1/volumes/{name}/data" | "/v1/volumes/{name}/times") => (Write, Volume),
         ("PATCH", "/v1/volumes/{name}") => (Write, Volume),

@@ -176,6 +176,11 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
         number: volume.id.0,
         kind: kind_told(volume.ownership),
         times: volume.times.map(times_told),
+        recorded: volume.recorded.map(|(begins_ns, ends_ns, within_ns)| api::Recorded {
+            begins_ns,
+            ends_ns,
+            within_ns,
+        }),
         name: volume.name,
         owner: quotas.owner_told(volume.ownership),
         size_bytes: volume.size,

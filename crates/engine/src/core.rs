@@ -321,6 +321,10 @@ impl Core {
         self.lock().node.entries(who, directory, after, most)
     }
 
+    pub(crate) fn recorded(&self, name: &str) -> Option<node::Recorded> {
+        self.lock().node.recorded(name)
+    }
+
     pub(crate) fn space(&self) -> (Bytes, Bytes) {
         let space = self.lock().node.space();
         (space.total, space.free)

@@ -240,6 +240,7 @@ impl Node {
             id: volume.id(),
             name: String::from(volume.name()),
             times: volume.times(),
+            recorded: recorded(volume),
             ownership: volume.ownership(),
             size: volume.size(),
             length: volume.length(),
@@ -261,6 +262,18 @@ impl Node {
             handles: core.handles_on(volume.id()),
             promised: core.promises() && !matches!(service, Service::BestEffort(_)),
         }
+    }
+}
+
+fn recorded(volume: &Volume) -> Option<(i64, i64, i64)> {
+    let recorded = volume.recorded();
+    Some((recorded.begins(volume.start())?, recorded.ends()?, recorded.within()))
+}
+
+impl Node {
+    /// When the bytes of a volume were recorded; none where there is no such volume.
+    pub fn recorded(&self, name: &str) -> Option<Recorded> {
+        self.core.store.find(name).map(|volume| volume.recorded().clone())
     }
 }
 

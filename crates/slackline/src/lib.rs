@@ -13,10 +13,12 @@ mod demo;
 mod disk;
 mod events;
 mod explain;
+mod export;
 mod failure;
 mod files;
 mod interrupts;
 mod lab;
+mod moment;
 mod mount;
 mod nbd;
 mod output;
@@ -132,6 +134,7 @@ enum Command {
     Record(record::Args),
     Play(play::Args),
     Cameras(cameras::Args),
+    Export(export::Args),
     Mount(mount::Args),
     Unmount(mount::UnmountArgs),
     Nbd(nbd::Args),
@@ -197,6 +200,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
         Command::Cameras(args) => cameras::run(&args, common),
+        Command::Export(args) => export::run(&args, common),
         Command::Mount(args) => mount::run(&args, common),
         Command::Unmount(args) => mount::unmount(&args),
         Command::Nbd(args) => nbd::run(&args, common),

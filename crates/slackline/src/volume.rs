@@ -4,6 +4,7 @@ use crate::Common;
 use crate::confirm;
 use crate::contract::{PlacementArgs, placement_words};
 use crate::failure::Failure;
+use crate::moment;
 use crate::output::{Table, counted};
 use crate::permissions::{Change, Whose, access};
 use crate::stream::no_promise;
@@ -291,8 +292,18 @@ fn table(volumes: &[Volume]) -> String {
     if volumes.is_empty() {
         return "no volumes; make one with `slackline volume create NAME --size SIZE`\n".into();
     }
-    let headings =
-        ["mode", "owner", "group", "volume", "placement", ">size", ">recorded", ">streams"];
+    let headings = [
+        "mode",
+        "owner",
+        "group",
+        "volume",
+        "placement",
+        ">size",
+        ">recorded",
+        ">streams",
+        "begins",
+        "ends",
+    ];
     let mut table = Table::new(&headings);
     for volume in volumes {
         table.row(vec![
@@ -304,6 +315,8 @@ fn table(volumes: &[Volume]) -> String {
             volume.size_bytes.to_string(),
             recorded_words(volume),
             volume.streams.to_string(),
+            volume.recorded.map_or_else(String::new, |recorded| moment::told(recorded.begins_ns)),
+            volume.recorded.map_or_else(String::new, |recorded| moment::told(recorded.ends_ns)),
         ]);
     }
     let notes = volumes.iter().filter_map(|volume| {
@@ -389,7 +402,7 @@ fn shown(volume: &Volume) -> String {
         .map(|(disk, extents)| format!("{} on disk {disk}", counted(*extents, "extent")))
         .collect();
     format!(
-        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}{}\nstreams    {}{}\nservice    {}{}{}{}\n",
+        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}{}\nplacement  {}\nextents    {}{}\nstreams    {}{}\nservice    {}{}{}{}\n",
         volume.name,
         owner_words(volume),
         volume.size_bytes,
@@ -400,6 +413,7 @@ fn shown(volume: &Volume) -> String {
             }
             None => recorded_words(volume),
         },
+        volume.recorded.map_or_else(String::new, |it| format!(", {}", moment::span(&it))),
         placement_words(&volume.placement),
         extents.join(", "),
         runs_words(volume),

@@ -219,7 +219,8 @@ fn described_size(volume: &Volume) -> u64 {
     let owner = crate::change::ownership_size(volume.ownership);
     let service = crate::change::service_size(volume.service);
     let run = run_size(volume.placement.run) + ring_described(volume.ring);
-    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + owner + service + run
+    let (fixed, recorded) = (owner + service + run, volume.recorded.size());
+    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + fixed + recorded
 }
 
 /// The extents that a change gives to a volume, by disk; none where nobody knows any more,

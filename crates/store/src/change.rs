@@ -11,6 +11,7 @@ use crate::blocks::Blocks;
 use crate::format;
 use crate::geometry::DISKS_MAX;
 use crate::layout::Field;
+use crate::recorded::{More, Point};
 use crate::runs::Run;
 use crate::service;
 use alloc::string::String;
@@ -39,6 +40,7 @@ pub(crate) enum Change {
     Times { volume: VolumeId, times: Times },
     Ring { volume: VolumeId },
     GivenUp { volume: VolumeId, first: u64 },
+    Recorded { volume: VolumeId, more: More },
 }
 
 impl Change {
@@ -61,6 +63,7 @@ impl Change {
             | Self::Times { volume, .. }
             | Self::Ring { volume }
             | Self::GivenUp { volume, .. } => Some(*volume),
+            | Self::Recorded { volume, .. } => Some(*volume),
             Self::Suspects { .. } | Self::Policy { .. } => None,
         }
     }
@@ -213,6 +216,21 @@ impl Encoder {
                 use format::given_up::{FIRST, LEN, TAG, VOLUME};
                 self.put(LEN, &[(TAG, 21), (VOLUME, volume.0), (FIRST, *first)]);
             }
+            Change::Recorded { volume, more } => self.recorded(*volume, more),
+        }
+    }
+    fn recorded(&mut self, volume: VolumeId, more: &More) {
+        use format::recorded::{DOUBLINGS, DROPPED, KEPT, LEN, POINTS, TAG, VOLUME};
+        let More { doublings, dropped, kept, points } = more;
+        let counts = [(DROPPED, dropped.len() as u64), (KEPT, (*kept).into())];
+        let fields = [(TAG, 22), (VOLUME, volume.0), (DOUBLINGS, (*doublings).into())];
+        let [tag, volume, doublings] = fields;
+        let points_there = (POINTS, points.len() as u64);
+        self.put(LEN, &[tag, volume, doublings, counts[0], counts[1], points_there]);
+        self.bytes.extend_from_slice(dropped);
+        for point in points {
+            use format::point::{BLOCK, LEN, TIME};
+            self.put(LEN, &[(BLOCK, point.block), (TIME, point.at)]);
         }
     }
     fn policy(&mut self, policy: Option<&KeptPolicy>) {
@@ -466,8 +484,27 @@ impl<'a> Decoder<'a> {
                 let bytes = self.take(LEN)?;
                 Change::GivenUp { volume: volume(bytes, VOLUME), first: FIRST.get(bytes) }
             }
+            22 => self.recorded()?,
             _ => return Err("a change of unknown kind"),
         }))
+    }
+    fn recorded(&mut self) -> Result<Change, Malformed> {
+        use format::recorded::{DOUBLINGS, DROPPED, KEPT, LEN, POINTS, VOLUME};
+        let bytes = self.take(LEN)?;
+        let dropped = self.take(DROPPED.get_u16(bytes).into())?;
+        let points = self.take_many(POINTS.get_u16(bytes).into(), format::point::LEN)?;
+        let point = |bytes| {
+            use format::point::{BLOCK, TIME};
+            Point { block: BLOCK.get(bytes), at: TIME.get(bytes) }
+        };
+        let more = More {
+            // A field of one byte.
+            doublings: DOUBLINGS.get(bytes) as u8,
+            dropped: dropped.into(),
+            kept: KEPT.get_u16(bytes),
+            points: points.chunks_exact(format::point::LEN).map(point).collect(),
+        };
+        Ok(Change::Recorded { volume: VolumeId(VOLUME.get(bytes)), more })
     }
     fn suspects(&mut self) -> Result<Change, Malformed> {
         use format::suspects::{COUNT, DISK, LEN};
@@ -633,6 +670,18 @@ mod tests {
             Change::Times { volume, times: Times { accessed: i64::MIN, modified: -1, changed: 7 } },
             Change::Ring { volume },
             Change::GivenUp { volume, first: 1 << 40 },
+            Change::Recorded {
+                volume,
+                more: More {
+                    doublings: 3,
+                    dropped: vec![5, 255],
+                    kept: 7,
+                    points: vec![
+                        Point { block: 0, at: 0 },
+                        Point { block: (1 << 48) - 1, at: (1 << 48) - 1 },
+                    ],
+                },
+            },
             Change::Delete { volume },
         ]
     }

@@ -7,7 +7,7 @@
 use crate::layout::{Table, layout};
 
 /// The version that this program writes. It reads the earlier ones as well. Before version 7
-/// there are no changes 20 and 21. Before version 6
+/// there are no changes 20 to 22. Before version 6
 /// there are no changes 18 and 19, names have at most 64 bytes and no slashes, and modes nine
 /// bits. Before version 5
 /// there are no changes 13 and 14, before version 4 no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
@@ -291,6 +291,26 @@ layout! {
     }
 }
 
+layout! {
+    /// When the volume was recorded; the list of what is dropped, then the points follow.
+    recorded, "Change 22: recorded" {
+        TAG, 1, "22";
+        VOLUME, 8, "the volume's number";
+        DOUBLINGS, 1, "how often the tolerance of half a second has doubled until now: at most 40";
+        DROPPED, 2, "bytes of the list of points that are dropped, which follows: a bit for each point that there is, the lowest of the first byte for the first, set where it is dropped; points behind the last byte stay";
+        KEPT, 2, "of the points that are left, how many stay, from the first on";
+        POINTS, 2, "number of points that come behind them, and follow the list; 4096 at the most are there then";
+    }
+}
+
+layout! {
+    /// Up to where a volume was recorded at a time.
+    point, "Point of a recording" {
+        BLOCK, 6, "blocks of 4 KiB from the start of the volume: no less than at the point before";
+        TIME, 6, "wall-clock time when the recording had come so far, in milliseconds since 1970";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -322,4 +342,6 @@ pub const TABLES: &[Table] = &[
     times::TABLE,
     ring::TABLE,
     given_up::TABLE,
+    recorded::TABLE,
+    point::TABLE,
 ];

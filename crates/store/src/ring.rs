@@ -107,6 +107,7 @@ impl Volume {
         }
         self.ring = Some(first);
         self.length = self.length.max(self.start().get());
+        self.recorded.drop_before(self.start());
     }
 }
 

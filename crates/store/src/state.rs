@@ -144,6 +144,9 @@ impl State {
             }
             Change::Ring { volume } => self.make_ring(*volume)?,
             Change::GivenUp { volume, first } => self.give_up(*volume, *first)?,
+            Change::Recorded { volume, more } => {
+                self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.recorded.apply(more)?;
+            }
         }
         Ok(Vec::new())
     }
@@ -248,6 +251,7 @@ impl State {
         volume.written.truncate(extents as usize);
         volume.scattered.split_off(&extents);
         volume.length = volume.length.min(size);
+        volume.recorded.cut(Bytes::new(size));
         let in_last = Bytes::new(size) % EXTENT;
         if let (Some(last), false) = (extents.checked_sub(1), in_last.is_zero()) {
             let blocks = volume.blocks(last).expect("the volume has it");
@@ -296,6 +300,7 @@ impl State {
                 + run_size(volume.placement.run)
                 + times_size(volume.times)
                 + ring_described(volume.ring)
+                + volume.recorded.size()
         });
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
@@ -347,6 +352,9 @@ impl State {
             });
             ring::described(volume).for_each(|change| encoder.change(&change));
             encoder.change(&Change::Length { volume: *id, length: *length });
+        }
+        if !volume.recorded.points.is_empty() {
+            encoder.change(&Change::Recorded { volume: *id, more: volume.recorded.all() });
         }
     }
     /// What was written of these extents of a volume.

@@ -27,6 +27,7 @@ use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
 use crate::names::is_volume_name;
+use crate::recording::Recording;
 use crate::ring::{ring_described, ring_extents};
 use crate::runs::{Run, Wish};
 use crate::state::{Freed, State};
@@ -57,7 +58,9 @@ pub struct Store {
     running: Option<Running>,
     scattered: Scattered,
     /// What a checkpoint takes at the most, but for extents with holes.
-    described: u64,
+    pub(crate) described: u64,
+    /// What arrives for volumes, and when.
+    pub(crate) recording: Recording,
     /// What time it is, in nanoseconds since 1970, where the caller says so.
     pub(crate) clock: Option<i64>,
     /// The next checkpoint, where it is being built.
@@ -91,6 +94,8 @@ pub(crate) struct Staged {
     pub(crate) touched: BTreeSet<VolumeId>,
     /// Rings that gave up extents, and how many they had given up before.
     pub(crate) given_up: BTreeMap<VolumeId, u64>,
+    /// When volumes were recorded. It takes part in no size: records have room for it.
+    recorded: Vec<Change>,
     /// Disks with data that no flush has covered.
     pub(crate) unflushed: BTreeSet<DiskIndex>,
     /// An empty record is wanted.
@@ -139,6 +144,7 @@ impl Store {
             running: None,
             scattered: Scattered::default(),
             described: 0,
+            recording: Recording::default(),
             clock: None,
             building: None,
             increment: INCREMENT,
@@ -297,6 +303,7 @@ impl Store {
             return Err(StoreError::RingResized);
         }
         if size < volume.size() {
+            self.recording.forget(id);
             self.stage(Change::Cut { volume: id, size: size.get() });
             self.touch(id);
             return Ok(());
@@ -319,6 +326,7 @@ impl Store {
         self.staged.lengths.remove(&id);
         self.staged.touched.remove(&id);
         self.staged.given_up.remove(&id);
+        self.recording.forget(id);
         Ok(())
     }
     /// Writes of these blocks of an extent have ended: they were written from now on, and
@@ -357,11 +365,21 @@ impl Store {
     /// Room for extents with holes: what a checkpoint has left, and half of it at the most,
     /// so that scattered writes alone cannot keep volumes from being made.
     pub(crate) fn count_scattered(&mut self) {
-        let all = self.log.checkpoint_size().get();
         self.described = self.state.checkpoint_size_max();
+        self.scattered.there = self.state.scattered_size() / SCATTERED_SIZE;
+        self.count_room();
+    }
+    /// The same, where it is known what a checkpoint takes.
+    pub(crate) fn count_room(&mut self) {
+        let all = self.log.checkpoint_size().get();
         let free = all.saturating_sub(BLOCK.get() + self.described);
         self.scattered.room = free.min(all / 2) / SCATTERED_SIZE;
-        self.scattered.there = self.state.scattered_size() / SCATTERED_SIZE;
+    }
+    /// Bytes that are left in a checkpoint when so many more are taken.
+    pub(crate) fn room_for(&self, more: u64) -> u64 {
+        let Scattered { there, reserved, .. } = self.scattered;
+        let taken = self.described + (there + reserved) * SCATTERED_SIZE + more;
+        self.log.checkpoint_size().get().saturating_sub(BLOCK.get() + taken)
     }
     /// Recorded data reaches up to byte `length` of a volume: raises the length
     /// (never lowers it, never beyond the size). The volume was written now.
@@ -429,6 +447,7 @@ impl Store {
             self.steps.push_flush(staged.unflushed.iter().copied());
         }
         self.write_profiles(&staged.profiles);
+        staged.recorded = self.times_of_recordings(&staged.lengths);
         let record = Payload::new(self.record(&staged));
         self.record_longest = self.record_longest.max(Bytes::new(record.size() as u64) * 2);
         self.write_log(&staged, &record);
@@ -637,6 +656,9 @@ impl Store {
             let times = self.state.volumes[&volume].times.expect("it was touched");
             encoder.change(&Change::Times { volume, times });
         }
+        // Behind what was given up, which takes points with it.
+        let recorded = staged.recorded.iter().filter(|change| wanted(change.volume()));
+        recorded.for_each(|change| encoder.change(change));
         encoder
     }
 }

@@ -3,6 +3,7 @@
 use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
 use crate::api::{Ownership, Service, Times};
 use crate::blocks::Blocks;
+use crate::recorded::Recorded;
 use crate::runs::Runs;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -33,6 +34,7 @@ pub struct Volume {
     /// Of a ring: how many of its extents it has given up (`ring.rs`). Where others count
     /// extents here, that is by their places.
     pub(crate) ring: Option<u64>,
+    pub(crate) recorded: Recorded,
 }
 
 /// How a volume lies on its disks.
@@ -61,6 +63,7 @@ impl Volume {
             service: None,
             times: None,
             ring: None,
+            recorded: Recorded::default(),
         }
     }
     /// Its number.
@@ -95,6 +98,10 @@ impl Volume {
     /// When it was last used; none of a volume of which nobody has ever said it.
     pub fn times(&self) -> Option<Times> {
         self.times
+    }
+    /// When its bytes were recorded, as far as that was noted.
+    pub fn recorded(&self) -> &Recorded {
+        &self.recorded
     }
     /// How many extents it has.
     pub fn extents(&self) -> u64 {

@@ -14,6 +14,7 @@ mod plan;
 mod policy;
 mod problem;
 mod quotas;
+mod recorded;
 mod service;
 mod tokens;
 
@@ -27,6 +28,7 @@ pub use plan::*;
 pub use policy::*;
 pub use problem::*;
 pub use quotas::*;
+pub use recorded::*;
 pub use service::*;
 pub use tokens::*;
 
@@ -209,6 +211,10 @@ pub struct Volume {
     /// When it was last used; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<Times>,
+    /// When its bytes were recorded, as far as streams recorded them; none where that is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
     /// Whose it is.
     pub owner: Owner,
     /// Space reserved.

@@ -380,6 +380,10 @@ write = { fixed = '1ms', rate = '100MB/s' }
 ";
 
 impl Pool for Fake {
+    fn recorded(&self, name: &str) -> Option<node::Recorded> {
+        // Nothing was noted of any volume that is there.
+        self.volume(name).map(|_| node::Recorded::default())
+    }
     fn submit(&self, who: Who, op: Op, callback: Callback) {
         let mut state = self.state();
         if let Err(error) = state.permit(&who, &op) {
@@ -555,6 +559,7 @@ impl Pool for Fake {
         let state = self.state();
         let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
             start: None,
+            recorded: None,
             id: VolumeId(0),
             times: None,
             name: name.clone(),

@@ -172,6 +172,9 @@ pub struct VolumeStatus {
     pub start: Option<Bytes>,
     /// None of a volume that nobody has used since volumes have times.
     pub times: Option<Times>,
+    /// When the recording begins, ends, and by how much what is told of it may be off, in
+    /// nanoseconds since 1970; none where nothing is known of it.
+    pub recorded: Option<(i64, i64, i64)>,
     /// Another number than before whenever bytes of the volume may have changed in between, while
     /// the pool is open.
     pub changes: u64,

@@ -48,6 +48,7 @@ impl Stream {
 
     /// The program has filled the window up to here: whole blocks go to their disks.
     pub(crate) fn filled_to(&mut self, core: &mut Core, now: Instant, position: Bytes) {
+        core.store.note_arrived(self.volume, self.position, position);
         let first = self.block_at(self.position);
         self.position = position;
         for block in first..self.block_at(position) {

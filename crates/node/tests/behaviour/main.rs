@@ -17,6 +17,7 @@ mod permission;
 mod plan;
 mod questions;
 mod rings;
+mod recorded;
 mod seeks;
 mod services;
 mod status;
