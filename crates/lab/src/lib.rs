@@ -7,7 +7,7 @@
 //! fail. A contradiction that nobody has explained makes the run fail, and so does one
 //! that has left the range that its reason explains ([`At`]).
 //!
-//! [`contents`] lists every figure and table of the papers, with what became of each.
+//! [`contents()`] lists every figure and table of the papers, with what became of each.
 //!
 //! [`catalogue`] lists the experiments; each has a folder below
 //! `src/experiments/`. README.md says how one is added.

@@ -11,7 +11,7 @@ use crate::aligned::Aligned;
 use crate::run_delay::RunDelay;
 use crate::sys;
 use io_uring::{IoUring, opcode, squeue, types};
-use node::{CommandId, DeviceError, DiskAction, DiskCommand, Span, Written};
+use node::{CommandId, DiskAction, DiskCommand, Span, Written};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -444,7 +444,7 @@ impl Drop for Uring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use node::Blocks;
+    use node::{Blocks, DeviceError};
     use std::fs::OpenOptions;
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
