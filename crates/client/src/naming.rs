@@ -4,10 +4,10 @@
 //! is durable with the next sync of anybody.
 
 use crate::{Client, Result, http, volume_path};
-use units::Bytes;
+use units::{Bytes, Duration};
 use wire::control::{
     Access, Entries, EntriesAsk, Entry, FileAsk, FileFacts, FileFound, Moment, RecordedFound,
-    Synced, Volume, VolumeCreate, VolumeRename, VolumeResize, VolumeTimes,
+    Synced, Volume, VolumeCreate, VolumeKeep, VolumeRename, VolumeResize, VolumeTimes,
 };
 
 /// Whether a call ends when its change is durable.
@@ -150,6 +150,14 @@ impl Client {
     pub fn volume_times(&self, name: &str, times: &VolumeTimes, durable: Durable) -> Result<()> {
         let path = durable.path(&format!("{}/times", volume_path(name)));
         http::exchange(self.socket(), "PUT", &path, Some(times)).map(drop)
+    }
+
+    /// Says for how long a ring keeps what is recorded, from now on, durably: from a second to 100
+    /// years; none is as long as there is room.
+    pub fn volume_keep(&self, name: &str, keep: Option<Duration>) -> Result<()> {
+        let keep = VolumeKeep { keep_ns: keep.map(Duration::as_nanos) };
+        http::exchange(self.socket(), "PUT", &format!("{}/keep", volume_path(name)), Some(&keep))
+            .map(drop)
     }
 
     /// As [`Client::volume_access`].

@@ -36,7 +36,7 @@ use node::{
 use std::path::PathBuf;
 use std::sync::Arc;
 use token::Verb;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::control as api;
@@ -112,6 +112,7 @@ pub fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(volume_access))
         .routes(routes!(naming::volume_rename))
         .routes(routes!(naming::volume_times))
+        .routes(routes!(naming::volume_keep))
         .routes(routes!(naming::entries))
         .routes(routes!(recorded::recorded))
         .routes(routes!(naming::file))
@@ -375,11 +376,13 @@ async fn volume_create(
     let kind = convert::kind_bits(request.kind);
     access.mode = (kind != 0).then(|| access.mode.unwrap_or(0o600) | kind).or(access.mode);
     let (name, size) = (request.name.clone(), request.size_bytes);
+    let keep = request.keep_ns.map(Duration::from_nanos);
     let op = match request.ring {
         true => {
             let size = ring_size(&control, size, &placement)?;
-            Op::RingCreate { name, size, placement, access }
+            Op::RingCreate { name, size, placement, access, keep }
         }
+        false if keep.is_some() => return Err(node::Error::Store(store::StoreError::NoRing).into()),
         false => Op::VolumeCreate { name, size, placement, access },
     };
     grown(&control, &peer, staged.op(op)).await?;

@@ -50,6 +50,7 @@ fn need(method: &Method, address: &str) -> Option<(Verb, About)> {
         ("DELETE", "/v1/volumes/{name}") => (Create, Volume),
         ("POST", "/v1/volumes/{name}/rename") => (Manage, Volume),
         ("PUT", "/v1/volumes/{name}/access" | "/v1/volumes/{name}/service") => (Manage, Volume),
+        ("PUT", "/v1/volumes/{name}/keep") => (Manage, Volume),
         ("DELETE", "/v1/volumes/{name}/handles/{handle}") => (Manage, Volume),
         ("PATCH" | "DELETE", "/v1/streams/{id}") => (Manage, Stream),
         ("PUT", "/v1/policy" | "/v1/bus" | "/v1/disks/{disk}/profile") => (Manage, Pool),

@@ -178,6 +178,8 @@ fn of_store(error: &StoreError) -> Problem {
         StoreError::BadName { .. }
         | StoreError::RingTooSmall { .. }
         | StoreError::RingResized
+        | StoreError::NoRing
+        | StoreError::BadKeep
         | StoreError::BadRun { .. }
         | StoreError::DiskTwice { .. }
         | StoreError::TooLarge { .. }

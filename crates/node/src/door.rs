@@ -65,6 +65,7 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         | Op::VolumeAccess { .. }
         | Op::VolumeRename { .. }
         | Op::VolumeTimes { .. }
+        | Op::RingKeep { .. }
         | Op::StreamSync { .. }
         | Op::StreamClose { .. }
         | Op::StreamBegin { .. }

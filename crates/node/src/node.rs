@@ -33,6 +33,8 @@ pub struct Node {
     pub(crate) rounds: Rounds,
     pub(crate) kept_out: KeptOutServices,
     next_stream: u64,
+    /// When rings are looked through next for what is old (`volumes/ages.rs`).
+    pub(crate) old_look: Option<Instant>,
     shutting_down: Option<Option<Ticket>>,
     finished: Option<Finished>,
     /// What time it was at the epoch of the clock here, where the driver says so.
@@ -63,11 +65,13 @@ impl Node {
             rounds: Rounds::default(),
             kept_out: KeptOutServices::default(),
             next_stream: 1,
+            old_look: None,
             shutting_down: None,
             finished: None,
             wall_clock: None,
         };
         node.admit_kept();
+        node.look_for_old(Instant::EPOCH);
         Ok(node)
     }
 
@@ -120,6 +124,7 @@ impl Node {
             self.best_effort.due(),
             self.rounds.due(),
             self.kept_out.due(),
+            self.old_look.filter(|_| !self.is_ending()),
         ];
         timers.into_iter().flatten().min()
     }
@@ -170,6 +175,7 @@ impl Node {
         match op {
             Op::VolumeCreate { .. }
             | Op::RingCreate { .. }
+            | Op::RingKeep { .. }
             | Op::VolumeResize { .. }
             | Op::VolumeResizeWithin { .. }
             | Op::VolumeAccess { .. }
@@ -854,6 +860,7 @@ impl Node {
         self.forget_gaps(now);
         self.settle_memory(now);
         self.look_for_moves(now);
+        self.give_up_old(now);
         self.run_commits(now);
     }
 

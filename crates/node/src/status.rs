@@ -245,6 +245,7 @@ impl Node {
             size: volume.size(),
             length: volume.length(),
             start: volume.is_ring().then(|| volume.start()),
+            keep: volume.keep(),
             changes: core.writes.changes_of(volume.id()),
             placement: volume.placement().clone(),
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),

@@ -97,6 +97,15 @@ pub fn span(recorded: &Recorded) -> String {
     format!("{} to {}{within}", told(recorded.begins_ns), told(recorded.ends_ns))
 }
 
+/// For how long a ring keeps what is recorded, as it is written.
+pub fn age(nanos: u64) -> String {
+    const SECOND: u64 = 1_000_000_000;
+    let units = [(86_400 * SECOND, "d"), (3_600 * SECOND, "h"), (60 * SECOND, "min")];
+    let whole = units.into_iter().find(|(unit, _)| nanos.is_multiple_of(*unit));
+    let nearest = || units::Duration::from_nanos(nanos).to_string();
+    whole.map_or_else(nearest, |(unit, name)| format!("{} {name}", nanos / unit))
+}
+
 /// What of a recording is wanted, by the time when it was recorded.
 #[derive(clap::Args, Clone, Copy)]
 pub struct Between {

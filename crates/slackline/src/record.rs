@@ -49,6 +49,10 @@ pub struct Args {
     /// that exists: it has to be one
     #[arg(long, conflicts_with = "overwrite")]
     ring: bool,
+    /// With --create and --ring: give up what was recorded so long ago also where there is room for
+    /// it, for example 14d or 12h
+    #[arg(long, requires_all = ["create", "ring"], value_name = "AGE")]
+    keep: Option<units::Duration>,
     /// Go on behind what is recorded
     #[arg(long, conflicts_with = "overwrite")]
     append: bool,
@@ -120,7 +124,9 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
     let volume = match (client.volume(name), args.create) {
         (Err(error), Some(size)) if error.code() == Some(Code::NoSuchVolume) => {
             let ring = args.ring;
-            client.volume_create(&VolumeCreate { ring, ..VolumeCreate::new(name, size) })?;
+            let keep_ns = args.keep.map(units::Duration::as_nanos);
+            let new = VolumeCreate::new(name, size);
+            client.volume_create(&VolumeCreate { ring, keep_ns, ..new })?;
             return Ok((Bytes::ZERO, true));
         }
         (Err(error), None) if error.code() == Some(Code::NoSuchVolume) => {

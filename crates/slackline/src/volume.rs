@@ -14,6 +14,7 @@ use client::control::{
 };
 use client::{Client, Code, Durable, Replace};
 use serde_json::json;
+use std::str::FromStr;
 use units::{Bytes, Duration, Rate};
 
 /// Volumes.
@@ -40,6 +41,10 @@ pub enum Command {
         /// ring, whose size is rounded up to 16 MiB, or to more on several disks
         #[arg(long)]
         ring: bool,
+        /// With --ring: give up what was recorded so long ago also where there is room for it, for
+        /// example 14d or 12h
+        #[arg(long, requires = "ring", value_name = "AGE")]
+        keep: Option<Duration>,
     },
     /// List the volumes that you may read or own
     List,
@@ -47,6 +52,18 @@ pub enum Command {
     Show {
         /// Its name
         name: String,
+    },
+    /// Say for how long a ring keeps what is recorded, from now on
+    ///
+    /// What is older is given up within a few seconds, also where there is room for it: parts of 16 MiB,
+    /// each when all of it is old. By the times that `volume show` tells: what was recorded
+    /// without a stream, or where the clock was wrong, is as old as these say.
+    Keep {
+        /// Its name
+        name: String,
+        /// For example 14d or 12h; off: as long as there is room
+        #[arg(value_name = "AGE|off")]
+        age: Keep,
     },
     /// Grow or shrink a volume, also while it is in use
     Resize {
@@ -147,13 +164,29 @@ pub enum Command {
     },
 }
 
+/// For how long a ring keeps what is recorded: none is as long as there is room.
+#[derive(Clone, Copy)]
+pub struct Keep(Option<Duration>);
+
+impl FromStr for Keep {
+    type Err = units::ParseError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "off" => Ok(Self(None)),
+            age => age.parse().map(|age| Self(Some(age))),
+        }
+    }
+}
+
 /// Runs it.
 pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     let (client, output) = (common.client()?, common.output());
     match command {
-        Command::Create { name, size, placement, owner, mode, ring } => {
+        Command::Create { name, size, placement, owner, mode, ring, keep } => {
             let (placement, access) = (placement.placement(), access(owner, mode));
-            let create = VolumeCreate { placement, access, ring, ..VolumeCreate::new(name, size) };
+            let keep_ns = keep.map(Duration::as_nanos);
+            let new = VolumeCreate::new(name, size);
+            let create = VolumeCreate { placement, access, ring, keep_ns, ..new };
             let volume = client.volume_create(&create)?;
             output.result(&volume, |volume| {
                 let place = placement_words(&volume.placement);
@@ -167,6 +200,16 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             output.result(&volumes, |all| table(&all.volumes))
         }
         Command::Show { name } => output.result(&client.volume(&name)?, shown),
+        Command::Keep { name, age } => {
+            client.volume_keep(&name, age.0)?;
+            output.result(&client.volume(&name)?, |volume| {
+                let keeps = volume.ring.and_then(|ring| ring.keep_ns).map_or_else(
+                    || "keeps what is recorded as long as there is room".into(),
+                    |keep| format!("gives up what is older than {}", moment::age(keep)),
+                );
+                format!("ring {} {keeps}\n", volume.name)
+            })
+        }
         Command::Resize { name, size, size_named, yes } => {
             let size = size.or(size_named).expect("one of the two is there");
             let volume = resize(&client, &name, size, yes)?;
@@ -409,7 +452,9 @@ fn shown(volume: &Volume) -> String {
         match &volume.ring {
             Some(ring) => {
                 let (start, end) = (ring.start_bytes.get(), volume.length_bytes.get());
-                format!("{}, from {start} to {end}; a ring", recorded_words(volume))
+                let keep = ring.keep_ns.map(|keep| format!(" that keeps {}", moment::age(keep)));
+                let (words, keep) = (recorded_words(volume), keep.unwrap_or_default());
+                format!("{words}, from {start} to {end}; a ring{keep}")
             }
             None => recorded_words(volume),
         },

@@ -41,6 +41,7 @@ pub(crate) enum Change {
     Ring { volume: VolumeId },
     GivenUp { volume: VolumeId, first: u64 },
     Recorded { volume: VolumeId, more: More },
+    Keep { volume: VolumeId, seconds: u32 },
 }
 
 impl Change {
@@ -62,8 +63,9 @@ impl Change {
             | Self::Rename { volume, .. }
             | Self::Times { volume, .. }
             | Self::Ring { volume }
-            | Self::GivenUp { volume, .. } => Some(*volume),
-            | Self::Recorded { volume, .. } => Some(*volume),
+            | Self::GivenUp { volume, .. }
+            | Self::Recorded { volume, .. }
+            | Self::Keep { volume, .. } => Some(*volume),
             Self::Suspects { .. } | Self::Policy { .. } => None,
         }
     }
@@ -217,6 +219,10 @@ impl Encoder {
                 self.put(LEN, &[(TAG, 21), (VOLUME, volume.0), (FIRST, *first)]);
             }
             Change::Recorded { volume, more } => self.recorded(*volume, more),
+            Change::Keep { volume, seconds } => {
+                use format::keep::{LEN, SECONDS, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 23), (VOLUME, volume.0), (SECONDS, (*seconds).into())]);
+            }
         }
     }
     fn recorded(&mut self, volume: VolumeId, more: &More) {
@@ -485,6 +491,11 @@ impl<'a> Decoder<'a> {
                 Change::GivenUp { volume: volume(bytes, VOLUME), first: FIRST.get(bytes) }
             }
             22 => self.recorded()?,
+            23 => {
+                use format::keep::{LEN, SECONDS, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Keep { volume: volume(bytes, VOLUME), seconds: SECONDS.get_u32(bytes) }
+            }
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -682,6 +693,7 @@ mod tests {
                     ],
                 },
             },
+            Change::Keep { volume, seconds: u32::MAX },
             Change::Delete { volume },
         ]
     }

@@ -39,6 +39,10 @@ pub enum StoreError {
     },
     /// A ring keeps the size that it was made with.
     RingResized,
+    /// What only a ring does was asked of a volume that is none.
+    NoRing,
+    /// No ring keeps what is recorded for so long, or for so short a time.
+    BadKeep,
     /// There is a volume with this name.
     VolumeExists {
         /// The name.
@@ -116,6 +120,12 @@ impl fmt::Display for StoreError {
             }
             Self::RingResized => f.write_str(
                 "a ring keeps the size that it was made with; make another one, record to that, and delete this one when nobody needs what it holds",
+            ),
+            Self::NoRing => f.write_str(
+                "the volume is no ring, and gives up nothing; make a ring with 'volume create --ring'",
+            ),
+            Self::BadKeep => f.write_str(
+                "a ring keeps what is recorded for 1 second to 36 years, or as long as it has room",
             ),
             Self::VolumeExists { name } => write!(
                 f,

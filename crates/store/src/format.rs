@@ -7,7 +7,7 @@
 use crate::layout::{Table, layout};
 
 /// The version that this program writes. It reads the earlier ones as well. Before version 7
-/// there are no changes 20 to 22. Before version 6
+/// there are no changes 20 to 23. Before version 6
 /// there are no changes 18 and 19, names have at most 64 bytes and no slashes, and modes nine
 /// bits. Before version 5
 /// there are no changes 13 and 14, before version 4 no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
@@ -311,6 +311,15 @@ layout! {
     }
 }
 
+layout! {
+    /// For how long the ring keeps what is recorded to it, from now on.
+    keep, "Change 23: keep" {
+        TAG, 1, "23";
+        VOLUME, 8, "the volume's number";
+        SECONDS, 4, "what was recorded so long ago is given up, also where there is room for it; 0: never for its age";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -344,4 +353,5 @@ pub const TABLES: &[Table] = &[
     given_up::TABLE,
     recorded::TABLE,
     point::TABLE,
+    keep::TABLE,
 ];

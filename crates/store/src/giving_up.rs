@@ -5,12 +5,26 @@
 //! own: a record has one change for each ring that gave up something since the last.
 
 use crate::api::{DiskIndex, EXTENT, Ownership, Placement, VolumeId};
+use crate::change::Change;
 use crate::error::StoreError;
 use crate::ring::{END_MAX, GRAIN, RING_GRAIN};
 use crate::state::State;
 use crate::store::Store;
+use crate::volume::Volume;
 use core::ops::Range;
-use units::Bytes;
+use units::{Bytes, Duration};
+
+/// The longest time that a ring keeps what is recorded: 36 years, in seconds.
+const KEEP_MAX: u32 = 1_152_921_504;
+
+/// In whole seconds, for how long a ring keeps what is recorded to it.
+///
+/// # Errors
+/// [`StoreError::BadKeep`] where it is not from one second to 36 years.
+pub fn keep_seconds(keep: Duration) -> Result<u32, StoreError> {
+    let seconds = u32::try_from(keep.as_nanos() / 1_000_000_000).ok();
+    seconds.filter(|seconds| (1..=KEEP_MAX).contains(seconds)).ok_or(StoreError::BadKeep)
+}
 
 impl State {
     /// A volume that has all of its extents, and nothing in them, is a ring from now on.
@@ -26,6 +40,12 @@ impl State {
             return Err("a volume that has been used becomes a ring");
         }
         volume.ring = Some(0);
+        Ok(())
+    }
+    /// A ring keeps what is recorded for so many seconds.
+    pub(crate) fn keep(&mut self, id: VolumeId, seconds: u32) -> Result<(), &'static str> {
+        let volume = self.volumes.get_mut(&id).filter(|volume| volume.is_ring());
+        volume.ok_or("a volume that is no ring gives up what is old")?.keep = seconds;
         Ok(())
     }
     /// A ring gives up all extents before `first`.
@@ -75,6 +95,32 @@ impl Store {
         self.staged.given_up.entry(id).or_insert(before);
         self.count_scattered();
         Some(start..first)
+    }
+    /// For how long a ring keeps what is recorded to it, in whole seconds; none: as long as there
+    /// is room. Durable with the next commit.
+    ///
+    /// # Errors
+    /// Where it is no ring, the pool is read-only, or the time is not from one second to 100
+    /// years.
+    pub fn keep_for(&mut self, id: VolumeId, keep: Option<Duration>) -> Result<(), StoreError> {
+        self.check_writable()?;
+        if !self.volume(id).is_some_and(Volume::is_ring) {
+            return Err(StoreError::NoRing);
+        }
+        let seconds = keep.map_or(Ok(0), keep_seconds)?;
+        self.stage(Change::Keep { volume: id, seconds });
+        Ok(())
+    }
+    /// A ring gives up what is older than it keeps things, where somebody has said what time it is,
+    /// by the times that are noted of it: whole grains of it, durably with the next commit. Gives
+    /// the bytes that were given up.
+    pub fn give_up_old(&mut self, id: VolumeId) -> Option<Range<Bytes>> {
+        let volume = self.volume(id)?;
+        let (keep, clock) = (volume.keep()?, self.clock?);
+        let before = clock.saturating_sub(i64::try_from(keep.as_nanos()).ok()?);
+        let old = volume.recorded().recorded_before(before).min(volume.length());
+        let end = old.round_down(RING_GRAIN) + volume.size();
+        self.give_up(id, end)
     }
     /// How far the volume may be written: to its end, but of a ring not where a commit that gives
     /// up what lay there is not durable yet.

@@ -133,6 +133,18 @@ impl Recorded {
         let (a, b) = self.lines().find(|(_, b)| offset(b.block) > start)?;
         Some(nanos(time_on(a, b, (start / BLOCK).max(a.block))))
     }
+    /// Up to where all was recorded before a time, in nanoseconds since 1970, as far as that is
+    /// known: where a clock was set back, what lies behind something younger does not count.
+    pub fn recorded_before(&self, time: i64) -> Bytes {
+        let at = Point::new(Bytes::ZERO, time).at;
+        let first = self.lines().find(|(a, b)| a.at.max(b.at) >= at);
+        let block = match first {
+            Some((a, b)) if a.at < at => between(a.block, b.block, at - a.at, b.at.abs_diff(a.at)),
+            Some((a, _)) => a.block,
+            None => self.lines().next_back().map_or(0, |(_, b)| b.block),
+        };
+        offset(block)
+    }
     /// When the last byte was recorded.
     pub fn ends(&self) -> Option<i64> {
         self.lines().next_back().map(|(_, b)| nanos(b.at))
@@ -196,10 +208,11 @@ impl Recorded {
         }
     }
     /// What lies before `start` is given up: of the corners there only the last one stays, where
-    /// the line begins that reaches `start`.
+    /// the line begins that reaches `start`. The last line stays whole: its end still moves on.
     pub(crate) fn drop_before(&mut self, start: Bytes) {
         let behind = self.points.partition_point(|point| offset(point.block) <= start);
-        self.points.drain(..behind.saturating_sub(1));
+        let begins = behind.min(self.points.len().saturating_sub(1));
+        self.points.drain(..begins.saturating_sub(1));
     }
     /// Applies what a record says, and believes none of it.
     pub(crate) fn apply(&mut self, more: &More) -> Result<(), &'static str> {
@@ -315,6 +328,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_recorded_before_a_time_ends_where_something_younger_is() {
+        let (day, hour) = (a_day(), 3_600_000);
+        let before = |at| day.recorded_before(ms(at)) / BLOCK;
+        assert_eq!((before(0), before(hour * 10)), (0, 0));
+        assert_eq!((before(hour * 10 + 5_000), before(hour * 10 + 10_001)), (5, 10));
+        assert_eq!(before(hour * 10 + 75_000), 15);
+        // The last ten were recorded when the clock had been set back: they are no younger than what
+        // is before them.
+        assert_eq!((before(hour * 10 + 80_000), before(hour * 10 + 80_001)), (20, 30));
+        assert_eq!(before(hour * 9 + 85_000), 0);
+        assert_eq!(Recorded::default().recorded_before(i64::MAX), Bytes::ZERO);
+    }
+
+    #[test]
     fn a_cut_ends_the_line_where_it_cuts() {
         let mut day = a_day();
         day.cut(BLOCK * 25);
@@ -341,6 +368,12 @@ mod tests {
         assert_eq!(day.find(ms(hour * 10 + 72_000), BLOCK * 15), before);
         day.drop_before(BLOCK * 20);
         assert_eq!(day.points.first(), Some(&Point { block: 20, at: hour * 9 + 80_000 }));
+        // The end of the last line moves on: without its beginning nobody would know of the rest.
+        day.drop_before(BLOCK * 30);
+        assert_eq!(
+            day.points,
+            [(20, 80_000), (30, 90_000)].map(|(block, at)| Point { block, at: hour * 9 + at })
+        );
     }
 
     #[test]

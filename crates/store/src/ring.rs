@@ -21,7 +21,7 @@ use crate::error::StoreError;
 use crate::format;
 use crate::geometry::EXTENTS_MAX;
 use crate::volume::Volume;
-use units::Bytes;
+use units::{Bytes, Duration};
 
 /// Extents that are given up at a time: the longest block of a stream.
 pub(crate) const GRAIN: u32 = (RUN_MAX.get() / EXTENT.get()) as u32;
@@ -43,9 +43,10 @@ pub fn ring_size(size: Bytes, disks: usize, run: Bytes) -> Result<Bytes, StoreEr
     ring_extents(size, disks, run).map(|extents| EXTENT * u64::from(extents))
 }
 
-/// Bytes that it takes that a volume is a ring, and where that begins.
+/// Bytes that it takes that a volume is a ring, where that begins, and for how long it keeps what it
+/// has.
 pub(crate) fn ring_described(ring: Option<u64>) -> u64 {
-    let fixed = (format::ring::LEN + format::given_up::LEN) as u64;
+    let fixed = (format::ring::LEN + format::given_up::LEN + format::keep::LEN) as u64;
     ring.map_or(0, |_| fixed)
 }
 
@@ -83,6 +84,10 @@ impl Volume {
     pub fn limit(&self) -> Bytes {
         if self.is_ring() { Bytes::new(END_MAX) } else { self.size() }
     }
+    /// For how long a ring keeps what is recorded to it, where it gives it up for its age as well.
+    pub fn keep(&self) -> Option<Duration> {
+        (self.keep > 0).then(|| Duration::from_secs(self.keep.into()))
+    }
     /// What it holds of what was recorded.
     pub fn held(&self) -> Bytes {
         self.length().saturating_sub(self.start())
@@ -116,5 +121,6 @@ pub(crate) fn described(volume: &Volume) -> impl Iterator<Item = Change> {
     let made = volume.ring.map(|_| Change::Ring { volume: volume.id });
     let first = volume.ring.filter(|&first| first > 0);
     let given_up = first.map(|first| Change::GivenUp { volume: volume.id, first });
-    made.into_iter().chain(given_up)
+    let keep = (volume.keep > 0).then(|| Change::Keep { volume: volume.id, seconds: volume.keep });
+    made.into_iter().chain(given_up).chain(keep)
 }

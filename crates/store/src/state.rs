@@ -144,6 +144,7 @@ impl State {
             }
             Change::Ring { volume } => self.make_ring(*volume)?,
             Change::GivenUp { volume, first } => self.give_up(*volume, *first)?,
+            Change::Keep { volume, seconds } => self.keep(*volume, *seconds)?,
             Change::Recorded { volume, more } => {
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.recorded.apply(more)?;
             }

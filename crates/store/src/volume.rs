@@ -34,6 +34,8 @@ pub struct Volume {
     /// Of a ring: how many of its extents it has given up (`ring.rs`). Where others count
     /// extents here, that is by their places.
     pub(crate) ring: Option<u64>,
+    /// Of a ring: the seconds for which it keeps what is recorded; 0 where that has no end.
+    pub(crate) keep: u32,
     pub(crate) recorded: Recorded,
 }
 
@@ -63,6 +65,7 @@ impl Volume {
             service: None,
             times: None,
             ring: None,
+            keep: 0,
             recorded: Recorded::default(),
         }
     }

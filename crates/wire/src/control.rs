@@ -144,6 +144,21 @@ pub struct VolumeCreate {
     /// 16 MiB, or to more on several disks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ring: bool,
+    /// Of a ring: what was recorded so long ago is given up, also where there is room for it; from a
+    /// second to 36 years.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_ns: Option<u64>,
+}
+
+/// Says for how long a ring keeps what is recorded, from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct VolumeKeep {
+    /// What was recorded so long ago is given up, also where there is room for it; from a second to
+    /// 36 years. Without: nothing is given up for its age.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_ns: Option<u64>,
 }
 
 /// What a ring holds.
@@ -159,6 +174,10 @@ pub struct Ring {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub held_bytes: Bytes,
+    /// What was recorded so long ago is given up, also where there is room for it; none where it is
+    /// kept as long as there is room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_ns: Option<u64>,
 }
 
 impl VolumeCreate {
@@ -171,6 +190,7 @@ impl VolumeCreate {
             placement: Placement::default(),
             access: Access::default(),
             ring: false,
+            keep_ns: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use node::{Act, Error, Op};
+use units::Duration;
 use wire::Problem;
 use wire::control as api;
 
@@ -75,6 +76,33 @@ pub(super) async fn volume_times(
 ) -> Answered<StatusCode> {
     let api::VolumeTimes { accessed_ns: accessed, modified_ns: modified } = request;
     control.by(&peer).done(staged.op(Op::VolumeTimes { name, accessed, modified })).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Say for how long a ring keeps what is recorded, from now on.
+#[utoipa::path(put, path = "/v1/volumes/{name}/keep", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable \
+            with the next sync")),
+    request_body = api::VolumeKeep,
+    responses(
+        (status = 204, description = "It is so, durably"),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "It is no ring, or no such time is possible", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_keep(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    staged: Staged,
+    Body(request): Body<api::VolumeKeep>,
+) -> Answered<StatusCode> {
+    let keep = request.keep_ns.map(Duration::from_nanos);
+    control.by(&peer).done(staged.op(Op::RingKeep { name, keep })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -559,6 +559,7 @@ impl Pool for Fake {
         let state = self.state();
         let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
             start: None,
+            keep: None,
             recorded: None,
             id: VolumeId(0),
             times: None,

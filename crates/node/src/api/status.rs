@@ -170,6 +170,8 @@ pub struct VolumeStatus {
     pub length: Bytes,
     /// Where what a ring holds begins; none of what is no ring.
     pub start: Option<Bytes>,
+    /// How old a ring lets become what it has; none where it keeps that as long as there is room.
+    pub keep: Option<Duration>,
     /// None of a volume that nobody has used since volumes have times.
     pub times: Option<Times>,
     /// When the recording begins, ends, and by how much what is told of it may be off, in

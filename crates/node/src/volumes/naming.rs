@@ -46,9 +46,12 @@ impl Node {
             Op::VolumeCreate { name, size, placement, access } => {
                 self.create(who, &name, (size, false), &placement, access)
             }
-            Op::RingCreate { name, size, placement, access } => {
-                self.create(who, &name, (size, true), &placement, access)
+            Op::RingCreate { name, size, placement, access, keep } => {
+                Self::check_keep(keep)?;
+                self.create(who, &name, (size, true), &placement, access)?;
+                keep.map_or(Ok(()), |_| self.keep_for(now, &name, keep))
             }
+            Op::RingKeep { name, keep } => self.keep_for(now, &name, keep),
             Op::VolumeResize { name, size, may_cut } => {
                 self.resize(now, &name, (size, may_cut), &[])
             }

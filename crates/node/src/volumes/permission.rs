@@ -123,7 +123,8 @@ impl<'a> Wanted<'a> {
             Op::VolumeDelete { name }
             | Op::VolumeTimes { name, .. }
             | Op::VolumeService { name, .. }
-            | Op::VolumeAccess { name, .. } => Self::Of(name, Act::Own),
+            | Op::VolumeAccess { name, .. }
+            | Op::RingKeep { name, .. } => Self::Of(name, Act::Own),
             Op::Block { volume, mode, .. }
             | Op::StreamOpen { volume, mode, .. }
             | Op::WindowOpen { volume, mode, .. } => way(volume, *mode),
