@@ -155,7 +155,7 @@ impl Client {
     /// Says for how long a ring keeps what is recorded, from now on, durably: from a second to 100
     /// years; none is as long as there is room.
     pub fn volume_keep(&self, name: &str, keep: Option<Duration>) -> Result<()> {
-        let keep = VolumeKeep { keep_ns: keep.map(Duration::as_nanos) };
+        let keep = VolumeKeep { keep_ns: keep };
         http::exchange(self.socket(), "PUT", &format!("{}/keep", volume_path(name)), Some(&keep))
             .map(drop)
     }

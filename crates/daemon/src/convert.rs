@@ -6,7 +6,7 @@ use crate::problem;
 use crate::quotas::Quotas;
 use crate::sessions::Sessions;
 use node::{DiskIndex, DiskStatus, Error, HostTime, KeptOut, Status, StreamStatus, VolumeStatus};
-use units::{Bytes, Duration, Instant};
+use units::{Bytes, Instant};
 use wire::Problem;
 use wire::control as api;
 
@@ -188,7 +188,7 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
         ring: volume.start.map(|start| api::Ring {
             start_bytes: start,
             held_bytes: volume.length.saturating_sub(start),
-            keep_ns: volume.keep.map(Duration::as_nanos),
+            keep_ns: volume.keep,
         }),
         placement: api::Placement {
             disks: volume.placement.disks.iter().map(|disk| disk.0).collect(),

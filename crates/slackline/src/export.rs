@@ -2,7 +2,7 @@
 
 use crate::contract::ContractArgs;
 use crate::failure::Failure;
-use crate::moment::Between;
+use crate::moment::{Between, held_from};
 use crate::output::json;
 use crate::pausing::Sink;
 use crate::progress::Progress;
@@ -90,11 +90,6 @@ impl Exported {
         let took = Duration::from_nanos(self.elapsed_ns);
         format!("exported {bytes} of {} from offset {start} in {took}\n", self.volume)
     }
-}
-
-/// Where what a volume holds begins.
-pub fn held_from(volume: &Volume) -> Bytes {
-    volume.ring.as_ref().map_or(Bytes::ZERO, |ring| ring.start_bytes)
 }
 
 /// Only when nothing was refused: what is refused must not empty a file.

@@ -4,7 +4,6 @@
 //! the clocks are set back and a time comes twice, it is the first one; one that is left out when
 //! they are set forward is as much later.
 
-use crate::export::held_from;
 use crate::failure::Failure;
 use client::Client;
 use client::control::{Moment, Recorded, Volume};
@@ -97,13 +96,18 @@ pub fn span(recorded: &Recorded) -> String {
     format!("{} to {}{within}", told(recorded.begins_ns), told(recorded.ends_ns))
 }
 
+/// Where what a volume holds begins.
+pub fn held_from(volume: &Volume) -> Bytes {
+    volume.ring.as_ref().map_or(Bytes::ZERO, |ring| ring.start_bytes)
+}
+
 /// For how long a ring keeps what is recorded, as it is written.
-pub fn age(nanos: u64) -> String {
+pub fn age(age: units::Duration) -> String {
+    let nanos = age.as_nanos();
     const SECOND: u64 = 1_000_000_000;
     let units = [(86_400 * SECOND, "d"), (3_600 * SECOND, "h"), (60 * SECOND, "min")];
     let whole = units.into_iter().find(|(unit, _)| nanos.is_multiple_of(*unit));
-    let nearest = || units::Duration::from_nanos(nanos).to_string();
-    whole.map_or_else(nearest, |(unit, name)| format!("{} {name}", nanos / unit))
+    whole.map_or_else(|| age.to_string(), |(unit, name)| format!("{} {name}", nanos / unit))
 }
 
 /// What of a recording is wanted, by the time when it was recorded.

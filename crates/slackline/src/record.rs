@@ -124,7 +124,7 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
     let volume = match (client.volume(name), args.create) {
         (Err(error), Some(size)) if error.code() == Some(Code::NoSuchVolume) => {
             let ring = args.ring;
-            let keep_ns = args.keep.map(units::Duration::as_nanos);
+            let keep_ns = args.keep;
             let new = VolumeCreate::new(name, size);
             client.volume_create(&VolumeCreate { ring, keep_ns, ..new })?;
             return Ok((Bytes::ZERO, true));

@@ -184,9 +184,8 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     match command {
         Command::Create { name, size, placement, owner, mode, ring, keep } => {
             let (placement, access) = (placement.placement(), access(owner, mode));
-            let keep_ns = keep.map(Duration::as_nanos);
             let new = VolumeCreate::new(name, size);
-            let create = VolumeCreate { placement, access, ring, keep_ns, ..new };
+            let create = VolumeCreate { placement, access, ring, keep_ns: keep, ..new };
             let volume = client.volume_create(&create)?;
             output.result(&volume, |volume| {
                 let place = placement_words(&volume.placement);

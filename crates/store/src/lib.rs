@@ -18,6 +18,7 @@
 extern crate alloc;
 
 mod api;
+mod arrivals;
 mod blocks;
 mod building;
 mod change;

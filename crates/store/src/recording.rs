@@ -14,18 +14,15 @@
 //! tolerance doubles until a quarter of the corners can go, and without any room nothing is noted.
 
 use crate::api::VolumeId;
-use crate::change::Change;
-use crate::format;
 use crate::recorded::{
     DOUBLINGS_MAX, More, POINTS_MAX, Point, Recorded, TOLERANCE, blocks, time_on,
 };
 use crate::sizes::BLOCK;
-use crate::store::Store;
 use crate::volume::Volume;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
-use units::Bytes;
+use core::ops::Range;
 
 /// After so many milliseconds without a byte a line breaks, where that is more than
 /// [`PAUSE_TIMES`] as long as nothing came before.
@@ -106,7 +103,7 @@ impl Door {
 
 /// What is noted of one volume.
 #[derive(Clone, Debug, Default)]
-struct Noted {
+pub(crate) struct Noted {
     waiting: VecDeque<Arrival>,
     door: Option<Door>,
     /// When the last byte came that is on the line.
@@ -117,68 +114,12 @@ struct Noted {
 
 /// What is noted of all volumes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recording(BTreeMap<VolumeId, Noted>);
+pub(crate) struct Recording(pub(crate) BTreeMap<VolumeId, Noted>);
 
 impl Recording {
     /// The volume is gone, or some of it.
     pub(crate) fn forget(&mut self, id: VolumeId) {
         self.0.remove(&id);
-    }
-}
-
-impl Store {
-    /// These bytes of a volume have arrived, to be written. Where that is not behind all that was
-    /// recorded of it before, it is nothing new; and neither it is where nobody has said what time
-    /// it is. With the commit that covers them it is known when they were recorded.
-    pub fn note_arrived(&mut self, id: VolumeId, from: Bytes, to: Bytes) {
-        let (Some(volume), Some(clock)) = (self.volume(id), self.clock) else { return };
-        let recorded = volume.recorded.points.last().map_or(0, |point| point.block);
-        let (least, end) = (blocks(volume.length()).max(recorded), blocks(volume.limit()));
-        let noted = self.recording.0.entry(id).or_default();
-        let least = noted.waiting.back().map_or(least, |last| last.to);
-        let (from, to) = (blocks(from).max(least), blocks(to).min(end));
-        if from >= to {
-            return;
-        }
-        let at = Point::new(Bytes::ZERO, clock).at;
-        let is_full = noted.waiting.len() >= WAITING_MAX;
-        match noted.waiting.back_mut() {
-            Some(last) if is_full || (last.began..last.began + TOGETHER).contains(&at) => {
-                (last.to, last.at) = (to, at);
-            }
-            _ => noted.waiting.push_back(Arrival { from, to, began: at, at }),
-        }
-    }
-
-    /// What a record is to say of when volumes were recorded, that of what it makes durable: the
-    /// volumes whose lengths rose, and some others of which something was left. It is applied.
-    pub(crate) fn times_of_recordings(&mut self, lengths: &BTreeSet<VolumeId>) -> Vec<Change> {
-        let mut recording = core::mem::take(&mut self.recording);
-        let (mut changes, mut more, mut may_drop, mut others) =
-            (Vec::new(), MORE_CORNERS, true, OTHERS);
-        for (&id, noted) in recording.0.iter_mut().filter(|(_, noted)| !noted.waiting.is_empty()) {
-            let rose = lengths.contains(&id);
-            if !rose && others == 0 {
-                continue;
-            }
-            let Some(volume) = self.volume(id) else { continue };
-            let room = self.room_for(format::recorded::LEN as u64) / format::point::LEN as u64;
-            let room = usize::try_from(room).unwrap_or(usize::MAX);
-            let said = noted.on_with(volume, CORNERS + more, room, may_drop);
-            let Some(said) = said else { continue };
-            others -= usize::from(!rose);
-            more -= said.points.len().saturating_sub(CORNERS);
-            may_drop &= said.dropped.is_empty();
-            let before = volume.recorded.size();
-            let change = Change::Recorded { volume: id, more: said };
-            self.state.apply(&change).expect("what was made from it applies");
-            let after = self.state.volumes[&id].recorded.size();
-            self.described = self.described + after - before;
-            self.count_room();
-            changes.push(change);
-        }
-        self.recording = recording;
-        changes
     }
 }
 
@@ -190,9 +131,28 @@ struct Tail {
 }
 
 impl Noted {
+    /// Something waits for a record.
+    pub(crate) fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+    /// These blocks have arrived at a time; of those that were there before it is nothing new.
+    pub(crate) fn arrived(&mut self, place: Range<u64>, at: u64) {
+        let least = self.waiting.back().map_or(place.start, |last| last.to);
+        let (from, to) = (place.start.max(least), place.end);
+        if from >= to {
+            return;
+        }
+        let is_full = self.waiting.len() >= WAITING_MAX;
+        match self.waiting.back_mut() {
+            Some(last) if is_full || (last.began..last.began + TOGETHER).contains(&at) => {
+                (last.to, last.at) = (to, at);
+            }
+            _ => self.waiting.push_back(Arrival { from, to, began: at, at }),
+        }
+    }
     /// Goes on with the line as far as the volume's length; gives what changes by it, where
     /// something does: at most so many corners.
-    fn on_with(
+    pub(crate) fn on_with(
         &mut self,
         volume: &Volume,
         most: usize,

@@ -121,6 +121,7 @@ pub(crate) fn described(volume: &Volume) -> impl Iterator<Item = Change> {
     let made = volume.ring.map(|_| Change::Ring { volume: volume.id });
     let first = volume.ring.filter(|&first| first > 0);
     let given_up = first.map(|first| Change::GivenUp { volume: volume.id, first });
-    let keep = (volume.keep > 0).then(|| Change::Keep { volume: volume.id, seconds: volume.keep });
+    let keep =
+        (volume.keep > 0).then_some(Change::Keep { volume: volume.id, seconds: volume.keep });
     made.into_iter().chain(given_up).chain(keep)
 }

@@ -146,8 +146,9 @@ pub struct VolumeCreate {
     pub ring: bool,
     /// Of a ring: what was recorded so long ago is given up, also where there is room for it; from a
     /// second to 36 years.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep_ns: Option<u64>,
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub keep_ns: Option<Duration>,
 }
 
 /// Says for how long a ring keeps what is recorded, from now on.
@@ -157,8 +158,9 @@ pub struct VolumeCreate {
 pub struct VolumeKeep {
     /// What was recorded so long ago is given up, also where there is room for it; from a second to
     /// 36 years. Without: nothing is given up for its age.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep_ns: Option<u64>,
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub keep_ns: Option<Duration>,
 }
 
 /// What a ring holds.
@@ -176,8 +178,9 @@ pub struct Ring {
     pub held_bytes: Bytes,
     /// What was recorded so long ago is given up, also where there is room for it; none where it is
     /// kept as long as there is room.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep_ns: Option<u64>,
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub keep_ns: Option<Duration>,
 }
 
 impl VolumeCreate {

@@ -8,7 +8,6 @@ use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use node::{Act, Error, Op};
-use units::Duration;
 use wire::Problem;
 use wire::control as api;
 
@@ -89,7 +88,7 @@ pub(super) async fn volume_times(
         (status = 204, description = "It is so, durably"),
         (status = 404, description = "No volume has this name", body = Problem,
             content_type = "application/problem+json"),
-        (status = 422, description = "It is no ring, or no such time is possible", body = Problem,
+        (status = 400, description = "It is no ring, or no such time is possible", body = Problem,
             content_type = "application/problem+json"),
         (status = "default", description = "Any other bad answer", body = Problem,
             content_type = "application/problem+json"),
@@ -101,7 +100,7 @@ pub(super) async fn volume_keep(
     staged: Staged,
     Body(request): Body<api::VolumeKeep>,
 ) -> Answered<StatusCode> {
-    let keep = request.keep_ns.map(Duration::from_nanos);
+    let keep = request.keep_ns;
     control.by(&peer).done(staged.op(Op::RingKeep { name, keep })).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -69,6 +69,8 @@ pub struct Volume {
     pub changes: u64,
     /// For which memory is set aside.
     pub operations: u64,
+    /// A ring, and for how long it keeps what it has.
+    pub ring: Option<Option<Duration>>,
 }
 
 pub struct Stream {
@@ -326,6 +328,14 @@ impl State {
                 let volume = Volume { size: size.get(), ownership, ..Volume::default() };
                 self.volumes.insert(name, volume);
             }
+            Op::RingCreate { name, size, placement, access, keep } => {
+                let create = Op::VolumeCreate { name: name.clone(), size, placement, access };
+                self.volume_op(who, create)?;
+                self.volume(&name)?.ring = Some(keep);
+            }
+            Op::RingKeep { name, keep } => {
+                *self.volume(&name)?.ring.as_mut().ok_or(store::StoreError::NoRing)? = keep;
+            }
             Op::VolumeResize { name, size, may_cut } => {
                 let volume = self.volume(&name)?;
                 let recorded = Bytes::new(volume.data.len() as u64);
@@ -398,6 +408,8 @@ impl Pool for Fake {
             | Op::VolumeAccess { .. }
             | Op::VolumeRename { .. }
             | Op::VolumeTimes { .. }
+            | Op::RingCreate { .. }
+            | Op::RingKeep { .. }
             | Op::VolumeDelete { .. } => state.volume_op(&who, op),
             Op::StreamOpen { volume, mode, contract, start } => {
                 state.open(volume, mode, contract, start)
@@ -558,8 +570,8 @@ impl Pool for Fake {
     fn status(&self) -> Status {
         let state = self.state();
         let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
-            start: None,
-            keep: None,
+            start: volume.ring.map(|_| Bytes::ZERO),
+            keep: volume.ring.flatten(),
             recorded: None,
             id: VolumeId(0),
             times: None,

@@ -4,7 +4,7 @@
 //! **The writer.** What is given up can be written again when a commit has made that durable. So a
 //! ring gives up enough for all that its writer may come to until then: its window, a block, and
 //! what passes at its rate in the longest time from a change to the end of the commit that
-//! has it ([`limits::SYNC_INTERVALS`]). That goes with the commits that there are for what is written:
+//! has it ([`SYNC_INTERVALS`](crate::limits::SYNC_INTERVALS)). That goes with the commits that there are for what is written:
 //! no transfer of a disk is added. A writer that comes to the end all the same (its contract has just
 //! become larger, or the disks are late with a commit) waits for room, and loses nothing.
 //!

@@ -75,7 +75,7 @@ struct Inner {
     over: bool,
     contract: Option<Contract>,
     stream: Option<u64>,
-    size: Bytes,
+    room: Room,
     length: Bytes,
     /// When the daemon took something last, or nothing was there for it.
     taken: Instant,
@@ -84,6 +84,26 @@ struct Inner {
     lost: u64,
     losing: Option<(SystemTime, Instant, u64)>,
     losses: VecDeque<Loss>,
+}
+
+/// What room its volume has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Room {
+    /// Bytes.
+    pub size: Bytes,
+    /// It never ends.
+    pub is_ring: bool,
+}
+
+impl Room {
+    /// For how many seconds the rest of a volume of which so much is recorded lasts at a rate; of
+    /// a ring: how old the oldest byte becomes, where it is given up for its age at the latest.
+    pub fn lasts(self, length: Bytes, keep: Option<units::Duration>, rate: Rate) -> u64 {
+        let room = if self.is_ring { self.size } else { self.size.saturating_sub(length) };
+        let time =
+            rate.time_for(room).min(keep.filter(|_| self.is_ring).unwrap_or(units::Duration::MAX));
+        time.as_nanos() / 1_000_000_000
+    }
 }
 
 impl Camera {
@@ -101,7 +121,7 @@ impl Camera {
             over: false,
             contract: None,
             stream: None,
-            size: Bytes::ZERO,
+            room: Room::default(),
             length: Bytes::ZERO,
             taken: Instant::now(),
             starts: 0,
@@ -264,7 +284,7 @@ impl Camera {
     }
 
     /// The volume is open for writing, at its end.
-    pub fn opened(&self, stream: u64, contract: Contract, length: Bytes, size: Bytes) {
+    pub fn opened(&self, stream: u64, contract: Contract, length: Bytes, room: Room) {
         let mut inner = self.inner();
         let resumed = if inner.opened {
             inner.buffer.resume(length.get())
@@ -273,7 +293,7 @@ impl Camera {
             Resumed { again: 0, missing: 0, foreign: 0 }
         };
         (inner.contract, inner.stream) = (Some(contract), Some(stream));
-        (inner.length, inner.size, inner.taken) = (length, size, Instant::now());
+        (inner.length, inner.room, inner.taken) = (length, room, Instant::now());
         let since = inner.store.1.elapsed().unwrap_or_default();
         let before = std::mem::replace(&mut inner.store, (Store::Open, SystemTime::now()));
         inner.opened = true;
@@ -458,8 +478,11 @@ impl Camera {
         };
         let rate = measured.filter(|rate| !rate.is_zero());
         let rate = rate.unwrap_or(inner.terms.now());
-        let left = inner.size.saturating_sub(inner.length);
-        let seconds_left = inner.opened.then(|| rate.time_for(left).as_nanos() / 1_000_000_000);
+        let lasts = inner.opened.then(|| inner.room.lasts(inner.length, self.spec.keep, rate));
+        let (seconds_left, seconds_kept) = match inner.room.is_ring {
+            true => (None, lasts),
+            false => (lasts, None),
+        };
         Seen {
             name: self.spec.name.clone(),
             volume: self.spec.volume.clone(),
@@ -476,8 +499,9 @@ impl Camera {
             measured_bytes_per_second: measured.map(Rate::get),
             stream: inner.stream,
             durable_bytes: inner.length.get(),
-            size_bytes: inner.size.get(),
+            size_bytes: inner.room.size.get(),
             seconds_left,
+            seconds_kept,
             given_bytes: inner.meter.total(),
             buffer_bytes: inner.buffer.held() + inner.buffer.waiting(),
             buffer_max_bytes: inner.buffer.max(),

@@ -1,5 +1,6 @@
 //! `slackline cameras --check`: whether all of them fit, before one is started.
 
+use super::camera::Room;
 use super::file::{File, Spec};
 use crate::contract::planned_run;
 use crate::failure::{Failure, REFUSED};
@@ -35,7 +36,10 @@ struct Checked {
     size_bytes: u64,
     rate_bytes_per_second: u64,
     block_bytes: u64,
-    seconds_left: u64,
+    /// None of a ring.
+    seconds_left: Option<u64>,
+    /// Of a ring: how old its oldest byte becomes.
+    seconds_kept: Option<u64>,
     /// A stream writes it now, and is in the plan already.
     open: bool,
     /// The program of its command was found.
@@ -85,8 +89,10 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
             needed = needed.saturating_add(spec.size);
         }
         let recorded = volume.as_ref().map(|volume| volume.length_bytes);
+        let is_ring = volume.as_ref().map_or(spec.ring, |volume| volume.ring.is_some());
         let size = volume.map_or(spec.size, |volume| volume.size_bytes);
-        let left = size.saturating_sub(recorded.unwrap_or_default());
+        let room = Room { size, is_ring };
+        let lasts = room.lasts(recorded.unwrap_or_default(), spec.keep, spec.rate);
         cameras.push(Checked {
             name: spec.name.clone(),
             volume: spec.volume.clone(),
@@ -94,7 +100,8 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
             size_bytes: size.get(),
             rate_bytes_per_second: spec.rate.get(),
             block_bytes: contract.block_bytes.get(),
-            seconds_left: spec.rate.time_for(left).as_nanos() / 1_000_000_000,
+            seconds_left: (!is_ring).then_some(lasts),
+            seconds_kept: is_ring.then_some(lasts),
             open,
             program: is_there(spec),
         });
@@ -191,7 +198,7 @@ fn text(found: &Found) -> String {
             Bytes::new(camera.size_bytes).to_string(),
             Rate::per_second(camera.rate_bytes_per_second).to_string(),
             Bytes::new(camera.block_bytes).to_string(),
-            super::shown::days(camera.seconds_left),
+            super::shown::left(camera.seconds_left, camera.seconds_kept),
             now.into(),
         ]);
     }

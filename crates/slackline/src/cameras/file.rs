@@ -13,12 +13,15 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
-use units::{Bytes, Duration, Rate};
+use units::{Bytes, Duration, Outside, Rate};
 
 /// The packet of MPEG-TS, which the default command makes.
 const TS_PACKET: Bytes = Bytes::new(188);
 /// What a camera may ask for at the most unless the file says otherwise: so many times its rate.
 const RATE_MAX: u64 = 4;
+
+/// The size of a ring is a multiple of it.
+const RING_OF: Bytes = Bytes::mib(16);
 
 /// What the file says.
 #[derive(Debug)]
@@ -38,6 +41,10 @@ pub struct Spec {
     pub volume: String,
     /// The size of that, where it has to be made.
     pub size: Bytes,
+    /// It is a ring, which gives up its oldest bytes.
+    pub ring: bool,
+    /// What was recorded so long ago is given up also where there is room for it.
+    pub keep: Option<Duration>,
     /// The command that gives its bytes, with its arguments.
     pub command: Vec<String>,
     /// What it asks for.
@@ -96,6 +103,9 @@ struct Entry {
     rate_max: Option<Rate>,
     #[serde(default, deserialize_with = "from_text")]
     size: Option<Bytes>,
+    ring: Option<bool>,
+    #[serde(default, deserialize_with = "from_text")]
+    keep: Option<Duration>,
     #[serde(default, deserialize_with = "from_text")]
     block: Option<Bytes>,
     #[serde(default, deserialize_with = "from_text")]
@@ -126,6 +136,9 @@ struct Settings {
     rate_max: Option<Rate>,
     #[serde(default, deserialize_with = "from_text")]
     size: Option<Bytes>,
+    ring: Option<bool>,
+    #[serde(default, deserialize_with = "from_text")]
+    keep: Option<Duration>,
     #[serde(default, deserialize_with = "from_text")]
     block: Option<Bytes>,
     #[serde(default, deserialize_with = "from_text")]
@@ -242,9 +255,18 @@ impl Entry {
                 "add rate = \"2MB/s\" to it or to [defaults]: what it gives",
             );
         };
-        let Some(size) = self.size.or(all.size) else {
-            let next =
-                "add size = \"200GiB\" to it or to [defaults]: the room that its volume gets";
+        let (keep, is_ring) = (self.keep.or(all.keep), self.ring.or(all.ring));
+        if keep.is_some() && is_ring == Some(false) {
+            let next = "remove one of the two: only a ring gives up what is old";
+            return wrong("it has keep, and ring = false", next);
+        }
+        let by_age = keep.map(|keep| {
+            let bytes = rate.bytes_in(keep.saturating_mul(11) / 10);
+            bytes.min(Bytes::OUTSIDE_MAX).round_up(RING_OF)
+        });
+        let Some(size) = self.size.or(all.size).or(by_age) else {
+            let next = "add size = \"200GiB\" to it or to [defaults]: the room that its volume gets; or \
+                        keep = \"14d\", for as much as it gives in that time";
             return wrong("it has no size", next);
         };
         let rate_max = self.rate_max.or(all.rate_max);
@@ -292,6 +314,8 @@ impl Entry {
         Ok(Spec {
             volume,
             size,
+            ring: is_ring.unwrap_or(keep.is_some()),
+            keep,
             command,
             rate,
             rate_max,
@@ -389,6 +413,8 @@ mod tests {
             ("\n[[camera]]\nsource = 'x'\n", "line 2: missing field `name`", "correct"),
             ("\n\n[[camera]]\nname = 'a'\n", "line 3: camera \"a\": it has no rate", "rate = "),
             ("[[camera]]\nname = 'a'\nrate = '1MB/s'\n", "it has no size", "size = "),
+            (&format!("{camera}keep = '2d'\nring = false\n"), "keep, and ring = false", "one of"),
+            (&format!("{camera}keep = '2 weeks'\n"), "line 6:", "correct that line"),
             (&camera.replace("source", "volume"), "neither a source nor a command", "source = "),
             (&format!("{camera}\n{camera}"), "line 7: camera \"a\": another one has", "its own"),
             (&format!("{camera}command = ['x']\n"), "does not use its source", "{source}"),
@@ -406,6 +432,22 @@ mod tests {
             assert!(failure.next_step.contains(next), "{text}: {}", failure.next_step);
             assert_eq!(failure.exit_code, crate::failure::USAGE);
         }
+    }
+
+    /// Room for what the rate comes to in that time, and a tenth more, since parts of a ring go as
+    /// a whole.
+    #[test]
+    fn a_camera_that_keeps_for_a_time_has_a_ring_of_the_size_that_this_takes() {
+        let text = "[defaults]\nrate = '1MB/s'\nkeep = '2d'\n[[camera]]\nname = 'a'\nsource = 'x'\n\
+                    [[camera]]\nname = 'b'\nsource = 'x'\nsize = '1GiB'\nring = true\n";
+        let cameras = parse(text).unwrap();
+        let (a, b) = (&cameras[0], &cameras[1]);
+        assert_eq!((a.ring, a.keep), (true, Some(Duration::from_secs(172_800))));
+        let size = Bytes::new(190_080_000_000);
+        assert!(a.size >= size && a.size - size < RING_OF, "{}", a.size);
+        assert_eq!((b.ring, b.size), (true, Bytes::GIB));
+        let plain = text.replace("keep = '2d'", "size = '1GiB'").replace("ring = true", "");
+        assert!(parse(&plain).unwrap().iter().all(|spec| !spec.ring && spec.keep.is_none()));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! command never waits for any of this.
 
 use super::back_off::{BackOff, chance};
-use super::camera::{Camera, Next};
+use super::camera::{Camera, Next, Room};
 use super::limits::{ASK_AGAIN, ASK_AGAIN_LATER, DURABLE_WITHIN, IDLE, LOOK};
 use crate::appending::writer_at;
 use crate::pausing::PAUSE;
@@ -102,14 +102,37 @@ fn full(camera: &Camera) -> WhyNot {
     }
 }
 
+fn no_ring(camera: &Camera) -> WhyNot {
+    let volume = &camera.spec.volume;
+    WhyNot {
+        state: "failed",
+        what: format!("volume {volume} is no ring, and the file wants one"),
+        next: format!(
+            "name another volume for this camera in the file, or remove `ring` and `keep` there; or, \
+             where nobody needs what it has, `slackline volume delete {volume}`"
+        ),
+        soon: false,
+    }
+}
+
 /// Opens its volume for writing, behind what it has; makes it where there is none.
 fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
     let spec = &camera.spec;
     match client.volume(&spec.volume) {
         Err(error) if error.code() == Some(Code::NoSuchVolume) => {
-            client.volume_create(&VolumeCreate::new(&spec.volume, spec.size))?;
+            let (ring, keep_ns) = (spec.ring, spec.keep);
+            let new = VolumeCreate::new(&spec.volume, spec.size);
+            client.volume_create(&VolumeCreate { ring, keep_ns, ..new })?;
         }
-        other => drop(other?),
+        other => {
+            let there = other?.ring;
+            if spec.ring && there.is_none() {
+                return Err(no_ring(camera));
+            }
+            if spec.keep.is_some() && there.and_then(|ring| ring.keep_ns) != spec.keep {
+                client.volume_keep(&spec.volume, spec.keep)?;
+            }
+        }
     }
     // A writer of this program's that the daemon has not yet closed may still make it longer.
     let writes = |mode| mode != Mode::Read;
@@ -128,7 +151,7 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
     }
     let volume = client.volume(&spec.volume)?;
     let (length, size) = (volume.length_bytes, volume.size_bytes);
-    if length >= size {
+    if length >= size && volume.ring.is_none() {
         return Err(full(camera));
     }
     let rate = camera.rate();
@@ -145,7 +168,8 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
         }
         opened => opened?,
     };
-    camera.opened(writer.stream(), contract, length, size);
+    let room = Room { size, is_ring: volume.ring.is_some() };
+    camera.opened(writer.stream(), contract, length, room);
     Ok(writer)
 }
 

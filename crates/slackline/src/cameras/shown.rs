@@ -47,8 +47,11 @@ pub struct Seen {
     pub durable_bytes: u64,
     /// The size of the volume.
     pub size_bytes: u64,
-    /// How long the rest of the volume lasts at the measured rate.
+    /// How long the rest of the volume lasts at the measured rate; none of a ring.
     pub seconds_left: Option<u64>,
+    /// Of a ring: how old its oldest byte becomes at the measured rate.
+    #[serde(default)]
+    pub seconds_kept: Option<u64>,
     /// What the command gave since the supervisor began.
     pub given_bytes: u64,
     /// What is in memory, and on no medium yet.
@@ -99,7 +102,7 @@ impl Snapshot {
                 rate(seen.measured_bytes_per_second),
                 rate(seen.contract_bytes_per_second),
                 Bytes::new(seen.durable_bytes).to_string(),
-                seen.seconds_left.map_or("-".into(), days),
+                left(seen.seconds_left, seen.seconds_kept),
                 Bytes::new(seen.buffer_bytes).to_string(),
                 Bytes::new(seen.lost_bytes).to_string(),
             ]);
@@ -124,6 +127,15 @@ impl Snapshot {
 
 fn rate(bytes: Option<u64>) -> String {
     bytes.map_or("-".into(), |bytes| Rate::per_second(bytes).to_string())
+}
+
+/// How long a volume lasts, or how much of the past a ring has.
+pub fn left(seconds_left: Option<u64>, seconds_kept: Option<u64>) -> String {
+    match (seconds_left, seconds_kept) {
+        (_, Some(kept)) => format!("ring of {}", days(kept)),
+        (Some(left), None) => days(left),
+        (None, None) => "-".into(),
+    }
 }
 
 /// A time as the days that people plan in.

@@ -220,6 +220,37 @@ fn a_camera_above_its_contract_gets_a_larger_one_and_a_full_volume_goes_on_with_
     assert_eq!(missing * LINE, lost, "{gaps:?}");
 }
 
+/// A camera whose volume is a ring never fills it; a volume that is none is not taken for one.
+#[test]
+fn a_camera_on_a_ring_is_never_full() {
+    let dir = Scratch::new();
+    let quick = ["--commit-interval", "100ms"];
+    let _daemon = dir.try_serve(&dir.make_pool(&["a"]), &quick).unwrap();
+    let (terms, plain) = ("size = '48MiB'\nkeep = '1d'\n", "size = '1MiB'\n");
+    dir.run(&["volume", "create", "yard", "--size", "1MiB"]).succeeded();
+    let yard = counts(&dir, "yard", 1_000_000, "true") + plain + "ring = true\n";
+    let file = counts(&dir, "gate", 4_000_000, "sleep 100") + terms + &yard;
+    let cameras = Cameras::start(&dir, &file);
+    wait_until(|| cameras.durable("gate") > 44 << 20);
+    let gate = cameras.seen("gate");
+    assert_eq!((&gate["state"], &gate["lost_bytes"]), (&"recording".into(), &0.into()));
+    assert!(gate["seconds_left"].is_null(), "{gate}");
+    let lasts = gate["seconds_kept"].as_u64().unwrap();
+    assert!((3..90).contains(&lasts), "48 MiB are some seconds: {lasts}");
+    let yard = cameras.seen("yard");
+    assert_eq!(yard["state"], "failed");
+    assert!(yard["why"].as_str().unwrap().contains("yard is no ring"), "{yard}");
+    let text = dir.run(&["cameras", &cameras.file, "--status"]).succeeded().text().to_owned();
+    assert!(text.contains("ring of"), "{text}");
+    cameras.end();
+    let volume = dir.run(&["volume", "show", "gate", "--json"]).succeeded().json();
+    assert_eq!(volume["ring"]["keep_ns"], 86_400_000_000_000u64);
+    let start = volume["ring"]["start_bytes"].as_u64().unwrap();
+    assert!(start >= 16 << 20, "{start}");
+    let numbers = numbers(&dir, "gate");
+    assert_eq!((breaks(&numbers), numbers[0]), (vec![], start / LINE));
+}
+
 #[test]
 fn before_anything_is_started_a_file_is_read_and_the_daemon_is_asked() {
     let dir = Scratch::new();
