@@ -50,14 +50,15 @@ fn parse(text: &str, now: &Zoned) -> Option<When> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Some(certain(at));
     }
-    if let Ok(time) = text.parse::<Time>() {
-        // The last time that it was so late.
-        let today = local(now.date(), time, now)?;
-        let is_past = today.at <= now.timestamp();
-        return if is_past { Some(today) } else { local(now.date().yesterday().ok()?, time, now) };
+    // Before a time alone, which is read out of one with a date as well.
+    if let Ok(time) = text.parse::<DateTime>() {
+        return local(time.date(), time.time(), now);
     }
-    let time: DateTime = text.parse().ok()?;
-    local(time.date(), time.time(), now)
+    // The last time that it was so late.
+    let time: Time = text.parse().ok()?;
+    let today = local(now.date(), time, now)?;
+    let is_past = today.at <= now.timestamp();
+    if is_past { Some(today) } else { local(now.date().yesterday().ok()?, time, now) }
 }
 
 fn local(date: Date, time: Time, now: &Zoned) -> Option<When> {
@@ -251,6 +252,8 @@ mod tests {
             // Later than now: yesterday's.
             ("14:30", "2026-11-24T13:30:00Z"),
             ("2026-11-24 14:30:05", "2026-11-24T13:30:05Z"),
+            ("2026-11-20 14:30:05", "2026-11-20T13:30:05Z"),
+            ("2026-11-20 08:15", "2026-11-20T07:15:00Z"),
             ("2026-11-24T14:30", "2026-11-24T13:30:00Z"),
             ("2026-11-24", "2026-11-23T23:00:00Z"),
             ("2026-11-24T14:30:05Z", "2026-11-24T14:30:05Z"),
